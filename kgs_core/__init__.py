@@ -1,0 +1,1 @@
+"""What kgs does; knows no Dagster."""

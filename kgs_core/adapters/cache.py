@@ -1,0 +1,47 @@
+"""The cache directory: things that are made once on a machine and used by every later process."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kgs_core.errors import PermanentError
+
+
+def cache_directory() -> Path:
+    """`$KGS_CACHE`, or `~/.cache/kgs`; not created here."""
+    return Path(os.environ.get("KGS_CACHE") or Path.home() / ".cache" / "kgs").absolute()
+
+
+def build_once(target: Path, build: Callable[[Path], None]) -> Path:
+    """`target`, made by `build` if it is not there yet.
+
+    One process builds, the others wait for it. `build` fills a directory beside the target that takes the target's
+    name only when it is complete, so a killed build leaves nothing that looks finished.
+
+    Raises:
+        PermanentError: the cache directory cannot be written, or whatever `build` raises.
+    """
+    if target.is_dir():
+        return target
+    try:
+        with _locked(target.with_name(target.name + ".lock")):
+            if not target.is_dir():
+                partial = target.with_name(target.name + ".partial")
+                shutil.rmtree(partial, ignore_errors=True)  # of a build that was killed
+                partial.mkdir()
+                build(partial)
+                partial.rename(target)
+    except OSError as error:
+        raise PermanentError(f"cache {target.parent}: {error}: point KGS_CACHE at a directory to write in") from error
+    return target
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # released by the kernel even when this process is killed
+        yield

@@ -1,0 +1,89 @@
+"""What a consumer says of itself: a line in the log every few seconds, and a file for whoever watches from outside."""
+
+import json
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+
+from kgs_core.adapters.ingest import RoundReport
+from kgs_core.adapters.topic_state import TopicState
+from kgs_core.model import ConsumerId
+
+WINDOW_S = 5.0
+STATUS_S = 1.0
+_log = logging.getLogger(__name__)
+
+
+class ConsumerStatus:
+    """Adds up rounds over a trailing window of `WINDOW_S`."""
+
+    def __init__(self, consumer: ConsumerId, status_file: Path | None) -> None:
+        self.records = 0
+        self._consumer = consumer
+        self._file = status_file
+        self._rounds: deque[tuple[float, RoundReport]] = deque()
+        self._began = self._logged = self._written = time.monotonic()
+
+    def note(self, report: RoundReport, topics: Iterable[TopicState]) -> None:
+        """A round has ended."""
+        now = time.monotonic()
+        for problem in report.problems:
+            _log.warning("kafka: %s", problem)
+        self.records += report.records
+        self._rounds.append((now, report))
+        while self._rounds[0][0] < now - WINDOW_S:
+            self._rounds.popleft()
+        if report.batches:
+            _log.debug("batch %s", _figures(report))
+        if now - self._logged >= WINDOW_S:
+            self._logged = now
+            window = self._window()
+            if window.batches:
+                _log.info("batches=%d refused=%d %s", window.batches, window.refused, _figures(window))
+        if now - self._written >= STATUS_S:
+            self._written = now
+            self.write(topics)
+
+    def write(self, topics: Iterable[TopicState]) -> None:
+        """Replace the status file as a whole, so that no reader sees half of it."""
+        if self._file is None:
+            return
+        states = list(topics)
+        window = self._window()
+        status = {
+            "consumer": self._consumer,
+            "pid": os.getpid(),
+            "partitions": sum(len(s.owned) for s in states),
+            "records": self.records,
+            "consumed_bytes_per_s": window.consumed_bytes
+            / max(min(time.monotonic() - self._began, WINDOW_S), STATUS_S),
+            "latency_s": window.latency_s,
+            "stopped": {f"{s.topic}:{p}": stop.reason for s in states for p, stop in s.stopped.items()},
+        }
+        temporary = self._file.with_suffix(".tmp")
+        temporary.write_text(json.dumps(status))
+        temporary.replace(self._file)
+
+    def _window(self) -> RoundReport:
+        since = time.monotonic() - WINDOW_S
+        reports = [report for at, report in self._rounds if at >= since]
+        return RoundReport(
+            batches=sum(r.batches for r in reports),
+            records=sum(r.records for r in reports),
+            consumed_bytes=sum(r.consumed_bytes for r in reports),
+            refused=sum(r.refused for r in reports),
+            fetch_s=sum(r.fetch_s for r in reports),
+            write_s=sum(r.write_s for r in reports),
+            commit_s=sum(r.commit_s for r in reports),
+            latency_s=max((r.latency_s for r in reports if r.latency_s is not None), default=None),
+        )
+
+
+def _figures(report: RoundReport) -> str:
+    times = (
+        f"fetch_ms={report.fetch_s * 1e3:.0f} write_ms={report.write_s * 1e3:.0f} commit_ms={report.commit_s * 1e3:.0f}"
+    )
+    return f"records={report.records} bytes={report.consumed_bytes} {times}"

@@ -1,0 +1,100 @@
+"""kafka-python's client, for requests that librdkafka has no call for; made from the same settings."""
+
+import logging
+import ssl
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError
+
+from kgs_core.config import Settings
+from kgs_core.errors import ConfigError, PermanentError, TransientError
+
+_PASSED = {  # librdkafka's name -> kafka-python's
+    "client.dns.lookup": "client_dns_lookup",
+    "connections.max.idle.ms": "connections_max_idle_ms",
+    "reconnect.backoff.ms": "reconnect_backoff_ms",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+}
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_METADATA_AGE_MS = 10_000  # how long a broker that has come newly stays unknown to it
+
+
+def open_kafka_python(settings: Settings, timeout_s: float) -> KafkaAdminClient:
+    """A connected client; requests of several threads may run in it side by side.
+
+    Raises:
+        ConfigError: a setting under `kafka.client` that it cannot follow.
+        TransientError: no broker answered within `timeout_s`.
+        PermanentError: the broker refuses the client.
+    """
+    # What it logs of a broker that is away comes many times a second and stands in our errors
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    where = settings.kafka.bootstrap_servers
+    try:
+        return KafkaAdminClient(
+            **client_settings(settings.kafka.client),
+            bootstrap_servers=where.split(","),
+            client_id="kgs-monitor",
+            request_timeout_ms=round(timeout_s * 1000),
+            bootstrap_timeout_ms=round(timeout_s * 1000),
+            metadata_max_age_ms=_METADATA_AGE_MS,
+            reconnect_backoff_max_ms=1000,
+        )
+    except KafkaError as e:
+        kind = TransientError if getattr(e, "retriable", False) else PermanentError
+        raise kind(f"Kafka {where}: connect with kafka-python: {e}: check the brokers and kafka.client") from e
+
+
+def client_settings(client: Mapping[str, str | int | bool]) -> dict[str, Any]:
+    """kafka-python's settings for those of librdkafka; network tuning that it has no name for is left out.
+
+    Raises:
+        ConfigError: a mechanism that it does not have here, or certificates and keys that cannot be loaded.
+    """
+    passed: dict[str, Any] = {ours: client[theirs] for theirs, ours in _PASSED.items() if theirs in client}
+    protocol = str(client.get("security.protocol", "PLAINTEXT")).upper()
+    passed["security_protocol"] = protocol
+    if protocol.startswith("SASL"):
+        passed["sasl_mechanism"] = _mechanism(client)
+    if protocol.endswith("SSL"):
+        passed["ssl_context"] = _ssl_context(client)
+    return passed
+
+
+def _mechanism(client: Mapping[str, str | int | bool]) -> str:
+    mechanism = str(client.get("sasl.mechanism", client.get("sasl.mechanisms", "GSSAPI"))).upper()
+    if mechanism not in _MECHANISMS:
+        raise ConfigError(
+            [f"kafka.client: sasl.mechanism {mechanism}: the monitor can use {', '.join(_MECHANISMS)} only"]
+        )
+    return mechanism
+
+
+def _ssl_context(client: Mapping[str, str | int | bool]) -> ssl.SSLContext:
+    text = {key: str(value) for key, value in client.items() if key.startswith("ssl.")}
+    try:
+        context = ssl.create_default_context(cafile=text.get("ssl.ca.location"), cadata=text.get("ssl.ca.pem"))
+        # librdkafka's default is https; its other value switches the check of the name off
+        context.check_hostname = text.get("ssl.endpoint.identification.algorithm", "https") == "https"
+        if "ssl.cipher.suites" in text:
+            context.set_ciphers(text["ssl.cipher.suites"])
+        _load_certificate(context, text)
+    except (OSError, ValueError) as e:  # ssl.SSLError is an OSError
+        raise ConfigError([f"kafka.client: ssl.*: {e}: check the files and their password"]) from e
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, text: Mapping[str, str]) -> None:
+    """Our own certificate, from files or from the settings themselves (OpenSSL reads it from files only)."""
+    password = text.get("ssl.key.password")
+    if "ssl.certificate.location" in text:
+        context.load_cert_chain(text["ssl.certificate.location"], text.get("ssl.key.location"), password)
+    elif "ssl.certificate.pem" in text:
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # readable by this user only
+            file.write(text.get("ssl.key.pem", "") + "\n" + text["ssl.certificate.pem"])
+            file.flush()
+            context.load_cert_chain(file.name, password=password)

@@ -1,0 +1,1 @@
+"""The `kgs` command."""

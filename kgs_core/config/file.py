@@ -1,0 +1,44 @@
+"""Reads kgs.yaml from disk."""
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from kgs_core.config.settings import Settings
+from kgs_core.config.text import parse_settings
+from kgs_core.config.yaml_tree import MAX_BYTES
+from kgs_core.errors import ConfigError
+
+
+def load_settings(path: Path, environ: Mapping[str, str]) -> Settings:
+    """Settings out of a file; a relative `lake.root` is taken relative to the file's folder.
+
+    Args:
+        path: the file; at most 1 MiB + 1 bytes of it are read.
+        environ: see `parse_settings`.
+
+    Raises:
+        ConfigError: no such file, not a file, not readable, or what `parse_settings` refuses.
+    """
+    settings = parse_settings(_read(path), str(path), environ)
+    if "://" in settings.lake.root:
+        return settings
+    # resolved here: the folder is the file's whatever the process's own is, now and later
+    root = path.parent.resolve() / settings.lake.root
+    return settings.model_copy(update={"lake": settings.lake.model_copy(update={"root": str(root)})})
+
+
+def _read(path: Path) -> bytes:
+    try:
+        # without O_NONBLOCK opening a pipe that nobody writes to would wait for ever
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ConfigError([f"{path}: not a file: name the configuration file itself"])
+            return file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError([f"{path}: no such file: copy kgs.example.yaml, or name another file"]) from None
+    except OSError as e:
+        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: mend the file or name another"]) from None
+    except ValueError:  # a NUL in the name
+        raise ConfigError([f"{str(path)!r}: not the name of a file: name another"]) from None

@@ -1,0 +1,53 @@
+"""Which librdkafka settings a user may pass on: an allow-list, since some load code and some break exactly-once."""
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+Scalar = str | int | bool
+
+BREAKS_EXACTLY_ONCE = {
+    "enable.auto.commit", "enable.auto.offset.store", "auto.offset.reset", "isolation.level",
+    "enable.idempotence", "acks", "request.required.acks", "group.id", "enable.partition.eof", "check.crcs",
+}  # fmt: skip
+ALLOWED = {
+    "security.protocol", "sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password",
+    "ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.key.password", "ssl.ca.pem",
+    "ssl.certificate.pem", "ssl.key.pem", "ssl.endpoint.identification.algorithm", "ssl.cipher.suites",
+    "client.rack", "client.dns.lookup", "broker.address.family", "metadata.max.age.ms",
+    "socket.timeout.ms", "socket.keepalive.enable", "socket.receive.buffer.bytes", "socket.send.buffer.bytes",
+    "socket.connection.setup.timeout.ms", "connections.max.idle.ms", "reconnect.backoff.ms", "reconnect.backoff.max.ms",
+    "fetch.wait.max.ms", "fetch.min.bytes", "fetch.max.bytes", "max.partition.fetch.bytes",
+    "fetch.queue.backoff.ms", "queued.max.messages.kbytes", "receive.message.max.bytes",
+}  # fmt: skip
+SECRET_WORDS = ("pass", "secret", "key", "token", "pem", "credential", "jaas")
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value under this name must never be shown."""
+    return any(word in name.lower() for word in SECRET_WORDS)
+
+
+def check_kafka_client(client: Mapping[str, Scalar], secrets_dir: str | None) -> None:
+    """Refuse settings that break the guarantees, load code or read files from elsewhere.
+
+    Raises:
+        ValueError: all refused keys, in one message without any value of a secret.
+    """
+    problems = [problem for key, value in sorted(client.items()) if (problem := _problem(key, value, secrets_dir))]
+    protocol = str(client.get("security.protocol", "PLAINTEXT")).upper()
+    if not protocol.startswith("SASL") and any(key.startswith("sasl.") for key in client):
+        problems.append("sasl.* is set but security.protocol is not SASL_SSL: set it, or remove sasl.*")
+    if problems:
+        raise ValueError("; ".join(problems))
+
+
+def _problem(key: str, value: Scalar, secrets_dir: str | None) -> str | None:
+    if key in BREAKS_EXACTLY_ONCE:
+        return f"'{key}' breaks exactly-once and is set by kgs itself: remove it"
+    if key not in ALLOWED:
+        return f"'{key}' is not among the settings that may be passed on: remove it"
+    if key.endswith(".location") and secrets_dir is not None:
+        path = PurePosixPath(str(value))
+        if ".." in path.parts or not path.is_relative_to(secrets_dir):
+            return f"'{key}' must lie under secrets_dir {secrets_dir}"
+    return None

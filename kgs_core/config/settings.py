@@ -1,0 +1,161 @@
+"""Pydantic models of kgs.yaml. Unknown keys are refused; quantities are plain numbers whose key ends in the unit."""
+
+import re
+from pathlib import PurePosixPath
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
+
+from kgs_core.config.monitor import MonitorSettings
+from kgs_core.config.packing import PackingSettings
+from kgs_core.config.passthrough import check_kafka_client
+from kgs_core.config.section import Passthrough, Section, none_is_empty
+from kgs_core.config.topic_rule import FIELD_TYPES, TopicRule, start_timestamp_ms
+
+__all__ = [
+    "FIELD_TYPES",
+    "ConsumerSettings",
+    "KafkaSettings",
+    "LakeSettings",
+    "MonitorSettings",
+    "PackingSettings",
+    "Settings",
+    "SparkSettings",
+    "TopicRule",
+    "start_timestamp_ms",
+]
+
+_S3_ROOT = re.compile(r"s3://[a-z0-9][a-z0-9.-]+(/[^?#]*)?")
+
+Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+
+
+class KafkaSettings(Section):
+    """Where the topics are."""
+
+    bootstrap_servers: Annotated[
+        str,
+        StringConstraints(pattern=r"^[^\s,:@]+:\d{1,5}(,[^\s,:@]+:\d{1,5})*$"),
+        Field(description="give host:port, or several with commas and no blanks between"),
+    ]
+    secrets_dir: str | None = None
+    client: Passthrough = Field(default_factory=dict, repr=False)
+
+    @field_validator("secrets_dir")
+    @classmethod
+    def _secrets_dir_is_one_place(cls, path: str | None) -> str | None:
+        if path is not None and (not path.startswith("/") or ".." in PurePosixPath(path).parts):
+            raise ValueError("give an absolute path without '..'")
+        return path
+
+    @field_validator("client")
+    @classmethod
+    def _client_keeps_the_guarantees(
+        cls, client: dict[str, str | int | bool], info: ValidationInfo
+    ) -> dict[str, str | int | bool]:
+        check_kafka_client(client, info.data.get("secrets_dir"))
+        return client
+
+
+class LakeSettings(Section):
+    """Where the tables are, and how their logs are kept."""
+
+    root: str
+    storage_options: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict, repr=False)
+    checkpoint_interval: Annotated[int, Field(ge=2, le=1000)] = 10
+    log_retention_h: Annotated[int, Field(ge=1, le=8760)] = 24
+    vacuum_retention_h: Annotated[int, Field(ge=24, le=8760)] = 168
+
+    @field_validator("root")
+    @classmethod
+    def _root_is_a_path_or_s3(cls, root: str) -> str:
+        scheme = root.partition("://")[0] if "://" in root else ""
+        if scheme not in ("", "s3"):
+            raise ValueError("this scheme is not supported; write a plain path or s3://bucket/prefix")
+        if scheme == "s3" and not _S3_ROOT.fullmatch(root):
+            raise ValueError("write s3://bucket/prefix; keys and addresses belong in storage_options")
+        if not root.strip() or root.startswith("~") or not root.isprintable():
+            raise ValueError("write the path in full: not empty, no '~', no control characters")
+        if ".." in root.split("/"):
+            raise ValueError("'..' is not allowed in the root; write the full path")
+        return root.rstrip("/") or "/"
+
+
+class ConsumerSettings(Section):
+    """The size and the pace of one consumer's batches."""
+
+    batch_bytes: Annotated[int, Field(ge=1_000, le=1_000_000_000)] = 16_000_000
+    wait_time_s: Seconds = 1.0
+    batch_timeout_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = 300.0
+    topics_refresh_s: Annotated[float, Field(ge=0.1, le=86_400, allow_inf_nan=False)] = 10.0
+
+    @model_validator(mode="after")
+    def _wait_is_shorter_than_the_timeout(self) -> Self:
+        if self.wait_time_s >= self.batch_timeout_s:
+            raise ValueError(
+                f"wait_time_s ({self.wait_time_s:g}) must be less than batch_timeout_s ({self.batch_timeout_s:g})"
+            )
+        return self
+
+
+class SparkSettings(Section):
+    """The Spark session of each consumer."""
+
+    master: Annotated[str, StringConstraints(min_length=1)] = "local[1]"
+    settings: Passthrough = Field(default_factory=dict, repr=False)
+
+
+class Settings(Section):
+    """The whole of kgs.yaml."""
+
+    group: Annotated[
+        str,
+        StringConstraints(pattern=r"^[a-zA-Z0-9._-]{1,100}$"),
+        Field(description="use 1 to 100 of a-z A-Z 0-9 . _ -"),
+    ]
+    kafka: KafkaSettings
+    lake: LakeSettings
+    topics: Annotated[tuple[TopicRule, ...], Field(strict=False)]
+    consumer: ConsumerSettings = Field(default_factory=ConsumerSettings)
+    spark: SparkSettings = Field(default_factory=SparkSettings)
+    monitor: MonitorSettings = Field(default_factory=MonitorSettings)
+    packing: PackingSettings = Field(default_factory=PackingSettings)
+
+    @field_validator("topics")
+    @classmethod
+    def _every_rule_can_count(cls, topics: tuple[TopicRule, ...]) -> tuple[TopicRule, ...]:
+        if not topics:  # not `min_length`: pydantic says that of a list whose items are wrong, too
+            raise ValueError("the list is empty; name at least one topic or pattern")
+        for number, rule in enumerate(topics):
+            first = next(i for i, other in enumerate(topics) if rule.topic is None or other.matches(rule.topic))
+            if rule.topic is not None and first < number:
+                raise ValueError(
+                    f"topics[{number}] is never used, topics[{first}] fits '{rule.topic}' already: "
+                    "remove one, or put the exact name first"
+                )
+        return topics
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Self:
+        # A batch's file is not in the table's log until its commit, so vacuum must leave it alone for that long
+        if 2 * self.consumer.batch_timeout_s > 3600 * self.lake.vacuum_retention_h:
+            raise ValueError(
+                f"consumer.batch_timeout_s ({self.consumer.batch_timeout_s:g} s) must be at most half of lake."
+                f"vacuum_retention_h ({self.lake.vacuum_retention_h} h): vacuum would remove files of batches in flight"
+            )
+        for number, rule in enumerate(self.topics):
+            if rule.topic is not None and self.is_internal(rule.topic):
+                raise ValueError(
+                    f"topics[{number}].topic: '{rule.topic}' belongs to Kafka or kgs and is never read: remove the rule"
+                )
+        return self
+
+    def is_internal(self, topic: str) -> bool:
+        """Whether `topic` is Kafka's own (`__...`) or this group's (`kgs.<group>....`), which no rule ever fits."""
+        return topic.startswith(("__", f"kgs.{self.group}."))
+
+    def rule_of(self, topic: str) -> TopicRule | None:
+        """The first rule that fits `topic`; None when no rule does."""
+        if self.is_internal(topic):
+            return None
+        return next((rule for rule in self.topics if rule.matches(topic)), None)

@@ -1,0 +1,96 @@
+"""Which topic goes into which table; refuses two that would land in one."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from kgs_core.config.settings import Settings
+from kgs_core.config.topic_rule import TopicRule, is_topic_name
+from kgs_core.errors import ConfigError
+
+LETTERS_SUFFIX = "_dead_letters"
+MAX_PART_BYTES = 255
+"""Longest name of a folder on the usual file systems."""
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """One topic and the tables it fills.
+
+    Attributes:
+        table: path of the rows' table relative to the lake's root.
+        letters_table: path of the table for records that could not be parsed, relative to the root too.
+    """
+
+    topic: str
+    table: str
+    letters_table: str
+    rule: TopicRule
+
+
+def resolve_tables(settings: Settings, topics: Collection[str]) -> dict[str, TableSpec]:
+    """The tables of all of `topics` that a rule fits, by topic, sorted.
+
+    Kafka's own topics (`__...`) and those of the group (`kgs.<group>....`) are left out. A rule whose topic is not
+    among `topics` is no mistake: it may be created later.
+
+    Args:
+        settings: the rules.
+        topics: names of the topics that exist.
+
+    Raises:
+        ConfigError: all collisions: two topics whose tables (rows or dead letters) have one path, paths that differ
+            only in case, or one path inside the other. Names that are not legal or too long for a folder, too.
+    """
+    specs = {}
+    for topic in sorted(set(topics)):
+        rule = settings.rule_of(topic)
+        if rule is not None:
+            table = rule.table_of(topic)
+            specs[topic] = TableSpec(topic, table, f"{table}{LETTERS_SUFFIX}", rule)
+    problems = [*_bad_names(specs.values()), *_collisions(specs.values())]
+    if problems:
+        raise ConfigError(problems)
+    return specs
+
+
+def skipped_topics(settings: Settings, topics: Collection[str]) -> tuple[str, ...]:
+    """The topics that a rule would fit if they were not Kafka's or the group's own, sorted; worth a notice."""
+    internal = (topic for topic in sorted(set(topics)) if settings.is_internal(topic))
+    return tuple(topic for topic in internal if any(rule.matches(topic) for rule in settings.topics))
+
+
+def _bad_names(specs: Collection[TableSpec]) -> Iterator[str]:
+    for spec in specs:
+        if not is_topic_name(spec.topic):
+            yield f"topic {spec.topic[:300]!r}: not a legal name, no table can be named by it: leave it out of 'topics'"
+        elif any(len(part.encode()) > MAX_PART_BYTES for part in spec.letters_table.split("/")):
+            yield (
+                f"topic '{spec.topic}': table '{spec.letters_table}' has a name of more than {MAX_PART_BYTES} bytes: "
+                "give the topic a rule of its own with a shorter table"
+            )
+
+
+def _collisions(specs: Collection[TableSpec]) -> Iterator[str]:
+    """Every pair that meets, once; names are compared without case, since many file systems and readers do so."""
+    claims: dict[tuple[str, ...], TableSpec] = {}
+    seen: set[tuple[str, str]] = set()
+    tables = [(path, spec) for spec in specs for path in (spec.table, spec.letters_table)]
+    for path, spec in tables:
+        other = claims.setdefault(_parts(path), spec)
+        if other.topic != spec.topic and (other.topic, spec.topic) not in seen:
+            seen.add((other.topic, spec.topic))
+            yield f"topics '{other.topic}' and '{spec.topic}': collision in table '{path}': give one another table"
+    for path, spec in tables:
+        parts = _parts(path)
+        for length in range(1, len(parts)):
+            outer = claims.get(parts[:length])
+            if outer is not None and (outer.topic, spec.topic) not in seen:
+                seen.add((outer.topic, spec.topic))
+                yield (
+                    f"topics '{outer.topic}' and '{spec.topic}': collision, table '{path}' of the second lies inside "
+                    "a table of the first: give one another table"
+                )
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(path.lower().split("/"))

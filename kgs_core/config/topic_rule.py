@@ -1,0 +1,152 @@
+"""The rule that makes a table of a topic: its part of kgs.yaml."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal, Self, get_args
+
+import re2
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
+
+from kgs_core.config.section import Section, none_is_empty
+
+TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+HOOK = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
+
+HookName = Annotated[str, StringConstraints(pattern=HOOK)]
+FieldType = Literal["string", "boolean", "int", "long", "float", "double", "timestamp", "date"]
+FIELD_TYPES = get_args(FieldType)
+
+
+class TopicRule(Section):
+    """How one topic, or every topic that matches a pattern, becomes a table. The first rule that fits counts."""
+
+    topic: str | None = None
+    pattern: str | None = None
+    table: Annotated[
+        str,
+        StringConstraints(pattern=r"^[A-Za-z0-9._{}/-]+$"),
+        Field(description="use A-Z a-z 0-9 . _ - / and {topic}"),
+    ] = "{topic}"
+    format: Literal["raw", "json"] = "raw"
+    fields: Annotated[dict[str, FieldType], BeforeValidator(none_is_empty)] = Field(
+        default_factory=dict, alias="schema"
+    )
+    transform: HookName | None = Field(default=None, description="write module:function")
+    transform_arrow: HookName | None = Field(default=None, description="write module:function")
+    rows: Literal["one_to_one", "filter", "any"] = "one_to_one"
+    on_error: Literal["dead_letter", "stop"] = "dead_letter"
+    start: str = "earliest"
+
+    @field_validator("topic")
+    @classmethod
+    def _topic_is_legal(cls, topic: str | None) -> str | None:
+        if topic is not None and not is_topic_name(topic):
+            raise ValueError("not a legal topic name; use 1 to 249 of a-z A-Z 0-9 . _ -")
+        return topic
+
+    @field_validator("pattern")
+    @classmethod
+    def _pattern_compiles(cls, pattern: str | None) -> str | None:
+        if pattern == "":
+            raise ValueError("an empty pattern matches no topic; write .* for all of them")
+        if pattern is not None:
+            try:
+                _compiled(pattern)
+            except re2.error as e:
+                raise ValueError(f"not a valid RE2 pattern: {_re2_reason(e)}") from e
+        return pattern
+
+    @field_validator("table")
+    @classmethod
+    def _table_stays_under_the_root(cls, table: str) -> str:
+        bare = table.replace("{topic}", "t")
+        if "{" in bare or "}" in bare:
+            raise ValueError("only {topic} may stand in braces")
+        parts = bare.split("/")
+        if any(p in ("", ".", "..") or p.startswith("_") for p in parts):
+            raise ValueError("must be a relative path without empty, '.', '..' or '_...' parts")
+        return table
+
+    @field_validator("fields")
+    @classmethod
+    def _fields_leave_the_underscore_to_kgs(cls, fields: dict[str, str]) -> dict[str, str]:
+        for name in fields:
+            if not name or name.startswith("_"):
+                raise ValueError(f"field '{name}': names must not be empty or begin with '_' (kgs adds such columns)")
+        if len({name.lower() for name in fields}) != len(fields):
+            raise ValueError("two fields differ only in case, which many readers of Delta cannot tell apart")
+        return fields
+
+    @field_validator("start")
+    @classmethod
+    def _start_is_known(cls, start: str) -> str:
+        if start not in ("earliest", "latest", "committed"):
+            start_timestamp_ms(start)
+        return start
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Self:
+        checks = [
+            ((self.topic is None) == (self.pattern is None), "give either 'topic' or 'pattern'"),
+            (
+                self.pattern is not None and "{topic}" not in self.table,
+                f"table '{self.table}' needs {{topic}} in it, since 'pattern' can match several topics",
+            ),
+            (self.format == "json" and not self.fields, "format 'json' needs a 'schema' of field: type"),
+            (
+                self.format == "raw" and bool(self.fields),
+                "format 'raw' takes no 'schema'; say format: json, or drop the schema",
+            ),
+            (
+                bool(self.transform and self.transform_arrow),
+                "give 'transform' (DataFrame) or 'transform_arrow' (Arrow table), not both",
+            ),
+        ]
+        if problems := [problem for wrong, problem in checks if wrong]:
+            raise ValueError("; ".join(problems))
+        return self
+
+    def matches(self, topic: str) -> bool:
+        """Whether this rule is meant for `topic`."""
+        if self.pattern is None:
+            return topic == self.topic
+        return _compiled(self.pattern).fullmatch(topic) is not None
+
+    def table_of(self, topic: str) -> str:
+        """The table's path relative to the lake's root."""
+        return self.table.replace("{topic}", topic)
+
+
+def is_topic_name(topic: str) -> bool:
+    """Whether Kafka would allow a topic of this name."""
+    return bool(TOPIC_NAME.fullmatch(topic)) and topic not in (".", "..")
+
+
+def start_timestamp_ms(start: str) -> int:
+    """The instant of a start `timestamp:<ISO 8601 with offset>`, ms since 1970.
+
+    Raises:
+        ValueError: it is not such a start, or before 1970 (negative times mean earliest and latest to Kafka).
+    """
+    kind, _, text = start.partition(":")
+    try:
+        instant = datetime.fromisoformat(text) if kind == "timestamp" else None
+    except ValueError:
+        instant = None
+    if instant is None or instant.tzinfo is None:
+        raise ValueError("must be earliest, latest, committed or timestamp:2026-01-31T00:00:00Z (with its offset)")
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    if instant < epoch:
+        raise ValueError("a timestamp before 1970 is not possible; say earliest")
+    return (instant - epoch) // timedelta(milliseconds=1)
+
+
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False  # else re2 writes to stderr beside our message
+    return re2.compile(pattern, options=options)
+
+
+def _re2_reason(error: Exception) -> str:
+    reason = error.args[0] if error.args else error
+    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)

@@ -1,0 +1,1 @@
+"""The consumer's decisions, pure: application ids, what to read next, whether a batch may be committed."""

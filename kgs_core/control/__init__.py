@@ -1,0 +1,1 @@
+"""The controller's decisions, as functions of values."""

@@ -1,0 +1,187 @@
+"""The plan: who shall read what, what moves for it, and what it costs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
+
+from kgs_core.config.packing import PackingSettings
+from kgs_core.control.load import Load
+from kgs_core.control.overload import Overload, consumer_loads, fast_partitions, full_consumers
+from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+from kgs_core.packing import ALGORITHMS, PackingProblem, RandomSource, rebalanced, rscore
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The consumers as they are.
+
+    Attributes:
+        current: who reads what; without partitions that nobody reads.
+        spares: consumers that run and read nothing.
+        set_aside: numbers that keep failing: not used, and what they read is placed elsewhere.
+    """
+
+    current: Assignment = field(default_factory=dict)
+    spares: frozenset[ConsumerId] = frozenset()
+    set_aside: frozenset[ConsumerId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One partition that changes its consumer; `bytes_per_s` is its write speed."""
+
+    partition: TopicPartition
+    source: ConsumerId
+    destination: ConsumerId
+    bytes_per_s: BytesPerSecond
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """What another algorithm would do with the same load.
+
+    Attributes:
+        moved: number of partitions that change their consumer.
+        max_load_bytes_per_s: load of the most loaded consumer.
+    """
+
+    algorithm: str
+    consumers: int
+    rscore: float
+    moved: int
+    max_load_bytes_per_s: BytesPerSecond
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who shall read what, and what the change to it costs.
+
+    Attributes:
+        capacity: C that was packed with, bytes/s.
+        target: every partition of the load -> its consumer.
+        moves: from the fastest partition to the slowest.
+        rscore: of the moves; dimensionless, at write speeds.
+        load: what each consumer is given, bytes/s, by number, with the share of the backlog that was packed.
+        create: numbers to start, ascending; spares among them.
+        retire: numbers to end once they read nothing, ascending.
+        spares: numbers that shall run and read nothing, ascending.
+        overloaded: what does not fit below C, each with its cure.
+        alternatives: the same by other algorithms, as asked for.
+    """
+
+    algorithm: str
+    capacity: BytesPerSecond
+    target: Assignment
+    moves: tuple[Move, ...]
+    rscore: float
+    load: Mapping[ConsumerId, BytesPerSecond]
+    create: tuple[ConsumerId, ...]
+    retire: tuple[ConsumerId, ...]
+    spares: tuple[ConsumerId, ...]
+    overloaded: tuple[Overload, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+
+    @property
+    def consumers(self) -> int:
+        """How many consumers read something."""
+        return len(self.load)
+
+    def summary(self) -> Alternative:
+        """The plan as one row of a comparison."""
+        most = max(self.load.values(), default=0.0)
+        return Alternative(self.algorithm, self.consumers, self.rscore, len(self.moves), most)
+
+
+def make_plan(
+    load: Load,
+    group: Group,
+    settings: PackingSettings,
+    new_random: Callable[[], RandomSource],
+    compare: Sequence[str] = (),
+) -> Plan:
+    """The plan of `settings.algorithm` for this load and group.
+
+    A partition whose speed is unknown keeps its consumer, unless that one was set aside.
+
+    Args:
+        load: every partition that must have a consumer.
+        group: the consumers as they are; what they read beside `load` is passed over.
+        settings: algorithm, capacity and bounds.
+        new_random: makes a generator, the same one every time, so that no algorithm's result depends on which others
+            were asked.
+        compare: names of algorithms to try beside it.
+    """
+    step = _Step(_problem(load, group, settings), load.write_speeds(), group, settings, new_random)
+    others = [name for name in compare if name != settings.algorithm]
+    alternatives = tuple(_plan(name, step).summary() for name in others)
+    return replace(_plan(settings.algorithm, step), alternatives=alternatives)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What all algorithms that are tried are given; `written` are the write speeds without backlog."""
+
+    problem: PackingProblem
+    written: WriteSpeeds
+    group: Group
+    settings: PackingSettings
+    new_random: Callable[[], RandomSource]
+
+
+def _problem(load: Load, group: Group, settings: PackingSettings) -> PackingProblem:
+    speeds = load.packed_speeds(settings.catch_up_s)
+    owned = {p for p, consumer in group.current.items() if consumer not in group.set_aside}
+    return PackingProblem(
+        speeds=speeds,
+        capacity=float(settings.packing_capacity_bytes_per_s),
+        current={p: consumer for p, consumer in group.current.items() if p in speeds},
+        pinned=load.unknown & owned,
+        spares=group.spares,
+        set_aside=group.set_aside,
+        min_consumers=settings.min_consumers,
+        max_consumers=settings.max_consumers,
+    )
+
+
+def _plan(name: str, step: _Step) -> Plan:
+    problem, written = step.problem, step.written
+    target = dict(sorted(ALGORITHMS[name](problem, step.new_random()).items()))
+    moves = [Move(p, problem.current[p], target[p], written[p]) for p in rebalanced(problem.current, target)]
+    loads = consumer_loads(target, problem.speeds)
+    create, retire, spares = _staff(frozenset(loads), step)
+    return Plan(
+        algorithm=name,
+        capacity=problem.capacity,
+        target=target,
+        moves=tuple(sorted(moves, key=lambda move: (-move.bytes_per_s, move.partition))),
+        rscore=rscore(problem.current, target, written, problem.capacity),
+        load=loads,
+        create=create,
+        retire=retire,
+        spares=spares,
+        overloaded=_overloads(name, target, step),
+    )
+
+
+def _staff(used: frozenset[ConsumerId], step: _Step) -> tuple[tuple[ConsumerId, ...], ...]:
+    """Numbers to create, to retire, and to keep as spares: joined spares first, then emptied ones, then new ones."""
+    group = step.group
+    running = (group.spares | frozenset(group.current.values())) - group.set_aside
+    idle = sorted(running - used, key=lambda c: (c not in group.spares, c))
+    wanted = step.settings.spare_consumers
+    taken = running | used | group.set_aside
+    new = (ConsumerId(number) for number in count(1) if number not in taken)
+    spares = {*idle[:wanted], *islice(new, max(0, wanted - len(idle)))}
+    return tuple(sorted((used | spares) - running)), tuple(sorted(idle[wanted:])), tuple(sorted(spares))
+
+
+def _overloads(name: str, target: Assignment, step: _Step) -> tuple[Overload, ...]:
+    problem = step.problem
+    fast = fast_partitions(target, problem.speeds, step.written, problem.capacity)
+    full = full_consumers(target, problem.speeds, problem.capacity, None)
+    if full and problem.max_consumers is not None:
+        unbound = ALGORITHMS[name](replace(problem, max_consumers=None), step.new_random())
+        needed = len(set(unbound.values()))
+        if needed > len(set(target.values())):
+            full = full_consumers(target, problem.speeds, problem.capacity, needed)
+    return (*fast, *full)

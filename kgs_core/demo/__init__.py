@@ -1,0 +1,1 @@
+"""The flight replay, and what `kgs demo` shows."""

@@ -1,0 +1,86 @@
+"""After the end: the audit of the lake, and what was produced against what has arrived."""
+
+from collections.abc import Callable, Sequence
+
+from kgs_core.adapters.audit import audit_lake
+from kgs_core.config import Settings
+from kgs_core.demo.snapshot import DemoSnapshot, Produced
+from kgs_core.demo.summary import Summary, TopicResult
+from kgs_core.invariants import Fault, PartitionAudit, TableAudit
+from kgs_core.model import TopicPartition
+
+_FINDINGS_SHOWN = 8
+
+
+def close(
+    settings: Settings, last: DemoSnapshot, say: Callable[[str], None], problems: Sequence[str], *, with_log: bool
+) -> Summary:
+    """The summary; audited if everything that was produced has been read.
+
+    Args:
+        settings: which tables.
+        last: the state after the end of all processes.
+        say: gets a line when something takes long.
+        problems: what went wrong before.
+        with_log: whether Kafka's log is read once more and compared, too.
+
+    Raises:
+        PortError: Kafka or the lake did not answer.
+    """
+    found = list(problems)
+    if last.produced is not None and last.produced.failed:
+        found.append(f"{last.produced.failed} records were not taken by the broker: see generator.log")
+    if reason := reason_to_skip(last):
+        return Summary(_unaudited(last), audited=False, problems=tuple(found), skipped=reason)
+    say("auditing: every row of every table against the positions" + (" and Kafka's log" if with_log else ""))
+    audit = audit_lake(settings, with_log=with_log)
+    for table in audit.tables:
+        findings = [
+            f"{table.topic}:{p.stored.partition}: {finding}" for p in table.partitions for finding in p.findings
+        ]
+        found += findings
+    return Summary(compare(last.produced, audit.tables), audited=True, problems=tuple(found))
+
+
+def reason_to_skip(last: DemoSnapshot) -> str:
+    """Why an audit would prove nothing; empty when it would."""
+    if last.produced is None:
+        return "nothing was produced"
+    if not last.produced.finished:
+        return "the generator did not say its last word"
+    if last.lake.lag is None:
+        unknown = ", ".join(table.topic for table in last.lake.tables if table.lag is None)
+        return ": ".join((f"not known what is unread of {unknown or 'the topics'}", *last.lake.problems[:1]))
+    if last.lake.lag:
+        return f"{last.lake.lag:,} records were not read yet"
+    return ""
+
+
+def compare(produced: Produced | None, tables: Sequence[TableAudit]) -> tuple[TopicResult, ...]:
+    """One result per table: what the audit found, and what was produced and is in no row, partition by partition."""
+    return tuple(_result(produced, table) for table in tables)
+
+
+def _result(produced: Produced | None, table: TableAudit) -> TopicResult:
+    sent = produced.partitions if produced is not None else {}
+    audited = {p.stored.partition: p for p in table.partitions}
+    numbers = {*audited, *(tp.partition for tp in sent if tp.topic == table.topic)}
+    lost = sum(_lost(sent.get(TopicPartition(table.topic, n), 0), audited.get(n)) for n in numbers)
+    total = sum(n for tp, n in sent.items() if tp.topic == table.topic) if produced is not None else None
+    return TopicResult(table.topic, total, table.rows, lost, table.count(Fault.DOUBLED), 0)
+
+
+def _lost(sent: int, partition: PartitionAudit | None) -> int:
+    """Records that are in no row: those between the positions, or those that were produced, whichever are more."""
+    if partition is None:
+        return sent
+    arrived = partition.rows + partition.letters - partition.count(Fault.DOUBLED) - partition.count(Fault.FOREIGN)
+    return max(partition.count(Fault.LOST), sent - arrived)
+
+
+def _unaudited(last: DemoSnapshot) -> tuple[TopicResult, ...]:
+    sent = last.produced.topics if last.produced is not None and last.produced.finished else None
+    return tuple(
+        TopicResult(t.topic, None if sent is None else sent.get(t.topic, 0), t.rows, None, None, t.lag)
+        for t in last.lake.tables
+    )

@@ -1,0 +1,162 @@
+"""One demonstration from nothing to its summary."""
+
+import os
+import shutil
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from kgs_core.adapters.kafka_admin import KafkaAdmin
+from kgs_core.adapters.lake_view import LakeView
+from kgs_core.adapters.stop_flag import stop_on_signals
+from kgs_core.config import Settings
+from kgs_core.config.file import load_settings
+from kgs_core.demo.closing import close
+from kgs_core.demo.crew import Crew
+from kgs_core.demo.display import Display
+from kgs_core.demo.observer import Observer
+from kgs_core.demo.replay import PARTITIONS, TOPICS
+from kgs_core.demo.scene import Scene
+from kgs_core.demo.stages import Stages
+from kgs_core.demo.summary import Summary, summary_table, verdict
+from kgs_core.errors import ConfigError, PermanentError
+
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """What the user wishes.
+
+    Attributes:
+        directory: where everything is kept; a temporary one when None.
+        seconds: how long to run after the first row has arrived; None: until interrupted.
+        time_factor: simulated seconds per second.
+        keep: whether a temporary directory stays.
+    """
+
+    directory: Path | None
+    seconds: float | None
+    time_factor: float
+    consumers: int
+    keep: bool
+
+
+def run_demo(options: DemoOptions, console: Console) -> int:
+    """Runs a demonstration; returns the exit status.
+
+    0: everything that was produced is in the lake exactly once; or, without a time, it was interrupted and ended in
+    order. 1: something is lost, doubled or went wrong; 130: interrupted before that could be seen.
+
+    Raises:
+        KgsError: it could not be set up.
+    """
+    display = Display(console, time.monotonic())
+    directory = _fresh_directory(options.directory)
+    display.say(f"everything is kept in {directory}; Ctrl-C ends it")
+    status = 1
+    try:
+        status = _Demo(options, directory, display, console).run()
+    except KeyboardInterrupt:  # while something was being started; later a flag is set instead
+        display.say("interrupted, all processes ended")
+        status = INTERRUPTED
+    finally:
+        if options.directory is None and not options.keep and status in (0, INTERRUPTED):
+            shutil.rmtree(directory, ignore_errors=True)
+            display.say(f"removed {directory} (--keep keeps it)")
+        else:
+            display.say(f"logs, tables and Kafka's data stay in {directory}")
+    return status
+
+
+class _Demo:
+    """The stages, one after the other."""
+
+    def __init__(self, options: DemoOptions, directory: Path, display: Display, console: Console) -> None:
+        self._options = options
+        self._display = display
+        self._console = console
+        self._started_s = time.monotonic()
+        self._scene = Scene(directory, options.consumers, options.time_factor)
+
+    def run(self) -> int:
+        say = self._display.say
+        say("starting a Kafka broker (KRaft mode, no ZooKeeper)")
+        with ExitStack() as held:
+            with self._display.busy("Kafka starts"):
+                kafka = held.enter_context(EmbeddedKafka.start(self._scene.directory / "kafka", log=say))
+            say(f"the broker serves at {kafka.bootstrap_servers} (pid {kafka.nodes[0].pid})")
+            settings, environ = self._prepare(kafka)
+            with Crew(self._scene, kafka, environ, say) as crew:
+                crew.start()
+                say(
+                    f"generator started (pid {crew.generator.pid}): flights of 2013, a day in "
+                    f"{86_400 / self._scene.time_factor:,.0f} s"
+                )
+                for child in crew.consumers.values():
+                    say(f"{child.name} started (pid {child.pid}): kill -9 it and watch; its Spark is on its way")
+                observer = Observer(self._scene, LakeView(settings), crew, self._started_s)
+                return self._play(settings, crew, observer)
+
+    def _prepare(self, kafka: EmbeddedKafka) -> tuple[Settings, dict[str, str]]:
+        """Topics and configuration."""
+        scene = self._scene
+        admin = KafkaAdmin({"bootstrap.servers": kafka.bootstrap_servers})
+        for topic in TOPICS:
+            admin.create_topic(topic, PARTITIONS, 1, {})
+        self._display.say(f"topics {', '.join(TOPICS)}, {PARTITIONS} partitions each")
+        scene.temporary.mkdir()
+        scene.config_file.write_text(scene.configuration(kafka.bootstrap_servers))
+        environ = scene.environ(os.environ)
+        return load_settings(scene.config_file, environ), environ
+
+    def _play(self, settings: Settings, crew: Crew, observer: Observer) -> int:
+        display = self._display
+        with stop_on_signals() as stop, display:
+            stages = Stages(crew, observer, display, stop)
+            problems = stages.play(self._options.seconds)
+            interrupted = stop.is_set
+        with stop_on_signals() as hurry:  # a second Ctrl-C kills what has not ended yet
+            display.say("interrupted: ending everything in order" if interrupted else "ending the consumers")
+            if interrupted and stages.has_begun:
+                with display:
+                    stages.wind_down(hurry)
+            problems += crew.end(hurry)
+        # From here on a Ctrl-C is an exception again: only reading is left to do.
+        timed = self._options.seconds is not None
+        last = observer.look("ended")
+        summary = close(settings, last, display.say, problems, with_log=timed and not interrupted)
+        self._console.print(summary_table(summary), highlight=False)
+        for line in verdict(summary):
+            display.say(line)
+        return exit_status(summary, timed=timed, interrupted=interrupted)
+
+
+def exit_status(summary: Summary, *, timed: bool, interrupted: bool) -> int:
+    """0 for a proof, or for an end in order where none was asked for; see `run_demo`."""
+    if summary.is_exact or (not timed and not summary.is_wrong):
+        return 0
+    return INTERRUPTED if interrupted and not summary.is_wrong else 1
+
+
+def _fresh_directory(wanted: Path | None) -> Path:
+    """An empty directory, `wanted` or a temporary one.
+
+    Raises:
+        ConfigError: `wanted` holds something.
+        PermanentError: it cannot be made.
+    """
+    if wanted is None:
+        return Path(tempfile.mkdtemp(prefix="kgs-demo-")).resolve()
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+        if any(wanted.iterdir()):
+            raise ConfigError([f"--directory: {wanted}: is not empty: name another one"])
+    except OSError as e:
+        raise PermanentError(f"--directory: {wanted}: {e.strerror}: name another one") from e
+    return wanted.resolve()

@@ -1,0 +1,49 @@
+"""The whole exception tree. Expected outcomes are values, not exceptions; what is raised here ends or delays."""
+
+from collections.abc import Sequence
+
+
+class KgsError(Exception):
+    """An error that a person can read: one line that says where, what and how to mend it."""
+
+    exit_code = 1
+
+
+class ConfigError(KgsError):
+    """Refused at start: usage or configuration. Carries every problem found, not only the first."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class MeasurementError(KgsError):
+    """A reading that cannot be: time going back, an unknown partition."""
+
+
+class ProtocolError(KgsError):
+    """An illegal transition (ours, never caught) or an unknown message (theirs: counted and dropped)."""
+
+
+class PortError(KgsError):
+    """Raised by adapters only, `from` the client library's exception."""
+
+
+class TransientError(PortError):
+    """Worth another try after `retry_after_s` seconds."""
+
+    def __init__(self, message: str, retry_after_s: float = 1.0) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(message)
+
+
+class PermanentError(PortError):
+    """Another try gives the same answer; a person must act."""
+
+
+class UnsafeError(PermanentError):
+    """Refused because going on could lose or double rows."""
+
+    exit_code = 3

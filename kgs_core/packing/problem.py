@@ -1,0 +1,89 @@
+"""What a packing algorithm is given."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from kgs_core.errors import MeasurementError
+from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+
+
+class RandomSource(Protocol):
+    """Where the algorithms that begin with a shuffled list take their random numbers from."""
+
+    def random(self) -> float:
+        """A number in [0, 1)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PackingProblem:
+    """One step: partitions with write speeds, to be read by consumers of one capacity.
+
+    Attributes:
+        speeds: every partition that must have a consumer, bytes/s, >= 0.
+        capacity: packing capacity C of one consumer, bytes/s, > 0.
+        current: who reads what now; partitions without a speed are passed over.
+        pinned: partitions that stay at their current consumer, whatever its load becomes.
+        spares: consumers that run and read nothing; a new bin takes one of their numbers first.
+        set_aside: numbers that must not be used; their partitions are placed elsewhere.
+        min_consumers: the load is spread over so many, as far as there are partitions for it.
+        max_consumers: no more than these, but that pinned partitions keep theirs; None: no bound. When it binds, what
+            fits nowhere goes where the load is least, above capacity.
+
+    Raises:
+        MeasurementError: a speed, the capacity or a bound that cannot be, or a partition pinned to no consumer.
+    """
+
+    speeds: WriteSpeeds
+    capacity: BytesPerSecond
+    current: Assignment
+    pinned: frozenset[TopicPartition] = frozenset()
+    spares: frozenset[ConsumerId] = frozenset()
+    set_aside: frozenset[ConsumerId] = frozenset()
+    min_consumers: int = 1
+    max_consumers: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.capacity) and self.capacity > 0):
+            raise MeasurementError(f"packing: capacity {self.capacity}: must be a number greater than 0")
+        wrong = sorted(p for p, speed in self.speeds.items() if not 0 <= speed < math.inf)
+        if wrong:
+            raise MeasurementError(f"packing: {wrong[0]}: write speed {self.speeds[wrong[0]]}: must be 0 or greater")
+        most = self.max_consumers
+        if self.min_consumers < 0 or (most is not None and most < max(1, self.min_consumers)):
+            raise MeasurementError(f"packing: from {self.min_consumers} to {most} consumers: not a range")
+        homeless = sorted(p for p in self.pinned if p not in self.speeds or self.home(p) is None)
+        if homeless:
+            raise MeasurementError(f"packing: {homeless[0]}: pinned, but has no consumer or no speed")
+
+    def home(self, partition: TopicPartition) -> ConsumerId | None:
+        """The consumer that reads `partition` now and may go on; None: none does."""
+        consumer = self.current.get(partition)
+        return None if consumer in self.set_aside else consumer
+
+    def free_partitions(self) -> list[TopicPartition]:
+        """Those that are not pinned, by topic and number, so that no order of a mapping counts."""
+        return sorted(self.speeds.keys() - self.pinned)
+
+    def decreasing(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """From fast to slow; equally fast ones by topic and number."""
+        return sorted(partitions, key=lambda p: (-self.speeds[p], p))
+
+
+class PackFunction(Protocol):
+    """One algorithm: a function of its arguments alone. Its bins are consumers."""
+
+    def __call__(self, problem: PackingProblem, random: RandomSource, /) -> Assignment:
+        """A consumer for every partition of `problem`.
+
+        No consumer is above capacity, but one that reads a single faster partition, one that pinned partitions fill,
+        or because `max_consumers` binds.
+        """
+        ...
+
+
+def shuffled(partitions: Iterable[TopicPartition], random: RandomSource) -> list[TopicPartition]:
+    """In an order drawn from `random`, one number for each."""
+    return sorted(partitions, key=lambda _: random.random())

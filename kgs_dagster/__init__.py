@@ -1,0 +1,1 @@
+"""How Dagster runs kgs."""

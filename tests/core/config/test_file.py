@@ -1,0 +1,104 @@
+"""Reading the file itself: whatever lies under the name, the answer is one line with the file and the reason."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kgs_core.config.file import load_settings
+from kgs_core.config.yaml_tree import MAX_BYTES
+from kgs_core.errors import ConfigError
+
+
+def refusal(path):
+    with pytest.raises(ConfigError) as caught:
+        load_settings(path, {})
+    (problem,) = caught.value.problems
+    return problem.removeprefix(f"{path}: ")
+
+
+def test_no_such_file(tmp_path):
+    assert refusal(tmp_path / "nope.yaml") == "no such file: copy kgs.example.yaml, or name another file"
+
+
+def test_an_empty_file(tmp_path):
+    (tmp_path / "k.yaml").touch()
+    assert refusal(tmp_path / "k.yaml") == "empty: start from kgs.example.yaml"
+
+
+def test_a_directory(tmp_path):
+    assert refusal(tmp_path) == "is a directory: mend the file or name another"
+
+
+def test_a_pipe_that_nobody_writes_to_does_not_hang(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert refusal(tmp_path / "pipe") == "not a file: name the configuration file itself"
+
+
+def test_an_endless_device():
+    assert refusal(Path("/dev/zero")) == "not a file: name the configuration file itself"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_the_right_to_read(tmp_path):
+    (tmp_path / "k.yaml").touch(mode=0)
+    assert refusal(tmp_path / "k.yaml") == "permission denied: mend the file or name another"
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux's /proc")
+def test_a_file_that_fails_while_it_is_read():
+    assert refusal(Path("/proc/self/mem")) == "input/output error: mend the file or name another"
+
+
+def test_a_link_that_points_at_itself(tmp_path):
+    (tmp_path / "k.yaml").symlink_to("k.yaml")
+    assert refusal(tmp_path / "k.yaml") == "too many levels of symbolic links: mend the file or name another"
+
+
+def test_a_name_that_cannot_be():
+    assert refusal(Path("a\0b")) == "'a\\x00b': not the name of a file: name another"
+
+
+def test_not_utf8(tmp_path):
+    (tmp_path / "k.yaml").write_bytes(b"\xff\xfe")
+    assert refusal(tmp_path / "k.yaml") == "byte 0 is not UTF-8: save the file as UTF-8"
+
+
+def test_a_huge_file_is_not_read_whole(tmp_path):
+    path = tmp_path / "k.yaml"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # takes no room on disk, and would take all of our memory
+    assert refusal(path) == f"larger than {MAX_BYTES} bytes: a configuration is not"
+
+
+@pytest.mark.parametrize(
+    ("root", "kept"),
+    [
+        ("lake", "{folder}/lake"),
+        ("./lake/", "{folder}/lake"),
+        (".", "{folder}"),
+        ("/abs/lake", "/abs/lake"),
+        ("s3://bucket/lake/", "s3://bucket/lake"),
+    ],
+)
+def test_a_relative_root_lies_beside_the_file(tmp_path, with_sections, monkeypatch, root, kept):
+    folder = tmp_path / "conf"
+    folder.mkdir()
+    (folder / "k.yaml").write_text(with_sections(lake=f"lake: {{root: {root}}}"))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    for path in (folder / "k.yaml", Path("../conf/k.yaml")):
+        assert load_settings(path, {}).lake.root == kept.format(folder=folder)
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        "../lake", "lake/../..", "~/lake", '"a\\0b"', "''", "file:///lake", "http://h/x", "s3a://b/x", "s3://", "s3:///x",
+        "S3://b/x", "s3://b/../x", "'s3://b/x?y'",
+    ],
+)  # fmt: skip
+def test_roots_that_are_refused(problems_of, root):
+    (found,) = problems_of(lake=f"lake: {{root: {root}}}")
+    assert found.startswith("lake.root: ")

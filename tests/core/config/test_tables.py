@@ -1,0 +1,115 @@
+"""Topics to tables: nothing may land in another's table, or inside it."""
+
+import pytest
+
+from kgs_core.config.tables import TableSpec, resolve_tables, skipped_topics
+from kgs_core.errors import ConfigError
+
+
+@pytest.fixture
+def resolve(settings_of):
+    def call(rules, *topics):
+        return resolve_tables(settings_of(topics=f"topics: [{rules}]"), topics)
+
+    return call
+
+
+@pytest.fixture
+def collisions(resolve):
+    def call(rules, *topics):
+        with pytest.raises(ConfigError) as caught:
+            resolve(rules, *topics)
+        return list(caught.value.problems)
+
+    return call
+
+
+def test_every_topic_that_a_rule_fits_has_its_tables(settings_of):
+    settings = settings_of(topics="topics: [{topic: b, table: other/b}, {pattern: '[ab].*', table: 'bronze/{topic}'}]")
+    exact, pattern = settings.topics
+    assert resolve_tables(settings, {"ba", "b", "c", "a.x"}) == {
+        "a.x": TableSpec("a.x", "bronze/a.x", "bronze/a.x_dead_letters", pattern),
+        "b": TableSpec("b", "other/b", "other/b_dead_letters", exact),
+        "ba": TableSpec("ba", "bronze/ba", "bronze/ba_dead_letters", pattern),
+    }
+
+
+def test_the_order_is_by_name_whatever_came_in(resolve):
+    assert list(resolve("{pattern: '.*'}", "c", "a", "b", "a")) == ["a", "b", "c"]
+
+
+def test_a_rule_whose_topic_does_not_exist_yet_is_no_mistake(resolve):
+    assert resolve("{topic: later}") == {}
+    assert list(resolve("{topic: later}, {topic: now}", "now")) == ["now"]
+
+
+def test_internal_topics_are_left_out_and_can_be_told(settings_of):
+    settings = settings_of(topics="topics: [{pattern: '.*'}]")
+    topics = ["t", "__consumer_offsets", "kgs.g.consumer.metadata"]
+    assert list(resolve_tables(settings, topics)) == ["t"]
+    assert skipped_topics(settings, topics) == ("__consumer_offsets", "kgs.g.consumer.metadata")
+    assert skipped_topics(settings_of(), topics) == ()
+
+
+def test_dots_and_underscores_keep_apart(resolve):
+    assert {spec.table for spec in resolve("{pattern: '.*'}", "a.b", "a_b").values()} == {"a.b", "a_b"}
+
+
+def test_two_topics_in_one_table(collisions):
+    assert collisions("{topic: a, table: x}, {topic: b, table: x}", "a", "b") == [
+        "topics 'a' and 'b': collision in table 'x': give one another table"
+    ]
+
+
+def test_names_that_differ_only_in_case(collisions):
+    assert collisions("{pattern: '.*', table: 'x/{topic}'}", "Flights", "flights") == [
+        "topics 'Flights' and 'flights': collision in table 'x/flights': give one another table"
+    ]
+
+
+@pytest.mark.parametrize("letters", ["a_dead_letters", "A_dead_letters"])
+def test_a_table_that_is_anothers_dead_letter_table(collisions, letters):
+    (found,) = collisions("{pattern: '.*'}", "a", letters)
+    assert "'a'" in found
+    assert f"'{letters}'" in found
+    assert "collision in table" in found
+
+
+@pytest.mark.parametrize("inner", ["x/b", "X/c/d", "x_dead_letters/b", "x/_".replace("_", "y")])
+def test_a_table_inside_another(collisions, inner):
+    assert collisions(f"{{topic: a, table: x}}, {{topic: b, table: {inner}}}", "a", "b") == [
+        f"topics 'a' and 'b': collision, table '{inner}' of the second lies inside a table of the first: "
+        "give one another table"
+    ]
+
+
+def test_a_table_inside_another_is_found_in_either_order(collisions):
+    (found,) = collisions("{topic: a, table: x/y}, {topic: b, table: x}", "a", "b")
+    assert found.startswith("topics 'b' and 'a': collision, table 'x/y' of the second")
+
+
+def test_names_that_only_begin_alike_are_no_collision(resolve):
+    assert len(resolve("{topic: a, table: x}, {topic: b, table: xy}, {topic: c, table: z/x}", "a", "b", "c")) == 3
+
+
+def test_all_collisions_come_together(collisions):
+    rules = "{topic: a, table: x}, {topic: b, table: x}, {topic: c, table: x/y}, {topic: d, table: z}"
+    found = collisions(rules, "a", "b", "c", "d")
+    assert [problem.split(":")[0] for problem in found] == ["topics 'a' and 'b'", "topics 'a' and 'c'"]
+
+
+def test_a_name_too_long_for_a_folder_says_how_to_mend_it(collisions, resolve):
+    (found,) = collisions("{pattern: 'x+'}", "x" * 249)
+    assert found.endswith("give the topic a rule of its own with a shorter table")
+    assert resolve(f"{{topic: {'x' * 249}, table: short}}", "x" * 249)
+
+
+@pytest.mark.parametrize("topic", ["..", "a/b", "../../etc", "a\0", ""])
+def test_a_name_that_kafka_would_not_allow_makes_no_path(collisions, topic):
+    (found,) = collisions("{pattern: '(?s).*'}", topic)
+    assert "not a legal name" in found
+
+
+def test_a_thousand_topics_take_no_time(resolve):
+    topics = [f"topic-{number}" for number in range(1000)]
+    assert len(resolve("{pattern: '.*', table: 'a/b/{topic}'}", *topics)) == 1000

@@ -1,0 +1,131 @@
+"""Which topics a rule may name, and which tables it may make of them."""
+
+import pytest
+
+from kgs_core.config.topic_rule import start_timestamp_ms
+
+
+def rules(*texts):
+    return "topics: [" + ", ".join(texts) + "]"
+
+
+@pytest.mark.parametrize(
+    ("topics", "answer"),
+    [
+        ("[]", "topics: the list is empty; name at least one topic or pattern"),
+        ("null", "topics: null: give a list"),
+        ("t", "topics: 't': give a list"),
+        ("{topic: t}", "topics: give a list"),
+        ("[t]", "topics[0]: 't': give a mapping of key: value"),
+        ("[{}]", "topics[0]: give either 'topic' or 'pattern'"),
+        ("[{topic: t, pattern: t}]", "topics[0]: give either 'topic' or 'pattern'"),
+    ],
+)
+def test_wrong_lists_of_topics_get_one_answer(problems_of, topics, answer):
+    assert problems_of(topics=f"topics: {topics}") == [answer]
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "'a b'", "''", "ä", "x" * 250, "'a\\nb'"])
+def test_illegal_topic_names(problems_of, name):
+    (found,) = problems_of(topics=rules(f"{{topic: {name}}}"))
+    assert found.startswith("topics[0].topic: ")
+    assert found.endswith("not a legal topic name; use 1 to 249 of a-z A-Z 0-9 . _ -")
+
+
+def test_the_longest_topic_name_is_legal(problems_of):
+    assert problems_of(topics=rules(f"{{topic: {'x' * 249}}}")) == []
+
+
+@pytest.mark.parametrize("pattern", ["(a", "[a", "a{2,1}", "(?=a)", "(?P<x>a", "*", r"\1"])
+def test_invalid_patterns_say_why_and_print_nothing(problems_of, capfd, pattern):
+    (found,) = problems_of(topics=rules(f"{{pattern: '{pattern}'}}"))
+    assert found.startswith(f"topics[0].pattern: '{pattern}': not a valid RE2 pattern: ".replace("\\", "\\\\"))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_empty_pattern_is_refused(problems_of):
+    assert problems_of(topics=rules("{pattern: ''}")) == [
+        "topics[0].pattern: '': an empty pattern matches no topic; write .* for all of them"
+    ]
+
+
+def test_a_pattern_that_would_backtrack_for_ever_takes_no_time(settings_of):
+    settings = settings_of(topics=rules("{pattern: '(a+)+$'}"))
+    assert settings.rule_of("a" * 248 + "!") is None
+    assert settings.rule_of("a" * 249) is settings.topics[0]
+
+
+def test_a_pattern_must_match_the_whole_name(settings_of):
+    settings = settings_of(topics=rules("{pattern: 'a.'}"))
+    assert settings.rule_of("ab") is settings.topics[0]
+    assert settings.rule_of("abc") is None
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__x", "kgs.g.monitor.writeSpeed"])
+def test_internal_topics_are_never_read(settings_of, problems_of, topic):
+    assert settings_of(topics=rules("{pattern: '.*'}")).rule_of(topic) is None
+    assert problems_of(topics=rules("{topic: t}", f"{{topic: {topic}}}")) == [
+        f"topics[1].topic: '{topic}' belongs to Kafka or kgs and is never read: remove the rule"
+    ]
+
+
+def test_other_groups_topics_are_ordinary(settings_of):
+    assert settings_of(topics=rules("{pattern: '.*'}")).rule_of("kgs.other.monitor.writeSpeed")
+
+
+def test_the_first_rule_that_fits_counts(settings_of):
+    settings = settings_of(topics=rules("{topic: ab}", "{pattern: 'a.*'}", "{pattern: '.*'}"))
+    assert [settings.topics.index(settings.rule_of(topic)) for topic in ("ab", "ac", "b")] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("first", ["{topic: ab}", "{pattern: 'a.*'}"])
+def test_a_rule_that_can_never_count_is_a_mistake(problems_of, first):
+    assert problems_of(topics=rules(first, "{topic: ab}")) == [
+        "topics: topics[1] is never used, topics[0] fits 'ab' already: remove one, or put the exact name first"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "answer"),
+    [
+        ("table: '{x}'", "[0].table: '{x}': only {topic} may stand in braces"),
+        ("table: /abs", "[0].table: '/abs': must be a relative path without empty, '.', '..' or '_...' parts"),
+        ("table: a/../b", "[0].table: 'a/../b': must be a relative path without empty, '.', '..' or '_...' parts"),
+        ("table: a/_log", "[0].table: 'a/_log': must be a relative path without empty, '.', '..' or '_...' parts"),
+        ("table: 'a b'", "[0].table: 'a b': use A-Z a-z 0-9 . _ - / and {topic}"),
+        ("format: json", "[0]: format 'json' needs a 'schema' of field: type"),
+        ("schema: {a: int}", "[0]: format 'raw' takes no 'schema'; say format: json, or drop the schema"),
+        ("format: avro", "[0].format: 'avro': give one of 'raw' or 'json'"),
+        ("rows: some", "[0].rows: 'some': give one of 'one_to_one', 'filter' or 'any'"),
+        ("on_error: skip", "[0].on_error: 'skip': give one of 'dead_letter' or 'stop'"),
+        ("format: json, schema: {a: decimal}", "[0].schema.a: 'decimal': give one of 'string', 'boolean', 'int', "
+         "'long', 'float', 'double', 'timestamp' or 'date'"),
+        ("format: json, schema: {_a: int}", "[0].schema: field '_a': names must not be empty or begin with '_' (kgs "
+         "adds such columns)"),
+        ("format: json, schema: {a: int, A: int}", "[0].schema: two fields differ only in case, which many readers of "
+         "Delta cannot tell apart"),
+        ("transform: f", "[0].transform: 'f': write module:function"),
+        ("transform: 'm:f', transform_arrow: 'm:g'", "[0]: give 'transform' (DataFrame) or 'transform_arrow' (Arrow "
+         "table), not both"),
+        ("start: yesterday", "[0].start: 'yesterday': must be earliest, latest, committed or "
+         "timestamp:2026-01-31T00:00:00Z (with its offset)"),
+        ("start: 'timestamp:2026-01-31T00:00:00'", "[0].start: 'timestamp:2026-01-31T00:00:00': must be earliest, "
+         "latest, committed or timestamp:2026-01-31T00:00:00Z (with its offset)"),
+        ("start: 'timestamp:1969-12-31T23:59:59Z'", "[0].start: 'timestamp:1969-12-31T23:59:59Z': a timestamp before "
+         "1970 is not possible; say earliest"),
+    ],
+)  # fmt: skip
+def test_wrong_rules(problems_of, rule, answer):
+    assert problems_of(topics=rules(f"{{topic: t, {rule}}}")) == [f"topics{answer}"]
+
+
+def test_a_pattern_needs_the_topic_in_its_table(problems_of):
+    assert problems_of(topics=rules("{pattern: '.*', table: all, format: json}")) == [
+        "topics[0]: table 'all' needs {topic} in it, since 'pattern' can match several topics; "
+        "format 'json' needs a 'schema' of field: type"
+    ]
+
+
+def test_a_start_instant_is_exact_to_the_millisecond():
+    assert start_timestamp_ms("timestamp:1970-01-01T00:00:00Z") == 0
+    assert start_timestamp_ms("timestamp:2026-01-31T01:00:00.123+01:00") == 1_769_817_600_123

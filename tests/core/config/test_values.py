@@ -1,0 +1,179 @@
+"""Values of the wrong type or size: field, value and allowed range in one line."""
+
+import pytest
+
+from kgs_core.config import parse_settings
+from kgs_core.errors import ConfigError
+
+SIZE = "give a whole number from 1000 to 1000000000 (bytes)"
+TIME = "give a number from 0 to 86400 (seconds)"
+WRONG = [
+    ('"10"', "'10'"),
+    ("10s", "'10s'"),
+    ("2.3MB/s", "'2.3MB/s'"),
+    ("true", "true"),
+    ("null", "null"),
+    (".nan", "nan"),
+    (".inf", "inf"),
+    ("-.inf", "-inf"),
+    ("-1", "-1"),
+    (str(2**63), str(2**63)),
+]
+
+
+@pytest.mark.parametrize(("written", "shown"), [*WRONG, ("1.5", "1.5"), ("0", "0"), ("16e6", "'16e6'")])
+def test_wrong_size(problems_of, written, shown):
+    found = problems_of(consumer=f"consumer: {{batch_bytes: {written}}}")
+    assert found == [f"consumer.batch_bytes: {shown}: {SIZE}"]
+
+
+@pytest.mark.parametrize(("written", "shown"), WRONG)
+def test_wrong_time(problems_of, written, shown):
+    found = problems_of(consumer=f"consumer: {{wait_time_s: {written}}}")
+    assert found == [f"consumer.wait_time_s: {shown}: {TIME}"]
+
+
+def test_a_number_too_long_to_write_out_is_cut(problems_of):
+    (found,) = problems_of(consumer=f"consumer: {{batch_bytes: 0x{'f' * 9000}}}")
+    assert found.startswith("consumer.batch_bytes: 0xffff")
+    assert found.endswith(SIZE)
+    assert len(found) < 200
+
+
+@pytest.mark.parametrize(("value", "kept"), [("1_000", 1000), ("16000000", 16_000_000)])
+def test_sizes_are_taken(settings_of, value, kept):
+    assert settings_of(consumer=f"consumer: {{batch_bytes: {value}}}").consumer.batch_bytes == kept
+
+
+@pytest.mark.parametrize("value", [0, 1, 1.5, 80_000])
+def test_times_may_be_whole_or_not(settings_of, value):
+    settings = settings_of(consumer=f"consumer: {{batch_timeout_s: 86400, wait_time_s: {value}}}")
+    assert settings.consumer.wait_time_s == value
+
+
+def test_unknown_keys_name_the_nearest_or_all(problems_of):
+    topics = "topics: [{topic: t, fields: {a: int}}]"
+    found = problems_of(consumer="consumer: {bach_bytes: 1}", more="zzz: 1", topics=topics)
+    assert found == [
+        "topics[0].fields: unknown key: the keys here are topic, pattern, table, format, schema, transform, "
+        "transform_arrow, rows, on_error, start",
+        "consumer.bach_bytes: unknown key: did you mean 'batch_bytes'?",
+        "zzz: unknown key: the keys here are group, kafka, lake, topics, consumer, spark, monitor, packing",
+    ]
+
+
+def test_all_that_is_missing_in_one_message(problems_in):
+    assert problems_in("consumer: {}\n") == [
+        "group: missing: use 1 to 100 of a-z A-Z 0-9 . _ -",
+        "kafka: missing: see kgs.example.yaml",
+        "lake: missing: see kgs.example.yaml",
+        "topics: missing: see kgs.example.yaml",
+    ]
+
+
+def test_a_refusal_is_a_usage_error_with_a_line_per_problem():
+    with pytest.raises(ConfigError) as caught:
+        parse_settings(b"consumer: {}", "kgs.yaml", {})
+    assert caught.value.exit_code == 2
+    assert str(caught.value).splitlines() == list(caught.value.problems)
+    assert all(problem.startswith("kgs.yaml: ") for problem in caught.value.problems)
+
+
+def test_problems_of_all_sections_come_together(problems_of):
+    found = problems_of(
+        group="group: a b",
+        kafka="kafka: {bootstrap_servers: 'a', client: {acks: 1}}",
+        lake="lake: {root: ''}",
+        topics="topics: [{topic: a/b}, {topic: x, format: xml}]",
+        consumer="consumer: {wait_time_s: -1}",
+        spark="spark: 3",
+    )
+    assert [problem.split(": ")[0] for problem in found] == [
+        "group", "kafka.bootstrap_servers", "kafka.client", "lake.root", "topics[0].topic", "topics[1].format",
+        "consumer.wait_time_s", "spark",
+    ]  # fmt: skip
+
+
+def test_very_many_problems_are_counted_not_listed(problems_of):
+    found = problems_of(topics="topics: [" + ", ".join(["{}"] * 80) + "]")
+    assert len(found) == 51
+    assert found[-1] == "30 more"
+
+
+def test_keys_that_are_no_text(problems_of):
+    assert problems_of(more="1: 2") == ["[1]: 1: keys are text: put it in quotes"]
+    assert problems_of(spark="spark: {settings: {1: 2}}") == [
+        "spark.settings[1]: (value not shown): give text, in quotes if it looks like something else"
+    ]
+
+
+def test_a_section_with_every_line_commented_out_is_its_defaults(settings_of):
+    kafka = "kafka:\n  bootstrap_servers: a:1\n  client:\n"
+    bare = settings_of(kafka=kafka, consumer="consumer:", spark="spark:\n  settings:\n")
+    assert bare.consumer == settings_of().consumer
+    assert bare.spark == settings_of().spark
+    assert bare.kafka.client == {}
+
+
+def test_a_wait_not_shorter_than_the_timeout_names_both(problems_of):
+    assert problems_of(consumer="consumer: {wait_time_s: 5, batch_timeout_s: 5}") == [
+        "consumer: wait_time_s (5) must be less than batch_timeout_s (5)"
+    ]
+
+
+def test_vacuum_never_reaches_a_batch_in_flight(problems_of):
+    assert problems_of(
+        lake="lake: {root: /x, vacuum_retention_h: 24}", consumer="consumer: {batch_timeout_s: 50000}"
+    ) == [
+        "consumer.batch_timeout_s (50000 s) must be at most half of lake.vacuum_retention_h (24 h): "
+        "vacuum would remove files of batches in flight"
+    ]
+
+
+@pytest.mark.parametrize("servers", ["a", "a:", "a:1,", "a:1, b:2", "user:pw@a:1", "'a:123456'", "''"])
+def test_wrong_bootstrap_servers(problems_of, servers):
+    (found,) = problems_of(kafka=f'kafka: {{bootstrap_servers: "{servers}"}}')
+    assert found.endswith(": give host:port, or several with commas and no blanks between")
+    assert "pw" not in found
+
+
+CAPACITY = "give a number from 1 to 1000000000000 (bytes/s)"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"), [*WRONG[:7], ("-1", "-1"), ("0", "0"), ("1.5MB", "'1.5MB'"), (str(10**13), str(10**13))]
+)
+@pytest.mark.parametrize("key", ["packing_capacity_bytes_per_s", "consumer_capacity_bytes_per_s"])
+def test_wrong_capacity(problems_of, key, written, shown):
+    assert problems_of(packing=f"packing: {{{key}: {written}}}") == [f"packing.{key}: {shown}: {CAPACITY}"]
+
+
+def test_capacities_may_be_whole_or_not(settings_of):
+    packing = "packing: {packing_capacity_bytes_per_s: 1000000, consumer_capacity_bytes_per_s: 1000000.5}"
+    settings = settings_of(packing=packing)
+    assert settings.packing.packing_capacity_bytes_per_s == 1_000_000
+    assert settings.packing.consumer_capacity_bytes_per_s == 1_000_000.5
+
+
+def test_what_packing_compares_is_in_order(problems_of):
+    assert problems_of(
+        packing="packing: {packing_capacity_bytes_per_s: 2000001, min_consumers: 3, max_consumers: 2}"
+    ) == [
+        "packing: packing_capacity_bytes_per_s (2000001) must be at most consumer_capacity_bytes_per_s (2000000); "
+        "min_consumers (3) must be at most max_consumers (2)"
+    ]
+
+
+def test_an_unknown_algorithm_gets_the_list_of_names(problems_of):
+    assert problems_of(packing="packing: {algorithm: MWF}") == [
+        "packing.algorithm: 'MWF': give one of 'nf', 'ff', 'bf', 'wf', 'nfd', 'ffd', 'bfd', 'wfd', 'mwf', 'mbf', "
+        "'mwfp' or 'mbfp'"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"), [("0", "0"), ("10001", "10001"), ("1.5", "1.5"), ("true", "true"), ('"2"', "'2'")]
+)
+def test_wrong_number_of_consumers(problems_of, written, shown):
+    found = problems_of(packing=f"packing: {{max_consumers: {written}}}")
+    assert found == [f"packing.max_consumers: {shown}: give a whole number from 1 to 10000, or null"]

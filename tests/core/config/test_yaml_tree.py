@@ -1,0 +1,76 @@
+"""Text that is no configuration at all: every answer names the line or the reason, and quotes no value."""
+
+import time
+
+import pytest
+
+from kgs_core.config.yaml_tree import MAX_BYTES, MAX_NODES
+
+CANARY = "hunter2"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("", "empty: start from kgs.example.yaml"),
+        ("# only a comment\n", "empty: start from kgs.example.yaml"),
+        ("- a\n", "must be a mapping of sections, is a list"),
+        ("just text", "must be a mapping of sections, is a str"),
+        ("a:\n\t- b", r"line 2: found character '\t' that cannot start any token"),
+        ("group: a\nkafka: {}\ngroup: b\n", "line 3: duplicate key 'group': keep one of them"),
+        ("kafka:\n  client: {a: 1, a: 2}\n", "line 2: duplicate key 'a': keep one of them"),
+        ("a: [", "line 1: expected the node content, but found '<stream end>'"),
+        ("--- a\n--- b\n", "line 2: but found another document"),
+        ("{[1]: 2}", "line 1: found unhashable key"),
+        ("a: \x00", "special characters are not allowed"),
+        ("a: 2026-02-31", "a value looks like a date or a number and is none: put it in quotes"),
+        ("a: " + "9" * 5000, "a value looks like a date or a number and is none: put it in quotes"),
+        ("a: " + "[" * 30, "line 1: nested deeper than 20"),
+        (b"group: \xff", "byte 7 is not UTF-8: save the file as UTF-8"),
+    ],
+)
+def test_text_that_is_no_configuration(problems_in, text, answer):
+    assert problems_in(text) == [answer]
+
+
+def test_python_tags_are_refused_and_construct_nothing(problems_in, tmp_path):
+    made = tmp_path / "made"
+    text = f"group: !!python/object/apply:pathlib.Path.touch [!!python/object/apply:pathlib.Path [{made}]]"
+    assert problems_in(text) == ["line 1: tags are not allowed: put a value that begins with '!' in quotes"]
+    assert not made.exists()
+
+
+def test_nested_aliases_are_counted_as_written_out(problems_in):
+    rows = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    rows += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
+    began = time.monotonic()
+    assert problems_in("\n".join(rows)) == [f"line 5: more than {MAX_NODES} values (aliases written out)"]
+    assert time.monotonic() - began < 2
+
+
+def test_an_alias_inside_its_own_anchor_is_refused(problems_in):
+    assert problems_in("a: &x [*x]") == [
+        "line 1: an alias without its anchor: put a value that begins with '*' in quotes"
+    ]
+
+
+def test_aliases_and_merge_keys_in_small_numbers_are_fine(problems_of):
+    topics = "topics:\n- &raw {topic: a, format: raw}\n- {<<: *raw, topic: b}"
+    assert problems_of(topics=topics) == []
+
+
+def test_a_mebibyte_is_the_limit(problems_of, problems_in, with_sections):
+    assert problems_in(b"#" * (MAX_BYTES + 1)) == [f"larger than {MAX_BYTES} bytes: a configuration is not"]
+    text = with_sections()
+    assert problems_in(text + "\n#" + "x" * (MAX_BYTES - len(text) - 2)) == []
+
+
+def test_a_byte_order_mark_is_no_mistake(problems_in, with_sections):
+    assert problems_in(b"\xef\xbb\xbf" + with_sections().encode()) == []
+
+
+@pytest.mark.parametrize("value", ["!{}", "!{}!x y", "*{}", "@{}", "%{}", "'{}", '"\\{}', "[{}", "a: {}", "`{}", "|{}"])
+def test_an_unquoted_password_is_never_quoted_back(problems_in, value):
+    found = problems_in("kafka:\n  client:\n    sasl.password: " + value.format(CANARY))
+    assert found
+    assert CANARY not in "\n".join(found)

@@ -1,0 +1,221 @@
+import dataclasses
+import inspect
+import itertools
+import json
+from datetime import date, datetime, time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kgs_core.cli.generate import generate
+from kgs_core.demo.replay import (
+    DEFAULT_DATE,
+    PARTITIONS,
+    TOPIC_OF,
+    TOPICS,
+    WEATHER_TOPIC,
+    Replay,
+    load_shape,
+    open_replay,
+)
+from kgs_core.demo.track import PHASES
+from kgs_core.errors import ConfigError
+
+START_MS = 1_379_491_200_000  # 2013-09-18 04:00 in New York
+FIELDS = [
+    "event_time",
+    "flight",
+    "carrier",
+    "tailnum",
+    "aircraft",
+    "origin",
+    "dest",
+    "dep_delay_min",
+    "ground_speed_kt",
+    "phase",
+    "lat",
+    "lon",
+    "altitude_ft",
+    "progress",
+]
+
+
+def event_ms(record):
+    stamp = json.loads(record.value)["event_time"]
+    assert stamp.endswith("Z")
+    return round(datetime.fromisoformat(stamp).timestamp() * 1000)
+
+
+def replay_second(hours_after_4):
+    return hours_after_4 * 200 / 24
+
+
+@pytest.fixture(scope="module")
+def replay(flights, weather):
+    return Replay(flights, weather, START_MS)
+
+
+@pytest.fixture(scope="module")
+def shape(replay):
+    return load_shape(replay, 200)
+
+
+@pytest.fixture(scope="module")
+def noon(replay):
+    """Replay seconds 66 to 68: about a quarter of an hour around noon."""
+    return replay.due(66, 68)
+
+
+def test_default_start_is_four_in_the_morning_in_new_york():
+    replay = open_replay()
+    assert replay.event_ms(0) == START_MS
+    assert replay.event_ms(200) == START_MS + 86_400_000
+
+
+def test_records_come_by_event_time(noon):
+    times = [event_ms(record) for record in noon]
+    assert times == sorted(times)
+    assert times[0] >= START_MS + 66 * 432_000
+    assert times[-1] < START_MS + 68 * 432_000
+
+
+def test_topic_and_key_follow_from_the_record(noon):
+    for record in noon:
+        fields = json.loads(record.value)
+        if record.topic == WEATHER_TOPIC:
+            assert record.key.decode() == fields["airport"]
+        else:
+            assert (record.topic, record.key.decode()) == (TOPIC_OF[fields["origin"]], fields["tailnum"])
+
+
+def test_position_report_has_the_documented_fields_and_size(noon):
+    reports = [record for record in noon if record.topic != WEATHER_TOPIC]
+    assert all(list(json.loads(record.value)) == FIELDS for record in reports)
+    assert all(230 <= len(record.value) <= 400 for record in reports)
+    assert all(f"`{name}`" in inspect.getmodule(Replay).__doc__ for name in FIELDS)
+    first = json.loads(reports[0].value)
+    assert first["phase"] in PHASES
+    assert 0 <= first["progress"] <= 1
+
+
+def test_each_aircraft_reports_at_its_interval(noon):
+    times = {}
+    for record in noon:
+        if record.topic != WEATHER_TOPIC:
+            times.setdefault(json.loads(record.value)["flight"], []).append(event_ms(record))
+    assert {gap for instants in times.values() for gap in np.diff(instants)} == {10_000}
+
+
+def test_weather_of_three_airports_comes_every_hour(replay):
+    reports = [record for record in replay.due(0, 25) if record.topic == WEATHER_TOPIC]
+    assert len(reports) == 9
+    assert {event_ms(record) % 3_600_000 for record in reports} == {0}
+    assert b"NaN" not in b"".join(record.value for record in reports)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.floats(50, 51), max_size=5))
+def test_slices_join_without_gap_or_double(replay, cuts):
+    ends = [50.0, *sorted(cuts), 51.0]
+    joined = [record for a, b in itertools.pairwise(ends) for record in replay.due(a, b)]
+    assert joined == replay.due(50, 51)
+
+
+def test_rate_scales_with_time_factor_and_interval(flights, weather):
+    plain, fast, dense = (
+        len(Replay(flights, weather, START_MS + 8 * 3_600_000, *numbers).due(0, 1))
+        for numbers in ((432.0, 10.0), (864.0, 10.0), (432.0, 5.0))
+    )
+    assert fast == pytest.approx(2 * plain, rel=0.05)
+    assert dense == pytest.approx(2 * plain, rel=0.01)
+
+
+def test_next_day_follows(replay):
+    assert event_ms(replay.due(300, 300.1)[0]) >= START_MS + 300 * 432_000
+
+
+def test_year_begins_anew_with_later_event_times(flights, weather):
+    start_ms = 1_388_534_400_000 - 3_600_000  # an hour before 2014, UTC
+    replay = Replay(flights, weather, start_ms, time_factor=3600.0, report_every_s=600.0)
+    records = replay.due(0, 24)
+    times = [event_ms(record) for record in records]
+    assert times == sorted(times)
+    assert times[-1] > start_ms + 23 * 3_600_000
+    assert np.diff([*times]).max() < 7 * 3_600_000
+    # The flight in the air at the turn of the year goes on, and the first of January departs again.
+    later = [json.loads(record.value) for record in records if event_ms(record) > start_ms + 12 * 3_600_000]
+    assert "UA1545" in {fields.get("flight") for fields in later}
+
+
+def test_flight_in_the_air_at_the_turn_of_the_year_is_not_cut(flights, weather):
+    start_ms = 1_388_534_400_000 - 3_600_000
+    replay = Replay(flights, weather, start_ms, time_factor=3600.0, report_every_s=600.0)
+    before = {r.key: json.loads(r.value) for r in replay.due(0.8, 1.0) if r.topic != WEATHER_TOPIC}
+    after = {r.key: json.loads(r.value) for r in replay.due(1.0, 1.2) if r.topic != WEATHER_TOPIC}
+    going_on = {key for key in before if before[key]["progress"] < 0.8}
+    assert len(going_on) > 20
+    assert going_on <= set(after)
+
+
+def test_an_empty_table_gives_nothing(flights, weather):
+    none = dataclasses.replace(
+        flights, **{field.name: getattr(flights, field.name)[:0] for field in dataclasses.fields(flights)}
+    )
+    assert {record.topic for record in Replay(none, weather, START_MS).due(0, 20)} == {WEATHER_TOPIC}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"day": date(2014, 1, 1)}, "2013"),
+        ({"time_factor": 0.0}, "above 0"),
+        ({"report_every_s": -1.0}, "above 0"),
+        ({"time_factor": float("inf")}, "finite"),
+    ],
+)
+def test_impossible_replay_is_refused(arguments, problem):
+    with pytest.raises(ConfigError, match=problem):
+        open_replay(**arguments)
+
+
+def test_peak_is_about_two_megabytes_a_second(shape):
+    assert 1.5e6 < sum(shape.values()).max() < 2.5e6
+
+
+@pytest.mark.parametrize(("begin", "end"), [(0, 0.5), (22, 24)])  # 04:00 to 04:30, 02:00 to 04:00
+def test_night_is_nearly_nothing(shape, begin, end):
+    load = sum(shape.values())
+    assert load[round(replay_second(begin)) : round(replay_second(end))].max() < 0.05 * load.max()
+
+
+def test_small_hours_are_quiet_on_average(shape):
+    load = sum(shape.values())
+    assert load[round(replay_second(21)) :].mean() < 0.05 * load.max()
+
+
+def test_airports_differ_and_drift(shape):
+    lga, jfk = shape[TOPIC_OF["LGA"]], shape[TOPIC_OF["JFK"]]
+    assert jfk.sum() > 1.3 * lga.sum()
+    morning, evening = slice(17, 25), slice(150, 158)  # 06:00 and 22:00
+    assert lga[morning].sum() > jfk[morning].sum()
+    assert jfk[evening].sum() > 3 * lga[evening].sum()
+    assert 0 < shape[WEATHER_TOPIC].sum() < 0.001 * jfk.sum()
+
+
+def test_carriers_are_skewed(noon):
+    carriers = [json.loads(record.value).get("carrier") for record in noon if record.topic != WEATHER_TOPIC]
+    counts = sorted((carriers.count(carrier) for carrier in set(carriers)), reverse=True)
+    assert len(counts) >= 10
+    assert sum(counts[:3]) > 0.5 * len(carriers)
+
+
+def test_command_defaults_are_the_replays(replay):
+    given = {option.name: option.default for option in generate.params}
+    made = inspect.signature(open_replay).parameters
+    assert given["time_factor"] == made["time_factor"].default
+    assert given["report_every_s"] == made["report_every_s"].default
+    assert given["day"] == DEFAULT_DATE.isoformat()
+    assert given["start_at"] == f"{made['start_at'].default:%H:%M}"
+    assert (time(4), 8, 4) == (made["start_at"].default, PARTITIONS, len(TOPICS))

@@ -1,0 +1,149 @@
+"""The wire form of a measurement."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgs_core.errors import ProtocolError
+from kgs_core.model import TopicId, TopicPartition
+from kgs_core.monitor import Measure, PartitionReading, Reading, Window, codec
+from kgs_core.monitor.codec import decode, encode
+
+TOPICS = ["a", "b.c", "ü"]
+counts = st.integers(0, 2**50)
+tps = st.builds(TopicPartition, st.sampled_from(TOPICS), st.integers(0, 3))
+partition_logs = st.builds(
+    PartitionReading,
+    st.just(0.0),
+    st.just(0.0),
+    st.sampled_from([TopicId("one"), TopicId("two")]),
+    st.integers(0, 2),
+    counts,
+    counts,
+    st.none() | counts,
+    st.none() | st.floats(0, 1e9),
+)
+readings = st.builds(
+    Reading,
+    st.just(0.0),
+    st.integers(0, 2**45),
+    st.just("here"),
+    st.sampled_from(Measure),
+    st.dictionaries(tps, partition_logs, max_size=6),
+    st.dictionaries(tps, st.text(max_size=20), max_size=3),
+)
+
+
+def run(found, window):
+    measurements = []
+    for number, reading in enumerate(found):
+        now = number * 1.1
+        logs = {tp: replace(log, time_s=now, offsets_s=now + 0.1) for tp, log in reading.partitions.items()}
+        unknown = {tp: words for tp, words in reading.unknown.items() if tp not in logs}
+        measurements.append(window.add(replace(reading, time_s=now, partitions=logs, unknown=unknown)))
+    return measurements
+
+
+@given(st.lists(readings, max_size=15))
+def test_a_window_rebuilt_from_the_records_is_the_original(found):
+    """The speeds in the records are not used for it: they come out again."""
+    original = run(found, Window(9.0, 2.0))
+    rebuilt = Window(9.0, 2.0)
+    decoded = [decode(encode(measurement)) for measurement in original]
+    assert decoded == original
+    assert [rebuilt.add(measurement.reading) for measurement in decoded] == original
+
+
+def test_a_window_rebuilt_from_the_last_records_goes_on_with_the_same_speeds(log, reading):
+    found = [reading(t, log(t, end=1000 * t, start=max(0, 100 * (t - 20)))) for t in range(80)]
+    original = Window(30.0, 10.0)
+    measurements = [original.add(each) for each in found]
+    rebuilt = Window(30.0, 10.0)
+    for measurement in measurements[45:79]:
+        rebuilt.take(decode(encode(measurement)).reading)
+    assert rebuilt.add(found[79]) == measurements[79]
+
+
+def test_the_record_reads_as_what_it_is(log, reading, tp):
+    window = Window(30.0, 10.0)
+    window.add(reading(0.0, log(0.0, end=0)))
+    measurement = window.add(reading(10.0, log(10.0, end=500), {TopicPartition("u", 3): "broker 2 did not answer"}))
+    assert json.loads(encode(measurement)) == {
+        "version": 1,
+        "time_s": 10.0,
+        "wall_ms": 1_700_000_000_000,
+        "clock": "here",
+        "measure": "log_dirs",
+        "topics": [
+            {
+                "topic": "t",
+                "topic_id": "one",
+                "partitions": [
+                    {
+                        "partition": 0,
+                        "bytes_per_s": 5000.0,
+                        "verdict": "measured",
+                        "log": {
+                            "time_s": 10.0,
+                            "offsets_s": 10.0,
+                            "leader": 1,
+                            "log_start": 0,
+                            "end_offset": 500,
+                            "size_bytes": 50000,
+                        },
+                    }
+                ],
+            },
+            {
+                "topic": "u",
+                "topic_id": "",
+                "partitions": [
+                    {
+                        "partition": 3,
+                        "verdict": "unknown",
+                        "reason": "broker 2 did not answer",
+                        "unknown": "broker 2 did not answer",
+                    }
+                ],
+            },
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"version": 2}, "version"),
+        ({"version": None}, "version"),
+        ({"time_s": float("nan")}, "time_s"),
+        ({"time_s": "1"}, "time_s"),
+        ({"measure": "guess"}, "measure"),
+        ({"clock": ""}, "clock"),
+        ({"topics": [{"topic": "t", "topic_id": "x", "partitions": [{"partition": -1, "verdict": "measured"}]}]}, "0"),
+        ({"topics": [{"topic": "t", "topic_id": "x", "partitions": [{"partition": 0, "verdict": "odd"}]}]}, "verdict"),
+    ],
+)
+def test_what_it_does_not_know_is_refused(reading, change, words):
+    good = json.loads(encode(Window().add(reading(0.0))))
+    with pytest.raises(ProtocolError, match=words):
+        decode(json.dumps(good | change).encode())
+
+
+@pytest.mark.parametrize("data", [b"", b"null", b"[]", b"{", b"\xff", b"[" * 100_000])
+def test_what_is_no_measurement_is_refused(data):
+    with pytest.raises(ProtocolError, match="left out"):
+        decode(data)
+
+
+def test_a_record_without_end_is_refused_unread(monkeypatch):
+    monkeypatch.setattr(codec, "MAX_BYTES", 10)
+    with pytest.raises(ProtocolError, match="11 bytes, more than 10"):
+        decode(b" " * 11)
+
+
+def test_words_that_a_later_version_adds_are_passed_over(log, reading):
+    measurement = Window().add(reading(0.0, log(0.0, end=1)))
+    assert decode(json.dumps(json.loads(encode(measurement)) | {"more": 1}).encode()) == measurement

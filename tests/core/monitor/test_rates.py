@@ -1,0 +1,39 @@
+"""Mode, percentiles and histogram of rates."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgs_core.monitor.rates import mode, percentile, spread
+
+
+def test_the_mode_is_where_rates_are_densest_not_their_mean():
+    generator = random.Random(1)
+    rates = [generator.gauss(2.3, 0.1) for _ in range(300)] + [generator.uniform(0, 1.5) for _ in range(100)]
+    assert mode(sorted(rates)) == pytest.approx(2.3, abs=0.1)
+    assert sum(rates) / len(rates) < 2.0
+
+
+@pytest.mark.parametrize(("rates", "expected"), [([5.0], 5.0), ([7.0] * 9, 7.0), ([1.0, 8.0, 8.1, 8.2], 8.1)])
+def test_the_mode_of_a_few(rates, expected):
+    assert mode(rates) == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize(("per_cent", "expected"), [(0, 1.0), (50, 2.5), (100, 4.0), (25, 1.75)])
+def test_percentiles_lie_between_neighbours(per_cent, expected):
+    assert percentile([1.0, 2.0, 3.0, 4.0], per_cent) == pytest.approx(expected)
+
+
+def test_nothing_has_no_spread():
+    with pytest.raises(ValueError, match="no rates"):
+        spread([])
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=60))
+def test_every_rate_is_in_one_bar_and_the_mode_among_the_rates(rates):
+    found = spread(rates)
+    assert sum(count for _, _, count in found.bins) == len(rates)
+    assert min(rates) <= found.mode <= max(rates)
+    assert sorted(found.percentiles.values()) == list(found.percentiles.values())

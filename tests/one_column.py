@@ -1,0 +1,25 @@
+"""A table of one column, below the rules for topics."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from kgs_core.adapters.delta_table import DeltaTopicTable
+from kgs_core.adapters.parquet import write_table
+
+SCHEMA = pa.schema([("x", pa.int64())])
+
+
+def table_at(storage, kind=DeltaTopicTable, name="t"):
+    table = kind(storage, name, SCHEMA, vacuum_retention_h=48)
+    table.create(checkpoint_interval=5, log_retention_h=24)
+    return table
+
+
+def file_of(storage, *values, name="t"):
+    return write_table(storage, name, [pa.record_batch([pa.array(values, pa.int64())], schema=SCHEMA)], SCHEMA)
+
+
+def values_in(storage, name="t"):
+    files = pa.table(DeltaTable(storage.uri(name)).get_add_actions())["path"].to_pylist()
+    return sorted(v for file in files for v in pq.read_table(storage.path(name, file))["x"].to_pylist())

@@ -1,0 +1,135 @@
+"""A sink without Kafka: records that follow from their offsets, through the real parsing, writing and commits."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from kgs_core.adapters.delta_table import DeltaTopicTable, Outcome
+from kgs_core.adapters.finish import TopicJob, finish_topic
+from kgs_core.adapters.rows import parsed_schema
+from kgs_core.adapters.storage import Storage
+from kgs_core.adapters.topic_table import TopicTable
+from kgs_core.config import TableSpec, TopicRule
+from kgs_core.config.settings import LakeSettings
+from kgs_core.consumer.app_ids import AppIds
+from kgs_core.model import OffsetRange, TopicBatch, TopicId
+
+BAD_EVERY = 5
+Ranges = Mapping[int, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class FakeRecord:
+    """What a record would be; every fifth is no JSON."""
+
+    number: int
+    at: int
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return self.number
+
+    def offset(self) -> int:
+        return self.at
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1_700_000_000_000 + self.at
+
+    def key(self) -> bytes | None:
+        return None
+
+    def value(self) -> bytes | None:
+        good = json.dumps({"n": self.number * 1_000_000 + self.at}).encode()
+        return b"bad" if bad(self.at) else good
+
+    def __len__(self) -> int:
+        return len(self.value() or b"")
+
+    def headers(self) -> list[tuple[str, bytes | str | None]] | None:
+        return None
+
+    def error(self) -> None:
+        return None
+
+
+class Sink:
+    """One consumer's hold on the table of topic `t`."""
+
+    def __init__(self, storage: Storage, *, checkpoint_interval: int = 5, topic_id: str = "id1") -> None:
+        self.storage = storage
+        self.lake = LakeSettings(root=storage.root, checkpoint_interval=checkpoint_interval)
+        rule = TopicRule.model_validate({"topic": "t", "format": "json", "schema": {"n": "long"}})
+        self.spec = TableSpec("t", "t", "t_dead_letters", rule)
+        self.ids = AppIds("g", "t", TopicId(topic_id))
+        self.table = TopicTable(storage, self.lake, self.spec, self.ids, parsed_schema(rule))
+
+    def started(self, partitions: int) -> "Sink":
+        """With the table made and all partitions at 0."""
+        self.table.open()
+        self.table.fix_start(dict.fromkeys(range(partitions), 0))
+        return self
+
+    def read(self, ranges: Ranges, marks: Mapping[int, int | None] | None = None) -> TopicBatch:
+        """A batch in files, not committed; letters are filtered by the lake's marks unless others are given."""
+        if marks is None:
+            marks = self.table.positions(set(ranges)).letter_marks
+        records = [FakeRecord(p, o) for p, (start, end) in ranges.items() for o in range(start, end)]
+        spec = self.spec
+        job = TopicJob("t", self.ids.topic_id, spec.rule, spec.table, spec.letters_table, self.table.schema, marks)
+        spans = {p: OffsetRange(*span) for p, span in ranges.items()}
+        batch, cut = finish_topic(self.storage, job, records, spans)
+        assert batch is not None
+        assert not cut
+        return batch
+
+    def ingest(self, ranges: Ranges) -> Outcome:
+        return self.table.commit(self.read(ranges))
+
+    def position(self, partition: int) -> int:
+        return self.table.positions({partition}).next_offset[partition]
+
+    def assert_exact(self, partitions: int) -> dict[int, int]:
+        """Every offset below a position is one row or one letter, and nothing else is there; the positions."""
+        fresh = Sink(self.storage, topic_id=self.ids.topic_id)
+        positions = dict(fresh.table.positions(set(range(partitions))).next_offset)
+        rows = [(r["_partition"], r["_offset"], r["n"]) for r in fresh.rows()]
+        letters = [(r["_partition"], r["_offset"]) for r in fresh.rows("t_dead_letters")]
+        every = [(p, o) for p, end in positions.items() for o in range(end)]
+        good = [(p, o, p * 1_000_000 + o) for p, o in every if not bad(o)]
+        assert sorted(rows) == good
+        assert sorted(x for x in letters if x[1] < positions[x[0]]) == [x for x in every if bad(x[1])]
+        assert len(letters) == len(set(letters))
+        return positions
+
+    def rows(self, table: str = "t") -> list[dict[str, Any]]:
+        """All rows, read file by file as a foreign reader would."""
+        try:
+            files = self.files(table)
+        except TableNotFoundError:
+            return []
+        filesystem = self.storage.filesystem()
+        parts = [pq.read_table(self.storage.path(table, f), filesystem=filesystem) for f in files]
+        found: list[dict[str, Any]] = pa.concat_tables(parts).to_pylist() if parts else []
+        return found
+
+    def files(self, table: str = "t") -> list[str]:
+        """Data files of the newest version, relative to the table."""
+        handle = DeltaTable(self.storage.uri(table), storage_options=self.storage.delta_options())
+        paths: list[str] = pa.table(handle.get_add_actions())["path"].to_pylist()
+        return paths
+
+    def delta(self, kind: type[DeltaTopicTable] = DeltaTopicTable) -> DeltaTopicTable:
+        """The rows' table below the rules for topics; `kind` may be one that misbehaves."""
+        return kind(self.storage, self.spec.table, self.table.schema, vacuum_retention_h=self.lake.vacuum_retention_h)
+
+
+def bad(offset: int) -> bool:
+    return offset % BAD_EVERY == BAD_EVERY - 1

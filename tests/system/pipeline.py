@@ -1,0 +1,267 @@
+"""A whole pipeline in a test: its settings, its consumers as processes, what the log holds and what the lake holds."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as ClientTopicPartition
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from kgs_core.adapters.kafka_admin import KafkaAdmin
+from kgs_core.config import Settings
+from kgs_core.config.file import load_settings
+from kgs_core.model import TopicPartition
+from tests.waiting import wait_until
+
+KGS = str(Path(sys.executable).with_name("kgs"))
+HOOKS = """
+import pyarrow as pa
+import pyarrow.compute as pc
+
+def arrow_double(table, topic):
+    return table.append_column("twice", pc.multiply(table["i"], 2))
+
+def spark_double(df, topic):
+    from pyspark.sql import functions as F
+    return df.withColumn("twice", F.col("i") * 2)
+
+def spark_odd(df, topic):
+    return df.filter("i % 2 = 1")
+
+def spark_twice_read(df, topic):
+    # reads its input twice, which Spark does by running the plan twice
+    return df.filter("i % 2 = 1").unionByName(df.filter("i % 2 = 0"))
+
+def spark_limited(df, topic):
+    return df.limit(3)
+
+def spark_raises(df, topic):
+    from pyspark.sql import functions as F
+    return df.withColumn("boom", F.raise_error(F.lit("cannot do this")).cast("string"))
+"""
+JSON_FIELDS = {"i": "long", "s": "string"}
+LogKey = tuple[str, int, int, str]
+"""Topic id, partition, offset, hash of the value."""
+
+
+def fingerprint(value: bytes | None) -> str:
+    """What a value is compared by."""
+    return hashlib.sha256(value or b"\0none").hexdigest()[:16]
+
+
+class Pipeline:
+    """One group with a lake of its own, on a broker that others use too."""
+
+    def __init__(self, folder: Path, bootstrap: str, rules: Sequence[Mapping[str, Any]], **consumer: Any) -> None:
+        self.folder = folder
+        self.bootstrap = bootstrap
+        self.config = folder / "kgs.yaml"
+        tree = {
+            "group": f"group-{folder.name}"[:100],
+            "kafka": {"bootstrap_servers": bootstrap},
+            "lake": {"root": "lake"},
+            "topics": [dict(rule) for rule in rules],
+            "consumer": {"wait_time_s": 0.1, "topics_refresh_s": 0.5, **consumer},
+        }
+        self.config.write_text(yaml.safe_dump(tree))
+        (folder / "hooks.py").write_text(HOOKS)
+        self.settings: Settings = load_settings(self.config, {})
+        self.admin = KafkaAdmin({"bootstrap.servers": bootstrap})
+        self.lake = Path(self.settings.lake.root)
+
+    @contextmanager
+    def consumer(self, number: int = 1, share: str = "1/1", **environ: str) -> Iterator["ConsumerProcess"]:
+        """`kgs consume`, ended at the end of the block whatever happens."""
+        process = ConsumerProcess(self, number, ["--share", share], environ)
+        try:
+            yield process
+        finally:
+            process.destroy()
+
+    def positions(self, topics: Iterable[str]) -> dict[TopicPartition, int | None]:
+        """The lake's positions of all partitions of these topics; None where it has none yet."""
+        found: dict[TopicPartition, int | None] = {}
+        for topic, description in self.admin.describe(list(topics)).items():
+            try:
+                table = DeltaTable(str(self.lake / topic))
+            except TableNotFoundError:
+                table = None
+            for p in range(description.partitions):
+                app = f"{self.settings.group}/{topic}@{description.topic_id}/{p}"
+                found[TopicPartition(topic, p)] = table.transaction_version(app) if table else None
+        return found
+
+    def caught_up(self, topics: Sequence[str]) -> bool:
+        """Whether the lake's positions are the log's ends."""
+        positions = self.positions(topics)
+        return positions == self.admin.offsets(list(positions), "latest", committed_reads=True)
+
+    def wait_caught_up(self, topics: Sequence[str], timeout_s: float = 60) -> None:
+        wait_until(lambda: self.caught_up(topics), timeout_s, f"caught up with {topics}: {self.positions(topics)}")
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """All rows of a table of the lake."""
+        return lake_rows(self.lake / table)
+
+    def assert_audit_is_clean(self) -> None:
+        from kgs_core.adapters.audit import audit_lake
+
+        audit = audit_lake(self.settings, with_log=True)
+        assert audit.ok, audit
+
+    def assert_exact(self, topic: str, *, raw: bool = True) -> None:
+        """The table and its letters hold exactly what an independent read of the log gives."""
+        topic_id = self.admin.topic_ids([topic])[topic]
+        log = {(str(topic_id), p, o, fingerprint(v)) for p, o, v in read_log(self.bootstrap, self.admin, topic)}
+        letters = [_key(row, row["value"]) for row in self.rows(f"{topic}_dead_letters")]
+        if raw:
+            rows = [_key(row, row["value"]) for row in self.rows(topic)]
+        else:
+            rows = [_key(row, json.dumps({"i": row["i"], "s": row["s"]}).encode()) for row in self.rows(topic)]
+        assert len(rows) + len(letters) == len(log)
+        assert {*rows, *letters} == log
+
+
+class ConsumerProcess:
+    """One `kgs consume`, in a process group of its own."""
+
+    def __init__(self, pipeline: Pipeline, number: int, share: Sequence[str], environ: Mapping[str, str]) -> None:
+        self.log = pipeline.folder / f"consumer-{number}.log"
+        self.status_file = pipeline.folder / f"consumer-{number}.json"
+        command = [
+            KGS,
+            "--log-level",
+            "DEBUG",
+            "consume",
+            "--config",
+            str(pipeline.config),
+            "--id",
+            str(number),
+            *share,
+        ]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--status", str(self.status_file)],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": str(pipeline.folder), **environ},
+            )
+
+    def status(self) -> dict[str, Any]:
+        """What it says of itself; empty before it has said anything."""
+        found: dict[str, Any] = json.loads(self.status_file.read_text()) if self.status_file.exists() else {}
+        return found
+
+    def wait_stopped(self, *partitions: str, timeout_s: float = 60) -> dict[str, str]:
+        """The reasons of the stopped partitions, once these are among them."""
+
+        def stopped() -> dict[str, str] | None:
+            self.assert_alive()
+            found: dict[str, str] = self.status().get("stopped", {})
+            return found if set(partitions) <= found.keys() else None
+
+        found = wait_until(stopped, timeout_s, f"{partitions} stopped: {self.tail()}")
+        assert found is not None
+        return found
+
+    def assert_alive(self) -> None:
+        assert self.process.poll() is None, self.tail()
+
+    def tail(self) -> str:
+        return self.log.read_text(errors="replace")[-3000:]
+
+    def terminate(self) -> None:
+        """SIGTERM, and the exit status of a clean stop."""
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(30) == 0, self.tail()
+
+    def destroy(self) -> None:
+        """End it and everything it has started, by pid."""
+        try:
+            family = [self.process_handle, *self.process_handle.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            family = []
+        for member in family:
+            try:
+                member.kill()
+            except psutil.NoSuchProcess:
+                continue
+        self.process.wait(10)
+
+    @property
+    def process_handle(self) -> psutil.Process:
+        return psutil.Process(self.process.pid)
+
+
+def _key(row: Mapping[str, Any], value: bytes | None) -> LogKey:
+    return row["_topic_id"], row["_partition"], row["_offset"], fingerprint(value)
+
+
+def lake_rows(path: Path) -> list[dict[str, Any]]:
+    """All rows of a Delta table; none where there is no table."""
+    try:
+        table = DeltaTable(str(path))
+    except TableNotFoundError:
+        return []
+    files = [pq.read_table(uri.removeprefix("file://"), partitioning=None) for uri in table.file_uris()]
+    rows: list[dict[str, Any]] = pa.concat_tables(files).to_pylist() if files else []
+    return rows
+
+
+def read_log(bootstrap: str, admin: KafkaAdmin, topic: str) -> Iterator[tuple[int, int, bytes | None]]:
+    """Partition, offset and value of every committed record that the log holds, by a reader of its own."""
+    count = admin.describe([topic])[topic].partitions
+    tps = [TopicPartition(topic, p) for p in range(count)]
+    starts, ends = admin.offsets(tps, "earliest"), admin.offsets(tps, "latest", committed_reads=True)
+    reader = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "independent-reader",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+        }
+    )
+    open_ = {tp for tp in tps if starts[tp] < ends[tp]}
+    reader.assign([ClientTopicPartition(tp.topic, tp.partition, starts[tp]) for tp in sorted(open_)])
+    while open_:
+        for message in reader.consume(10_000, 0.2):
+            tp = TopicPartition(str(message.topic()), int(message.partition() or 0))
+            if message.error() is not None:
+                open_.discard(tp)
+            else:
+                yield tp.partition, int(message.offset() or 0), message.value()
+    reader.close()
+
+
+def produce(bootstrap: str, topic: str, values: Iterable[bytes | None], **config: Any) -> int:
+    """Send values with keys and headers, acknowledged by all; returns how many."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True, **config})
+    count = 0
+    for value in values:
+        producer.produce(topic, value, key=str(count).encode(), headers=[("n", str(count).encode())])
+        count += 1
+        if count % 1000 == 0:
+            producer.poll(0)
+    assert producer.flush(30) == 0
+    return count
+
+
+def json_values(first: int, count: int) -> Iterator[bytes]:
+    """Records of `JSON_FIELDS`, whose bytes the rows can be compared with."""
+    return (json.dumps({"i": i, "s": f"value {i}"}).encode() for i in range(first, first + count))

@@ -1,0 +1,93 @@
+"""`kgs capacity` and `kgs bench monitor` as a user runs them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from confluent_kafka.admin import AdminClient
+
+from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from kgs_core.adapters.kafka_admin import KafkaAdmin
+from tests.system.pipeline import json_values, produce
+
+KGS = str(Path(sys.executable).with_name("kgs"))
+
+
+def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [KGS, *arguments], check=False, capture_output=True, text=True, timeout=200, env=dict(os.environ)
+    )
+
+
+@pytest.fixture
+def config(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> Path:
+    tree = {
+        "group": topic_prefix.rstrip("."),
+        "kafka": {"bootstrap_servers": kafka.bootstrap_servers},
+        "lake": {"root": "lake"},
+        "topics": [{"pattern": topic_prefix.replace(".", r"\.") + ".*", "start": "latest"}],
+        "consumer": {"batch_bytes": 100_000, "wait_time_s": 0.1},
+        "monitor": {"window_s": 3.0, "min_span_s": 1.0},
+    }
+    (tmp_path / "kgs.yaml").write_text(yaml.safe_dump(tree))
+    return tmp_path / "kgs.yaml"
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_capacity_in_stored_bytes_and_nothing_left_behind(
+    kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str, config: Path
+) -> None:
+    for name in "ab":
+        admin.create_topic(f"{topic_prefix}{name}", 2)
+        produce(
+            kafka.bootstrap_servers, f"{topic_prefix}{name}", json_values(0, 20_000), **{"compression.type": "gzip"}
+        )
+    ended = run("capacity", "--config", str(config), "--seconds", "8", "--json")
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert found["saturated"]
+    assert (found["partitions"], found["tables"]) == (4, 2)
+    counted = [c for c in found["cycles"] if c["counted"]]
+    assert len(counted) > 5
+    stored, consumed = sum(c["stored_bytes"] for c in counted), sum(c["consumed_bytes"] for c in counted)
+    assert stored < 0.6 * consumed  # the log holds them compressed
+    assert found["percentiles_bytes_per_s"]["5"] <= found["mode_bytes_per_s"] <= found["percentiles_bytes_per_s"]["95"]
+    packing = found["packing"]
+    assert 0 < packing["packing_capacity_bytes_per_s"] < packing["consumer_capacity_bytes_per_s"]
+    assert packing["consumer_capacity_bytes_per_s"] < found["mode_bytes_per_s"]
+    assert [path.name for path in (config.parent / "lake").iterdir()] == ["_kgs_probe"]
+    groups = AdminClient({"bootstrap.servers": kafka.bootstrap_servers}).list_consumer_groups().result(10)
+    assert [g.group_id for g in groups.valid if g.group_id.startswith(topic_prefix.rstrip("."))] == []
+
+
+def test_capacity_without_records_says_so(admin: KafkaAdmin, topic_prefix: str, config: Path) -> None:
+    admin.create_topic(f"{topic_prefix}a", 1)
+    ended = run("capacity", "--config", str(config), "--seconds", "5")
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].startswith("error: capacity: no backlog")
+    assert not (config.parent / "lake").exists()
+
+
+@pytest.mark.slow
+def test_the_accuracy_of_the_monitor(tmp_path: Path) -> None:
+    """Within 5 % of what was really written, and settled when the window is filled with the new speed."""
+    files = {"--json": tmp_path / "accuracy.json", "--svg": tmp_path / "accuracy.svg"}
+    code = "from kgs_core.cli.bench_monitor import bench_monitor; bench_monitor()"
+    options = [str(part) for pair in files.items() for part in pair]
+    subprocess.run(
+        [sys.executable, "-c", code, "--window", "5", "--interval", "0.5", *options], check=True, env=dict(os.environ)
+    )
+    cases = {case["name"]: case for case in json.loads(files["--json"].read_text())["cases"]}
+    assert len(cases) == 9
+    for name, case in cases.items():
+        assert case["steady_max"] < 0.05, name
+        assert case["mean"] < 0.05, name
+    for codec in ("none", "lz4", "gzip"):
+        assert cases[f"step-up-{codec}"]["settled_s"] == pytest.approx(4.5, abs=1.5)
+    assert ElementTree.parse(files["--svg"]).getroot().tag.endswith("svg")

@@ -1,0 +1,174 @@
+"""One consumer over everything at once: formats, finishes, transactions, codecs, topics and partitions that come."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from tests.system.pipeline import JSON_FIELDS, ConsumerProcess, Pipeline, json_values, produce
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+JSON_RULE = {"format": "json", "schema": JSON_FIELDS}
+HOOKED = {
+    "arrow": {"transform_arrow": "hooks:arrow_double"},
+    "spark": {"transform": "hooks:spark_double"},
+    "twiceread": {"transform": "hooks:spark_twice_read"},
+    "odd": {"transform": "hooks:spark_odd", "rows": "filter"},
+    "limited": {"transform": "hooks:spark_limited", "rows": "any"},
+    "raises": {"transform": "hooks:spark_raises"},
+    "strict": {"on_error": "stop"},
+    "strictspark": {"on_error": "stop", "transform": "hooks:spark_double"},
+    "json": {},
+}
+RULES = [{"pattern": r"ingest\.raw.*"}] + [
+    {"pattern": rf"ingest\.{name}-.*", **JSON_RULE, **rule} for name, rule in HOOKED.items()
+]
+
+
+@pytest.fixture(scope="module")
+def pipeline(kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
+    return Pipeline(tmp_path_factory.mktemp("ingest"), kafka.bootstrap_servers, RULES, batch_bytes=100_000)
+
+
+@pytest.fixture(scope="module")
+def consumer(pipeline: Pipeline) -> Iterator[ConsumerProcess]:
+    """One consumer for the whole module: it finds each test's topics as they appear."""
+    with pipeline.consumer() as process:
+        yield process
+        process.terminate()
+
+
+def ingest(pipeline: Pipeline, consumer: ConsumerProcess, topic: str, values: list[bytes | None]) -> None:
+    pipeline.admin.create_topic(topic, 3)
+    produce(pipeline.bootstrap, topic, values)
+    pipeline.wait_caught_up([topic])
+    consumer.assert_alive()
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "lz4", "zstd", "snappy"])
+def test_raw_values_of_every_codec(pipeline: Pipeline, consumer: ConsumerProcess, codec: str) -> None:
+    topic = f"ingest.raw-{codec}"
+    pipeline.admin.create_topic(topic, 4)
+    values: list[bytes | None] = [bytes([i % 256]) * (i % 700) for i in range(3000)]
+    produce(pipeline.bootstrap, topic, [*values, None, b""], **{"compression.type": codec})
+    pipeline.wait_caught_up([topic])
+    pipeline.assert_exact(topic)
+    row = next(r for r in pipeline.rows(topic) if r["_key"] == b"7")
+    assert row["_headers"] == [{"key": "n", "value": b"7"}]
+    assert row["_timestamp"].tzinfo is not None
+
+
+@pytest.mark.parametrize("name", ["json", "arrow", "spark", "twiceread"])
+def test_json_to_typed_columns(pipeline: Pipeline, consumer: ConsumerProcess, name: str) -> None:
+    topic = f"ingest.{name}-typed"
+    ingest(pipeline, consumer, topic, [v if i % 40 else b"{bad" for i, v in enumerate(json_values(0, 3000))])
+    pipeline.assert_exact(topic, raw=False)
+    rows = pipeline.rows(topic)
+    assert len(rows) == 3000 - 75
+    if name in ("arrow", "spark"):
+        assert all(row["twice"] == 2 * row["i"] for row in rows)
+
+
+def test_filter_keeps_at_most_one_row_an_offset(pipeline: Pipeline, consumer: ConsumerProcess) -> None:
+    ingest(pipeline, consumer, "ingest.odd-a", list(json_values(0, 2000)))
+    assert sorted(row["i"] for row in pipeline.rows("ingest.odd-a")) == list(range(1, 2000, 2))
+
+
+def test_transform_that_leaves_records_unread_is_stopped_before_they_are_lost(
+    pipeline: Pipeline, consumer: ConsumerProcess
+) -> None:
+    topic = "ingest.limited-a"
+    pipeline.admin.create_topic(topic, 1)
+    produce(pipeline.bootstrap, topic, json_values(0, 60_000))
+    reasons = consumer.wait_stopped(f"{topic}:0")
+    assert "did not read all rows" in reasons[f"{topic}:0"]
+    assert pipeline.rows(topic) == []
+
+
+def test_transform_that_raises_stops_its_own_topic_only(pipeline: Pipeline, consumer: ConsumerProcess) -> None:
+    pipeline.admin.create_topic("ingest.raises-a", 1)
+    produce(pipeline.bootstrap, "ingest.raises-a", json_values(0, 10))
+    reasons = consumer.wait_stopped("ingest.raises-a:0")
+    assert "cannot do this" in reasons["ingest.raises-a:0"]
+    ingest(pipeline, consumer, "ingest.raw-beside", [b"x"] * 100)
+    pipeline.assert_exact("ingest.raw-beside")
+
+
+@pytest.mark.parametrize("name", ["strict", "strictspark"])
+def test_bad_record_stops_its_partition_where_asked_for(
+    pipeline: Pipeline, consumer: ConsumerProcess, name: str
+) -> None:
+    topic = f"ingest.{name}-a"
+    pipeline.admin.create_topic(topic, 2)
+    producer = Producer({"bootstrap.servers": pipeline.bootstrap})
+    for partition in (0, 1):
+        for i, value in enumerate(json_values(0, 100)):
+            producer.produce(topic, b"null" if (partition, i) == (0, 30) else value, partition=partition)
+    producer.flush(10)
+    reasons = consumer.wait_stopped(f"{topic}:0")
+    assert "not a JSON object" in reasons[f"{topic}:0"]
+    wait_until(lambda: len(pipeline.rows(topic)) == 130, 30, "30 rows before the bad record, 100 of the other one")
+
+
+def test_aborted_transactions_are_not_in_the_lake(pipeline: Pipeline, consumer: ConsumerProcess) -> None:
+    """Their offsets are covered all the same: the position ends behind the last marker."""
+    for name in ("raw-transactions", "spark-transactions"):
+        topic = f"ingest.{name}"
+        pipeline.admin.create_topic(topic, 2)
+        producer = Producer({"bootstrap.servers": pipeline.bootstrap, "transactional.id": f"t-{topic}"})
+        producer.init_transactions(10)
+        for round_ in range(6):
+            producer.begin_transaction()
+            for value in json_values(round_ * 100, 100):
+                producer.produce(topic, value)
+            if round_ % 2:
+                producer.abort_transaction(10)
+            else:
+                producer.commit_transaction(10)
+        pipeline.wait_caught_up([topic])
+        pipeline.assert_exact(topic, raw="raw" in name)
+        assert len(pipeline.rows(topic)) == 300
+
+
+def test_partitions_added_while_producing(pipeline: Pipeline, consumer: ConsumerProcess) -> None:
+    topic = "ingest.json-grows"
+    ingest(pipeline, consumer, topic, list(json_values(0, 500)))
+    pipeline.admin.create_partitions(topic, 7)
+    for i in range(5):
+        produce(pipeline.bootstrap, topic, json_values(500 + 300 * i, 300))
+    pipeline.wait_caught_up([topic])
+    pipeline.assert_exact(topic, raw=False)
+    assert {row["_partition"] for row in pipeline.rows(topic)} == set(range(7))
+
+
+def test_group_offsets_follow_the_lake_for_lag_tools(pipeline: Pipeline, consumer: ConsumerProcess) -> None:
+    """Written after the lake's commit, so never ahead of it; and a rewind by an operator changes nothing."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    topic = "ingest.raw-lag"
+    ingest(pipeline, consumer, topic, [b"x"] * 500)
+    tool = Consumer({"bootstrap.servers": pipeline.bootstrap, "group.id": pipeline.settings.group})
+    tps = [TopicPartition(topic, p) for p in range(3)]
+    lake = {tp.partition: offset for tp, offset in pipeline.positions([topic]).items()}
+    wait_until(lambda: {p.partition: p.offset for p in tool.committed(tps, 5)} == lake, 20, "group offsets")
+    tool.commit(offsets=[TopicPartition(topic, p, 0) for p in range(3)], asynchronous=False)
+    produce(pipeline.bootstrap, topic, [b"y"] * 500)
+    pipeline.wait_caught_up([topic])
+    pipeline.assert_exact(topic)
+    tool.close()
+
+
+def test_records_larger_than_a_batch_go_through(pipeline: Pipeline, consumer: ConsumerProcess) -> None:
+    values: list[bytes | None] = [b"a" * 900_000, b"b" * 10, b"c" * 500_000]
+    ingest(pipeline, consumer, "ingest.raw-large", values)
+    pipeline.assert_exact("ingest.raw-large")
+
+
+def test_status_and_audit_at_the_end(pipeline: Pipeline, consumer: ConsumerProcess) -> None:
+    ingest(pipeline, consumer, "ingest.raw-status", [b"x"] * 500)
+    wait_until(lambda: consumer.status().get("records", 0) >= 500, 10, "the status file counts the records")
+    assert json.loads(consumer.status_file.read_text())["partitions"] >= 3
+    pipeline.assert_audit_is_clean()

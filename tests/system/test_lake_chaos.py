@@ -1,0 +1,150 @@
+"""Consumers of one table that are killed, stopped and re-assigned at random: every record once, all the same."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kgs_core.adapters.maintenance import maintain_table
+from kgs_core.adapters.storage import Storage
+from tests.sink import Sink
+from tests.system.stores import new_lake, s3_server
+from tests.waiting import wait_until
+
+__all__ = ["new_lake", "s3_server"]
+pytestmark = pytest.mark.slow
+
+WORKERS, PARTITIONS = 3, 6
+CHAOS_S = 12.0
+STEP_S = 0.15
+ROOT = Path(__file__).parents[2]
+
+
+class Crew:
+    """Workers, their orders, and what is done to them."""
+
+    def __init__(self, storage: Storage, folder: Path, seed: int) -> None:
+        self._storage = storage
+        self._folder = folder
+        self._chance = random.Random(seed)
+        self._workers: dict[int, subprocess.Popen[bytes]] = {}
+        self._stopped: dict[int, float] = {}
+        self.done: Counter[str] = Counter()
+        for number in range(WORKERS):
+            self._order(number, [])
+            self._start(number)
+
+    def harass(self, now: float) -> None:
+        """One act; the victim of a stop has its partitions given away first, as a suspect has."""
+        act = self._chance.choices(["move", "stop", "kill", "double"], [6, 2, 1, 1])[0]
+        number = self._chance.randrange(WORKERS)
+        if act == "stop" and number not in self._stopped:
+            self._deal({*range(WORKERS)} - {number})
+            self._workers[number].send_signal(signal.SIGSTOP)
+            self._stopped[number] = now + self._chance.uniform(0.2, 2.0)
+        elif act == "kill":
+            self._workers[number].kill()
+        elif act == "double":  # both believe that they own all
+            for owner in self._chance.sample(range(WORKERS), 2):
+                self._order(owner, range(PARTITIONS))
+        else:
+            self._deal({*range(WORKERS)})
+        self.done[act] += 1
+        self._revive(now)
+
+    def calm(self) -> None:
+        """All partitions with a worker each, everybody alive."""
+        self._deal({*range(WORKERS)})
+        self._revive(float("inf"))
+
+    def counts(self) -> Counter[str]:
+        """Outcomes that the workers have seen."""
+        total: Counter[str] = Counter()
+        for path in self._folder.glob("counts-*"):
+            try:
+                total.update(json.loads(path.read_text()))
+            except ValueError:  # killed while it wrote
+                continue
+        return total
+
+    def end(self) -> None:
+        for worker in self._workers.values():
+            worker.kill()
+            worker.wait(10)
+
+    def _revive(self, now: float) -> None:
+        for number, until in list(self._stopped.items()):
+            if now >= until:
+                self._workers[number].send_signal(signal.SIGCONT)
+                del self._stopped[number]
+        for number, worker in self._workers.items():
+            if worker.poll() is not None:
+                self.done["deaths"] += 1
+                self._stopped.pop(number, None)
+                self._start(number)
+
+    def _start(self, number: int) -> None:
+        spec = {
+            "root": self._storage.root,
+            "options": dict(self._storage.options),
+            "number": number,
+            "folder": str(self._folder),
+            "seed": self._chance.random(),
+        }
+        command = [sys.executable, "-m", "tests.system.lake_worker", json.dumps(spec)]
+        self._workers[number] = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONWARNINGS": "error"})
+
+    def _deal(self, to: set[int]) -> None:
+        owned: dict[int, list[int]] = {number: [] for number in range(WORKERS)}
+        for partition in range(PARTITIONS):
+            owned[self._chance.choice(sorted(to))].append(partition)
+        for number, partitions in owned.items():
+            if number in to:  # the others keep what they have: nobody waits for an answer
+                self._order(number, partitions)
+
+    def _order(self, number: int, partitions: "range | list[int]") -> None:
+        path = self._folder / f"owned-{number}"
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(list(partitions)))
+        temporary.replace(path)
+
+
+def test_rows_are_exact_after_kills_stops_and_double_owners(
+    new_lake: Callable[[], Storage], tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    storage, seed = new_lake(), random.SystemRandom().randrange(10**6)
+    folder = tmp_path / "crew"
+    folder.mkdir()
+    sink = Sink(storage, checkpoint_interval=10).started(PARTITIONS)
+    crew = Crew(storage, folder, seed)
+    try:
+        wait_until(lambda: crew.calm() or crew.counts()["COMMITTED"] >= WORKERS, 60, "the workers work")
+        began = now = time.monotonic()
+        upkeeps = []
+        while now - began < CHAOS_S:
+            crew.harass(now)
+            if len(upkeeps) < (now - began) / 3:
+                upkeeps.append(maintain_table(storage, "t", 24))
+            time.sleep(STEP_S)  # the pace of the chaos, not a wait for anything
+            now = time.monotonic()
+        positions = dict(sink.table.positions({*range(PARTITIONS)}).next_offset)
+        crew.calm()
+        moved = lambda: all(  # noqa: E731
+            p > positions[n] for n, p in sink.table.positions({*range(PARTITIONS)}).next_offset.items()
+        )
+        wait_until(moved, 60, f"every partition goes on, seed {seed}: {positions}")
+    finally:
+        crew.end()
+    found, counts = sink.assert_exact(PARTITIONS), crew.counts()
+    print(f"seed {seed}: {sum(found.values())} records, {dict(crew.done)}, {dict(counts)}, {upkeeps}")
+    assert counts["COMMITTED"] > 20
+    assert counts["REFUSED"] > 0  # else nothing was put to the proof
+    assert [u for u in upkeeps if u is None or (u.problem and "ompaction" not in u.problem)] == []

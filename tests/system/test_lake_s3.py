@@ -1,0 +1,134 @@
+"""The sink on every kind of store: the same tests on a local disk and on S3; stores that lie, fail and come back."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from kgs_core.adapters.delta_log import load_transactions
+from kgs_core.adapters.delta_table import Outcome
+from kgs_core.adapters.maintenance import maintain_table
+from kgs_core.adapters.storage import Storage, probe
+from kgs_core.errors import TransientError, UnsafeError
+from tests.sink import Sink
+from tests.system.s3_meddler import DROP_CONDITIONS, LOSE_REPLIES, LOSE_REQUESTS, meddling
+from tests.system.s3_server import S3Server, storage_at
+from tests.system.stores import new_lake, s3_server
+
+__all__ = ["new_lake", "s3_server"]
+NewLake = Callable[[], Storage]
+
+
+def test_probe_accepts_the_store_again_and_again(new_lake: NewLake) -> None:
+    storage = new_lake()
+    for _ in range(3):
+        probe(storage)
+
+
+def test_consumers_that_probe_at_once_all_accept_the_store(new_lake: NewLake) -> None:
+    storage = new_lake()
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(probe, [storage] * 4)) == [None] * 4
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_probe_refuses_a_store_that_ignores_conditions(s3_server: S3Server, attempt: int) -> None:
+    with meddling(s3_server.port) as meddler:
+        probe(storage_at(meddler.port, f"right-{attempt}"))
+        meddler.order(DROP_CONDITIONS, 1)
+        with pytest.raises(UnsafeError, match="let two writers commit the same version"):
+            probe(storage_at(meddler.port, f"wrong-{attempt}"))
+
+
+@pytest.mark.parametrize(
+    "option", [{"AWS_S3_ALLOW_UNSAFE_RENAME": "true"}, {"aws_conditional_put": "dynamo:locks"}], ids=["rename", "put"]
+)
+def test_options_that_take_the_condition_away_are_refused(option: dict[str, str]) -> None:
+    with pytest.raises(UnsafeError, match=r"lake\.storage_options: "):
+        probe(Storage("s3://lake/x", {"AWS_REGION": "us-east-1", **option}))
+
+
+def test_rows_letters_and_positions_land(new_lake: NewLake) -> None:
+    sink = Sink(new_lake()).started(3)
+    for start in range(0, 36, 12):
+        assert sink.ingest({0: (start, start + 12), 1: (start, start + 12)}) is Outcome.COMMITTED
+    assert sink.assert_exact(3) == {0: 36, 1: 36, 2: 0}
+    assert load_transactions(sink.storage, "t")["g/t@id1/1"] == 36
+
+
+def test_stale_owner_is_refused_whole_and_a_disjoint_one_is_not(new_lake: NewLake) -> None:
+    storage = new_lake()
+    sink = Sink(storage).started(3)
+    zombie, neighbour = Sink(storage), Sink(storage)
+    overlapping, disjoint = zombie.read({0: (0, 20), 1: (0, 20)}), neighbour.read({2: (0, 4)})
+    assert sink.ingest({0: (0, 10)}) is Outcome.COMMITTED
+    assert zombie.table.commit(overlapping) is Outcome.REFUSED
+    assert neighbour.table.commit(disjoint) is Outcome.COMMITTED
+    assert sink.assert_exact(3) == {0: 10, 1: 0, 2: 4}
+
+
+def test_every_race_has_one_winner(new_lake: NewLake) -> None:
+    storage = new_lake()
+    sinks = [Sink(storage).started(1) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(10):
+            start = sinks[0].position(0)
+            # of different ends: a loser with the winner's own range finds its batch in the table, and says so
+            batches = [sink.read({0: (start, start + 4 + n)}) for n, sink in enumerate(sinks)]
+            commits = [pool.submit(sink.table.commit, batch) for sink, batch in zip(sinks, batches, strict=True)]
+            assert [c.result() for c in commits].count(Outcome.COMMITTED) == 1
+    assert 40 <= sinks[0].assert_exact(1)[0] <= 70
+
+
+def test_letters_are_written_once_when_killed_before_the_rows(new_lake: NewLake) -> None:
+    storage = new_lake()
+    sink = Sink(storage).started(1)
+    sink.table._commit_letters(sink.read({0: (0, 10)}))
+    again = Sink(storage)
+    for start, end in ((0, 5), (5, 30)):
+        assert again.ingest({0: (start, end)}) is Outcome.COMMITTED
+    assert again.assert_exact(1) == {0: 30}
+
+
+def test_maintenance_leaves_rows_positions_and_young_files_alone(new_lake: NewLake) -> None:
+    storage = new_lake()
+    sink = Sink(storage).started(1)
+    for start in range(0, 40, 4):
+        sink.ingest({0: (start, start + 4)})
+    in_flight = sink.read({0: (40, 44)})
+    upkeep = maintain_table(storage, "t", 24)
+    assert upkeep is not None
+    assert (upkeep.files, upkeep.removed, upkeep.problem) == ((10, 1), 0, None)
+    assert sink.table.commit(in_flight) is Outcome.COMMITTED
+    assert sink.assert_exact(1) == {0: 44}
+
+
+@pytest.mark.parametrize("loss", [LOSE_REPLIES, LOSE_REQUESTS])
+@pytest.mark.parametrize("times", [1, 3])
+def test_commit_whose_reply_is_lost_is_counted_once(s3_server: S3Server, loss: str, times: int) -> None:
+    with meddling(s3_server.port) as meddler:
+        sink = Sink(storage_at(meddler.port, f"{loss}-{times}")).started(2)
+        batch = sink.read({0: (0, 4), 1: (0, 3)})
+        meddler.order(loss, times)
+        assert sink.table.commit(batch) is Outcome.COMMITTED
+        assert meddler.left(loss) == 0
+        assert sink.ingest({0: (4, 9)}) is Outcome.COMMITTED
+        assert sink.assert_exact(2) == {0: 9, 1: 3}
+
+
+@pytest.mark.slow
+def test_server_killed_midway_is_a_transient_error_and_nothing_is_lost_or_doubled(s3_server: S3Server) -> None:
+    storage = storage_at(s3_server.port, "killed")
+    sink = Sink(storage).started(2)
+    sink.ingest({0: (0, 8)})
+    batch = sink.read({0: (8, 16), 1: (0, 8)})
+    s3_server.kill()
+    try:
+        with pytest.raises(TransientError, match="table t_dead_letters: commit failed 8 times"):
+            sink.table.commit(batch)
+        with pytest.raises(TransientError, match="table t"):
+            sink.read({0: (8, 16)}, {0: None})
+    finally:
+        s3_server.start()
+    assert sink.table.commit(sink.read({0: (8, 16), 1: (0, 8)})) is Outcome.COMMITTED
+    assert sink.assert_exact(2) == {0: 16, 1: 8}

@@ -1,0 +1,144 @@
+"""What the log has lost, topics that are not what they were, a broker that goes away; and tables that are refused."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from kgs_core.model import TopicPartition
+from tests.system.pipeline import JSON_FIELDS, KGS, Pipeline, json_values, produce
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def kgs(pipeline: Pipeline, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [KGS, *arguments, "--config", str(pipeline.config)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("finish", ["arrow", "dataframe"])
+def test_offsets_deleted_before_being_read_stop_their_partition_until_the_loss_is_accepted(
+    finish: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
+) -> None:
+    rule = {"format": "json", "schema": JSON_FIELDS} if finish == "arrow" else {
+        "format": "json", "schema": JSON_FIELDS, "transform": "hooks:spark_double"
+    }  # fmt: skip
+    topic = f"{topic_prefix}lost-{finish}"
+    pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [{"topic": topic, **rule}])
+    pipeline.admin.create_topic(topic, 3)
+    produce(kafka.bootstrap_servers, topic, json_values(0, 600))
+    with pipeline.consumer() as consumer:
+        pipeline.wait_caught_up([topic])
+        consumer.terminate()
+    before = pipeline.positions([topic])[TopicPartition(topic, 1)]
+    produce(kafka.bootstrap_servers, topic, json_values(600, 600))
+    first = pipeline.admin.offsets([TopicPartition(topic, 1)], "latest")[TopicPartition(topic, 1)] - 20
+    pipeline.admin.delete_records({TopicPartition(topic, 1): first})
+    with pipeline.consumer() as consumer:
+        reason = consumer.wait_stopped(f"{topic}:1")[f"{topic}:1"]
+        assert f"offsets {before} to {first - 1} were deleted before being read" in reason
+        ends = pipeline.admin.offsets([TopicPartition(topic, p) for p in (0, 2)], "latest")
+        wait_until(lambda: ends.items() <= pipeline.positions([topic]).items(), 30, "the others go on")
+        accepted = kgs(pipeline, "accept-loss", f"{topic}:1={before}-{first}", "--yes")
+        assert accepted.returncode == 0, accepted.stderr
+        pipeline.wait_caught_up([topic])
+        consumer.terminate()
+    assert len(pipeline.rows(topic)) == 1200 - (first - int(before or 0))
+    pipeline.assert_audit_is_clean()
+
+
+def test_topic_made_again_under_its_name_is_stopped_with_both_ids_until_accepted(
+    kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
+) -> None:
+    topic, beside = f"{topic_prefix}again", f"{topic_prefix}beside"
+    pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [{"topic": topic}, {"topic": beside}])
+    for name in (topic, beside):
+        pipeline.admin.create_topic(name, 1)
+        produce(kafka.bootstrap_servers, name, [b"old"] * 50)
+    old = pipeline.admin.topic_ids([topic])[topic]
+    with pipeline.consumer() as consumer:
+        pipeline.wait_caught_up([topic, beside])
+        pipeline.admin.delete_topic(topic)
+        pipeline.admin.create_topic(topic, 1)
+        new = pipeline.admin.topic_ids([topic])[topic]
+        produce(kafka.bootstrap_servers, topic, [b"new"] * 200)
+        produce(kafka.bootstrap_servers, beside, [b"more"] * 50)
+        reason = consumer.wait_stopped(f"{topic}:0")[f"{topic}:0"]
+        assert str(old) in reason
+        pipeline.wait_caught_up([beside])
+        consumer.terminate()
+    assert len(pipeline.rows(topic)) == 50
+    with pipeline.consumer(2) as refused:  # also when all of that happened while nobody was looking
+        wait_until(lambda: refused.process.poll() is not None, 60, f"refused: {refused.tail()}")
+        assert refused.process.returncode == 3
+        assert f"error: topic {topic}" in refused.tail()
+        assert str(old) in refused.tail()
+        assert str(new) in refused.tail()
+    assert kgs(pipeline, "accept-topic", topic, "--yes").returncode == 0
+    with pipeline.consumer(3) as consumer:
+        pipeline.wait_caught_up([topic, beside])
+        consumer.terminate()
+    assert len(pipeline.rows(topic)) == 250
+
+
+def test_broker_killed_and_restarted_under_load(tmp_path: Path) -> None:
+    with EmbeddedKafka.start(tmp_path / "kafka", log=print) as kafka:
+        rules = [
+            {"topic": "a"},
+            {"topic": "b", "format": "json", "schema": JSON_FIELDS, "transform": "hooks:spark_double"},
+        ]
+        pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, rules)
+        for topic in ("a", "b"):
+            pipeline.admin.create_topic(topic, 3)
+            produce(kafka.bootstrap_servers, topic, json_values(0, 2000))
+        with pipeline.consumer() as consumer:
+            pipeline.wait_caught_up(["a", "b"])
+            for topic in ("a", "b"):
+                produce(kafka.bootstrap_servers, topic, json_values(2000, 2000))
+            kafka.kill(kafka.nodes[0])
+            wait_until(
+                lambda: "trying again" in consumer.log.read_text() or "kafka:" in consumer.log.read_text(),
+                60,
+                "noticed",
+            )
+            consumer.assert_alive()
+            kafka.restart(kafka.nodes[0])
+            for topic in ("a", "b"):
+                produce(kafka.bootstrap_servers, topic, json_values(4000, 2000))
+            pipeline.wait_caught_up(["a", "b"], timeout_s=90)
+            consumer.terminate()
+        pipeline.assert_exact("a")
+        pipeline.assert_exact("b", raw=False)
+        pipeline.assert_audit_is_clean()
+
+
+def test_table_whose_properties_break_the_guarantee_is_refused_by_name(
+    kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
+) -> None:
+    topic = f"{topic_prefix}refused"
+    pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [{"topic": topic}])
+    pipeline.admin.create_topic(topic, 1)
+    produce(kafka.bootstrap_servers, topic, [b"x"] * 10)
+    with pipeline.consumer() as consumer:
+        pipeline.wait_caught_up([topic])
+        consumer.terminate()
+    table = DeltaTable(str(pipeline.lake / topic))
+    table.alter.set_table_properties({"delta.setTransactionRetentionDuration": "interval 1 days"})
+    with pipeline.consumer(2) as refused:
+        wait_until(lambda: refused.process.poll() is not None, 60, f"refused: {refused.tail()}")
+        assert refused.process.returncode == 3
+        assert f"error: table {topic}: property delta.setTransactionRetentionDuration" in refused.tail()
+
+
+def test_errors_before_the_start_are_one_line(tmp_path: Path) -> None:
+    config = tmp_path / "kgs.yaml"
+    config.write_text("group: g\nkafka: {bootstrap_servers: '127.0.0.1:1'}\nlake: {root: lake}\ntopics: [{topic: a}]\n")
+    command = [KGS, "consume", "--config", str(config), "--id", "1", "--share", "1/1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: Kafka 127.0.0.1:1")
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "lake").exists()

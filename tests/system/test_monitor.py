@@ -1,0 +1,197 @@
+"""The monitor on real brokers: against the files on their disks, under retention, after a kill."""
+
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from confluent_kafka.cimpl import Producer
+
+from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from kgs_core.adapters.kafka_admin import KafkaAdmin
+from kgs_core.adapters.known_load import KnownLoad, steady
+from kgs_core.adapters.monitor_process import Monitor
+from kgs_core.adapters.monitor_topic import load_history, topic_name
+from kgs_core.adapters.segment_files import SegmentGrowth
+from kgs_core.model import TopicPartition
+from kgs_core.monitor import Measurement, Verdict
+from tests.system.monitoring import MONITOR, run_until, settings_of, tree_of
+
+KGS = str(Path(sys.executable).with_name("kgs"))
+
+
+@contextmanager
+def process(config: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
+    command = [KGS, "monitor", "--config", str(config), "--json", *options]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.wait(10)
+        assert running.stdout is not None
+        running.stdout.close()
+
+
+def lines(running: "subprocess.Popen[str]") -> Iterator[dict[str, Any]]:
+    assert running.stdout is not None
+    for line in running.stdout:
+        yield json.loads(line)
+
+
+@pytest.mark.parametrize("way", ["log_dirs", "offsets"])
+def test_speeds_are_the_growth_of_the_segment_files(
+    kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str, way: str
+) -> None:
+    """Within 5 %, whatever the codec; by offsets and samples within 10 %."""
+    codecs = {"none": 400_000.0, "gzip": 300_000.0, "lz4": 200_000.0}
+    tps = {codec: TopicPartition(f"{topic_prefix}{codec}", 0) for codec in codecs}
+    folder = kafka.nodes[0].data
+    with ExitStack() as running:
+        for codec, tp in tps.items():
+            admin.create_topic(tp.topic, 1)
+            running.enter_context(KnownLoad(kafka.bootstrap_servers, tp.topic, steady(codecs[codec]), codec))
+        growth = running.enter_context(SegmentGrowth(dict.fromkeys(tps.values(), folder)))
+        monitor = running.enter_context(
+            Monitor(settings_of(kafka.bootstrap_servers, topic_prefix, measure=way), publish=False)
+        )
+        found = run_until(monitor, lambda _: monitor.is_full)
+    last = found[-1]
+    first = next(m for m in found if m.reading.time_s >= last.reading.time_s - MONITOR["window_s"])
+    for codec, tp in tps.items():
+        truth = growth.speed(tp, first.reading.partitions[tp].time_s, last.reading.partitions[tp].time_s)
+        speed = last.speeds[tp]
+        assert speed.verdict is (Verdict.MEASURED if way == "log_dirs" else Verdict.ESTIMATED), speed
+        assert speed.bytes_per_s == pytest.approx(truth, rel=0.05 if way == "log_dirs" else 0.1), codec
+    assert last.known[tps["gzip"]] < 0.8 * 300_000  # stored bytes, not those of the values
+
+
+@pytest.fixture(scope="module")
+def small_segments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """A broker that looks for what to delete every second."""
+    settings = {"log.retention.check.interval.ms": "1000", "log.initial.task.delay.ms": "3000"}
+    with EmbeddedKafka.start(tmp_path_factory.mktemp("retention"), settings=settings, log=print) as kafka:
+        yield kafka
+
+
+@pytest.mark.slow
+def test_retention_makes_no_speed_negative_or_wild(small_segments: EmbeddedKafka, topic_prefix: str) -> None:
+    """The same load goes to a topic that keeps everything; at no time may the two differ much."""
+    admin = KafkaAdmin({"bootstrap.servers": small_segments.bootstrap_servers})
+    cut, whole = TopicPartition(f"{topic_prefix}cut", 0), TopicPartition(f"{topic_prefix}whole", 0)
+    config = {"segment.bytes": str(2**20), "retention.bytes": str(2**21), "file.delete.delay.ms": "100"}
+    admin.create_topic(cut.topic, 1, config=config)
+    admin.create_topic(whole.topic, 1)
+    bootstrap = small_segments.bootstrap_servers
+    with (
+        KnownLoad(bootstrap, cut.topic, steady(1_500_000.0)),
+        KnownLoad(bootstrap, whole.topic, steady(1_500_000.0)),
+        Monitor(settings_of(bootstrap, topic_prefix), publish=False) as monitor,
+    ):
+        starts: set[int] = set()
+
+        def cut_often(measurement: Measurement) -> bool:
+            starts.add(measurement.reading.partitions[cut].log_start)
+            return len(starts) > 12
+
+        found = run_until(monitor, cut_often)
+    # The producers start one after the other, which both windows must have left behind
+    begun = next(m.reading.time_s for m in found if m.known.get(cut) and m.known.get(whole))
+    known = [m for m in found if m.reading.time_s > begun + MONITOR["window_s"]]
+    shrunk = [m for m in known if m.speeds[cut].verdict is Verdict.SHRUNK]
+    assert len(shrunk) > 5
+    assert all(m.speeds[whole].verdict is Verdict.MEASURED for m in known)
+    for m in known:
+        assert m.known[cut] == pytest.approx(m.known[whole], rel=0.05), m.speeds[cut]
+
+
+def test_a_killed_monitor_goes_on_with_its_window(
+    kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "kgs.yaml"
+    config.write_text(yaml.safe_dump(tree_of(kafka.bootstrap_servers, topic_prefix)))
+    admin.create_topic(f"{topic_prefix}a", 1)
+    with KnownLoad(kafka.bootstrap_servers, f"{topic_prefix}a", steady(200_000.0)):
+        with process(config) as first:
+            before = next(line for line in lines(first) if line["partitions"][0]["verdict"] == "measured")
+            first.send_signal(signal.SIGKILL)
+            first.wait(10)
+        with process(config) as second:
+            after = next(lines(second))
+    assert after["partitions"][0]["verdict"] == "measured"
+    assert after["total_bytes_per_s"] == pytest.approx(before["total_bytes_per_s"], rel=0.3)
+    settings = settings_of(kafka.bootstrap_servers, topic_prefix)
+    history = load_history(settings, admin, 1000)
+    assert history.refused == 0
+    assert [m.reading.time_s for m in history.measurements] == sorted(m.reading.time_s for m in history.measurements)
+
+
+def test_what_is_no_measurement_is_counted_and_left_out(
+    kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str
+) -> None:
+    settings = settings_of(kafka.bootstrap_servers, topic_prefix)
+    admin.create_topic(f"{topic_prefix}a", 1)
+    with Monitor(settings, publish=True) as monitor:
+        monitor.tick()
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for value in (b'{"version":9}', b"\xff", None):
+        producer.produce(topic_name(settings), value)
+    assert producer.flush(20) == 0
+    history = load_history(settings, admin, 100)
+    assert (len(history.measurements), history.refused) == (1, 3)
+
+
+def test_once_as_json(kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str, tmp_path: Path) -> None:
+    config = tmp_path / "kgs.yaml"
+    config.write_text(yaml.safe_dump(tree_of(kafka.bootstrap_servers, topic_prefix, window_s=3.0)))
+    for name in "ab":
+        admin.create_topic(f"{topic_prefix}{name}", 2)
+    with KnownLoad(kafka.bootstrap_servers, f"{topic_prefix}b", steady(200_000.0)), process(config, "--once") as once:
+        (found,) = lines(once)
+        assert once.wait(10) == 0
+    assert len(found["partitions"]) == 4
+    assert found["partitions"][0]["topic"] == f"{topic_prefix}b"
+    assert found["partitions"][0]["share"] > 0.4
+    assert {p["verdict"] for p in found["partitions"]} == {"measured"}
+    assert topic_name(settings_of(kafka.bootstrap_servers, topic_prefix)) not in admin.list_topics()
+
+
+def test_a_recreated_topic_is_said_to_be(kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str) -> None:
+    tp = TopicPartition(f"{topic_prefix}a", 0)
+    admin.create_topic(tp.topic, 1)
+    with Monitor(settings_of(kafka.bootstrap_servers, topic_prefix), publish=False) as monitor:
+        run_until(monitor, lambda m: tp in m.known)
+        admin.delete_topic(tp.topic)
+        assert monitor.tick().speeds[tp].verdict is Verdict.VANISHED
+        admin.create_topic(tp.topic, 1)
+        assert monitor.tick().speeds[tp].verdict is Verdict.RECREATED
+        run_until(monitor, lambda m: m.speeds[tp].verdict is Verdict.MEASURED)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python: sockets never connected
+def test_a_broker_that_is_gone_leaves_its_partitions_unknown_and_the_others_measured(
+    tmp_path: Path, topic_prefix: str
+) -> None:
+    with EmbeddedKafka.start(tmp_path / "kafka", nodes=3, log=print) as kafka:
+        admin = KafkaAdmin({"bootstrap.servers": kafka.bootstrap_servers})
+        admin.create_topic(f"{topic_prefix}a", 6)
+        with Monitor(settings_of(kafka.bootstrap_servers, topic_prefix), publish=False) as monitor:
+            before = run_until(monitor, lambda m: len(m.known) == 6)[-1]
+            gone = kafka.nodes[-1]
+            kafka.kill(gone)
+            hit = {tp for tp, log in before.reading.partitions.items() if log.leader == gone.node_id}
+            after = run_until(monitor, lambda m: len(m.known) == 4)
+            assert {tp for tp in after[-1].speeds if tp not in after[-1].known} == hit
+            assert all(after[-1].reading.unknown[tp] for tp in hit)
+            kafka.restart(gone)
+            run_until(monitor, lambda m: len(m.known) == 6)
+    gc.collect()
