@@ -13,8 +13,8 @@ from kgs_core.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kgs_core.adapters.bench_figures import BenchResult
-    from kgs_core.adapters.bench_ingest import IngestPlan
+    from kgs_core.adapters.bench.figures import BenchResult
+    from kgs_core.adapters.bench.ingest import IngestPlan
 
 _WIDTH_IN_LOG = 140
 _FINISHES = ("arrow", "dataframe")
@@ -97,7 +97,7 @@ def ingest(  # noqa: PLR0913 - one per option
     Takes about three quarters of an hour with the defaults, and 2 GB in the system's temporary directory. Figures mean
     something only while the machine does nothing else.
     """
-    from kgs_core.adapters.bench_ingest import IngestPlan
+    from kgs_core.adapters.bench.ingest import IngestPlan
     from kgs_core.cli.bench_report import bench_report
 
     if json_file is not None and not json_file.absolute().parent.is_dir():
@@ -127,7 +127,7 @@ def _run(plan: "IngestPlan") -> "BenchResult":
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from kgs_core.adapters.bench_ingest import run_ingest_bench
+    from kgs_core.adapters.bench.ingest import run_ingest_bench
 
     errors = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))

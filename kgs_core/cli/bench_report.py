@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kgs_core.adapters.bench_figures import BenchResult, Pass, Spread, significant, spread
+from kgs_core.adapters.bench.figures import BenchResult, Pass, Spread, significant, spread
 
 TITLES: Mapping[str, str] = {
     "mb_per_s": "MB/s",

@@ -63,6 +63,10 @@ class Crew:
     def calm(self) -> None:
         """All partitions with a worker each, everybody alive."""
         self._deal({*range(WORKERS)})
+        self.wake()
+
+    def wake(self) -> None:
+        """Everybody alive, with the orders they had: a worker ends itself now and then, in calm times too."""
         self._revive(float("inf"))
 
     def counts(self) -> Counter[str]:
@@ -126,7 +130,8 @@ def test_rows_are_exact_after_kills_stops_and_double_owners(
     sink = Sink(storage, checkpoint_interval=10).started(PARTITIONS)
     crew = Crew(storage, folder, seed)
     try:
-        wait_until(lambda: crew.calm() or crew.counts()["COMMITTED"] >= WORKERS, 60, "the workers work")
+        crew.calm()
+        wait_until(lambda: crew.wake() or crew.counts()["COMMITTED"] >= WORKERS, 60, "the workers work")
         began = now = time.monotonic()
         upkeeps = []
         while now - began < CHAOS_S:
@@ -137,9 +142,11 @@ def test_rows_are_exact_after_kills_stops_and_double_owners(
             now = time.monotonic()
         positions = dict(sink.table.positions({*range(PARTITIONS)}).next_offset)
         crew.calm()
-        moved = lambda: all(  # noqa: E731
-            p > positions[n] for n, p in sink.table.positions({*range(PARTITIONS)}).next_offset.items()
-        )
+
+        def moved() -> bool:
+            crew.wake()
+            return all(p > positions[n] for n, p in sink.table.positions({*range(PARTITIONS)}).next_offset.items())
+
         wait_until(moved, 60, f"every partition goes on, seed {seed}: {positions}")
     finally:
         crew.end()

@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from kgs_core.adapters.bench_figures import BenchResult, Latency, Pass, StartUp
+from kgs_core.adapters.bench.figures import BenchResult, Latency, Pass, StartUp
 from kgs_core.cli.bench import parse_finishes, parse_sizes
 from kgs_core.cli.bench_report import bench_report
 from kgs_core.errors import ConfigError

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kgs_core.adapters.bench_figures import BenchResult, Latency, Pass, Spread, percentile, significant, spread
-from kgs_core.adapters.bench_ingest import QUEUE_BYTES, IngestPlan
-from kgs_core.adapters.bench_records import RECORD_BYTES, record_values
+from kgs_core.adapters.bench.figures import BenchResult, Latency, Pass, Spread, percentile, significant, spread
+from kgs_core.adapters.bench.ingest import QUEUE_BYTES, IngestPlan
+from kgs_core.adapters.bench.records import RECORD_BYTES, record_values
 
 
 def one_pass(variant, run, mb_per_s, *, batch_mb=5.0, batches=4):

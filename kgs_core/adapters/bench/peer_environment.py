@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import kgs_core
-from kgs_core.adapters import bench_peer
+from kgs_core.adapters.bench import peer
 from kgs_core.adapters.cache import build_once, cache_directory
 from kgs_core.adapters.java import JavaHome
 from kgs_core.adapters.kafka_jars import ivy_jar
@@ -46,7 +46,7 @@ class PeerEnvironment:
     def command(self) -> list[str]:
         """What runs the peer; the socket's path is still to be added."""
         # -P: the program's own folder must not be searched for modules, ours lie there
-        return [str(self.python), "-P", str(bench_peer.__file__), str(self.jars)]
+        return [str(self.python), "-P", str(peer.__file__), str(self.jars)]
 
 
 def peer_environment(java: JavaHome, log: Callable[[str], None]) -> PeerEnvironment:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.bench_process import BenchProcess
+from kgs_core.adapters.bench.process import BenchProcess
 from kgs_core.errors import PermanentError
 
 ECHO = """

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kgs_core.adapters.bench_family import MemoryWatch, family_cpu_s, wait_quiet
-from kgs_core.adapters.bench_figures import BenchResult, Latency, Pass, StartUp
-from kgs_core.adapters.bench_latency import measure_latency
-from kgs_core.adapters.bench_machine import machine
-from kgs_core.adapters.bench_peer_environment import VERSIONS, peer_environment
-from kgs_core.adapters.bench_records import produce_backlog
-from kgs_core.adapters.bench_variants import SETTLE_BYTES, Finish, Peer, Source, Variant
+from kgs_core.adapters.bench.family import MemoryWatch, family_cpu_s, wait_quiet
+from kgs_core.adapters.bench.figures import BenchResult, Latency, Pass, StartUp
+from kgs_core.adapters.bench.latency import measure_latency
+from kgs_core.adapters.bench.machine import machine
+from kgs_core.adapters.bench.peer_environment import VERSIONS, peer_environment
+from kgs_core.adapters.bench.records import produce_backlog
+from kgs_core.adapters.bench.variants import SETTLE_BYTES, Finish, Peer, Source, Variant
 from kgs_core.adapters.embedded_kafka import EmbeddedKafka
 from kgs_core.adapters.java import find_java
 from kgs_core.adapters.kafka_admin import KafkaAdmin

@@ -11,13 +11,13 @@ from typing import Any
 
 import yaml
 
-from kgs_core.adapters.bench_peer_environment import PeerEnvironment
-from kgs_core.adapters.bench_process import BenchProcess
-from kgs_core.adapters.bench_records import FIELDS, RECORD_BYTES
+from kgs_core.adapters.bench.peer_environment import PeerEnvironment
+from kgs_core.adapters.bench.process import BenchProcess
+from kgs_core.adapters.bench.records import FIELDS, RECORD_BYTES
 from kgs_core.adapters.java import java_environment
 from kgs_core.errors import PermanentError
 
-SETTLE_BYTES = 1_000_000
+SETTLE_BYTES = 5_000_000
 _SPARK_TYPES = {"string": "STRING", "timestamp": "TIMESTAMP", "long": "BIGINT", "int": "INT", "double": "DOUBLE"}
 
 
@@ -97,7 +97,7 @@ class Finish(Variant):
     """One of our finishes, by the consumer's own code."""
 
     def __init__(self, finish: str, directory: Path) -> None:
-        super().__init__(finish, [sys.executable, "-m", "kgs_core.adapters.bench_ingest_worker"], directory, None)
+        super().__init__(finish, [sys.executable, "-m", "kgs_core.adapters.bench.ingest_worker"], directory, None)
 
     def _opening(self, source: Source, batch_bytes: int) -> dict[str, Any]:
         rule: dict[str, Any] = {
@@ -106,7 +106,7 @@ class Finish(Variant):
             "schema": dict(FIELDS),
         }
         if self.name == "dataframe":
-            rule["transform"] = "kgs_core.adapters.bench_ingest_worker:transform"
+            rule["transform"] = "kgs_core.adapters.bench.ingest_worker:transform"
         settings = {
             "group": f"bench-{self.name}-{self._openings}",
             "kafka": {"bootstrap_servers": source.servers},

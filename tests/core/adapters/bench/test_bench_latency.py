@@ -1,6 +1,6 @@
 """Seeing a commit from outside."""
 
-from kgs_core.adapters.bench_latency import LogWatch
+from kgs_core.adapters.bench.latency import LogWatch
 
 
 def commit(log, version, text):

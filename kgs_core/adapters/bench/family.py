@@ -6,7 +6,7 @@ from types import TracebackType
 
 import psutil
 
-from kgs_core.adapters.bench_figures import ROLES
+from kgs_core.adapters.bench.figures import ROLES
 from kgs_core.adapters.child_processes import session_members
 
 _SAMPLE_S = 0.25

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException, Producer
 
-from kgs_core.adapters.bench_records import record_values
+from kgs_core.adapters.bench.records import record_values
 from kgs_core.adapters.kafka_errors import port_error
 from kgs_core.errors import TransientError
 

@@ -1,0 +1,1 @@
+"""`kgs bench ingest`: a consumer against a backlog and against single records, beside its peers."""
