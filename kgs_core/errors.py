@@ -47,3 +47,9 @@ class UnsafeError(PermanentError):
     """Refused because going on could lose or double rows."""
 
     exit_code = 3
+
+
+class FencedError(PermanentError):
+    """A newer controller has taken over: this one is at its end, and is not to be started again."""
+
+    exit_code = 3

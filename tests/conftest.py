@@ -3,6 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says how busy the machine is, and nothing about what is tested
+settings.register_profile("kgs", deadline=None)
+settings.load_profile("kgs")
 
 _SYSTEM = Path(__file__).parent / "system"
 

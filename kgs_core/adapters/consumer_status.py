@@ -47,6 +47,11 @@ class ConsumerStatus:
             self._written = now
             self.write(topics)
 
+    @property
+    def bytes_per_s(self) -> float:
+        """Consumed (uncompressed) bytes per second over the window."""
+        return self._window().consumed_bytes / max(min(time.monotonic() - self._began, WINDOW_S), STATUS_S)
+
     def write(self, topics: Iterable[TopicState]) -> None:
         """Replace the status file as a whole, so that no reader sees half of it."""
         if self._file is None:
@@ -58,8 +63,7 @@ class ConsumerStatus:
             "pid": os.getpid(),
             "partitions": sum(len(s.owned) for s in states),
             "records": self.records,
-            "consumed_bytes_per_s": window.consumed_bytes
-            / max(min(time.monotonic() - self._began, WINDOW_S), STATUS_S),
+            "consumed_bytes_per_s": self.bytes_per_s,
             "latency_s": window.latency_s,
             "stopped": {f"{s.topic}:{p}": stop.reason for s in states for p, stop in s.stopped.items()},
         }

@@ -10,7 +10,14 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-CRASH_POINTS = ("fetched", "written", "before-commit", "after-dead-letter-commit", "after-commit")
+_BATCH_POINTS = ("fetched", "written", "before-commit", "after-dead-letter-commit", "after-commit")
+_GROUP_POINTS = ("order-applied", "before-report", "after-report")
+_CONTROL_POINTS = (
+    *("before-fence", "fenced", "before-read", "read", "before-write", "in-transaction", "after-write"),
+    *("before-launch", "launched", "before-stop", "stop-asked"),
+)
+_REBALANCE_POINTS = ("measured", "assigned", "priced", "handed-over")
+CRASH_POINTS = _BATCH_POINTS + _GROUP_POINTS + _CONTROL_POINTS + _REBALANCE_POINTS
 _SIGNALS = {"KILL": signal.SIGKILL, "STOP": signal.SIGSTOP}
 _reached: dict[str, int] = {}
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from confluent_kafka import Consumer, KafkaError
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPosition
 
 from kgs_core.adapters.records import Record, payload_bytes
@@ -18,6 +19,7 @@ from kgs_core.model import OffsetRange, TopicPartition
 
 POLL_MESSAGES = 100_000
 POLL_S = 0.05
+LEARN_TIMEOUT_S = 1.0
 _END = KafkaError._PARTITION_EOF  # noqa: SLF001 - a public constant
 _RANGE_ERRORS = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001 - public constants
 
@@ -56,14 +58,22 @@ class FetchSession:
         self._consumer.close()
 
     def gather(
-        self, start: Mapping[TopicPartition, int], batch_bytes: int, wait_time_s: float, slice_s: float
+        self,
+        start: Mapping[TopicPartition, int],
+        batch_bytes: int,
+        wait_time_s: float,
+        slice_s: float,
+        is_hurried: Callable[[], bool] = lambda: False,
     ) -> Fetched:
         """At most `batch_bytes` (but at least one record), or what came within `wait_time_s` of the first record.
 
-        Returns after `slice_s` at the latest; a batch that is not due by then is kept here, and the next call with
-        the same start goes on with it. Then, and when there is nothing, no range is returned.
+        Returns after `slice_s` at the latest, or soon after `is_hurried` says so; a batch that is not due by then is
+        kept here, and the next call with the same start goes on with it. Then, and when there is nothing, no range is
+        returned.
         """
         self._position(start)
+        if not start:
+            return Fetched()
         slice_end = time.monotonic() + slice_s
         waiting = payload_bytes(self._held)
         while waiting < batch_bytes:
@@ -74,7 +84,7 @@ class FetchSession:
             waiting += payload_bytes(new)
             if new and self._gathering_since is None:
                 self._gathering_since = time.monotonic()
-            if time.monotonic() >= min(slice_end, (self._gathering_since or slice_end) + wait_time_s):
+            if time.monotonic() >= min(slice_end, (self._gathering_since or slice_end) + wait_time_s) or is_hurried():
                 break
         is_due = self._gathering_since is not None and time.monotonic() >= self._gathering_since + wait_time_s
         if waiting < batch_bytes and not is_due:
@@ -141,10 +151,21 @@ class FetchSession:
         """Make the client deliver each partition from its start; free of cost when it would do so anyway."""
         if self._next == dict(start):
             return
+        self._learn({tp.topic for tp in start} - {topic for topic, _ in self._next})
         self._consumer.assign([KafkaPosition(tp.topic, tp.partition, offset) for tp, offset in sorted(start.items())])
         self._next = {(tp.topic, tp.partition): offset for tp, offset in start.items()}
         self._held = []
         self._gathering_since = None
+
+    def _learn(self, topics: set[str]) -> None:
+        """Ask where new topics are: a client that is at work finds out by itself only once a second."""
+        if not topics:
+            return
+        try:
+            # One question in any case: each would wait for the fetch that is under way.
+            self._consumer.list_topics(topics.pop() if len(topics) == 1 else None, timeout=LEARN_TIMEOUT_S)
+        except KafkaException:
+            return  # it goes on asking by itself
 
     def _poll(self, wanted: int, timeout_s: float, *, at_once: bool) -> list[Record]:
         """At most `wanted` events: those that come within `timeout_s`, or `at_once` when the first has come.
@@ -155,7 +176,7 @@ class FetchSession:
         count, timeout_s = min(wanted, POLL_MESSAGES), max(timeout_s, 0.0)
         if not at_once:
             return cast("list[Record]", self._consumer.consume(count, min(timeout_s, POLL_S)))
-        first = self._consumer.consume(1, timeout_s)
+        first = self._consumer.consume(1, min(timeout_s, POLL_S))
         return cast("list[Record]", first + self._consumer.consume(count, 0)) if first else []
 
     def _take(self, start: Mapping[TopicPartition, int], batch_bytes: int) -> Fetched:
@@ -203,6 +224,8 @@ def session(
     if name in _sessions:
         _sessions.pop(name)[1].close()
     _sessions[name] = (key, make(config))
+    # pyarrow loads pandas with its first array, which takes a second: not in the first batch, and before what follows.
+    pa.array([b""])
     # Spark's daemon has Python collect all garbage after every task. What is loaded by now is none, and left out.
     gc.collect()
     gc.freeze()

@@ -3,14 +3,16 @@
 import logging
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgs_core.adapters.arrow_task import ArrowRequest, TaskContext, run_arrow_task
 from kgs_core.adapters.delta_table import Outcome
-from kgs_core.adapters.finish import ReadResult
+from kgs_core.adapters.finish import ReadResult, TopicJob
 from kgs_core.adapters.group_offsets import GroupOffsets
 from kgs_core.adapters.kafka_admin import KafkaAdmin
 from kgs_core.adapters.topic_opening import recreated
@@ -68,7 +70,10 @@ class Ingest:
         self._settings = settings
         self._admin = admin
         self._group_offsets = group_offsets
-        self._context = context
+        from pyspark import SparkFiles
+
+        self._hurry = Path(SparkFiles.getRootDirectory(), "hurry")
+        self._context = replace(context, hurry=str(self._hurry))
         self._spark = spark
         self._seed = spark.sparkContext.parallelize([0], 1)
         self._dataframe: DataFrameFinish | None = None
@@ -84,7 +89,7 @@ class Ingest:
         return self._dataframe
 
     def round(self) -> RoundReport:
-        """One round over all topics; returns after about a second when there is nothing to read.
+        """One round over all topics; returns after about a second when there is nothing to read, or when hurried.
 
         Raises:
             TransientError: Kafka or the lake did not answer; the positions have been or must be read again.
@@ -103,6 +108,29 @@ class Ingest:
             self._settle(result, report)
         return report
 
+    def warm(self) -> None:
+        """Have a Python worker that is up, with Kafka's client in it; reads nothing."""
+        self._run({}, {}, 0.0)
+
+    def warm_topic(self, state: TopicState) -> None:
+        """Have the workers up that the transform of a topic runs in; reads nothing of it.
+
+        Raises:
+            TransientError: the lake did not answer.
+        """
+        if state.uses_dataframe:
+            self.dataframe.read(state.job(), {})
+
+    def hurry(self) -> None:
+        """Have the round in hand wait for records no longer; for another thread than that of the rounds."""
+        with suppress(OSError):  # a full disk: then it comes back at the end of its slice
+            self._hurry.touch()
+
+    def take_your_time(self) -> None:
+        """Take `hurry` back."""
+        with suppress(OSError):
+            self._hurry.unlink(missing_ok=True)
+
     def _slice_s(self, planned: PlannedRead | None, *, has_dataframe: bool) -> float:
         """How long the arrow topics may be waited for: not at all while a dataframe topic is due."""
         if not has_dataframe:
@@ -119,15 +147,12 @@ class Ingest:
         if not states:
             time.sleep(slice_s)
             return ReadResult()
+        start = {TopicPartition(s.topic, p): offset for s in states for p, offset in s.active.items()}
+        return self._run({s.topic: s.job() for s in states}, start, slice_s)
+
+    def _run(self, jobs: Mapping[str, TopicJob], start: Mapping[TopicPartition, int], slice_s: float) -> ReadResult:
         consumer = self._settings.consumer
-        request = ArrowRequest(
-            self._context,
-            {s.topic: s.job() for s in states},
-            {TopicPartition(s.topic, p): offset for s in states for p, offset in s.active.items()},
-            consumer.batch_bytes,
-            consumer.wait_time_s,
-            slice_s,
-        )
+        request = ArrowRequest(self._context, jobs, start, consumer.batch_bytes, consumer.wait_time_s, slice_s)
         results: list[ReadResult] = self._seed.mapPartitions(partial(run_arrow_task, request)).collect()
         return results[0]
 
@@ -161,7 +186,9 @@ class Ingest:
         report.write_s += result.write_s
         began = time.monotonic()
         batches = self._checked(result.batches)
-        outcomes = list(self._pool.map(self._commit, batches))
+        commits = [self._pool.submit(self._commit, batch) for batch in batches]
+        wait(commits)  # also when one of them breaks: whoever called must know that no commit is under way any more
+        outcomes = [commit.result() for commit in commits]
         report.commit_s += time.monotonic() - began
         for batch, outcome in zip(batches, outcomes, strict=True):
             if outcome is Outcome.COMMITTED:

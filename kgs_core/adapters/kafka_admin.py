@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as ClientTopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # declares no re-exports
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec  # type: ignore[attr-defined]  # declares no re-exports
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from kgs_core.adapters.kafka_errors import NO_ANSWER, ConnectionWatch, port_error
@@ -155,6 +155,23 @@ class KafkaAdmin:
         ends = self.offsets(tps, "latest")  # asked first: a record that comes in between must not be passed over
         found = self._list_offsets("offsets by time", tps, OffsetSpec.for_timestamp(timestamp_ms))
         return {tp: offset if offset >= 0 else ends[tp] for tp, offset in found.items()}
+
+    def newest_timestamp(self, tp: TopicPartition) -> int | None:
+        """The latest timestamp of the partition's records, ms since 1970; None without records."""
+        what, spec = "newest timestamp", OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]  # theirs
+        wanted = {ClientTopicPartition(tp.topic, tp.partition): spec}
+        answers = self._ask(what, lambda: self._client.list_offsets(wanted, request_timeout=self._timeout_s))
+        timestamp = int(self._by_partition(what, answers)[tp].timestamp)
+        return timestamp if timestamp >= 0 else None
+
+    def topic_config(self, topic: str) -> dict[str, str]:
+        """The settings that hold for a topic, its own and the cluster's."""
+        what, resource = f"settings of topic '{topic}'", ConfigResource(ConfigResource.Type.TOPIC, topic)
+        answers = self._ask(what, lambda: self._client.describe_configs([resource], request_timeout=self._timeout_s))
+        answer = answers[resource]
+        if isinstance(answer, KafkaError):
+            raise self._error(what, answer)
+        return {name: str(entry.value) for name, entry in answer.items()}
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Deletes the records below an offset in each partition; returns the earliest offset then left in each."""

@@ -2,31 +2,46 @@
 
 import logging
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Optional
 
-from kgs_core.adapters.lake_view import LakeView
 from kgs_core.config import Settings
 from kgs_core.control.load import Load
 from kgs_core.model import TopicPartition
 from kgs_core.monitor import Measurement, PartitionReading, Verdict
 
+if TYPE_CHECKING:
+    from kgs_core.adapters.lake_view import LakeView  # takes a second to import, and most groups never ask for it
+
 _log = logging.getLogger(__name__)
 
 
-def measured_load(settings: Settings, measurement: Measurement) -> Load:
-    """Speeds, what is unknown, and the backlog where `packing.catch_up_s` asks for it. Changes nothing."""
+def measured_load(settings: Settings, measurement: Measurement, lake: Optional["LakeView"] = None) -> Load:
+    """Speeds, what is unknown, and the backlog where `packing.catch_up_s` asks for it. Changes nothing.
+
+    Args:
+        settings: of the group.
+        measurement: of all partitions.
+        lake: kept by whoever asks again and again; it then reads of the tables' logs only what is new.
+    """
     gone = {tp for tp, speed in measurement.speeds.items() if speed.verdict is Verdict.VANISHED}
     known = {tp: speed for tp, speed in measurement.known.items() if tp not in gone}
     unknown = frozenset(measurement.speeds.keys() - known.keys() - gone)
-    lag = _lag_bytes(settings, measurement.reading.partitions) if settings.packing.catch_up_s else {}
+    partitions = measurement.reading.partitions
+    lag = _lag_bytes(lake or lake_view(settings), partitions) if settings.packing.catch_up_s else {}
     return Load(known, unknown, {tp: size for tp, size in lag.items() if tp in known})
 
 
-def _lag_bytes(
-    settings: Settings, partitions: Mapping[TopicPartition, PartitionReading]
-) -> dict[TopicPartition, float]:
+def lake_view(settings: Settings) -> "LakeView":
+    """The view to hand to `measured_load`."""
+    from kgs_core.adapters.lake_view import LakeView
+
+    return LakeView(settings)
+
+
+def _lag_bytes(lake: "LakeView", partitions: Mapping[TopicPartition, PartitionReading]) -> dict[TopicPartition, float]:
     """Stored bytes that the lake has not yet, where that is known; the other partitions are named in the log."""
     found: dict[TopicPartition, float] = {}
-    for table in LakeView(settings).snapshot().tables:
+    for table in lake.snapshot().tables:
         for number in table.ends:
             tp = TopicPartition(table.topic, number)
             lag, size = table.lag_of(number), _bytes_per_record(partitions.get(tp))

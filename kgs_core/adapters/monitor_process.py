@@ -92,6 +92,10 @@ class Monitor:
             self._publisher.send(measurement)
         return measurement
 
+    def published_offset(self, timeout_s: float) -> int | None:
+        """Offset of the last measurement in the topic; None where it is not known to be there within `timeout_s`."""
+        return None if self._publisher is None else self._publisher.settle(timeout_s)
+
     def run(self, stop: StopFlag, show: Show) -> None:
         """A measurement every `interval_s` until `stop`; `show` gets each.
 

@@ -55,6 +55,7 @@ class Publisher:
         self._where = settings.kafka.bootstrap_servers
         self.delivered = 0
         self.failed = 0
+        self._newest: int | None = None
         config: dict[str, Any] = {
             **admin_client(settings),
             "acks": "all",
@@ -78,18 +79,24 @@ class Publisher:
         except (KafkaException, BufferError) as e:
             self._fail(str(e))
 
+    def settle(self, timeout_s: float) -> int | None:
+        """The offset of what was sent last; None when that has not arrived within `timeout_s`, or never will."""
+        return self._newest if self._producer.flush(timeout_s) == 0 else None
+
     def close(self, timeout_s: float = 10.0) -> None:
         """Wait for the answers to what was sent."""
         self._producer.flush(timeout_s)
 
-    def _count(self, error: KafkaError | None, _message: Message) -> None:
+    def _count(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
             self.delivered += 1
+            self._newest = message.offset()
         else:
             self._fail(error.str())
 
     def _fail(self, reason: str) -> None:
         self.failed += 1
+        self._newest = None
         _log.warning("measurement not published to %s: %s", self._topic, reason)
 
 

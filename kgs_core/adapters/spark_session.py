@@ -1,7 +1,11 @@
 """The Spark session of a consumer, with the settings that make a small batch cheap."""
 
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kgs_core.adapters.java import java_environment
@@ -35,17 +39,40 @@ def start_spark(settings: SparkSettings, name: str) -> "SparkSession":
     Raises:
         PermanentError: there is no Java.
     """
+    config = prepare_spark(settings, name)
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    for key, value in config.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def prepare_spark(settings: SparkSettings, name: str) -> dict[str, str]:
+    """Set up this process's environment for a session, and say what to configure it with.
+
+    Raises:
+        PermanentError: there is no Java.
+    """
     os.environ.update(java_environment())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    from pyspark.sql import SparkSession
-
+    own = {"spark.master": settings.master, "spark.app.name": name}
     defaults = {**DEFAULTS, "spark.driver.extraJavaOptions": JAVA_OPTIONS + archive_options()}
-    builder = SparkSession.builder.master(settings.master).appName(name)
     local = LOCAL_DEFAULTS if settings.master.startswith("local") else {}
-    for key, value in {**defaults, **local, **settings.settings}.items():
-        builder = builder.config(key, str(value).lower() if isinstance(value, bool) else str(value))
-    return builder.getOrCreate()
+    merged = {**own, **defaults, **local, **settings.settings}
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in merged.items()}
+
+
+@contextmanager
+def interrupt_handler_kept() -> Iterator[None]:
+    """Spark's start puts a handler of SIGINT in place of ours, which throws out of the middle of a batch; undo that."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def jvm_has_ended(spark: "SparkSession") -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kgs_core.adapters.finish import TopicJob
-from kgs_core.adapters.topic_table import TopicTable
+from kgs_core.adapters.topic_table import Positions, TopicTable
 from kgs_core.model import OffsetRange, TopicBatch
 
 FIRST_RETRY_S = 10.0
@@ -71,9 +71,25 @@ class TopicState:
             self.topic, table.ids.topic_id, spec.rule, spec.table, spec.letters_table, table.schema, dict(self.marks)
         )
 
+    def own(self, partitions: frozenset[int]) -> None:
+        """Own exactly these, from the positions that the table has now; nothing is changed where it cannot be asked."""
+        found = self.table.positions(set(partitions))
+        self.owned = partitions
+        self._take_over(found)
+
+    def give_up(self, partitions: frozenset[int]) -> None:
+        """Own these no longer, and forget all about them: what the table says of them changes from now on."""
+        self.owned -= partitions
+        for partition in partitions:
+            self.positions.pop(partition, None)
+            self.marks.pop(partition, None)
+            self.stopped.pop(partition, None)
+
     def reload(self) -> None:
         """Take positions and marks from the table; a stopped partition whose position was moved goes on."""
-        found = self.table.positions(set(self.owned))
+        self.own(self.owned)
+
+    def _take_over(self, found: Positions) -> None:
         self.positions = dict(found.next_offset)
         self.marks = dict(found.letter_marks)
         for partition, stop in list(self.stopped.items()):

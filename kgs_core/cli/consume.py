@@ -2,14 +2,20 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kgs_core.cli.options import config_option
+from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
-from kgs_core.consumer.share import parse_partitions, parse_share
+from kgs_core.consumer.share import Share, parse_partitions, parse_share
 from kgs_core.errors import ConfigError
 from kgs_core.model import ConsumerId
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.consumer_process import StaticConsumer
+    from kgs_core.adapters.group_consumer import GroupConsumer
 
 
 @click.command()
@@ -23,21 +29,57 @@ from kgs_core.model import ConsumerId
     type=click.Path(dir_okay=False, path_type=Path),
     help="JSON file, replaced every second: partitions, bytes/s, what stands still and why.",
 )
+@click.option(
+    "--end-with",
+    type=click.IntRange(min=1),
+    metavar="PID",
+    help="End as on SIGTERM when the process PID of this machine is gone.",
+)
 def consume(
-    config_file: Path, consumer: int, partitions: str | None, share: str | None, status_file: Path | None
+    config_file: Path,
+    consumer: int,
+    partitions: str | None,
+    share: str | None,
+    status_file: Path | None,
+    end_with: int | None,
 ) -> None:
-    """Read a fixed share of partitions into the lake, exactly once, until interrupted.
+    """Read partitions into the lake, exactly once, until interrupted: what the controller says, or a fixed share.
+
+    Without --partitions and --share it joins the group: it owns nothing until the controller gives it something, and
+    hands over what the controller takes away. It lives on while the controller is away.
 
     Positions come from the lake alone, so the command can be killed at any moment and started again, also twice at
     once: what another consumer has committed is never committed again. SIGTERM and Ctrl-C end it after the batch in
     hand.
     """
-    if (partitions is None) == (share is None):
-        raise ConfigError(["kgs consume: give either --partitions or --share"])
-    chosen = parse_partitions(partitions) if partitions is not None else parse_share(str(share))
+    if partitions is not None and share is not None:
+        raise ConfigError(["kgs consume: give either --partitions or --share, or neither to join the group"])
+    fixed = _fixed(partitions, share)
     settings = load_settings(config_file, os.environ)
-    from kgs_core.adapters.consumer_process import StaticConsumer
+    from kgs_core.adapters.process_identity import end_with_process
     from kgs_core.adapters.stop_flag import stop_on_signals
 
+    process = _process(settings, ConsumerId(consumer), fixed, status_file)
     with stop_on_signals() as stop:
-        StaticConsumer(settings, ConsumerId(consumer), chosen, status_file).run(stop)
+        if end_with is not None:
+            end_with_process(end_with, stop)
+        process.run(stop)
+
+
+def _fixed(partitions: str | None, share: str | None) -> Share | None:
+    """What is always read; None: what the controller says."""
+    if partitions is not None:
+        return parse_partitions(partitions)
+    return parse_share(share) if share is not None else None
+
+
+def _process(
+    settings: Settings, consumer: ConsumerId, fixed: Share | None, status_file: Path | None
+) -> "GroupConsumer | StaticConsumer":
+    if fixed is None:
+        from kgs_core.adapters.group_consumer import GroupConsumer
+
+        return GroupConsumer(settings, consumer, status_file)
+    from kgs_core.adapters.consumer_process import StaticConsumer
+
+    return StaticConsumer(settings, consumer, fixed, status_file)

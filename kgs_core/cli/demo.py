@@ -1,5 +1,6 @@
 """`kgs demo`: everything on one machine, from nothing to a proof."""
 
+import logging
 import signal
 import sys
 from pathlib import Path
@@ -28,20 +29,14 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     show_default=True,
     help="Simulated seconds per second. 432 lets a day pass in 200 s; 864 doubles the load.",
 )
-@click.option(
-    "--consumers",
-    type=click.IntRange(1, 16),
-    default=2,
-    show_default=True,
-    help="PySpark consumers sharing the topics.",
-)
 @click.option("--keep", is_flag=True, help="Keep the temporary directory.")
-def demo(*, seconds: float | None, directory: Path | None, time_factor: float, consumers: int, keep: bool) -> None:
+def demo(*, seconds: float | None, directory: Path | None, time_factor: float, keep: bool) -> None:
     """Replay a year of flights through Kafka into Delta tables, exactly once.
 
-    Starts a real Kafka broker, the load generator and PySpark consumers, and shows what they do: consumers, partitions,
-    MB/s, lag, rows in each table. Nothing needs to run before, nothing is left running. Kill a consumer with kill -9
-    from another terminal and watch: it is started again, and nothing is lost or doubled.
+    Starts a real Kafka broker, the load generator and a controller, which starts as many PySpark consumers as the load
+    needs: more towards noon, one at night. Shows what they do: consumers, partitions, MB/s, lag, the last change and
+    its Rscore, rows in each table. Nothing needs to run before, nothing is left running. Kill a consumer or the
+    controller with kill -9 from another terminal and watch: both come again, and nothing is lost or doubled.
 
     Ctrl-C ends it. With --seconds it ends by itself; its exit status is then 0 only if every record has arrived exactly
     once.
@@ -49,5 +44,6 @@ def demo(*, seconds: float | None, directory: Path | None, time_factor: float, c
     from kgs_core.demo.display import open_console
     from kgs_core.demo.run import DemoOptions, run_demo
 
+    logging.getLogger("kgs_core").setLevel(logging.WARNING)  # what goes well is told by the table
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C too
-    sys.exit(run_demo(DemoOptions(directory, seconds, time_factor, consumers, keep), open_console()))
+    sys.exit(run_demo(DemoOptions(directory, seconds, time_factor, keep), open_console()))

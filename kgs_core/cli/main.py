@@ -10,6 +10,7 @@ from kgs_core.cli.audit import audit
 from kgs_core.cli.bench import bench_group
 from kgs_core.cli.capacity import capacity
 from kgs_core.cli.consume import consume
+from kgs_core.cli.control import control
 from kgs_core.cli.demo import demo
 from kgs_core.cli.generate import generate
 from kgs_core.cli.kafka import kafka_group, topics_group
@@ -17,6 +18,8 @@ from kgs_core.cli.lake import accept_loss, accept_topic, maintain
 from kgs_core.cli.monitor import monitor
 from kgs_core.cli.plan import plan
 from kgs_core.cli.prepare import prepare
+from kgs_core.cli.status import status
+from kgs_core.cli.wishes import pause, replace, resume, stop
 from kgs_core.errors import KgsError
 
 
@@ -52,6 +55,12 @@ def cli(log_level: str) -> None:
 for command in (
     demo,
     consume,
+    control,
+    status,
+    pause,
+    resume,
+    stop,
+    replace,
     plan,
     audit,
     maintain,

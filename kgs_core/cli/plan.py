@@ -19,7 +19,6 @@ from kgs_core.control.load import Load
 from kgs_core.control.plan import Group, make_plan
 from kgs_core.control.plan_report import plan_json
 from kgs_core.errors import ConfigError, PermanentError
-from kgs_core.model import Assignment
 from kgs_core.monitor.recorded import parse_assignment, parse_measurements
 
 
@@ -29,7 +28,7 @@ class PlanOptions:
 
     config_file: Path
     from_file: Path | None
-    current: str
+    current: str | None
     algorithm: AlgorithmName | None
     compare: str | None
     as_json: bool
@@ -49,10 +48,9 @@ class PlanOptions:
 )
 @click.option(
     "--current",
-    default="none",
-    show_default=True,
     metavar="FILE|none",
-    help='Who reads what now, as JSON {topic: {"0": consumer}}.',
+    help='Who reads what now, as JSON {topic: {"0": consumer}}.  [default: what the controller of the group has '
+    "decided last, if there is one; with --from none]",
 )
 @click.option("--algorithm", type=click.Choice(ALGORITHM_NAMES), help="Instead of packing.algorithm (default mwf).")
 @click.option("--compare", type=click.Choice(["all"]), help="Show beside it what the other algorithms would do.")
@@ -81,7 +79,7 @@ def plan(context: click.Context, /, **options: Any) -> None:
     named = context.get_parameter_source("config_file") is not ParameterSource.DEFAULT
     settings = _packing_settings(given, config_is_named=named)
     load = _load(given)
-    group = Group(_current(given))
+    group = _group(given)
     compare = ALGORITHM_NAMES if given.compare else ()
     found = make_plan(load, group, settings, lambda: Random(given.seed), compare)  # noqa: S311 - no secret
     if given.as_json:
@@ -132,10 +130,18 @@ def _load(given: PlanOptions) -> Load:
     return load
 
 
-def _current(given: PlanOptions) -> Assignment:
-    if given.current == "none":
-        return {}
-    return parse_assignment(_text(Path(given.current)), given.current)
+def _group(given: PlanOptions) -> Group:
+    """The consumers as they are: as a file says, or the newest Target; recorded speeds are of no group that runs."""
+    if given.current == "none" or (given.current is None and given.from_file is not None):
+        return Group()
+    if given.current is not None:
+        return Group(parse_assignment(_text(Path(given.current)), given.current))
+    from kgs_core.adapters.group_watch import load_target
+
+    target = load_target(load_settings(given.config_file, os.environ))
+    if target is None:
+        return Group()
+    return Group(target.assignment, frozenset(target.spares), frozenset(target.set_aside))
 
 
 def _text(path: Path) -> str:

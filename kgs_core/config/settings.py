@@ -6,6 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
+from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.monitor import MonitorSettings
 from kgs_core.config.packing import PackingSettings
 from kgs_core.config.passthrough import check_kafka_client
@@ -17,6 +18,7 @@ __all__ = [
     "ConsumerSettings",
     "KafkaSettings",
     "LakeSettings",
+    "MembershipSettings",
     "MonitorSettings",
     "PackingSettings",
     "Settings",
@@ -120,6 +122,7 @@ class Settings(Section):
     spark: SparkSettings = Field(default_factory=SparkSettings)
     monitor: MonitorSettings = Field(default_factory=MonitorSettings)
     packing: PackingSettings = Field(default_factory=PackingSettings)
+    membership: MembershipSettings = Field(default_factory=MembershipSettings)
 
     @field_validator("topics")
     @classmethod
@@ -142,6 +145,13 @@ class Settings(Section):
             raise ValueError(
                 f"consumer.batch_timeout_s ({self.consumer.batch_timeout_s:g} s) must be at most half of lake."
                 f"vacuum_retention_h ({self.lake.vacuum_retention_h} h): vacuum would remove files of batches in flight"
+            )
+        most, spares = self.packing.max_consumers, self.packing.spare_consumers
+        # Partition 0 of consumer.metadata is the Target's; every consumer has one more
+        if (most or 1) + spares >= self.membership.metadata_partitions:
+            raise ValueError(
+                f"membership.metadata_partitions ({self.membership.metadata_partitions}) must be greater than "
+                f"packing.max_consumers and packing.spare_consumers together ({most or 1} + {spares})"
             )
         for number, rule in enumerate(self.topics):
             if rule.topic is not None and self.is_internal(rule.topic):

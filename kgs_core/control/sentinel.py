@@ -57,6 +57,8 @@ class Watched:
         restarted: consumers whose incarnation is newer than the Target.
         failing: consumers that are set aside, because every start of them fails.
         since_packing_s: time since partitions were packed last.
+        barred: numbers that cannot be started, because a process of theirs that is of no use may still live: they read
+            on where they read, but no other partition is given to them.
     """
 
     target: Assignment
@@ -66,6 +68,7 @@ class Watched:
     restarted: frozenset[ConsumerId] = frozenset()
     failing: frozenset[ConsumerId] = frozenset()
     since_packing_s: float = 0.0
+    barred: frozenset[ConsumerId] = frozenset()
 
     def placed(self) -> Assignment:
         """Where each partition is at home: its owner, else its consumer in the target, unless that one is gone."""
@@ -77,7 +80,7 @@ class Watched:
         """The group as a plan is made for it."""
         homes = self.placed()
         busy = set(homes.values())
-        return Group(homes, self.joined - busy - self.failing - self.lost, self.failing)
+        return Group(homes, self.joined - busy - self.failing - self.lost, self.failing | (self.barred - busy))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,16 @@
-"""Gathers a snapshot of the demonstration from its files, its processes and its lake."""
+"""Gathers a snapshot of the demonstration from its files, its processes, its group and its lake."""
 
 import time
 from collections import deque
 
+from kgs_core.adapters.group_watch import GroupWatch
 from kgs_core.adapters.lake_view import LakeView
-from kgs_core.consumer.share import EqualShare
-from kgs_core.demo.crew import Crew
+from kgs_core.control.overview import Overview
+from kgs_core.demo.chronicle import Chronicle
+from kgs_core.demo.crew import GroupControl
 from kgs_core.demo.scene import Scene
-from kgs_core.demo.snapshot import (
-    DemoSnapshot,
-    Produced,
-    lag_of_share,
-    read_consumer,
-    read_produced,
-    simulated_time,
-)
+from kgs_core.demo.snapshot import DemoSnapshot, Produced, read_produced, simulated_time
+from kgs_core.errors import PortError
 
 _WINDOW_S = 5.0
 _SHORTEST_S = 1.5  # the tally changes once a second
@@ -23,38 +19,45 @@ _SHORTEST_S = 1.5  # the tally changes once a second
 class Observer:
     """Looks at one demonstration again and again."""
 
-    def __init__(self, scene: Scene, view: LakeView, crew: Crew, started_s: float) -> None:
-        """Elapsed time counts from `started_s`, on `time.monotonic`."""
+    def __init__(
+        self, scene: Scene, lake: LakeView, group: GroupWatch, control: GroupControl, elapsed_s: float
+    ) -> None:
+        """The demonstration began `elapsed_s` seconds ago."""
         self._scene = scene
-        self._view = view
-        self._crew = crew
-        self._started_s = started_s
+        self._lake = lake
+        self._group = group
+        self._control = control
+        self._started_s = time.monotonic() - elapsed_s
+        self._began_ms = round((time.time() - elapsed_s) * 1000)
+        self._chronicle = Chronicle()
         self._produced: deque[tuple[float, int]] = deque()
 
     def look(self, stage: str) -> DemoSnapshot:
         """Everything as of now."""
-        scene = self._scene
-        produced = read_produced(scene.tally_file)
-        lake = self._view.snapshot()
-        consumers = tuple(
-            read_consumer(
-                scene.status_file(number),
-                number,
-                child.pid,
-                self._crew.absence(number),
-                lag_of_share(lake, EqualShare(number, scene.consumers)),
-            )
-            for number, child in self._crew.consumers.items()
-        )
+        produced = read_produced(self._scene.tally_file)
+        group, problems = self._look_at_group()
+        news = self._chronicle.note(group, time.monotonic()) if group is not None else ()
         return DemoSnapshot(
-            stage,
-            time.monotonic() - self._started_s,
-            simulated_time(produced.replayed_s, scene.time_factor) if produced is not None else None,
-            produced,
-            self._speed(produced),
-            consumers,
-            lake,
+            stage=stage,
+            elapsed_s=time.monotonic() - self._started_s,
+            simulated=simulated_time(produced.replayed_s, self._scene.time_factor) if produced is not None else None,
+            produced=produced,
+            produced_bytes_per_s=self._speed(produced),
+            lake=self._lake.snapshot(),
+            control=self._control.state,
+            group=group,
+            figures=self._chronicle.figures,
+            began_ms=self._began_ms,
+            news=news,
+            problems=problems,
         )
+
+    def _look_at_group(self) -> tuple[Overview | None, tuple[str, ...]]:
+        try:
+            group = self._group.look(with_lake=False)
+        except PortError as e:  # the broker is being started again
+            return None, (str(e),)
+        return group, group.surroundings.problems
 
     def _speed(self, produced: Produced | None) -> float | None:
         """Produced bytes/s over the last seconds; None before there are readings far enough apart."""

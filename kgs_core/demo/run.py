@@ -11,11 +11,14 @@ from pathlib import Path
 from rich.console import Console
 
 from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from kgs_core.adapters.group_topics import create_topics
+from kgs_core.adapters.group_watch import GroupWatch
 from kgs_core.adapters.kafka_admin import KafkaAdmin
 from kgs_core.adapters.lake_view import LakeView
 from kgs_core.adapters.stop_flag import stop_on_signals
 from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
+from kgs_core.demo.bare_control import BareControl
 from kgs_core.demo.closing import close
 from kgs_core.demo.crew import Crew
 from kgs_core.demo.display import Display
@@ -23,7 +26,7 @@ from kgs_core.demo.observer import Observer
 from kgs_core.demo.replay import PARTITIONS, TOPICS
 from kgs_core.demo.scene import Scene
 from kgs_core.demo.stages import Stages
-from kgs_core.demo.summary import Summary, summary_table, verdict
+from kgs_core.demo.summary import Summary, group_lines, summary_table, verdict
 from kgs_core.errors import ConfigError, PermanentError
 
 INTERRUPTED = 130
@@ -43,7 +46,6 @@ class DemoOptions:
     directory: Path | None
     seconds: float | None
     time_factor: float
-    consumers: int
     keep: bool
 
 
@@ -82,7 +84,7 @@ class _Demo:
         self._display = display
         self._console = console
         self._started_s = time.monotonic()
-        self._scene = Scene(directory, options.consumers, options.time_factor)
+        self._scene = Scene(directory, options.time_factor)
 
     def run(self) -> int:
         say = self._display.say
@@ -92,19 +94,21 @@ class _Demo:
                 kafka = held.enter_context(EmbeddedKafka.start(self._scene.directory / "kafka", log=say))
             say(f"the broker serves at {kafka.bootstrap_servers} (pid {kafka.nodes[0].pid})")
             settings, environ = self._prepare(kafka)
-            with Crew(self._scene, kafka, environ, say) as crew:
+            group = held.enter_context(GroupWatch(settings))
+            control = BareControl(self._scene, settings, environ, say)
+            with Crew(self._scene, kafka, control, environ, say) as crew:
                 crew.start()
                 say(
                     f"generator started (pid {crew.generator.pid}): flights of 2013, a day in "
                     f"{86_400 / self._scene.time_factor:,.0f} s"
                 )
-                for child in crew.consumers.values():
-                    say(f"{child.name} started (pid {child.pid}): kill -9 it and watch; its Spark is on its way")
-                observer = Observer(self._scene, LakeView(settings), crew, self._started_s)
+                say("kill -9 a consumer or the controller and watch: both come again, and nothing is lost or doubled")
+                elapsed_s = time.monotonic() - self._started_s
+                observer = Observer(self._scene, LakeView(settings), group, control, elapsed_s)
                 return self._play(settings, crew, observer)
 
     def _prepare(self, kafka: EmbeddedKafka) -> tuple[Settings, dict[str, str]]:
-        """Topics and configuration."""
+        """Configuration and topics."""
         scene = self._scene
         admin = KafkaAdmin({"bootstrap.servers": kafka.bootstrap_servers})
         for topic in TOPICS:
@@ -113,7 +117,9 @@ class _Demo:
         scene.temporary.mkdir()
         scene.config_file.write_text(scene.configuration(kafka.bootstrap_servers))
         environ = scene.environ(os.environ)
-        return load_settings(scene.config_file, environ), environ
+        settings = load_settings(scene.config_file, environ)
+        create_topics(settings, admin)  # the controller would; but the group is watched from the beginning
+        return settings, environ
 
     def _play(self, settings: Settings, crew: Crew, observer: Observer) -> int:
         display = self._display
@@ -122,7 +128,7 @@ class _Demo:
             problems = stages.play(self._options.seconds)
             interrupted = stop.is_set
         with stop_on_signals() as hurry:  # a second Ctrl-C kills what has not ended yet
-            display.say("interrupted: ending everything in order" if interrupted else "ending the consumers")
+            display.say("interrupted: ending everything in order" if interrupted else "ending controller and consumers")
             if interrupted and stages.has_begun:
                 with display:
                     stages.wind_down(hurry)
@@ -132,7 +138,7 @@ class _Demo:
         last = observer.look("ended")
         summary = close(settings, last, display.say, problems, with_log=timed and not interrupted)
         self._console.print(summary_table(summary), highlight=False)
-        for line in verdict(summary):
+        for line in (*group_lines(last.figures), *verdict(summary)):
             display.say(line)
         return exit_status(summary, timed=timed, interrupted=interrupted)
 

@@ -1,12 +1,12 @@
 """What a demonstration consists of: its files, its configuration, the commands of its processes."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
+from kgs_core.adapters.local_fleet import kgs_command
 from kgs_core.demo.replay import DEFAULT_TIME_FACTOR, WEATHER_TOPIC
 
 GROUP = "flights-demo"
@@ -41,23 +41,40 @@ WEATHER_FIELDS = {
 }
 
 
+# A day passes in minutes, so everything that decides is faster than by default. Noon needs three or four consumers of
+# this capacity, the night one.
+PACKING = {
+    "packing_capacity_bytes_per_s": 160_000,
+    "consumer_capacity_bytes_per_s": 200_000,
+    "max_consumers": 4,
+    "spare_consumers": 1,
+    "sentinel_timeout_s": 15,
+}
+MONITOR = {"window_s": 10, "min_span_s": 4}
+MEMBERSHIP = {
+    "heartbeat_s": 1,
+    "suspect_after_s": 10,
+    "start_backoff_s": 1,
+    "start_attempts": 10,  # people kill consumers here for the fun of it
+    "metadata_partitions": 16,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """One demonstration in one directory.
 
     Attributes:
         directory: absolute.
-        consumers: how many.
         time_factor: simulated seconds per second.
     """
 
     directory: Path
-    consumers: int = 2
     time_factor: float = DEFAULT_TIME_FACTOR
 
     @property
     def config_file(self) -> Path:
-        """The configuration of the consumers."""
+        """The configuration of controller and consumers."""
         return self.directory / "kgs.yaml"
 
     @property
@@ -70,9 +87,10 @@ class Scene:
         """Where Spark keeps what it needs for as long as it runs."""
         return self.directory / "spark"
 
-    def status_file(self, consumer: int) -> Path:
-        """What a consumer says of itself, every second."""
-        return self.directory / f"consumer-{consumer}.json"
+    @property
+    def consumer_logs(self) -> Path:
+        """The folder of the consumers' logs."""
+        return self.directory / "consumers"
 
     def log_file(self, name: str) -> Path:
         """What a process writes on stdout and stderr."""
@@ -88,28 +106,24 @@ class Scene:
                 {"pattern": r"flights\.(ewr|jfk|lga)", "format": "json", "schema": POSITION_FIELDS},
                 {"topic": WEATHER_TOPIC, "format": "json", "schema": WEATHER_FIELDS},
             ],
-            "consumer": {"wait_time_s": 1.0},
+            "consumer": {"wait_time_s": 1.0, "batch_timeout_s": 60},
+            "monitor": MONITOR,
+            "packing": PACKING,
+            "membership": MEMBERSHIP,
         }
         return yaml.safe_dump(tree, sort_keys=False)
 
-    def consume_command(self, consumer: int) -> list[str]:
-        """Starts consumer 1, 2, ..."""
-        share = f"{consumer}/{self.consumers}"
-        status = str(self.status_file(consumer))
-        rest = ["--id", str(consumer), "--share", share, "--status", status, "--config", str(self.config_file)]
-        return [*_kgs(), "consume", *rest]
+    def control_command(self, end_with: int) -> list[str]:
+        """Starts the controller; its consumers end with the process `end_with`."""
+        rest = ["--config", str(self.config_file), "--log-dir", str(self.consumer_logs)]
+        return [*kgs_command(), "control", *rest, "--end-with", str(end_with)]
 
     def generate_command(self, bootstrap_servers: str) -> list[str]:
         """Starts the flight replay."""
         rest = ["--bootstrap-servers", bootstrap_servers, "--time-factor", f"{self.time_factor:g}"]
-        return [*_kgs(), "generate", *rest, "--tally", str(self.tally_file)]
+        return [*kgs_command(), "generate", *rest, "--tally", str(self.tally_file)]
 
     def environ(self, outer: Mapping[str, str]) -> dict[str, str]:
         """The environment of the processes: the user's, but for settings that are meant for a lake of their own."""
         kept = {k: v for k, v in outer.items() if k != "KGS_CONFIG" and not k.startswith("KGS_SET_")}
         return kept | {"SPARK_LOCAL_DIRS": str(self.temporary), "PYTHONUNBUFFERED": "1"}
-
-
-def _kgs() -> list[str]:
-    """The command `kgs` of this very installation, wherever its script is."""
-    return [sys.executable, "-c", "from kgs_core.cli.main import main; main()"]

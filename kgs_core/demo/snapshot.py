@@ -1,36 +1,17 @@
 """What the live table shows, as plain values; None is "not known", which is not zero."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from kgs_core.adapters.lake_view import LakeSnapshot
-from kgs_core.consumer.share import EqualShare
+from kgs_core.control.overview import Overview
+from kgs_core.demo.chronicle import GroupFigures
 from kgs_core.demo.replay import DEFAULT_DATE, DEFAULT_START_AT
 from kgs_core.model import TopicPartition
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerRow:
-    """One consumer.
-
-    Attributes:
-        bytes_per_s: consumed, uncompressed.
-        lag: offsets of its partitions that the lake has not yet.
-        latency_s: from Kafka's timestamp of the oldest record of a batch to its commit.
-        state: a word or two.
-    """
-
-    number: int
-    pid: int | None
-    partitions: int | None
-    bytes_per_s: float | None
-    lag: int | None
-    latency_s: float | None
-    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +55,12 @@ class DemoSnapshot:
         elapsed_s: seconds since the command began.
         simulated: New York time of the replay.
         produced_bytes_per_s: values, uncompressed, over the last few seconds.
+        control: how it is with what controls the group.
+        group: who reads what, and who shall.
+        figures: what has happened to it so far.
+        began_ms: wall clock when the command began, ms since 1970.
+        news: of the group since the last snapshot, one line each.
+        problems: what could not be learned of the group.
     """
 
     stage: str
@@ -81,8 +68,13 @@ class DemoSnapshot:
     simulated: datetime | None
     produced: Produced | None
     produced_bytes_per_s: float | None
-    consumers: tuple[ConsumerRow, ...]
     lake: LakeSnapshot
+    control: str
+    group: Overview | None
+    figures: GroupFigures
+    began_ms: int = 0
+    news: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
     @property
     def produced_records(self) -> int | None:
@@ -111,30 +103,12 @@ def read_produced(file: Path) -> Produced | None:
     return Produced(partitions, sum(tree["bytes"].values()), tree["failed"], tree["replayed_s"], tree["finished"])
 
 
-def read_consumer(file: Path, number: int, pid: int | None, absence: str, lag: int | None) -> ConsumerRow:
-    """A consumer's row out of its status file; one that an earlier process left does not count.
-
-    Args:
-        file: its status file.
-        number: its id.
-        pid: of the running process; None without one.
-        absence: what to say when there is no running process.
-        lag: offsets of its partitions that the lake has not yet.
-    """
-    status = _load(file)
-    if pid is None or status is None or status.get("pid") != pid:
-        return ConsumerRow(number, pid, None, None, lag, None, "starting" if pid is not None else absence)
-    stopped = status.get("stopped") or {}
-    state = f"{len(stopped)} partitions stopped" if stopped else "reading"
-    speed = status.get("consumed_bytes_per_s")
-    return ConsumerRow(number, pid, status.get("partitions"), speed, lag, status.get("latency_s"), state)
-
-
-def lag_of_share(lake: LakeSnapshot, share: EqualShare) -> int | None:
-    """Offsets that the lake has not yet of the partitions of a share; None when one is not known."""
-    lags = [table.lag_of(p) for table in lake.tables for p in share.of(table.topic, len(table.ends))]
+def lag_of(lake: LakeSnapshot, partitions: Iterable[TopicPartition]) -> int | None:
+    """Offsets of these that the lake has not yet; None when one is not known."""
+    tables = {table.topic: table for table in lake.tables}
+    lags = [tables[tp.topic].lag_of(tp.partition) if tp.topic in tables else None for tp in partitions]
     known = [lag for lag in lags if lag is not None]
-    return sum(known) if lags and len(known) == len(lags) else None
+    return sum(known) if len(known) == len(lags) else None
 
 
 def simulated_time(replayed_s: float, time_factor: float) -> datetime:

@@ -79,6 +79,8 @@ class Stages:
                 text = f"running {gone:.0f} of {timeout_s:g} s"
             self._crew.look_after()
             snapshot = self._observer.look(text)
+            for line in snapshot.news:
+                self._display.say(line)
             if done(snapshot):
                 self._display.show(snapshot, now=True)
                 return snapshot

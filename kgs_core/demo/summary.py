@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
+from kgs_core.demo.chronicle import GroupFigures
 from kgs_core.demo.live_table import count
 
 
@@ -78,6 +79,15 @@ def verdict(summary: Summary) -> list[str]:
         return [*lines, f"the audit was skipped: {summary.skipped}"]
     figures = f"{produced} records produced, {rows} rows in the lake, lost {lost}, doubled {doubled}"
     return [*lines, f"{'exactly once' if summary.is_exact else 'NOT PROVEN exactly once'}: {figures}"]
+
+
+def group_lines(figures: GroupFigures) -> list[str]:
+    """What happened to the group, in words."""
+    mean = "?" if figures.mean_consumers is None else f"{figures.mean_consumers:.1f}"
+    return [
+        f"{figures.rebalances} rebalances moved {figures.moved} partitions, Rscore {figures.rscore:.2f} in all",
+        f"consumers: {mean} in the mean, {figures.max_consumers} at most (spares not counted)",
+    ]
 
 
 def _figures(topic: TopicResult) -> tuple[int | None, ...]:

@@ -1,4 +1,4 @@
-"""The whole demonstration as people start it: no terminal, Ctrl-C, killed consumers, a killed demonstration."""
+"""The whole demonstration as people start it: no terminal, Ctrl-C, killed consumers and controllers, its own death."""
 
 import os
 import re
@@ -86,20 +86,24 @@ def processes_of(directory: str) -> list[str]:
     return found
 
 
-def test_it_ends_by_itself_with_every_record_exactly_once_though_a_consumer_is_killed(demo):
-    run = demo("--seconds", "20")
+def test_it_ends_by_itself_with_every_record_exactly_once_though_consumer_and_controller_are_killed(demo):
+    run = demo("--seconds", "30")
     directory = run.directory
-    pid = int(run.wait_for(r"consumer 1 started \(pid (\d+)\)", 120).group(1))
-    run.wait_for(r"running \d+ of 20 s", FIRST_ROWS_S)
-    assert len(processes_of(directory)) >= 6, "broker, generator, two consumers and their JVMs"
-    os.kill(pid, signal.SIGKILL)
-    run.wait_for(r"consumer 1 has died \(SIGKILL\)[^$]*nothing is lost or doubled", 30)
+    controller = int(run.wait_for(r"controller started \(pid (\d+)\)", 120).group(1))
+    run.wait_for(r"running \d+ of 30 s", FIRST_ROWS_S)
+    consumer = int(run.wait_for(r"consumer 1 \(pid (\d+)\) has joined", 10).group(1))
+    assert len(processes_of(directory)) >= 6, "broker, generator, controller, consumer, spare and their JVMs"
+    os.kill(consumer, signal.SIGKILL)
+    run.wait_for(rf"consumer 1 \(pid {consumer}\) has left", 60)
+    os.kill(controller, signal.SIGKILL)
+    run.wait_for(r"controller has died \(SIGKILL\)[^$]*controller started", 60)
     assert run.process.wait(FIRST_ROWS_S + END_S) == 0, run.output
     summary = re.search(
         r"exactly once: ([\d,]+) records produced, ([\d,]+) rows in the lake, lost 0, doubled 0", run.output
     )
     assert summary, run.output
     assert summary.group(1) == summary.group(2) != "0"
+    assert re.search(r"[1-9]\d* rebalances moved [1-9]\d* partitions, Rscore \d", run.output), run.output
     assert "Traceback" not in run.output
     assert processes_of(directory) == []
     assert not Path(directory).exists()
@@ -116,6 +120,18 @@ def test_ctrl_c_ends_everything_in_order(demo, tmp_path):
     assert "lost 0, doubled 0" in run.output or "the audit was skipped" in run.output
     assert processes_of(directory) == []
     assert (tmp_path / "kept" / "kgs.yaml").exists()
+
+
+def test_a_second_ctrl_c_kills_what_has_not_ended(demo, tmp_path):
+    run = demo("--directory", str(tmp_path / "kept"))
+    directory = run.directory
+    run.wait_for(r"consumer 1 \(pid \d+\) has joined", FIRST_ROWS_S)
+    run.interrupt()
+    run.wait_for(r"interrupted: ending everything in order", 30)
+    run.interrupt()
+    assert run.process.wait(60) in (0, 1), run.output
+    assert "Traceback" not in run.output
+    assert processes_of(directory) == []
 
 
 def test_ctrl_c_while_it_sets_up(demo):

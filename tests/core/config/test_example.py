@@ -7,7 +7,13 @@ import pytest
 
 from kgs_core.config.file import load_settings
 from kgs_core.config.section import Section
-from kgs_core.config.settings import ConsumerSettings, MonitorSettings, PackingSettings, SparkSettings
+from kgs_core.config.settings import (
+    ConsumerSettings,
+    MembershipSettings,
+    MonitorSettings,
+    PackingSettings,
+    SparkSettings,
+)
 from kgs_core.config.topic_rule import FIELD_TYPES
 
 EXAMPLE = Path(__file__).parents[3] / "kgs.example.yaml"
@@ -41,6 +47,7 @@ def test_values_shown_are_the_defaults(settings):
     assert settings.spark == SparkSettings()
     assert settings.monitor == MonitorSettings()
     assert settings.packing == PackingSettings()
+    assert settings.membership == MembershipSettings()
     shown = settings.lake.model_dump(exclude={"root"})
     assert shown == {
         name: type(settings.lake).model_fields[name].get_default(call_default_factory=True) for name in shown
@@ -49,7 +56,8 @@ def test_values_shown_are_the_defaults(settings):
 
 def test_ranges_in_the_comments_are_the_models():
     text = re.sub(r"\n *# ", " ", EXAMPLE.read_text())
-    for section in (ConsumerSettings, MonitorSettings, PackingSettings, type(load_settings(EXAMPLE, {}).lake)):
+    lake = type(load_settings(EXAMPLE, {}).lake)
+    for section in (ConsumerSettings, MembershipSettings, MonitorSettings, PackingSettings, lake):
         for name, info in section.model_fields.items():
             bounds = [
                 (m.ge, n.le) for m in info.metadata for n in info.metadata if hasattr(m, "ge") and hasattr(n, "le")
@@ -82,3 +90,4 @@ def test_commented_examples_load_too(tmp_path):
     assert settings.spark.settings == {"spark.driver.memory": "1g"}
     assert settings.topics[0].transform_arrow == "my_package.clean:departures"
     assert settings.monitor.topic_replication == 3
+    assert settings.membership.topic_replication == 3

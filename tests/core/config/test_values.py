@@ -58,7 +58,7 @@ def test_unknown_keys_name_the_nearest_or_all(problems_of):
         "topics[0].fields: unknown key: the keys here are topic, pattern, table, format, schema, transform, "
         "transform_arrow, rows, on_error, start",
         "consumer.bach_bytes: unknown key: did you mean 'batch_bytes'?",
-        "zzz: unknown key: the keys here are group, kafka, lake, topics, consumer, spark, monitor, packing",
+        "zzz: unknown key: the keys here are group, kafka, lake, topics, consumer, spark, monitor, packing, membership",
     ]
 
 
@@ -128,6 +128,45 @@ def test_vacuum_never_reaches_a_batch_in_flight(problems_of):
         "consumer.batch_timeout_s (50000 s) must be at most half of lake.vacuum_retention_h (24 h): "
         "vacuum would remove files of batches in flight"
     ]
+
+
+def test_every_consumer_has_a_partition_for_its_assignments(problems_of):
+    """Partition 0 is the target's; without max_consumers one consumer at least must have room beside the spares."""
+    sections = {"packing": "packing: {max_consumers: 62, spare_consumers: 1}"}
+    assert problems_of(**sections) == []
+    sections["packing"] = "packing: {max_consumers: 62, spare_consumers: 2}"
+    assert problems_of(**sections) == [
+        "membership.metadata_partitions (64) must be greater than packing.max_consumers and packing.spare_consumers "
+        "together (62 + 2)"
+    ]
+    assert problems_of(**sections, membership="membership: {metadata_partitions: 65}") == []
+    assert problems_of(membership="membership: {metadata_partitions: 3}") == []
+    (found,) = problems_of(membership="membership: {metadata_partitions: 2}")
+    assert found.endswith("together (1 + 1)")
+
+
+def test_one_late_heartbeat_makes_no_suspect(problems_of):
+    assert problems_of(membership="membership: {heartbeat_s: 10, suspect_after_s: 30}") == []
+    assert problems_of(membership="membership: {heartbeat_s: 10.5, suspect_after_s: 30}") == [
+        "membership: suspect_after_s (30) must be at least three times heartbeat_s (10.5): "
+        "one late heartbeat would make a consumer a suspect"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "said"),
+    [
+        ("heartbeat_s", "0", "0: give a number from 0.1 to 60 (seconds)"),
+        ("suspect_after_s", ".inf", "inf: give a number from 1 to 3600 (seconds)"),
+        ("strict_handover", "'no'", "'no': give true or false"),
+        ("start_attempts", "0", "0: give a whole number from 1 to 100"),
+        ("metadata_partitions", "1", "1: give a whole number from 2 to 10000"),
+        ("topic_replication", "0", "0: give a whole number from 1 to 100, or null for the cluster's own default"),
+        ("report_retention_h", "1.5", "1.5: give a whole number from 1 to 8760 (hours)"),
+    ],
+)
+def test_wrong_membership(problems_of, key, written, said):
+    assert problems_of(membership=f"membership: {{{key}: {written}}}") == [f"membership.{key}: {said}"]
 
 
 @pytest.mark.parametrize("servers", ["a", "a:", "a:1,", "a:1, b:2", "user:pw@a:1", "'a:123456'", "''"])

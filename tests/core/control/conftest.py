@@ -1,11 +1,17 @@
 """Loads, groups and settings in few letters."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from kgs_core.config import PackingSettings
+from kgs_core.config.membership import MembershipSettings
+from kgs_core.control.controller import begin, step
+from kgs_core.control.controller_state import Options
+from kgs_core.control.events import FleetSeen, Read
 from kgs_core.model import ConsumerId, TopicPartition
+from tests.core.control.two_readers import RUNS, group
 
 
 @pytest.fixture
@@ -38,3 +44,33 @@ def packing():
 @pytest.fixture
 def new_random():
     return lambda: Random(0)
+
+
+@pytest.fixture
+def membership():
+    """The settings as they come, with changes."""
+    return MembershipSettings
+
+
+@pytest.fixture
+def options(packing, membership, new_random):
+    return lambda: Options(packing(), membership(), new_random)
+
+
+@pytest.fixture
+def fresh(options):
+    """A controller that knows nothing yet."""
+    return begin(options(), 0.0, 0)[0]
+
+
+@pytest.fixture
+def synchronized(options):
+    """A controller in Sentinel that has read a group in order, and knows its runs."""
+
+    def build(messages=None, runs=RUNS, **changes):
+        state, _ = begin(replace(options(), **changes), 0.0, 5_000_000)
+        state, _ = step(state, Read(group() if messages is None else messages), 0.0)
+        state, _ = step(state, FleetSeen(runs), 0.0)
+        return state
+
+    return build

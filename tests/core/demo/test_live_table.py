@@ -1,6 +1,7 @@
 """What people see: the live table, the summary, and the plain values that they are made of."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -8,24 +9,18 @@ from rich.console import Console
 
 from kgs_core.adapters.lake_view import LakeSnapshot, TableView
 from kgs_core.config import parse_settings
-from kgs_core.consumer.share import EqualShare
+from kgs_core.control.overview import ConsumerLine, Overview, Surroundings
+from kgs_core.demo.chronicle import GroupFigures
 from kgs_core.demo.closing import compare, reason_to_skip
 from kgs_core.demo.live_table import live_table
 from kgs_core.demo.replay import TOPICS, open_replay
 from kgs_core.demo.run import exit_status
 from kgs_core.demo.scene import Scene
-from kgs_core.demo.snapshot import (
-    ConsumerRow,
-    DemoSnapshot,
-    Produced,
-    lag_of_share,
-    read_consumer,
-    read_produced,
-    simulated_time,
-)
-from kgs_core.demo.summary import Summary, TopicResult, summary_table, verdict
+from kgs_core.demo.snapshot import DemoSnapshot, Produced, lag_of, read_produced, simulated_time
+from kgs_core.demo.summary import Summary, TopicResult, group_lines, summary_table, verdict
 from kgs_core.invariants import LogPart, StoredPositions, TableAudit, check_partition
-from kgs_core.model import TopicId, TopicPartition
+from kgs_core.model import ConsumerId, TopicId, TopicPartition
+from kgs_core.protocol import Change, Incarnation, Process, Target
 
 EWR = TableView("flights.ewr", "flights.ewr", 1500, 2_500_000, 7, 0, 9, {0: 1000, 1: 500}, {0: 1100, 1: 500})
 JFK = TableView("flights.jfk", "flights.jfk")
@@ -39,34 +34,108 @@ def text(renderable, width=80):
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
-def snapshot(*tables, problems=(), produced=PRODUCED):
-    consumers = (
-        ConsumerRow(1, 4711, 16, 1_234_567.0, 100, 1.25, "reading"),
-        ConsumerRow(2, None, None, None, None, None, "dead, again in 4 s"),
+BEGAN_MS = 1_000_000
+EWR_0, EWR_1, LGA_0 = (
+    TopicPartition("flights.ewr", 0),
+    TopicPartition("flights.ewr", 1),
+    TopicPartition("flights.lga", 0),
+)
+TARGET = Target(
+    algorithm="mwf",
+    assignment={EWR_0: ConsumerId(1), EWR_1: ConsumerId(2)},
+    spares=(ConsumerId(3),),
+    speeds={},
+    capacity=180_000.0,
+    rscore=0.25,
+    reason="spares",
+    known=(),
+    set_aside=(),
+    time_ms=0,
+    history=(
+        Change(BEGAN_MS + 60_000, "consumer above consumer_capacity: 1", 11, 0.41, 2),
+        Change(BEGAN_MS + 70_000, "spares: 1 of 1, 0 before", 0, 0.0, 2),
+    ),
+)
+READING = ConsumerLine(
+    consumer=ConsumerId(1),
+    incarnation=Incarnation("one"),
+    state="reading",
+    partitions=(EWR_0,),
+    load=123_456.0,
+    bytes_per_s=1_234_567.0,
+    report_age_s=0.6,
+    process=Process("h", "b", 4711, 1),
+)
+COMING = ConsumerLine(ConsumerId(2), None, "not there", needs_attention=True)
+
+
+def group(*lines, target=TARGET, waiting=1):
+    """One in which so many partitions wait for somebody."""
+    return Overview("g", True, target, {}, not waiting, {EWR_1: "why"} if waiting else {}, lines, None, Surroundings())
+
+
+def snapshot(*tables, problems=(), produced=PRODUCED, seen=None):
+    return DemoSnapshot(
+        stage="running",
+        elapsed_s=83.4,
+        simulated=datetime.fromisoformat("2013-09-18T11:12"),
+        produced=produced,
+        produced_bytes_per_s=900_000.0,
+        lake=LakeSnapshot(tables, problems),
+        control="controller pid 4242",
+        group=group(READING, COMING) if seen is None else seen,
+        figures=GroupFigures(3, 25, 1.25, 2.5, 4),
+        began_ms=BEGAN_MS,
     )
-    at = datetime.fromisoformat("2013-09-18T11:12")
-    return DemoSnapshot("running", 83.4, at, produced, 900_000.0, consumers, LakeSnapshot(tables, problems))
 
 
 def test_live_table():
     assert text(live_table(snapshot(EWR, JFK))) == [
         "83 s | running | simulated time 2013-09-18 11:12",
         "produced 1,600 records (0.90 MB/s) | in the lake ? rows | lag ?",
-        "consumer           pid  partitions  MB/s  lag  latency s  state",
-        "1                 4711          16  1.23  100        1.2  reading",
-        "2                    ?           ?     ?    ?          ?  dead, again in 4 s",
-        "lake table         rows    MB  files  lag",
-        "flights.ewr       1,500  2.50      7  100",
-        "flights.jfk           ?     ?      ?    ?",
+        "controller pid 4242 | target 2 consumers and 1 spare | 1 partitions to hand over",
+        "3 rebalances so far, Rscore 1.25 in all",
+        "last change at 60 s: 11 partitions moved, Rscore 0.41, to 2 consumers",
+        "  consumer above consumer_capacity: 1",
+        "consumer          pid  partitions  load  MB/s  lag  report  state",
+        "1                4711           1  0.12  1.23  100     1 s  reading",
+        "2                   ?           ?     ?     ?    ?       ?  on its way",
+        "lake table        rows    MB  files  lag",
+        "flights.ewr      1,500  2.50      7  100",
+        "flights.jfk          ?     ?      ?    ?",
     ]
 
 
+def test_a_group_that_cannot_be_seen_is_not_shown_as_empty():
+    shown = text(live_table(replace(snapshot(EWR), group=None, problems=("Kafka x:1: no answer",))))
+    assert shown[2] == "controller pid 4242 | target ?"
+    assert shown[-1] == "? Kafka x:1: no answer"
+
+
+@pytest.mark.parametrize(
+    ("waiting", "converged", "told"),
+    [(3, False, "3 partitions to hand over"), (0, False, "waiting for consumers"), (0, True, "as it shall be")],
+)
+def test_how_far_a_change_is(waiting, converged, told):
+    seen = replace(group(READING, waiting=0), is_converged=converged, waiting=dict.fromkeys(range(waiting), "why"))
+    assert text(live_table(snapshot(EWR, seen=seen)))[2].endswith(f"| {told}")
+
+
+def test_partitions_that_stand_still_are_told():
+    stopped = replace(READING, stopped={EWR_0: "gone"})
+    assert any("1 partitions stopped" in line for line in text(live_table(snapshot(EWR, seen=group(stopped)))))
+
+
 def test_what_is_not_known_is_never_shown_as_zero():
-    nothing = DemoSnapshot("starting", 0.0, None, None, None, (), LakeSnapshot((JFK,), ()))
+    nobody = replace(READING, load=None, bytes_per_s=None, report_age_s=None, process=None)
+    nothing = replace(
+        snapshot(JFK, produced=None, seen=group(nobody, target=None)), simulated=None, produced_bytes_per_s=None
+    )
     shown = "\n".join(text(live_table(nothing)))
     assert "produced ? records (? MB/s) | in the lake ? rows | lag ?" in shown
     assert "simulated time ?" in shown
-    assert not any(digit in shown.partition("\n")[2] for digit in "0123456789")
+    assert "target ?" in shown
+    assert [line.split() for line in shown.splitlines() if line.startswith("1 ")] == [["1", *"??????", "reading"]]
 
 
 def test_problems_are_told_below_the_table():
@@ -88,23 +157,11 @@ def test_lag_is_unknown_when_one_partition_is():
     assert LakeSnapshot((EWR,), ()).lag == 100
 
 
-def test_shares_have_their_own_lag_and_all_of_it():
+def test_lag_of_some_partitions():
     lake = LakeSnapshot((EWR,), ())
-    lags = [lag_of_share(lake, EqualShare(index, 2)) for index in (1, 2)]
-    assert sorted(lags) == [0, 100]
-    assert lag_of_share(LakeSnapshot((), ()), EqualShare(1, 2)) is None
-
-
-def test_a_status_file_of_an_earlier_process_does_not_count(tmp_path):
-    file = tmp_path / "consumer-1.json"
-    assert read_consumer(file, 1, 10, "ended", None).state == "starting"
-    status = {"pid": 10, "partitions": 16, "consumed_bytes_per_s": 5.5, "latency_s": None, "stopped": {}}
-    file.write_text(json.dumps(status))
-    assert read_consumer(file, 1, 10, "ended", 3) == ConsumerRow(1, 10, 16, 5.5, 3, None, "reading")
-    assert read_consumer(file, 1, 11, "ended", 3) == ConsumerRow(1, 11, None, None, 3, None, "starting")
-    assert read_consumer(file, 1, None, "ended", 3).state == "ended"
-    file.write_text(json.dumps({**status, "stopped": {"t:0": "gone"}}))
-    assert read_consumer(file, 1, 10, "ended", 3).state == "1 partitions stopped"
+    assert [lag_of(lake, tps) for tps in ([EWR_0], [EWR_1], [EWR_0, EWR_1], [])] == [100, 0, 100, 0]
+    assert lag_of(lake, [EWR_0, LGA_0]) is None
+    assert lag_of(LakeSnapshot((JFK,), ()), [TopicPartition("flights.jfk", 0)]) is None
 
 
 def test_tally(tmp_path):
@@ -183,6 +240,14 @@ def test_summary():
     assert verdict(FAILED)[0] == "consumer 1 did not end in order"
 
 
+def test_what_happened_to_the_group():
+    assert group_lines(GroupFigures(3, 25, 1.254, 2.46, 4)) == [
+        "3 rebalances moved 25 partitions, Rscore 1.25 in all",
+        "consumers: 2.5 in the mean, 4 at most (spares not counted)",
+    ]
+    assert group_lines(GroupFigures(0, 0, 0.0, None, 0))[1].startswith("consumers: ? in the mean")
+
+
 @pytest.mark.parametrize(
     ("summary", "timed", "interrupted", "status"),
     [
@@ -202,7 +267,7 @@ def test_exit_status_is_zero_only_for_a_proof_or_an_end_in_order(summary, timed,
 
 
 def test_configuration_fits_what_is_produced(tmp_path):
-    scene = Scene(tmp_path, 3, 864.0)
+    scene = Scene(tmp_path, 864.0)
     settings = parse_settings(scene.configuration("127.0.0.1:9092").encode(), "kgs.yaml", {})
     seen = set()
     for record in open_replay().due(0, 40):
@@ -211,10 +276,18 @@ def test_configuration_fits_what_is_produced(tmp_path):
     assert seen == set(TOPICS)
 
 
+def test_noon_needs_more_consumers_than_the_night_and_no_more_than_there_may_be(tmp_path):
+    """About 0.6 MB/s as Kafka stores it at the peak; next to nothing at night."""
+    packing = parse_settings(Scene(tmp_path).configuration("127.0.0.1:9092").encode(), "kgs.yaml", {}).packing
+    assert 2 < 600_000 / packing.packing_capacity_bytes_per_s <= packing.max_consumers
+
+
 def test_commands_and_environment(tmp_path):
-    scene = Scene(tmp_path, 3, 864.0)
-    assert scene.consume_command(2)[3:7] == ["consume", "--id", "2", "--share"]
-    assert "2/3" in scene.consume_command(2)
+    scene = Scene(tmp_path, 864.0)
+    command = scene.control_command(end_with=4711)
+    assert command[3:] == [
+        "control", "--config", f"{tmp_path}/kgs.yaml", "--log-dir", f"{tmp_path}/consumers", "--end-with", "4711",
+    ]  # fmt: skip
     assert "864" in scene.generate_command("h:1")
     environ = scene.environ({"PATH": "p", "KGS_CONFIG": "c", "KGS_SET_LAKE__ROOT": "s3://real", "KGS_CACHE": "k"})
     assert {"PATH", "KGS_CACHE"} <= set(environ)

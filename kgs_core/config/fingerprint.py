@@ -1,0 +1,29 @@
+"""Whether two consumers run with the same settings, told from a short text that gives none of them away."""
+
+import hashlib
+import json
+from typing import Any
+
+from kgs_core.config.passthrough import is_secret
+from kgs_core.config.settings import Settings
+
+_DIGITS = 16
+_OF_OTHERS = {"monitor": True, "packing": True, "membership": True}
+"""What only the controller and the monitor go by: to change it needs no new consumer."""
+_OF_MEMBERSHIP = {"heartbeat_s", "suspect_after_s"}
+_PASSED_ON = (("kafka", "client"), ("lake", "storage_options"), ("spark", "settings"))
+
+
+def config_hash(settings: Settings) -> str:
+    """A hash of all settings that a consumer goes by: the same for equal settings, in whatever order they stand.
+
+    A setting written out with its default counts as one left out, so that a new version with new settings does not
+    look like another configuration. Values whose names speak of secrets are left out: a new password makes no other
+    configuration, and a hash in a topic must not help to guess one.
+    """
+    tree: dict[str, Any] = settings.model_dump(mode="json", exclude=_OF_OTHERS, exclude_defaults=True)
+    tree["membership"] = settings.membership.model_dump(mode="json", include=_OF_MEMBERSHIP, exclude_defaults=True)
+    for section, name in _PASSED_ON:
+        values = tree.get(section, {}).get(name, {})
+        values.update({key: "" for key in values if is_secret(key)})
+    return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:_DIGITS]

@@ -1,0 +1,85 @@
+"""What one member of the group is told, decides and knows; the values that `membership` works with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kgs_core.model import BytesPerSecond, TopicPartition
+from kgs_core.protocol import Member, Process
+
+
+class Ending(StrEnum):
+    """Why a consumer drains and ends."""
+
+    ASKED = "asked to end"
+    RETIRED = "retired by the controller"
+    SUPERSEDED = "a newer process has its number"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What is said in every full report and never changes.
+
+    Attributes:
+        version: of kgs.
+        config_hash: of the settings that it runs with.
+    """
+
+    member: Member
+    process: Process
+    version: str = ""
+    config_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often to report, and how long nothing may come of it; the names are those of kgs.yaml."""
+
+    heartbeat_s: float
+    suspect_after_s: float
+    batch_timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the batch loop knows of its partitions.
+
+    Attributes:
+        stopped: partitions that stand still -> why.
+        positions: next offset to read, as the lake's table has it.
+        bytes_per_s: consumed (uncompressed) bytes per second of late.
+    """
+
+    stopped: Mapping[TopicPartition, str] = field(default_factory=dict)
+    positions: Mapping[TopicPartition, int] = field(default_factory=dict)
+    bytes_per_s: BytesPerSecond = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What shall be so from the next batch on.
+
+    Attributes:
+        owned: the whole set to read.
+        coming: what to fetch ahead without taking it.
+        offset: of the order behind it; None without one.
+        ends: nothing is read any more, and the process ends.
+    """
+
+    owned: frozenset[TopicPartition] = frozenset()
+    coming: frozenset[TopicPartition] = frozenset()
+    offset: int | None = None
+    ends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drains:
+    """How long it took to let go what an order took away."""
+
+    count: int = 0
+    last_s: float | None = None
+    longest_s: float | None = None
+
+    def and_one_of(self, seconds: float) -> "Drains":
+        """With one more."""
+        return Drains(self.count + 1, seconds, max(seconds, self.longest_s or 0.0))

@@ -1,0 +1,253 @@
+"""A consumer's membership in its group: orders come in, what to own and what to report comes out. Pure.
+
+One value holds everything that the batch loop, the thread of orders and the thread of reports tell each other; every
+call gives a new value. Times are seconds on the process's own steady clock.
+
+The reported set always includes everything that the process may still commit:
+
+- The batch loop asks for a `decision`, lets go what is not in it any more (no batch is in hand at that moment), says
+  `acted`, and only then begins to read what is new. So a partition is in the reported set before its first record is
+  read, and leaves the set after the last batch with it has been committed or dropped.
+- A report is made from the value as it is, never from what was last ordered.
+
+Killed anywhere in between: nothing is lost, for the lake holds the positions, and what the controller has of us
+(the last report, and every order after the one that it applied) holds everything that we could have committed.
+
+Which incarnation is the newer one? The queue carries the orders of all incarnations of our number. We must end when a
+newer one has taken our place, and must not end because of an order to an older one: it may have been written before the
+controller knew of us, or be the one that empties it. Two processes of one number that start at once see each other's
+orders in any mixture. What is certain is this:
+
+1. The controller gives `owned` or `coming` to the newest incarnation that it knows, to no other one of that number.
+2. An order to us in our queue proves that the controller that wrote it knew of us. One controller writes at a time, and
+   whoever comes after it has read that order, too. So whoever wrote a *later* order knew of us as well.
+
+Hence: an order to another incarnation that gives something, and stands in the queue behind an order to us, names an
+incarnation that the controller holds for newer than us. Who is newer is the controller's to say (the one whose first
+report is later); both twins read the same queue, so not both can conclude it: for the newer one, every gift to the
+older one stands before its own first order. An incarnation that never got an order owns nothing and stays, until it
+gets its first (empty, or to retire) and the next gift to its successor follows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from kgs_core.consumer.member import Decision, Drains, Ending, Facts, Identity, Pace
+from kgs_core.model import TopicPartition
+from kgs_core.protocol import Heartbeat, Member, Order, Phase, Received, Report
+
+FULL_EVERY_S = 60.0
+FENCE_FACTOR = 3
+_NOTHING: frozenset[TopicPartition] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """One incarnation in its group, from its first report to its last; made by `join`.
+
+    Attributes:
+        order: the newest one to this incarnation.
+        ending: why it drains and ends; None while it does not.
+        owned: everything that may still be committed.
+        applied: offset of the last order acted on.
+        ended: it has let go everything and takes nothing any more.
+        busy_since: when the round in hand began; None between rounds.
+        taken_at: when the oldest order came that takes something and is not acted on; None without one.
+        sequence: of the last message made.
+        said: the last full report, if it is known to be appended and no other one has been tried since.
+        said_at: when that was made.
+        appended_at: when the last message known to be appended was made; at first, when the incarnation joined.
+    """
+
+    identity: Identity
+    pace: Pace
+    appended_at: float
+    order: Received[Order] | None = None
+    ending: Ending | None = None
+    owned: frozenset[TopicPartition] = _NOTHING
+    applied: int | None = None
+    ended: bool = False
+    facts: Facts = field(default_factory=Facts)
+    busy_since: float | None = None
+    taken_at: float | None = None
+    drains: Drains = field(default_factory=Drains)
+    sequence: int = 0
+    said: Report | None = None
+    said_at: float = 0.0
+
+    @classmethod
+    def join(cls, identity: Identity, pace: Pace, now: float) -> "Membership":
+        """An incarnation that can take orders: its queue is open, and its first report is due."""
+        return cls(identity, pace, appended_at=now)
+
+    @property
+    def member(self) -> Member:
+        """Which incarnation of which consumer this is."""
+        return self.identity.member
+
+    # What to do
+
+    def received(self, orders: Sequence[Received[Order]], now: float) -> "Membership":
+        """Orders of our queue, oldest first; those seen before do no harm."""
+        new = self
+        for order in orders:
+            new = new._received_one(order, now)
+        return new
+
+    def _received_one(self, received: Received[Order], now: float) -> "Membership":
+        order = received.message
+        if order.member.consumer != self.member.consumer:
+            return self
+        if self.order is not None and received.offset <= self.order.offset:
+            return self
+        if order.member == self.member:
+            new = self._ending(Ending.RETIRED) if order.retire else self
+            new = replace(new, order=received)
+            takes = bool(self.owned - new.decision.owned)
+            return replace(new, taken_at=now) if takes and self.taken_at is None else new
+        gives = bool(order.owned or order.coming)
+        return self._ending(Ending.SUPERSEDED) if gives and self.order is not None else self
+
+    def asked_to_end(self) -> "Membership":
+        """Somebody wants the process to end: a signal, or the death of the process that it belongs to."""
+        return self._ending(Ending.ASKED)
+
+    def _ending(self, why: Ending) -> "Membership":
+        return self if self.ending else replace(self, ending=why)
+
+    @property
+    def decision(self) -> Decision:
+        """What the newest order to us says; nothing at all once we are to end."""
+        if self.order is None:
+            return Decision(ends=self.ending is not None)
+        order, offset = self.order.message, self.order.offset
+        if self.ending:
+            return Decision(offset=offset, ends=True)
+        return Decision(order.owned, order.coming - order.owned, offset)
+
+    @property
+    def is_acted_on(self) -> bool:
+        """Whether everything that has been decided is done."""
+        decision = self.decision
+        return (self.owned, self.applied, self.ended) == (decision.owned, decision.offset, decision.ends)
+
+    def acted(self, decision: Decision, now: float) -> "Membership":
+        """No batch is in hand, and none will be made but of `decision.owned`."""
+        drains = self.drains
+        if self.taken_at is not None and self.owned - decision.owned:
+            drains = drains.and_one_of(now - self.taken_at)
+        new = replace(self, owned=decision.owned, applied=decision.offset, ended=decision.ends, drains=drains)
+        # An order that came since the decision was asked for may take something of it
+        return replace(new, taken_at=now if decision.owned - new.decision.owned else None)
+
+    def end(self, now: float) -> "Membership":
+        """Nothing is in hand, and nothing will be: the end of the batch loop, in order or not."""
+        new = self.asked_to_end()
+        return new if new.ended else new.acted(new.decision, now)
+
+    # What the batch loop is at
+
+    def noted(self, facts: Facts) -> "Membership":
+        """News of the partitions."""
+        return replace(self, facts=facts)
+
+    def began(self, now: float) -> "Membership":
+        """A round begins: from here on a batch may be in hand."""
+        return replace(self, busy_since=now)
+
+    def rested(self) -> "Membership":
+        """The round is over: its batch is committed or dropped."""
+        return replace(self, busy_since=None)
+
+    def fence_reason(self, now: float) -> str | None:
+        """Why the process must end at once, whatever it is doing; None while it need not.
+
+        A consumer that cannot be heard will be held for dead, and one that is stuck must not look alive. Silence of
+        the controller is no reason; nor is anything for who holds nothing any more.
+        """
+        silent_s = FENCE_FACTOR * self.pace.suspect_after_s
+        if self.ended:
+            return None
+        if now - self.appended_at > silent_s:
+            return f"no report could be appended for {silent_s:g} s ({FENCE_FACTOR} x suspect_after_s)"
+        if self.busy_since is not None and now - self.busy_since > self.pace.batch_timeout_s:
+            return f"batch older than batch_timeout_s={self.pace.batch_timeout_s:g}"
+        return None
+
+    # What to report
+
+    @property
+    def phase(self) -> Phase:
+        """What the incarnation is doing."""
+        if self.ended:
+            return Phase.ENDED
+        return Phase.DRAINING if self.ending else Phase.READING
+
+    @property
+    def is_over(self) -> bool:
+        """The last word is in the log."""
+        return self.said is not None and self.said.phase is Phase.ENDED
+
+    def due_in(self, now: float) -> float:
+        """Seconds until there is something to send; 0 when there is now."""
+        if self._must_be_full:
+            return 0.0
+        return max(0.0, min(self.appended_at + self.pace.heartbeat_s, self.said_at + FULL_EVERY_S) - now)
+
+    def next_message(self, now: float) -> "tuple[Membership, Report | Heartbeat | None]":
+        """The message that is due: full on every change and now and then, else a heartbeat; None when nothing is.
+
+        From here on the report that it replaces counts for nothing: whether this one reaches the log may stay unknown,
+        and a heartbeat behind it would confirm sets that nobody is sure of.
+        """
+        if self.is_over or self.due_in(now) > 0:
+            return self, None
+        new = replace(self, sequence=self.sequence + 1)
+        if self._must_be_full or now >= self.said_at + FULL_EVERY_S:
+            report = self._report(new.sequence, now)
+            return replace(new, said=None, said_at=now), report
+        return new, Heartbeat(self.member, new.sequence, self.phase, self.facts.bytes_per_s, self._batch_age(now))
+
+    def appended(self, message: Report | Heartbeat, made_at: float) -> "Membership":
+        """The message is in the log for certain."""
+        said = message if isinstance(message, Report) else self.said
+        return replace(self, said=said, appended_at=max(made_at, self.appended_at))
+
+    @property
+    def _must_be_full(self) -> bool:
+        said = self.said
+        if said is None:
+            return True
+        # That a position moves is no change; that there is one is: it says that a new partition is being read.
+        told = (said.phase, said.applied, said.owned, dict(said.stopped), said.positions.keys())
+        return told != (self.phase, self.applied, self.owned, self._stopped, self._positions.keys())
+
+    @property
+    def _stopped(self) -> dict[TopicPartition, str]:
+        return {tp: reason for tp, reason in self.facts.stopped.items() if tp in self.owned}
+
+    @property
+    def _positions(self) -> dict[TopicPartition, int]:
+        return {tp: offset for tp, offset in self.facts.positions.items() if tp in self.owned}
+
+    def _batch_age(self, now: float) -> float | None:
+        return now - self.busy_since if self.busy_since is not None and self.owned else None
+
+    def _report(self, sequence: int, now: float) -> Report:
+        return Report(
+            member=self.member,
+            sequence=sequence,
+            phase=self.phase,
+            bytes_per_s=self.facts.bytes_per_s,
+            batch_age_s=self._batch_age(now),
+            process=self.identity.process,
+            applied=self.applied,
+            owned=self.owned,
+            stopped=self._stopped,
+            positions=self._positions,
+            version=self.identity.version,
+            config_hash=self.identity.config_hash,
+            last_drain_s=self.drains.last_s,
+            max_drain_s=self.drains.longest_s,
+            drains=self.drains.count,
+        )

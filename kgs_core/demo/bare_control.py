@@ -1,0 +1,81 @@
+"""The group controlled by `kgs control`: one process that starts the consumers on this machine."""
+
+import os
+import time
+from collections.abc import Mapping
+
+from kgs_core.adapters.child_processes import ChildProcess
+from kgs_core.adapters.local_fleet import LocalFleet, consume_command
+from kgs_core.adapters.stop_flag import StopFlag
+from kgs_core.config import Settings
+from kgs_core.demo.children import death, end_in_order
+from kgs_core.demo.crew import Say
+from kgs_core.demo.scene import Scene
+from kgs_core.errors import FencedError
+
+RESTART_EVERY_S = 5.0
+_END_TIMEOUT_S = 15.0
+
+
+class BareControl:
+    """A `GroupControl`. The consumers are the controller's children and outlive it; they end with this process."""
+
+    def __init__(self, scene: Scene, settings: Settings, environ: Mapping[str, str], say: Say) -> None:
+        """Starts nothing yet.
+
+        Raises:
+            PermanentError: the folder for logs cannot be made.
+        """
+        self._say = say
+        self._scene = scene
+        self._drain_timeout_s = settings.consumer.batch_timeout_s
+        command = scene.control_command(end_with=os.getpid())
+        self._controller = ChildProcess("controller", command, scene.log_file("controller"), environ)
+        # To end consumers, whoever has started them; it never starts one.
+        self._fleet = LocalFleet(settings, consume_command(scene.config_file), scene.consumer_logs, environ)
+        self._started_s = 0.0
+        self._due_s: float | None = None
+        self._is_given_up = False
+
+    @property
+    def state(self) -> str:
+        """Its pid, or how it is without one."""
+        if self._controller.pid is not None:
+            return f"controller pid {self._controller.pid}"
+        if self._due_s is not None:
+            return f"controller dead, again in {max(0.0, self._due_s - time.monotonic()):.0f} s"
+        return "no controller"
+
+    def start(self) -> None:
+        """Starts the controller."""
+        self._due_s = None
+        self._started_s = time.monotonic()
+        self._controller.start()
+        self._say(f"controller started (pid {self._controller.pid}): it measures the load and starts consumers for it")
+
+    def look_after(self) -> None:
+        """Starts a dead controller again; one that another has taken over from is not started again."""
+        if self._controller.pid is not None or self._is_given_up:
+            return
+        now = time.monotonic()
+        if self._due_s is None:
+            if self._controller.exit_code == FencedError.exit_code:
+                self._is_given_up = True
+                self._say(f"{death(self._controller)} is not started again, by its own word")
+                return
+            self._due_s = max(now, self._started_s + RESTART_EVERY_S)
+            self._say(f"{death(self._controller)} is started again; meanwhile the consumers read on what they own")
+        if now >= self._due_s:
+            self.start()
+
+    def end(self, hurry: StopFlag) -> list[str]:
+        """First the controller, which would start ended consumers again; then these drain and end."""
+        problems = end_in_order(self._controller, _END_TIMEOUT_S, hurry)
+        killed = self._fleet.end_all(self._drain_timeout_s, lambda: hurry.is_set)
+        logs = self._scene.consumer_logs
+        return problems + [f"consumer {number} did not end in order and was killed: see {logs}" for number in killed]
+
+    def kill(self) -> None:
+        """Kills the controller and whatever consumers there are."""
+        self._controller.kill()
+        self._fleet.end_all(0.0, lambda: True)

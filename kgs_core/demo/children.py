@@ -1,0 +1,45 @@
+"""How children of the demonstration end, and what people are told of it."""
+
+import signal
+import time
+
+from kgs_core.adapters.child_processes import ChildProcess
+from kgs_core.adapters.stop_flag import StopFlag
+
+_POLL_S = 0.1
+_LINES_SHOWN = 6
+_CHARACTERS_SHOWN = 160
+# A child that is told to end before it has put its handler in place ends by the signal itself, with nothing in hand.
+_ENDED_IN_ORDER = (0, -signal.SIGTERM)
+
+
+def end_in_order(child: ChildProcess, timeout_s: float, hurry: StopFlag) -> list[str]:
+    """Asks it to end; what still runs of it after `timeout_s`, or when `hurry` is set, is killed.
+
+    Returns:
+        What did not go as it should.
+    """
+    if child.pid is None:
+        child.kill()
+        return []
+    child.terminate()
+    deadline = time.monotonic() + timeout_s
+    while child.pid is not None and not hurry.is_set and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    code = child.end(0)
+    if code in _ENDED_IN_ORDER:
+        return []
+    return [f"{child.name} did not end in order ({ending(code)}): see {child.log_file}"]
+
+
+def death(child: ChildProcess) -> str:
+    """How it died, with the end of its log; goes on with what follows from it."""
+    said = "\n".join(f"    {line[:_CHARACTERS_SHOWN]}" for line in child.log_tail(_LINES_SHOWN).splitlines())
+    return f"{child.name} has died ({ending(child.exit_code)}); its log ends:\n{said}\n{child.name}"
+
+
+def ending(code: int | None) -> str:
+    """An exit code in words."""
+    if code is None:
+        return "unknown how"
+    return signal.Signals(-code).name if code < 0 else f"exit status {code}"

@@ -1,0 +1,107 @@
+"""What the core needs from outside, as Protocols; `adapters` and `sim` implement them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kgs_core.model import ConsumerId
+from kgs_core.protocol import Heartbeat, Message, Order, Process, Received, Report, Target, Tombstone
+
+
+class Inbox(Protocol):
+    """Everything that the group's topics say, in the order of each partition."""
+
+    def read_to_end(self) -> Sequence[Received[Message]]:
+        """From the beginning of what counts to the ends that the partitions have now.
+
+        Raises:
+            TransientError: Kafka does not answer.
+        """
+
+    def poll(self, timeout_s: float) -> Sequence[Received[Message]]:
+        """What has come since; waits at most `timeout_s` for the first.
+
+        Raises:
+            TransientError: Kafka does not answer.
+        """
+
+
+class Outbox(Protocol):
+    """The controller's pen. One holds it at a time: whoever takes it, takes it from everybody before."""
+
+    def fence(self) -> None:
+        """Take the pen: from now on every write of an older controller fails.
+
+        Raises:
+            TransientError: Kafka does not answer.
+        """
+
+    def write(
+        self, target: Target | None, orders: Sequence[Order], tombstones: Sequence[Tombstone]
+    ) -> Sequence[Received[Message]]:
+        """Write all of it or nothing, in one transaction; returns each message with its offset, in this order.
+
+        Raises:
+            FencedError: a newer controller has the pen. Final.
+            TransientError: nothing is known of the result: fence, read to the end, then decide again.
+        """
+
+
+class ReportBox(Protocol):
+    """A consumer's pen: durable once it returns."""
+
+    def send(self, report: Report | Heartbeat, timeout_s: float) -> None:
+        """Append one report.
+
+        Raises:
+            TransientError: not known to be there within `timeout_s`.
+        """
+
+
+class OrderBox(Protocol):
+    """A consumer's queue: the Assignments of its number."""
+
+    def newest(self, timeout_s: float) -> Sequence[Received[Order]]:
+        """Orders that have come since the last call (on the first call: since the queue was opened), oldest first.
+
+        Raises:
+            TransientError: Kafka does not answer.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One process that a fleet has started, or knows of.
+
+    Attributes:
+        handle: the fleet's name for it.
+        started_s: ago.
+        is_over: it has ended, and its process is gone.
+        exit_code: where the fleet knows it.
+    """
+
+    consumer: ConsumerId
+    handle: str
+    started_s: float
+    is_over: bool
+    exit_code: int | None = None
+
+
+class Fleet(Protocol):
+    """Starts and ends consumers, and knows for certain who is dead."""
+
+    def runs(self) -> Sequence[Run]:
+        """Every run that has not ended, and those that ended of late."""
+
+    def start(self, consumer: ConsumerId) -> Run:
+        """Start one process for this consumer.
+
+        Raises:
+            PortError: it could not be started.
+        """
+
+    def stop(self, handle: str) -> None:
+        """Ask a run to drain and end; nothing where it has ended already."""
+
+    def is_dead(self, process: Process) -> bool | None:
+        """Whether this process is gone for certain; None when that cannot be told from here."""

@@ -1,0 +1,59 @@
+"""Telling consumers with other settings apart, without giving any setting away."""
+
+import pytest
+
+from kgs_core.config import parse_settings
+from kgs_core.config.fingerprint import config_hash
+
+YAML = """
+group: g
+kafka: {{bootstrap_servers: "b:9092", client: {{{client}}}}}
+lake: {{root: /lake{lake}}}
+topics: [{{topic: t, format: json, schema: {{key: {key}, n: long}}}}]
+{more}
+"""
+
+
+def hash_of(client="", lake="", key="string", more=""):
+    text = YAML.format(client=client, lake=lake, key=key, more=more)
+    return config_hash(parse_settings(text.encode(), "kgs.yaml", {}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"key": "long"},
+        {"lake": "2"},
+        {"lake": ", storage_options: {AWS_REGION: eu}"},
+        {"client": "fetch.min.bytes: 7"},
+        {"more": "consumer: {batch_bytes: 5000000}"},
+        {"more": "spark: {settings: {spark.driver.memory: 2g}}"},
+        {"more": "membership: {heartbeat_s: 3}"},
+    ],
+)
+def test_what_a_consumer_goes_by_makes_another_hash(change):
+    assert hash_of(**change) != hash_of()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"more": "packing: {spare_consumers: 3}"},
+        {"more": "monitor: {window_s: 60}"},
+        {"more": "membership: {start_attempts: 9, heartbeat_s: 2}"},
+        {"more": "consumer: {batch_bytes: 16000000}"},
+    ],
+    ids=["packing", "monitor", "membership of the controller", "a default written out"],
+)
+def test_what_it_does_not_go_by_makes_none(change):
+    assert hash_of(**change) == hash_of()
+
+
+def test_secrets_are_left_out_by_value_and_kept_by_name():
+    one, two = ("security.protocol: SASL_SSL, sasl.password: " + word for word in ("a", "b"))
+    assert hash_of(client=one) == hash_of(client=two) != hash_of(client="security.protocol: SASL_SSL")
+
+
+def test_order_of_keys_is_irrelevant():
+    client = ["fetch.min.bytes: 7", "fetch.max.bytes: 9000000"]
+    assert hash_of(client=", ".join(client)) == hash_of(client=", ".join(reversed(client)))

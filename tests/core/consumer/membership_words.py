@@ -1,0 +1,42 @@
+"""A member of a test, and what is said to it and by it."""
+
+from kgs_core.consumer.member import Identity, Pace
+from kgs_core.consumer.membership import Membership
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol import Incarnation, Member, Order, Process, Received
+
+PROCESS = Process("host", "boot", 17, 4711, "run-3")
+ME = Member(ConsumerId(3), Incarnation("me"))
+OTHER = Member(ConsumerId(3), Incarnation("other"))
+PACE = Pace(heartbeat_s=2, suspect_after_s=30, batch_timeout_s=300)
+A, B, C = (TopicPartition("t", p) for p in range(3))
+
+
+def member(now=0.0):
+    return Membership.join(Identity(ME, PROCESS, "1.0", "abc"), PACE, now)
+
+
+def order(offset, *owned, to=ME, **more):
+    return Received(Order(to, frozenset(owned), **{k: frozenset(v) for k, v in more.items()}), offset, 0)
+
+
+def retire(offset, to=ME):
+    return Received(Order(to, retire=True), offset, 0)
+
+
+def act(membership, now=0.0):
+    """What the batch loop does between two rounds."""
+    return membership.acted(membership.decision, now)
+
+
+def said(membership, now):
+    """The message that is due reaches the log; which it was."""
+    membership, message = membership.next_message(now)
+    assert message is not None
+    return membership.appended(message, now), message
+
+
+def reading(*owned, offset=5, now=0.0):
+    """A member that owns something, and has said so."""
+    membership, _ = said(member(now), now)
+    return said(act(membership.received([order(offset, *owned)], now), now), now)[0]

@@ -1,0 +1,85 @@
+"""What people are told of a group that is looked at."""
+
+from dataclasses import replace
+
+import pytest
+
+from kgs_core.control.controller_state import ControllerState
+from kgs_core.control.events import FleetSeen, Measured
+from kgs_core.control.load import Load
+from kgs_core.control.sentences import sentences
+from kgs_core.control.watch import Watch
+from kgs_core.model import ConsumerId
+from kgs_core.ports import Run
+from kgs_core.protocol import RunState
+from tests.core.control.watched_group import WatchedGroup, options, tp
+
+FOUR = {"a": 50, "b": 50, "c": 50, "d": 50}
+
+
+@pytest.fixture
+def group():
+    group = WatchedGroup.of(options(spares=1), **FOUR)
+    group.settle()
+    return group
+
+
+def seen(group, measured=None):
+    watch = Watch.begin(group.world.options, group.world.topics.everything(), group.now, group.world.clock.ms)
+    watch = watch.told(FleetSeen(group.world.fleet.runs()), group.now)
+    state = watch.told(measured or group.world.measured(), group.now).state
+    return sentences(replace(state, deaf_until=group.now), group.now)
+
+
+def test_a_group_at_rest(group):
+    assert seen(group) == (
+        "2 consumers read 4 of 4 partitions, spare: 3",
+        "0.0002 MB/s in all, most for consumer 1: 0.0001 of 0.00012 MB/s",
+    )
+
+
+def test_nothing_is_known_at_first():
+    state = ControllerState(options(), 0.0)
+    assert sentences(state, 0.0) == ("no Target yet", "no measurement yet")
+
+
+def test_an_unknown_speed_and_an_old_measurement(group):
+    known = Measured(Load({tp("a"): 50.0}, frozenset({tp("b"), tp("c"), tp("d")})), 1)
+    assert "speed unknown: 3 partitions" in seen(group, known)[1]
+    assert seen(group, replace(known, age_s=45.0))[1] == "the last measurement is 45 s old"
+
+
+def test_who_is_silent_and_what_waits(group):
+    group.world.reading(ConsumerId(1)).is_frozen = True
+    member = group.world.reading(ConsumerId(1)).member
+    group.run = None
+    for _ in range(32):
+        group.world.round()
+    lines = seen(group)
+    assert f"silent: {member}" in lines
+    assert lines[-1].startswith("waiting: a:0 for consumer 1: ") or "waiting" not in lines[-1]
+
+
+def test_starts(group):
+    watch = Watch.begin(group.world.options, group.world.topics.everything(), group.now, group.world.clock.ms)
+    failed = [Run(ConsumerId(7), f"old-{n}", 20.0 - n, is_over=True) for n in range(2)]
+    aside = [Run(ConsumerId(8), f"bad-{n}", 20.0 - n, is_over=True) for n in range(3)]
+    coming = Run(ConsumerId(9), "new", 1.0, is_over=False)
+    state = watch.told(FleetSeen([*failed, *aside, coming]), group.now).state
+    lines = sentences(state, group.now)
+    assert "starting: 9" in lines
+    assert "consumer 8 failed to start 3 times, set aside for 302 s" in lines
+    assert not [line for line in lines if line.startswith("consumer 7")], "its wait is over"
+
+
+def test_what_people_want_comes_first(group):
+    group.world.wish(RunState.PAUSED)
+    assert seen(group)[0] == "people want the group paused"
+
+
+def test_long_lists_are_cut():
+    group = WatchedGroup.of(options(), **dict.fromkeys("abcde", 90))
+    group.until(lambda: group.world.view().target is not None)
+    (line,) = [line for line in seen(group) if line.startswith("waiting")]
+    assert line.count("it has not joined") == 3
+    assert line.endswith(", 2 more")

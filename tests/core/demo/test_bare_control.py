@@ -1,0 +1,99 @@
+"""The controller of a demonstration as a process: started again, given up, ended."""
+
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kgs_core.adapters.stop_flag import StopFlag
+from kgs_core.config import parse_settings
+from kgs_core.demo import bare_control
+from kgs_core.demo.bare_control import BareControl
+from kgs_core.demo.scene import Scene
+from tests.waiting import wait_until
+
+DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
+
+
+@dataclass(frozen=True)
+class Stub:
+    """A scene whose controller is a program of the test's."""
+
+    directory: Path
+    program: str
+    consumer_logs: Path
+    config_file: Path
+
+    def control_command(self, end_with):
+        assert end_with == os.getpid()
+        return [sys.executable, "-c", self.program]
+
+    def log_file(self, name):
+        return self.directory / f"{name}.log"
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    monkeypatch.setattr(bare_control, "RESTART_EVERY_S", 0.0)
+    controls = []
+
+    def make(program):
+        settings = parse_settings(Scene(tmp_path).configuration("127.0.0.1:1").encode(), "kgs.yaml", {})
+        scene = Stub(tmp_path, program, tmp_path / "logs", tmp_path / "kgs.yaml")
+        said = []
+        control = BareControl(scene, settings, os.environ, said.append)
+        controls.append(control)
+        control.start()
+        return control, said
+
+    yield make
+    for control in controls:
+        control.kill()
+
+
+def pid_of(control):
+    state = control.state
+    return int(state.rpartition(" ")[2]) if state.startswith("controller pid") else None
+
+
+def test_a_killed_controller_is_started_again(made):
+    control, said = made("import time; time.sleep(600)")
+    first = pid_of(control)
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: pid_of(control) is None, 10, "it lives")
+    control.look_after()
+    assert pid_of(control) not in (None, first)
+    assert "controller has died (SIGKILL)" in said[1]
+    assert said[2].startswith(f"controller started (pid {pid_of(control)})")
+
+
+def test_one_that_another_has_taken_over_from_is_not_started_again(made):
+    control, said = made("print('error: fenced'); raise SystemExit(3)")
+    wait_until(lambda: pid_of(control) is None, 10, "it lives")
+    control.look_after()
+    control.look_after()
+    assert control.state == "no controller"
+    assert len(said) == 2
+    assert "error: fenced" in said[1]
+    assert "not started again" in said[1]
+
+
+def test_a_deaf_controller_is_killed_in_a_hurry_and_that_is_said(made, tmp_path):
+    control, _ = made(DEAF)
+    pid = pid_of(control)
+    wait_until(lambda: "deaf" in (tmp_path / "controller.log").read_text(), 10, "it does not start")
+    hurry = StopFlag()
+    hurry.set()
+    (problem,) = control.end(hurry)
+    assert problem.startswith("controller did not end in order (SIGKILL)")
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_dead_controller_is_no_problem_at_the_end(made):
+    control, _ = made("raise SystemExit(1)")
+    wait_until(lambda: pid_of(control) is None, 10, "it lives")
+    assert control.end(StopFlag()) == []

@@ -1,0 +1,219 @@
+"""Messages to records and back; whatever else stands in a topic is refused by its name."""
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kgs_core.errors import ProtocolError
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol import (
+    Change,
+    Heartbeat,
+    Incarnation,
+    Member,
+    Order,
+    Phase,
+    Process,
+    Report,
+    RunState,
+    Target,
+    Tombstone,
+    Wanted,
+    Wish,
+)
+from kgs_core.protocol.codec import MAX_BYTES, decode, encode
+from kgs_core.protocol.wire import MAX_TEXT
+
+LIMITS = settings(max_examples=60, deadline=None)  # a busy machine is no fault of ours
+consumers = st.integers(1, 10**6).map(ConsumerId)
+ids = st.text("0123456789abcdef-", min_size=1, max_size=36)
+members = st.builds(Member, consumers, ids.map(Incarnation))
+counts = st.integers(0, 2**62)
+amounts = st.floats(0, 1e15, allow_nan=False)
+texts = st.text(st.characters(codec="utf-8"), max_size=40)
+partitions = st.builds(
+    TopicPartition, st.text(st.characters(codec="utf-8"), min_size=1, max_size=12), st.integers(0, 2**31 - 1)
+)
+sets = st.frozensets(partitions, max_size=6)
+maybe = st.none() | amounts
+changes = st.builds(Change, counts, texts, counts, amounts, counts, maybe)
+targets = st.builds(
+    Target,
+    algorithm=st.sampled_from(["mwf", "nfd"]),
+    assignment=st.dictionaries(partitions, consumers, max_size=6),
+    spares=st.lists(consumers, max_size=3).map(tuple),
+    speeds=st.dictionaries(partitions, amounts, max_size=6),
+    capacity=amounts,
+    rscore=amounts,
+    reason=texts,
+    known=st.lists(members, max_size=3).map(tuple),
+    set_aside=st.lists(consumers, max_size=2).map(tuple),
+    time_ms=counts,
+    measurement_offset=st.none() | counts,
+    pinned=sets,
+    history=st.lists(changes, max_size=3).map(tuple),
+)
+signs = {"member": members, "sequence": counts, "phase": st.sampled_from(Phase), "bytes_per_s": amounts}
+reports = st.builds(
+    Report,
+    **signs,
+    batch_age_s=maybe,
+    process=st.builds(Process, texts, ids, counts, counts, ids),
+    applied=st.none() | counts,
+    owned=sets,
+    stopped=st.dictionaries(partitions, texts, max_size=3),
+    positions=st.dictionaries(partitions, counts, max_size=3),
+    version=ids,
+    config_hash=ids,
+    last_drain_s=maybe,
+    max_drain_s=maybe,
+    drains=counts,
+)
+messages = st.one_of(
+    targets,
+    reports,
+    st.builds(Order, members, sets, sets, sets, st.booleans()),
+    st.builds(Tombstone, members),
+    st.builds(Heartbeat, **signs, batch_age_s=maybe),
+    st.builds(Wish, st.sampled_from(RunState), texts, counts),
+    st.builds(Wanted, ids, ids, texts, counts),
+)
+WISH = Wish(RunState.PAUSED, "me", 5)
+ORDER = Order(Member(ConsumerId(3), Incarnation("ab")), frozenset({TopicPartition("t", 1)}))
+
+
+@LIMITS
+@given(messages)
+def test_what_was_written_is_read(message):
+    assert decode(*encode(message)) == message
+
+
+@LIMITS
+@given(messages)
+def test_the_same_message_is_the_same_record(message):
+    assert encode(message) == encode(decode(*encode(message)))
+
+
+@LIMITS
+@given(st.none() | st.binary(max_size=60), st.none() | st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(key, value):
+    with suppress(ProtocolError):
+        decode(key, value)
+
+
+@LIMITS
+@given(messages, st.data())
+def test_a_damaged_record_is_read_or_refused(message, data):
+    key, value = encode(message)
+    at = data.draw(st.integers(0, len(value or b"")))
+    damaged = None if value is None else value[:at] + data.draw(st.binary(max_size=4)) + value[at + 1 :]
+    with suppress(ProtocolError):
+        decode(key, damaged)
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+def places(value, way=()):
+    """The way to every value within a JSON object."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [way for way in [way] if way] + [place for key, found in inner for place in places(found, (*way, key))]
+
+
+@LIMITS
+@given(messages.filter(lambda message: not isinstance(message, Tombstone)), anything, st.data())
+def test_a_record_with_another_value_in_it_is_read_or_refused(message, other, data):
+    key, value = encode(message)
+    record = json.loads(value)
+    *way, last = data.draw(st.sampled_from(places(record)))
+    inner = record
+    for step in way:
+        inner = inner[step]
+    inner[last] = other
+    with suppress(ProtocolError):
+        encode(decode(key, json.dumps(record).encode()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"version": 2}, "version 2: only 1 is known here"),
+        ({"version": "1"}, "version"),
+        ({"type": "gossip"}, "gossip"),
+        ({"consumer": 4}, "does not fit"),
+        ({"consumer": 0}, "consumer"),
+        ({"owned": {"t": [-1]}}, "owned"),
+        ({"owned": {"": [1]}}, "owned"),
+        ({"owned": {"t": "1"}}, "owned"),
+        ({"retire": 1}, "retire"),
+    ],
+)
+def test_what_is_wrong_is_named(changes, said):
+    key, value = encode(ORDER)
+    with pytest.raises(ProtocolError, match=said):
+        decode(key, json.dumps(json.loads(value or b"") | changes).encode())
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        (None, b"{}", "without a key"),
+        (b"target", None, "only an Assignment"),
+        (b"0/ab", None, "only an Assignment"),
+        (b"target", b"{", "no message"),
+        (b"target", b"[" * 100_000, "no message"),
+        (b"target", b'{"version": NaN}', "no message"),
+        (b"target", b" " * (MAX_BYTES + 1), "more than"),
+        (b"wanted", encode(WISH)[1], "does not fit"),
+    ],
+)
+def test_what_is_no_message_is_refused(key, value, said):
+    with pytest.raises(ProtocolError, match=said):
+        decode(key, value)
+
+
+def test_fields_that_are_not_known_here_are_passed_over():
+    key, value = encode(ORDER)
+    assert decode(key, json.dumps(json.loads(value or b"") | {"later": 1}).encode()) == ORDER
+
+
+def test_texts_for_people_are_cut():
+    key, value = encode(Wish(RunState.STOPPED, "x" * (2 * MAX_TEXT), 1))
+    assert decode(key, value) == Wish(RunState.STOPPED, "x" * MAX_TEXT, 1)
+
+
+def stopped(reasons):
+    process = Process("here", "boot", 1, 1)
+    return Report(ORDER.member, 1, Phase.READING, 0.0, None, process, None, frozenset(reasons), reasons)
+
+
+def test_a_reason_with_half_a_character_is_no_reason_to_be_silent():
+    tp = TopicPartition("t", 1)
+    assert decode(*encode(stopped({tp: "file \udc80"}))).stopped == {tp: "file ?"}
+
+
+def test_very_many_reasons_are_cut_so_that_the_report_can_be_sent():
+    """A consumer whose reports cannot be sent ends itself, and the next one would, too."""
+    reasons = {TopicPartition("t", n): "\0" * MAX_TEXT for n in range(5000)}
+    assert decode(*encode(stopped(reasons))).stopped == dict.fromkeys(reasons, "\0" * 200)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Heartbeat(ORDER.member, 1, Phase.READING, float("nan"), None),
+        Order(Member(ConsumerId(0), Incarnation("ab"))),
+        Order(ORDER.member, frozenset({TopicPartition("t" * 250, 1)})),
+        Order(ORDER.member, frozenset(TopicPartition("t" * 200 + str(n), 1) for n in range(45_000))),
+    ],
+)
+def test_what_breaks_a_limit_is_not_written(message):
+    with pytest.raises(ProtocolError, match=type(message).__name__):
+        encode(message)

@@ -1,0 +1,162 @@
+"""A controller played by hand: orders with the real pen, reports as they stand in the log."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kgs_core.adapters.controller_outbox import KafkaOutbox
+from kgs_core.adapters.group_inbox import KafkaInbox
+from kgs_core.adapters.group_topics import GroupTopics, create_topics
+from kgs_core.config.file import load_settings
+from kgs_core.model import TopicPartition
+from kgs_core.protocol import Heartbeat, Member, Order, Phase, Received, Report
+from tests.system.pipeline import ConsumerProcess, Pipeline
+from tests.waiting import wait_until
+
+MEMBERSHIP = {"heartbeat_s": 0.5, "suspect_after_s": 30.0, "metadata_partitions": 8}
+START_S = 240.0
+Tps = frozenset[TopicPartition]
+
+
+class Director:
+    """One group's pen and ears.
+
+    Attributes:
+        reports: every full report, in the order of the log.
+        beats: last message of each member.
+    """
+
+    def __init__(self, pipeline: Pipeline, **membership: float) -> None:
+        self.pipeline = pipeline
+        tree = yaml.safe_load(pipeline.config.read_text())
+        pipeline.config.write_text(yaml.safe_dump({**tree, "membership": {**MEMBERSHIP, **membership}}))
+        self.settings = pipeline.settings = load_settings(pipeline.config, {})
+        create_topics(self.settings, pipeline.admin)
+        topics = GroupTopics(self.settings, pipeline.admin)
+        self._outbox, self._inbox = KafkaOutbox(topics), KafkaInbox(topics)
+        self._outbox.fence()
+        self.reports: list[Received[Report]] = []
+        self.beats: dict[Member, Report | Heartbeat] = {}
+        self._hear(self._inbox.read_to_end())
+
+    def close(self) -> None:
+        self._inbox.close()
+        self._outbox.close()
+
+    @contextmanager
+    def consumer(self, number: int, *options: str, **environ: str) -> Iterator[ConsumerProcess]:
+        """`kgs consume` that joins the group, ended at the end of the block whatever happens."""
+        process = ConsumerProcess(self.pipeline, number, options, environ)
+        try:
+            yield process
+        finally:
+            process.destroy()
+
+    def joined(self, process: ConsumerProcess) -> Member:
+        """The member that this process is, once it has joined."""
+
+        def found() -> Member | None:
+            process.assert_alive()
+            pids = [r.message for r in self.reports if r.message.process.pid == process.process.pid]
+            return pids[0].member if pids else None
+
+        return self.wait(found, "joined", START_S)
+
+    def order(self, member: Member, owned: Any = (), **more: Any) -> int:
+        """Write one order; its offset."""
+        sets = {name: value if isinstance(value, bool) else frozenset(value) for name, value in more.items()}
+        return self._outbox.write(None, [Order(member, frozenset(owned), **sets)], [])[0].offset
+
+    def acknowledged(self, member: Member, offset: int) -> Report:
+        """The member's report about an order, once it is there."""
+
+        def found() -> Report | None:
+            report = self.last(member)
+            return report if report and report.applied is not None and report.applied >= offset else None
+
+        return self.wait(found, f"{member} applies {offset}")
+
+    def give(self, member: Member, owned: Any, **more: Any) -> Report:
+        """Order and wait for it."""
+        return self.acknowledged(member, self.order(member, owned, **more))
+
+    def hand_over(self, moved: Tps, giver: Member, gainer: Member, *, announced: bool) -> float:
+        """Stop, confirmed, start; seconds from the first order to the last acknowledgement."""
+        began = time.monotonic()
+        kept, had = self.owned(giver) - moved, self.owned(gainer)
+        if announced:
+            self.order(gainer, had, coming=moved)
+        self.give(giver, kept, revoking=moved)
+        self.give(gainer, had | moved)
+        return time.monotonic() - began
+
+    def last(self, member: Member) -> Report | None:
+        """The newest full report."""
+        return next((r.message for r in reversed(self.reports) if r.message.member == member), None)
+
+    def owned(self, member: Member) -> Tps:
+        report = self.last(member)
+        return report.owned if report else frozenset()
+
+    def wait(self, found: Callable[[], Any], message: str, timeout_s: float = 90) -> Any:
+        """The first truthy answer, asked again whenever something has come."""
+        deadline = time.monotonic() + timeout_s
+        while not (result := found()):
+            assert time.monotonic() < deadline, f"not within {timeout_s} s: {message}\n{self.reports[-4:]}"
+            self._hear(self._inbox.poll(0.1))
+        return result
+
+    def wait_ended(self, member: Member) -> Report:
+        def ended() -> Report | None:
+            report = self.last(member)
+            return report if report and report.phase is Phase.ENDED else None
+
+        return self.wait(ended, f"{member} ended")
+
+    def assert_single_owner(self) -> None:
+        """No two living members ever reported one partition at a time; sequences rise."""
+        owned: dict[Member, Tps] = {}
+        sequences: dict[Member, int] = {}
+        for received in self.reports:
+            report = received.message
+            assert report.sequence > sequences.get(report.member, 0)
+            sequences[report.member] = report.sequence
+            owned[report.member] = report.owned
+            everything = [tp for tps in owned.values() for tp in tps]
+            assert len(everything) == len(set(everything)), f"two owners at {received}"
+
+    def forget(self, member: Member) -> None:
+        """It is dead: what it has said counts no longer."""
+        self.reports = [r for r in self.reports if r.message.member != member]
+
+    def _hear(self, messages: Any) -> None:
+        for received in messages:
+            if isinstance(received.message, Report | Heartbeat):
+                self.beats[received.message.member] = received.message
+            if isinstance(received.message, Report):
+                self.reports.append(received)
+
+
+def wait_commits(lake: Path, tps: Tps, since: float, timeout_s: float = 90) -> None:
+    """Until the position of each partition has been moved after `since`, seconds since 1970."""
+
+    def is_read() -> bool:
+        return all(any(t > since for t in commit_times(lake, tp)) for tp in tps)
+
+    wait_until(is_read, timeout_s, f"committed since {since}: {tps}")
+
+
+def commit_times(lake: Path, tp: TopicPartition) -> list[float]:
+    """When each commit moved the position of a partition, seconds since 1970; ascending."""
+    times = []
+    for entry in sorted((lake / tp.topic / "_delta_log").glob("*.json")):
+        actions = [json.loads(line) for line in entry.read_text().splitlines()]
+        apps = [action["txn"]["appId"] for action in actions if "txn" in action]
+        if any(app.rpartition("/")[2] == str(tp.partition) for app in apps):
+            times += [action["commitInfo"]["timestamp"] / 1000 for action in actions if "commitInfo" in action]
+    return times

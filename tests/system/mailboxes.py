@@ -1,0 +1,161 @@
+"""What the tests of the mailboxes share: a group with its topics, messages, and records that nobody should write."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import yaml
+from confluent_kafka import Producer
+
+from kgs_core.adapters.controller_outbox import KafkaOutbox
+from kgs_core.adapters.group_inbox import KafkaInbox
+from kgs_core.adapters.group_topics import GroupTopic, GroupTopics, create_topics
+from kgs_core.adapters.kafka_admin import KafkaAdmin
+from kgs_core.adapters.kafka_clients import admin_client
+from kgs_core.adapters.order_box import KafkaOrderBox
+from kgs_core.adapters.report_box import KafkaReportBox
+from kgs_core.config import Settings, parse_settings
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol import (
+    Heartbeat,
+    Incarnation,
+    Member,
+    Message,
+    Order,
+    Phase,
+    Process,
+    Received,
+    Report,
+    RunState,
+    Target,
+    Tombstone,
+    Wanted,
+    Wish,
+)
+from kgs_core.protocol.codec import encode
+
+A, B, C = (TopicPartition("flights", number) for number in range(3))
+
+
+def settings_of(bootstrap: str, group: str, client: dict[str, Any] | None = None, **membership: Any) -> Settings:
+    tree = {
+        "group": group.rstrip("."),
+        "kafka": {"bootstrap_servers": bootstrap, "client": client or {}},
+        "lake": {"root": "/nowhere"},
+        "topics": [{"topic": "flights"}],
+        "membership": {"metadata_partitions": 4, **membership},
+    }
+    return parse_settings(yaml.safe_dump(tree).encode(), "kgs.yaml", {})
+
+
+def member(consumer: int, incarnation: str = "") -> Member:
+    return Member(ConsumerId(consumer), Incarnation(incarnation or f"{consumer:08d}-0000-4000-8000-000000000000"))
+
+
+def order(consumer: int, *owned: TopicPartition, incarnation: str = "") -> Order:
+    return Order(member(consumer, incarnation), frozenset(owned))
+
+
+def target(reason: str = "first", *known: Member) -> Target:
+    everything = {A: ConsumerId(1), B: ConsumerId(1), C: ConsumerId(2)}
+    return Target(
+        "mwf", everything, (ConsumerId(3),), {A: 1.5, B: 2.0, C: 3.0}, 1e6, 0.25, reason, known, (), 1_700_000_000_000
+    )
+
+
+def heartbeat(consumer: int, sequence: int) -> Heartbeat:
+    return Heartbeat(member(consumer), sequence, Phase.READING, 1234.5, 0.25)
+
+
+def report(consumer: int, sequence: int, *owned: TopicPartition) -> Report:
+    return Report(
+        member(consumer), sequence, Phase.READING, 12.5, None, Process("host", "boot", 17, 99), 3, frozenset(owned)
+    )
+
+
+WISH = Wish(RunState.PAUSED, "ada", 1_700_000_000_000)
+WANTED = Wanted("0.2.0", "abc", "ada", 1_700_000_000_001)
+
+
+class Group:
+    """One group on a broker, with everything that is opened closed at the end."""
+
+    def __init__(self, bootstrap: str, group: str, client: dict[str, Any] | None = None, **membership: Any) -> None:
+        self.settings = settings_of(bootstrap, group, client, **membership)
+        self.admin = KafkaAdmin(admin_client(self.settings))
+        create_topics(self.settings, self.admin)
+        self.topics = GroupTopics(self.settings, self.admin)
+        self.opened: list[Any] = []
+        self._ids = itertools.count()
+
+    def again(self) -> GroupTopics:
+        """The topics as another process opens them."""
+        return GroupTopics(self.settings, self.admin)
+
+    def inbox(self, timeout_s: float = 30.0) -> KafkaInbox:
+        self.opened.append(KafkaInbox(self.again(), timeout_s))
+        return self.opened[-1]
+
+    def outbox(self, *, fenced: bool = True) -> KafkaOutbox:
+        self.opened.append(KafkaOutbox(self.again()))
+        if fenced:
+            self.opened[-1].fence()
+        return self.opened[-1]
+
+    def order_box(self, consumer: int) -> KafkaOrderBox:
+        self.opened.append(KafkaOrderBox(self.again(), ConsumerId(consumer)))
+        return self.opened[-1]
+
+    def report_box(self) -> KafkaReportBox:
+        self.opened.append(KafkaReportBox(self.again()))
+        return self.opened[-1]
+
+    def name(self, which: GroupTopic) -> str:
+        return self.topics.name(which)
+
+    def produce(self, which: GroupTopic, partition: int, *records: tuple[bytes | None, bytes | None]) -> None:
+        """Records past all rules."""
+        refused: list[object] = []
+        producer = Producer(admin_client(self.settings))
+        for key, value in records:
+            producer.produce(
+                self.name(which), value, key, partition, on_delivery=lambda error, _: error and refused.append(error)
+            )
+        assert producer.flush(20) == 0
+        assert refused == []
+
+    @contextmanager
+    def transaction(self, *messages: Order, timeout_ms: int = 60_000) -> Iterator[Producer]:
+        """Somebody else's transaction, open and with everything delivered."""
+        config = {"transactional.id": f"{self.settings.group}-else-{next(self._ids)}", "log_level": 0}
+        producer = Producer({**admin_client(self.settings), **config, "transaction.timeout.ms": timeout_ms})
+        producer.init_transactions(20)
+        producer.begin_transaction()
+        for message in messages:
+            key, value = encode(message)
+            producer.produce(self.name(GroupTopic.ORDERS), value, key, message.member.consumer)
+        assert producer.flush(20) == 0
+        yield producer
+
+    def close(self) -> None:
+        for each in self.opened:
+            each.close()
+
+
+@contextmanager
+def group_on(bootstrap: str, name: str, client: dict[str, Any] | None = None, **membership: Any) -> Iterator[Group]:
+    group = Group(bootstrap, name, client, **membership)
+    try:
+        yield group
+    finally:
+        group.close()
+
+
+def said(received: Sequence[Received[Message]]) -> list[Message]:
+    """The messages alone."""
+    return [each.message for each in received]
+
+
+def orders_in(received: Sequence[Received[Message]]) -> list[Order | Tombstone]:
+    return [each.message for each in received if isinstance(each.message, Order | Tombstone)]

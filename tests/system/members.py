@@ -1,0 +1,73 @@
+"""Members of a group without Spark: the real membership and the real mailboxes, and batches that take no time."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from uuid import uuid4
+
+from kgs_core.adapters.group_topics import GroupTopics
+from kgs_core.adapters.kafka_admin import KafkaAdmin
+from kgs_core.adapters.kafka_clients import admin_client
+from kgs_core.adapters.order_box import KafkaOrderBox
+from kgs_core.adapters.process_identity import this_process
+from kgs_core.adapters.report_box import KafkaReportBox
+from kgs_core.adapters.stop_flag import StopFlag
+from kgs_core.config import Settings
+from kgs_core.consumer.member import Identity, Pace
+from kgs_core.consumer.membership import Membership
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol import Incarnation, Member
+
+_POLL_S = 0.05
+
+
+class MemberThread:
+    """One incarnation of one consumer."""
+
+    def __init__(self, settings: Settings, consumer: int) -> None:
+        """Opens its queue."""
+        topics = GroupTopics(settings, KafkaAdmin(admin_client(settings)))
+        self._orders = KafkaOrderBox(topics, ConsumerId(consumer))
+        self._reports = KafkaReportBox(topics)
+        member = Member(ConsumerId(consumer), Incarnation(str(uuid4())))
+        membership = settings.membership
+        pace = Pace(membership.heartbeat_s, membership.suspect_after_s, settings.consumer.batch_timeout_s)
+        self._membership = Membership.join(Identity(member, this_process({})), pace, time.monotonic())
+        self._stop = StopFlag()
+        self._thread = threading.Thread(target=self._run, name=f"member-{consumer}", daemon=True)
+        self._thread.start()
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """What it would read."""
+        return self._membership.owned
+
+    def close(self) -> None:
+        """It falls silent."""
+        self._stop.set()
+        self._thread.join(20)
+        self._orders.close()
+        self._reports.close()
+
+    def _run(self) -> None:
+        while not self._stop.is_set and not self._membership.is_over:
+            now = time.monotonic()
+            self._membership = self._membership.received(self._orders.newest(_POLL_S), now)
+            if not self._membership.is_acted_on:
+                self._membership = self._membership.acted(self._membership.decision, now)
+            self._membership, message = self._membership.next_message(now)
+            if message is not None:
+                self._reports.send(message, 10.0)
+                self._membership = self._membership.appended(message, now)
+
+
+@contextmanager
+def members(settings: Settings, *consumers: int) -> Iterator[Sequence[MemberThread]]:
+    """So many members, until the end of the block."""
+    started = [MemberThread(settings, consumer) for consumer in consumers]
+    try:
+        yield started
+    finally:
+        for member in started:
+            member.close()

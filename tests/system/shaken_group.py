@@ -1,0 +1,177 @@
+"""A group with its controller on a broker, what can be done to it, and what must hold afterwards."""
+
+import os
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from kgs_core.adapters.group_watch import GroupWatch
+from kgs_core.adapters.run_processes import find_runs
+from kgs_core.control.overview import ConsumerLine, Overview
+from kgs_core.errors import KgsError
+from kgs_core.model import TopicPartition
+from kgs_core.protocol import Incarnation
+from tests.system.director import wait_commits
+from tests.system.group_record import Records, find_problems, load_records, now, unread
+from tests.system.pipeline import ConsumerProcess
+from tests.system.test_control import LIFE_S, PARTITIONS, SECTIONS, Rig
+from tests.waiting import wait_until
+
+Tps = frozenset[TopicPartition]
+# What is owed after a hold-up is produced at twice the pace: nobody is to be started for that
+PACKING = {"consumer_capacity_bytes_per_s": 140_000.0, "max_consumers": 2}
+
+
+class ShakenGroup(Rig):
+    """A group that is looked at all the time; what was done to it is told at the end of each part.
+
+    Attributes:
+        deaths: when incarnations were killed, seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        kafka: EmbeddedKafka,
+        topic: str,
+        record: Callable[..., None],
+        *,
+        spares: int,
+        suspect_after_s: float,
+    ) -> None:
+        packing = {**SECTIONS["packing"], **PACKING, "spare_consumers": spares}
+        membership = {**SECTIONS["membership"], "suspect_after_s": suspect_after_s, "start_timeout_s": LIFE_S}
+        super().__init__(folder, kafka, topic, packing=packing, membership=membership)
+        self.spares = spares
+        self.deaths: dict[Incarnation, float] = {}
+        self.told: list[str] = []
+        self._record = record
+        self._watch: GroupWatch | None = None
+        self._by_hand: list[ConsumerProcess] = []
+
+    def look(self) -> Overview:
+        if self._watch is None:
+            self._watch = GroupWatch(self.settings)
+        try:
+            return self._watch.look(with_lake=False)
+        except KgsError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+        self._watch = None
+
+    def wait(self, condition: Callable[[Overview], object], message: str, timeout_s: float = LIFE_S) -> Overview:
+        def attempt() -> Overview | None:
+            try:
+                found = self.look()
+            except KgsError:  # its topics are not there yet, or Kafka is not
+                return None
+            return found if condition(found) else None
+
+        try:
+            found = wait_until(attempt, timeout_s, message)
+        except AssertionError as e:
+            raise AssertionError(f"{e}\n{self.tail()}") from None
+        assert found is not None
+        return found
+
+    def wait_settled(self, readers: int, without: Collection[Incarnation] = ()) -> Overview:
+        """Until so many consumers read everything, the spares are there, and nobody else is, `without` neither."""
+
+        def settled(found: Overview) -> bool:
+            lines = found.consumers
+            return (
+                found.is_converged
+                and len(found.current) == PARTITIONS
+                and len(set(found.current.values())) == readers == len(lines) - self.spares
+                and not any(line.needs_attention or line.incarnation in without for line in lines)
+            )
+
+        return self.wait(settled, f"{readers} readers and {self.spares} spares, without {without}")
+
+    def processes(self, number: int) -> list[psutil.Process]:
+        """All of a consumer's run, the leader first."""
+        runs = find_runs(f"{self.settings.group}@")
+        (members,) = [members for name, members in runs.items() if name.split("/")[-2] == str(number)]
+        return sorted(members, key=lambda member: os.getsid(member.pid) != member.pid)
+
+    def start_by_hand(self, number: int) -> ConsumerProcess:
+        """`kgs consume` that nobody asked for."""
+        self._by_hand.append(ConsumerProcess(self.pipeline, number, [], {}))
+        return self._by_hand[-1]
+
+    def clean_up(self) -> None:
+        self.close()
+        for process in self._by_hand:
+            process.destroy()
+        super().clean_up()
+
+    @contextmanager
+    def frozen(self, number: int) -> Iterator[None]:
+        """As a machine that hangs, while the block runs."""
+        members = self.processes(number)
+        try:
+            for member in members:
+                with suppress(psutil.NoSuchProcess):
+                    member.suspend()
+            yield
+        finally:
+            for member in members:
+                with suppress(psutil.NoSuchProcess):
+                    member.resume()
+
+    def wait_read(self, tps: Tps) -> None:
+        """Until each of them has been committed once more."""
+        wait_commits(self.pipeline.lake, tps, now(), LIFE_S)
+
+    def tell(self, what: str, tps: Tps, at: float) -> None:
+        """Note for how long these were not read, by the lake's commits."""
+        found = unread(self.pipeline.lake, tps, at)
+        times = ", ".join(map(str, found.values()))
+        load = os.getloadavg()[0]
+        self.told.append(f"{what}: first commit after it (longest time without one): {times} ms, machine's load {load}")
+        self._record(what, {str(tp): each._asdict() for tp, each in found.items()})
+
+    def assert_right(self) -> Records:
+        """The rules hold of all that was said so far, and the lake holds what it must."""
+        records = load_records(self.settings)
+        assert find_problems(self.settings, records, self.deaths) == ()
+        self.pipeline.assert_audit_is_clean()
+        return records
+
+    def assert_complete(self) -> None:
+        """The same, and nothing is missing or doubled, now that nothing is written any more."""
+        self.pipeline.wait_caught_up([self.topic], 120)
+        self.pipeline.assert_exact(self.topic)
+        self.assert_right()
+
+
+def line_of(found: Overview, number: int) -> ConsumerLine:
+    """Of a consumer that is there once."""
+    (line,) = [line for line in found.consumers if line.consumer == number]
+    return line
+
+
+def incarnation_of(found: Overview, number: int) -> Incarnation:
+    incarnation = line_of(found, number).incarnation
+    assert incarnation is not None
+    return incarnation
+
+
+def owned_by(found: Overview, number: int) -> Tps:
+    return frozenset(line_of(found, number).partitions)
+
+
+def owned_besides(found: Overview, number: int) -> Tps:
+    """What others than this consumer say that they own."""
+    return frozenset(tp for line in found.consumers if line.consumer != number for tp in line.partitions)
+
+
+def readers_of(found: Overview) -> list[int]:
+    return sorted(set(found.current.values()))

@@ -1,0 +1,189 @@
+"""A whole group, controller and all, under what machines do to it: silence, twins, deaths, a broker that dies."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from kgs_core.adapters.group_inbox import KafkaInbox
+from kgs_core.adapters.group_topics import GroupTopics
+from kgs_core.adapters.kafka_admin import KafkaAdmin
+from kgs_core.adapters.kafka_clients import admin_client
+from kgs_core.adapters.known_load import KnownLoad
+from kgs_core.control.overview import Overview
+from kgs_core.protocol import Order
+from tests.system.group_record import find_problems, gone_in_order, now, time_of_stop
+from tests.system.pipeline import ConsumerProcess
+from tests.system.shaken_group import ShakenGroup, Tps, incarnation_of, line_of, owned_besides, owned_by, readers_of
+from tests.system.test_control import BUSY, CALM, LIFE_S, ended
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.unproven, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
+SHORT_S, LONG_S = 8.0, 40.0
+PAUSE_S = SHORT_S / 4
+
+
+@pytest.fixture
+def open_group(
+    topic_prefix: str, tmp_path: Path, record_property: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., ShakenGroup]]:
+    opened = []
+
+    def open_(kafka: EmbeddedKafka, **more: Any) -> ShakenGroup:
+        folder = tmp_path / topic_prefix.rstrip(".")  # names the group, whose processes are found by its name
+        folder.mkdir()
+        opened.append(ShakenGroup(folder, kafka, f"{topic_prefix}load", record_property, **more))
+        return opened[-1]
+
+    try:
+        yield open_
+    finally:
+        for group in opened:
+            group.clean_up()
+            with capsys.disabled():
+                print("", *group.told, sep="\n")
+
+
+def pause(group: ShakenGroup, number: int) -> None:
+    """It is silent for less than what makes it a suspect: nothing moves."""
+    before = group.look()
+    held = owned_by(before, number)
+    at = now()
+    with group.frozen(number):
+        group.wait(lambda found: (line_of(found, number).report_age_s or 0) > PAUSE_S, "it is silent")
+    group.wait(lambda found: (line_of(found, number).report_age_s or 0) < PAUSE_S, "it is heard again")
+    group.wait_read(held)
+    after = group.look()
+    assert (after.target, after.current) == (before.target, before.current)
+    group.tell("silent for less than suspect_after_s", held, at)
+    group.assert_right()
+
+
+def silence(group: ShakenGroup, number: int) -> None:
+    """It is silent for longer than that: others read what it read, and it gives up once it is back."""
+    before = group.look()
+    held, incarnation = owned_by(before, number), incarnation_of(before, number)
+    process = group.processes(number)[0]
+    at = now()
+    with group.frozen(number):
+        group.wait(lambda found: owned_besides(found, number) >= held, "others read what it read")
+        group.wait_read(held)
+        assert process.status() == psutil.STATUS_STOPPED
+    group.tell("silent for longer than suspect_after_s", held, at)
+    wait_until(lambda: process.pid not in group.consumers().values(), 60, f"it gives up: {group.tail()}")
+    group.wait_settled(2, without=[incarnation])
+    records = group.assert_right()
+    assert "S4" in str(find_problems(group.settings, records, group.deaths, with_silences=False)), (
+        "its silence alone gave others the right to read"
+    )
+    group.told[-1] += (
+        "; it said its last word" if incarnation in gone_in_order(records) else "; its process ended at once"
+    )
+
+
+def twin(group: ShakenGroup, number: int) -> ConsumerProcess:
+    """A second process of a consumer, started by hand: the older one lets go and ends."""
+    before = group.look()
+    held, incarnation = owned_by(before, number), incarnation_of(before, number)
+    pid = group.consumers()[number]
+    process = group.start_by_hand(number)
+    found = group.wait_settled(2, without=[incarnation])
+    report = line_of(found, number).process
+    assert report is not None
+    assert (report.pid, owned_by(found, number)) == (process.process.pid, held)
+    wait_until(lambda: pid not in group.consumers().values(), 60, f"the older one has ended: {group.tail()}")
+    group.wait_read(held)
+    records = group.assert_right()
+    assert incarnation in gone_in_order(records)
+    group.tell("handed over to a twin", held, time_of_stop(records, incarnation, held))
+    return process
+
+
+def death(group: ShakenGroup, number: int) -> None:
+    """It is killed: its partitions are read again, by a spare."""
+    before = group.look()
+    held, incarnation = owned_by(before, number), incarnation_of(before, number)
+    os.kill(group.consumers()[number], signal.SIGKILL)
+    at = group.deaths[incarnation] = now()
+    group.wait_read(held)
+    group.tell("killed", held, at)
+    found = group.wait_settled(2, without=[incarnation])
+    assert set(found.current.values()) > set(before.current.values()) - {number}
+    group.assert_right()
+
+
+def test_silence_a_twin_and_a_death(kafka: EmbeddedKafka, open_group: Callable[..., ShakenGroup]) -> None:
+    """One after the other on one group, whose numbers are used again."""
+    group = open_group(kafka, spares=1, suspect_after_s=SHORT_S)
+    with KnownLoad(group.pipeline.bootstrap, group.topic, lambda _: BUSY), group.controller() as control:
+        found = group.wait_settled(2)
+        first, second = readers_of(found)
+        group.wait_read(frozenset(found.current))
+        pause(group, second)
+        silence(group, second)
+        assert second not in readers_of(group.look())
+        process = twin(group, first)
+        (third,) = {*readers_of(group.look())} - {first}
+        death(group, third)
+        assert second in {line.consumer for line in group.look().consumers}, "its number is used again"
+        assert ended(control) == 0, group.tail()
+    group.assert_complete()
+    process.terminate()
+
+
+def test_a_broker_that_dies_during_a_change(open_group: Callable[..., ShakenGroup], tmp_path: Path) -> None:
+    """Once while a consumer is being started, once while partitions are handed over; nobody is asked to help."""
+    with EmbeddedKafka.start(tmp_path / "kafka", log=print) as kafka:
+        group = open_group(kafka, spares=0, suspect_after_s=LONG_S)  # a start of Kafka takes seconds
+        speed = CALM
+        with KnownLoad(kafka.bootstrap_servers, group.topic, lambda _: speed), group.controller() as control:
+            everything = frozenset(group.wait_settled(1).current)
+            group.wait_read(everything)
+
+            speed = BUSY
+            group.wait(lambda found: found.target and len(readers_of_target(found)) == 2, "two are to read")
+            assert not group.look().is_converged
+            die_and_come_back(group, kafka, everything, "broker killed while a consumer starts")
+            group.wait_settled(2)
+
+            speed = CALM
+            wait_order(group, lambda order: order.revoking)
+            die_and_come_back(group, kafka, everything, "broker killed during a handover")
+            group.wait_settled(1)
+            assert control.poll() is None, group.tail()
+            assert ended(control) == 0, group.tail()
+        group.assert_complete()
+
+
+def readers_of_target(found: Overview) -> set[int]:
+    return set(found.target.assignment.values()) if found.target else set()
+
+
+def wait_order(group: ShakenGroup, is_it: Callable[[Order], object]) -> None:
+    """Until the controller has written such an order."""
+    admin = KafkaAdmin(admin_client(group.settings))
+    inbox = KafkaInbox(GroupTopics(group.settings, admin))
+    inbox.read_to_end()
+
+    def seen() -> bool:
+        return any(isinstance(r.message, Order) and is_it(r.message) for r in inbox.poll(0.1))
+
+    try:
+        wait_until(seen, LIFE_S, f"an order: {group.tail()}")
+    finally:
+        inbox.close()
+
+
+def die_and_come_back(group: ShakenGroup, kafka: EmbeddedKafka, tps: Tps, what: str) -> None:
+    at = now()
+    kafka.kill(kafka.nodes[0])
+    kafka.restart(kafka.nodes[0])
+    back_s = now() - at
+    group.wait_read(tps)
+    group.tell(what, tps, at)
+    group.told[-1] += f"; it was gone for {back_s * 1e3:.0f} ms"

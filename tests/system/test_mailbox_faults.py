@@ -1,0 +1,280 @@
+"""The mailboxes when processes and brokers die, when transactions time out, and after compaction."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+
+from kgs_core.adapters import controller_outbox, group_producers
+from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from kgs_core.adapters.group_topics import GroupTopic
+from kgs_core.adapters.kafka_admin import KafkaAdmin
+from kgs_core.adapters.kafka_clients import admin_client
+from kgs_core.errors import FencedError, TransientError
+from kgs_core.model import TopicPartition
+from kgs_core.protocol import Tombstone
+from tests.system.mailboxes import A, B, C, Group, group_on, heartbeat, member, order, orders_in, said, target
+from tests.waiting import wait_until
+
+SETTINGS = {
+    "log.cleaner.backoff.ms": "200",
+    "log.initial.task.delay.ms": "200",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+}
+KILLED = """
+import os, signal, sys
+from kgs_core.adapters import controller_outbox, group_producers
+from tests.system.mailboxes import A, Group, order, target
+
+class Dying(group_producers.Producer):
+    def commit_transaction(self, *timeout):
+        if sys.argv[3] == "after":
+            super().commit_transaction(*timeout)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+group_producers.Producer = Dying
+Group(sys.argv[1], sys.argv[2]).outbox().write(target("of the killed"), [order(1, A)], [])
+"""
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """A broker that these tests may stop; it cleans up often."""
+    with EmbeddedKafka.start(tmp_path_factory.mktemp("mailbox"), settings=SETTINGS, log=print) as kafka:
+        yield kafka
+
+
+@pytest.fixture
+def group(own: EmbeddedKafka, topic_prefix: str) -> Iterator[Group]:
+    with group_on(own.bootstrap_servers, topic_prefix) as group:
+        yield group
+
+
+def die(group: Group, when: str) -> None:
+    """A controller that kills itself before or after the commit of its first write."""
+    arguments = [group.settings.kafka.bootstrap_servers, group.settings.group, when]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, *arguments],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+
+
+def test_killed_before_the_commit_nothing_is_seen_and_the_next_controller_waits_for_nobody(group: Group) -> None:
+    group.outbox().write(target("before"), [order(2, B)], [])
+    die(group, "before")
+    ends = group.admin.offsets(group.topics.partitions(GroupTopic.ORDERS), "latest")
+    assert ends[TopicPartition(group.name(GroupTopic.ORDERS), 1)] == 1, "it was sent"
+    outbox = group.outbox()
+    inbox = group.inbox(timeout_s=5)
+    assert {*map(repr, said(inbox.read_to_end()))} == {*map(repr, [target("before"), order(2, B)])}
+    outbox.write(target("after"), [order(1, C)], [])
+    found = []
+    wait_until(lambda: found.extend(inbox.poll(1)) or len(found) == 2, 20, "the new ones")
+    assert {*map(repr, said(found))} == {*map(repr, [target("after"), order(1, C)])}
+
+
+def test_killed_before_the_commit_readers_go_on_when_the_transaction_has_timed_out(group: Group) -> None:
+    die(group, "before")
+    with pytest.raises(TransientError, match="still open"):
+        group.inbox(timeout_s=0.5).read_to_end()
+    assert group.inbox(timeout_s=30).read_to_end() == []
+
+
+def test_killed_after_the_commit_all_of_it_is_there(group: Group) -> None:
+    die(group, "after")
+    group.outbox()
+    assert {*map(repr, said(group.inbox(timeout_s=5).read_to_end()))} == {
+        *map(repr, [target("of the killed"), order(1, A)])
+    }
+
+
+def test_without_a_broker_everything_is_transient_and_then_goes_on(own: EmbeddedKafka, group: Group) -> None:
+    group.admin = KafkaAdmin(admin_client(group.settings), timeout_s=1.5)
+    outbox, inbox, orders, reports = group.outbox(), group.inbox(), group.order_box(1), group.report_box()
+    outbox.write(target("before"), [order(1, A)], [])
+    reports.send(heartbeat(1, 1), 10)
+    inbox.read_to_end()
+    assert said(wait_until(lambda: orders.newest(1), 20, "the order")) == [order(1, A)]
+    own.kill(own.nodes[0])
+    began = time.monotonic()
+    for act in (
+        lambda: outbox.write(target("lost"), [order(1, B)], []),
+        outbox.fence,
+        inbox.read_to_end,
+        lambda: reports.send(heartbeat(1, 2), 1),
+        lambda: reports.send(heartbeat(1, 3), 1),
+        lambda: wait_until(lambda: inbox.poll(0.5), 30, "silence is noticed"),
+        lambda: wait_until(lambda: orders.newest(0.5), 30, "silence is noticed"),
+    ):
+        with pytest.raises(TransientError, match=r"^(Kafka|controller of group) "):
+            act()
+        print(f"{time.monotonic() - began:.1f} s")
+    own.restart(own.nodes[0])
+    wait_until(lambda: succeeds(outbox.fence), 60, "the pen is taken again")
+    assert {*map(repr, said(inbox.read_to_end()))} == {*map(repr, [target("before"), order(1, A), heartbeat(1, 1)])}
+    outbox.write(target("after"), [order(1, C)], [])
+    reports.send(heartbeat(1, 4), 20)
+    found = []
+    wait_until(lambda: found.extend(inbox.poll(1)) or len(found) == 3, 30, "what is new")
+    assert {*map(repr, said(found))} == {*map(repr, [target("after"), order(1, C), heartbeat(1, 4)])}
+    assert said(wait_until(lambda: orders.newest(1), 20, "the order")) == [order(1, C)]
+
+
+def freeze(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, 10, "the broker stands still")
+
+
+def succeeds(act: object) -> bool:
+    try:
+        act()  # type: ignore[operator]
+    except TransientError:
+        return False
+    return True
+
+
+def test_a_report_that_a_frozen_broker_holds_up_is_given_up_and_the_order_stays(
+    own: EmbeddedKafka, group: Group
+) -> None:
+    reports, pid = group.report_box(), own.nodes[0].pid
+    assert pid is not None
+    reports.send(heartbeat(1, 1), 10)
+    freeze(pid)
+    try:
+        for sequence in (2, 3):
+            with pytest.raises(TransientError, match=r"no answer in 0\.5 s"):
+                reports.send(heartbeat(1, sequence), 0.5)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    reports.send(heartbeat(1, 4), 30)
+    sequences = [m.sequence for m in said(group.inbox().read_to_end())]  # type: ignore[union-attr]
+    assert sequences[0] == 1
+    assert 4 in sequences
+    assert len(sequences) == len(set(sequences))
+
+
+class Slow(Producer):
+    """Asleep before the commit until the coordinator has ended the transaction."""
+
+    inbox = None
+
+    def commit_transaction(self, *timeout: float) -> None:
+        assert Slow.inbox is not None
+        assert orders_in(Slow.inbox.read_to_end()) == []
+        super().commit_transaction(*timeout)
+
+
+def test_a_transaction_that_timed_out_is_no_proof_of_a_newer_controller(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller_outbox, "TRANSACTION_TIMEOUT_S", 1.5)
+    monkeypatch.setattr(controller_outbox, "WRITE_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(group_producers, "Producer", Slow)
+    outbox = group.outbox()
+    monkeypatch.setattr(Slow, "inbox", group.inbox())
+    with pytest.raises(TransientError, match=r"its transaction was open for .* fence, read to the end, decide again"):
+        outbox.write(target("late"), [order(1, A)], [])
+    with pytest.raises(TransientError, match="no pen"):
+        outbox.write(target("late"), [order(1, A)], [])
+    monkeypatch.setattr(group_producers, "Producer", Producer)
+    outbox.fence()
+    assert group.inbox().read_to_end() == []
+    outbox.write(target("in time"), [order(1, B)], [])
+    assert orders_in(group.inbox().read_to_end()) == [order(1, B)]
+
+
+class Unanswered(Producer):
+    """The broker stands still before the commit reaches it."""
+
+    pid = 0
+
+    def commit_transaction(self, *timeout: float) -> None:
+        freeze(Unanswered.pid)
+        super().commit_transaction(*timeout)
+
+
+def test_a_commit_without_an_answer_is_unknown_until_the_pen_is_taken_again(
+    own: EmbeddedKafka, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_producers, "Producer", Unanswered)
+    monkeypatch.setattr(controller_outbox, "WRITE_TIMEOUT_S", 2.0)
+    outbox, Unanswered.pid = group.outbox(), own.nodes[0].pid or 0
+    try:
+        with pytest.raises(TransientError, match="it may be written or not: fence, read to the end, decide again"):
+            outbox.write(target("unknown"), [order(1, A)], [])
+    finally:
+        os.kill(Unanswered.pid, signal.SIGCONT)
+    outbox.fence()
+    first = said(group.inbox().read_to_end())
+    assert {*map(repr, first)} in (set(), {*map(repr, [target("unknown"), order(1, A)])})
+    assert said(group.inbox().read_to_end()) == first
+    print(f"{len(first)} messages of the unknown write are there")
+
+
+class Overtaken(Producer):
+    """Another controller fences between the last record and the commit."""
+
+    group: "Group | None" = None
+
+    def commit_transaction(self, *timeout: float) -> None:
+        assert Overtaken.group is not None
+        group, Overtaken.group = Overtaken.group, None
+        group_producers.Producer = Producer  # type: ignore[misc]
+        group.outbox().write(target("newer"), [order(1, B)], [])
+        super().commit_transaction(*timeout)
+
+
+def test_fenced_between_the_last_record_and_the_commit(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_producers, "Producer", Overtaken)
+    outbox = group.outbox()
+    Overtaken.group = group
+    with pytest.raises(FencedError, match="a newer controller has taken over"):
+        outbox.write(target("older"), [order(1, A), order(2, A)], [])
+    assert {*map(repr, said(group.inbox().read_to_end()))} == {*map(repr, [target("newer"), order(1, B)])}
+
+
+@pytest.mark.slow
+def test_after_compaction_the_newest_of_each_key_is_read_and_what_tombstones_removed_is_not(
+    own: EmbeddedKafka, group: Group
+) -> None:
+    orders = group.name(GroupTopic.ORDERS)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, orders)
+    for name, value in {"segment.ms": "50", "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": "0"}.items():
+        resource.add_incremental_config(ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET))
+    admin = AdminClient({"bootstrap.servers": own.bootstrap_servers})
+    for answer in admin.incremental_alter_configs([resource]).values():
+        answer.result(20)
+    outbox, inbox = group.outbox(), group.inbox()
+    early = group.inbox()
+    early.read_to_end()
+    outbox.write(target("0"), [order(1, A, incarnation="dead"), order(1, B)], [])
+    outbox.write(None, [], [Tombstone(member(1, "dead"))])
+    polled = []
+
+    def compacted() -> bool:
+        """Every write begins a new segment, which lets the cleaner have the ones before."""
+        outbox.write(target(str(len(polled))), [order(1, C), order(2, C)], [])
+        polled.extend(early.poll(5))
+        read = inbox.read_to_end()
+        return not any(m.member == member(1, "dead") for m in orders_in(read)) and len(read) < len(polled)
+
+    wait_until(compacted, 60, "the cleaner has run")
+    read = orders_in(inbox.read_to_end())
+    assert read[-1] in (order(1, C), order(2, C))
+    assert {*map(repr, read)} == {repr(order(1, C)), repr(order(2, C))}
+    # Whoever reads along has seen everything, the tombstone with it
+    wait_until(lambda: polled.extend(early.poll(0.5)) or orders_in(polled)[-1:] != [], 20, "all of it")
+    assert Tombstone(member(1, "dead")) in orders_in(polled)
+    assert [each.offset for each in polled if each.message == order(1, B)] == [1]

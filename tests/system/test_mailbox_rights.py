@@ -1,0 +1,138 @@
+"""The mailboxes where everybody has the rights that they need and no other."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from kgs_core.adapters.controller_outbox import KafkaOutbox
+from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from kgs_core.adapters.group_inbox import KafkaInbox
+from kgs_core.adapters.group_topics import GroupTopic, GroupTopics, create_topics
+from kgs_core.adapters.kafka_admin import KafkaAdmin
+from kgs_core.adapters.kafka_clients import admin_client
+from kgs_core.adapters.operator_pen import OperatorPen
+from kgs_core.adapters.order_box import KafkaOrderBox
+from kgs_core.adapters.report_box import KafkaReportBox
+from kgs_core.config import Settings
+from kgs_core.errors import PermanentError
+from kgs_core.model import ConsumerId
+from kgs_core.protocol.codec import encode
+from tests.system.mailboxes import WISH, A, heartbeat, order, said, settings_of, target
+from tests.waiting import wait_until
+
+SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+ORDERS, WISHES, REPORTS = GroupTopic.ORDERS, GroupTopic.WISHES, GroupTopic.REPORTS
+RIGHTS = {
+    "controller": [(ORDERS, "READ"), (ORDERS, "WRITE"), (WISHES, "READ"), (REPORTS, "READ")]
+    + [(each, right) for each in GroupTopic for right in ("CREATE", "DESCRIBE_CONFIGS")],
+    "consumer": [(ORDERS, "READ"), (REPORTS, "WRITE")],
+    "operator": [(WISHES, "READ"), (WISHES, "WRITE")],
+    "viewer": [(each, "READ") for each in GroupTopic],
+}
+
+
+def client_of(user: str) -> dict[str, str]:
+    return {**SASL, "sasl.username": user, "sasl.password": f"{user}-secret"}
+
+
+def settings_as(guarded: EmbeddedKafka, user: str) -> Settings:
+    return settings_of(guarded.bootstrap_servers, "guarded", client_of(user))
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """A broker with passwords and exactly the rights that `group_topics` lists."""
+    users = "".join(f' user_{user}="{user}-secret"' for user in ("admin", *RIGHTS))
+    settings = {
+        "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.client.plain.sasl.jaas.config": (
+            "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            f'username="admin" password="admin-secret"{users};'
+        ),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:admin;User:ANONYMOUS",
+    }
+    with EmbeddedKafka.start(tmp_path_factory.mktemp("guarded"), settings=settings, log=print) as kafka:
+        bindings = [bind(user, "TOPIC", which.of("guarded"), right) for user in RIGHTS for which, right in RIGHTS[user]]
+        bindings.append(bind("controller", "TRANSACTIONAL_ID", "guarded-controller", "WRITE"))
+        admin = AdminClient({**client_of("admin"), "bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+        for answer in admin.create_acls(bindings).values():
+            answer.result(20)
+        as_controller = settings_as(kafka, "controller")
+        wait_until(lambda: may(as_controller), 30, "the rights arrive at the broker")
+        yield kafka
+
+
+def bind(user: str, kind: str, name: str, right: str) -> AclBinding:
+    pattern, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
+    return AclBinding(ResourceType[kind], name, pattern, f"User:{user}", "*", AclOperation[right], allow)
+
+
+def may(settings: Settings) -> bool:
+    try:
+        create_topics(settings, KafkaAdmin(admin_client(settings)))
+    except PermanentError:
+        return False
+    return True
+
+
+def topics_as(guarded: EmbeddedKafka, user: str, *which: GroupTopic) -> GroupTopics:
+    settings = settings_as(guarded, user)
+    return GroupTopics(settings, KafkaAdmin(admin_client(settings)), which or tuple(GroupTopic))
+
+
+def test_everybody_can_do_their_part_with_the_listed_rights(guarded: EmbeddedKafka) -> None:
+    outbox = KafkaOutbox(topics_as(guarded, "controller"))
+    outbox.fence()
+    consumer = topics_as(guarded, "consumer", ORDERS, REPORTS)
+    orders, reports = KafkaOrderBox(consumer, ConsumerId(1)), KafkaReportBox(consumer)
+    reports.send(heartbeat(1, 1), 10)
+    pen = OperatorPen(topics_as(guarded, "operator", WISHES))
+    wish = pen.write(WISH)
+    assert pen.read() == [wish]
+    written = outbox.write(target(), [order(1, A)], [])
+    assert wait_until(lambda: orders.newest(1), 20, "the order") == written[1:]
+    for user in ("controller", "viewer"):
+        inbox = KafkaInbox(topics_as(guarded, user))
+        assert {*map(repr, said(inbox.read_to_end()))} == {*map(repr, [target(), order(1, A), WISH, heartbeat(1, 1)])}
+        assert inbox.poll(0.5) == []
+        inbox.close()
+    for each in (orders, reports, pen):
+        each.close()
+
+
+@pytest.mark.parametrize("user", ["consumer", "operator", "viewer"])
+def test_nobody_else_can_write_what_the_controller_writes(guarded: EmbeddedKafka, user: str) -> None:
+    settings = settings_as(guarded, user)
+    topic, refusals = ORDERS.of(settings.group), []
+    producer = Producer({**admin_client(settings), "log_level": 0, "message.timeout.ms": 10_000})
+    key, value = encode(order(1, A))
+    producer.produce(topic, value, key, 1, on_delivery=lambda error, _: refusals.append(error))
+    producer.flush(20)
+    assert [error.name() for error in refusals] == ["TOPIC_AUTHORIZATION_FAILED"]
+    silent = logging.Logger("client", logging.CRITICAL + 1)
+    stolen = Producer({**admin_client(settings), "logger": silent, "transactional.id": f"{settings.group}-controller"})
+    with pytest.raises(Exception, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
+        stolen.init_transactions(20)
+
+
+def test_a_missing_right_is_said_at_once(guarded: EmbeddedKafka) -> None:
+    outbox = KafkaOutbox(topics_as(guarded, "viewer"))
+    with pytest.raises(PermanentError, match=r"controller of group guarded: fence: .*grant this user the right"):
+        outbox.fence()
+    with pytest.raises(PermanentError, match="grant this user the right"):
+        topics_as(guarded, "consumer")
+    with pytest.raises(PermanentError, match="grant this user the right"):
+        KafkaReportBox(topics_as(guarded, "viewer", REPORTS)).send(heartbeat(1, 1), 10)
