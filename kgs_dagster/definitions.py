@@ -1,5 +1,64 @@
-"""What Dagster loads. Sensors, jobs and assets join here as they are built."""
+"""What Dagster loads: everything of every group that is configured; with none configured, nothing.
 
-from dagster import Definitions
+Another project takes it in with `dg.Definitions.merge(own, build_defs(...))`, see docs/dagster.md.
+"""
 
-defs = Definitions()
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+
+from kgs_dagster.assets.control_loop import control_loop_assets
+from kgs_dagster.assets.lake import lake_assets
+from kgs_dagster.automation import Job, lake_sensor, lost_runs_sensor, run_failure_sensor, schedule, scheduled_jobs
+from kgs_dagster.checks.control_loop import control_loop_checks
+from kgs_dagster.checks.lake import lake_checks
+from kgs_dagster.jobs.consumer import consumer_job, spark_resources
+from kgs_dagster.jobs.rebalance import rebalance_job
+from kgs_dagster.resources import control_resources
+from kgs_dagster.sensors import build_sensors
+from kgs_dagster.settings import GroupConfig
+from kgs_dagster.settings import groups as configured_groups
+
+__all__ = ["build_defs", "defs"]
+
+
+def build_defs(
+    resource_overrides: Mapping[str, Any] | None = None, groups: Sequence[GroupConfig] | None = None
+) -> dg.Definitions:
+    """Fresh definitions.
+
+    Args:
+        resource_overrides: in place of resources of the same name.
+        groups: whom they look after; None: whom KGS_CONFIG names.
+
+    Raises:
+        ConfigError: a configuration that cannot be used.
+    """
+    found = configured_groups() if groups is None else groups
+    parts = [_group_defs(group, resource_overrides or {}) for group in found]
+    return dg.Definitions.merge(*parts) if parts else dg.Definitions()
+
+
+def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definitions:
+    scheduled = scheduled_jobs(group)
+    own = {**spark_resources(group), **control_resources(group)}
+    resources = {name: overrides.get(name, resource) for name, resource in own.items()}
+    control_jobs: list[Job] = [rebalance_job(group), consumer_job(group, resources)]
+    jobs = [*control_jobs, *scheduled.values()]
+    return dg.Definitions(
+        assets=[*lake_assets(group), *control_loop_assets(group)],
+        asset_checks=[lake_checks(group), *control_loop_checks(group)],
+        jobs=jobs,
+        schedules=[schedule(job, cron) for cron, job in scheduled.items()],
+        sensors=[
+            *build_sensors(group, control_jobs),
+            lake_sensor(group),
+            lost_runs_sensor(group),
+            run_failure_sensor(group, jobs),
+        ],
+        resources=resources,
+    )
+
+
+defs = build_defs()

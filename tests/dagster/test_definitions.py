@@ -2,37 +2,95 @@
 
 import importlib
 import os
-import shutil
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 
-import pytest
+import dagster as dg
 import yaml
+
+from kgs_dagster.definitions import build_defs
+from tests.dagster.groups import group, two_groups
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_definitions_load_with_an_empty_environment(tmp_path):
-    """In a process of its own: no HOME, no DAGSTER_HOME, no kgs.yaml; Dagster must be able to show what is wrong."""
-    code = (
-        "from dagster import Definitions\n"
-        "from kgs_dagster.definitions import defs\n"
-        "Definitions.validate_loadable(defs)\n"
-        "import sys; print(*sorted({'pyspark', 'pandas', 'dagster_k8s'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
+HEAVY = ("pyspark", "pandas", "dagster_k8s", "kubernetes", "deltalake", "pyarrow", "confluent_kafka", "kafka")
+CODE = f"""
+from dagster import Definitions
+from kgs_dagster.definitions import defs
+Definitions.validate_loadable(defs)
+import sys
+print(*sorted(set({HEAVY!r}) & set(sys.modules)))
+print(*sorted(job.name for job in defs.get_repository_def().get_all_jobs() if not job.name.startswith("__")))
+"""
+GROUP = "group: {}\nkafka: {{bootstrap_servers: 'nowhere.invalid:9'}}\nlake: {{root: lake}}\ntopics: [{{topic: t}}]\n"
+
+
+def loaded(folder, **environ):
+    """What a process of its own loads: no HOME, no DAGSTER_HOME."""
+    return subprocess.run(
+        [sys.executable, "-c", CODE],
+        env={"PYTHONPATH": str(ROOT), **environ},
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
+
+
+def test_definitions_load_with_an_empty_environment(tmp_path):
+    """Dagster must be able to show what is wrong."""
+    done = loaded(tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [], "every run pays for what the definitions import: import these inside functions"
+    assert done.stdout.split() == []
+
+
+def test_definitions_load_while_kafka_and_lake_are_away_and_without_what_is_heavy(tmp_path):
+    (tmp_path / "kgs.yaml").write_text(GROUP.format("g"))
+    done = loaded(tmp_path)
+    assert done.returncode == 0, done.stderr
+    heavy, jobs = done.stdout.splitlines()
+    assert heavy == "", "every run pays for what the definitions import: import these inside functions"
+    assert jobs == "consumer_job lake_audit_job lake_maintenance_job prune_runs_job rebalance_job"
+
+
+def test_a_configuration_that_is_wrong_is_told_in_its_own_words(tmp_path):
+    (tmp_path / "mine.yaml").write_text(GROUP.format("g").replace("lake:", "lakes:"))
+    done = loaded(tmp_path, KGS_CONFIG="mine.yaml")
+    assert done.returncode != 0
+    assert "mine.yaml: lakes: unknown" in done.stderr
+
+
+def test_several_groups_share_no_name():
+    defs = build_defs(groups=two_groups())
+    dg.Definitions.validate_loadable(defs)
+    repository = defs.get_repository_def()
+    jobs = [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")]
+    names = [*jobs, *(each.name for each in (*repository.sensor_defs, *repository.schedule_defs))]
+    assert len(names) == 24
+    assert all(name.endswith(("_a_b", "_c_d")) for name in names)
+    assert {spec.key.path[0] for spec in defs.resolve_all_asset_specs()} == {"a.b", "c-d"}
+
+
+def test_resources_can_be_replaced_by_name():
+    mine = object()
+    defs = build_defs({"kgs_pyspark": mine, "unknown": mine}, [group()])
+    assert defs.resources is not None
+    assert defs.resources["kgs_pyspark"] is mine
+    assert "unknown" not in defs.resources
+
+
+def test_definitions_go_into_another_project():
+    @dg.asset
+    def report() -> None: ...
+
+    own = dg.Definitions(assets=[report], resources={"pyspark": object()})
+    merged = dg.Definitions.merge(own, build_defs(groups=[group()]))
+    dg.Definitions.validate_loadable(merged)
+    assert dg.AssetKey("report") in {spec.key for spec in merged.resolve_all_asset_specs()}
 
 
 def test_the_workspace_names_a_module_that_can_be_imported():
@@ -44,18 +102,10 @@ def test_the_workspace_names_a_module_that_can_be_imported():
         assert importlib.import_module(module["module_name"]).defs
 
 
-@pytest.fixture
-def instance(tmp_path):
-    from dagster import DagsterInstance
-
-    shutil.copy(ROOT / "dagster.yaml", tmp_path)
-    with DagsterInstance.from_config(str(tmp_path)) as instance:
-        yield instance
-
-
-def test_the_instance_settings_are_valid_and_mean_what_they_should(instance):
+def test_the_instance_settings_are_valid_and_mean_what_they_should(local_instance):
     from dagster._core.run_coordinator import QueuedRunCoordinator
 
+    instance = local_instance
     assert isinstance(instance.run_coordinator, QueuedRunCoordinator)
     assert instance.run_coordinator.dequeue_interval_seconds == 1
     runs = instance.get_concurrency_config().run_queue_config

@@ -1,0 +1,251 @@
+"""The control loop as assets: one rebalance run measures, assigns, prices and hands over, and records each of them.
+
+The steps share one controller (`resources.Rebalance`). A step that is executed alone finds out anew what it needs; a
+run that was killed is gone on with by the next one. What is recorded is for people: whoever decides reads the topics.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import dagster as dg
+
+from kgs_core.config import ALGORITHM_NAMES
+from kgs_core.control.controller_state import Result
+from kgs_core.errors import KgsError, UnsafeError
+from kgs_core.invariants.group import check_target
+from kgs_dagster.assets import control_loop_figures as figures
+from kgs_dagster.assets.lake import lake_layout
+from kgs_dagster.resources import Rebalance, rebalance_key
+from kgs_dagster.settings import GroupConfig
+
+WRITE_SPEEDS, ASSIGNMENT, RSCORE, HANDOVER = "write_speeds", "consumer_assignment", "rscore", "handover"
+COVERED, FITS, SAFE, OWNERS, DONE = (
+    "every_partition_once",
+    "within_capacity",
+    "safe_orders",
+    "one_owner",
+    "change_is_over",
+)
+_CONTROL_LOG = "kgs_core.adapters.control_process"
+Events = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
+
+
+def control_loop_assets(group: GroupConfig) -> list[dg.AssetsDefinition]:
+    """The four steps, in their order."""
+    return [_write_speeds(group), _consumer_assignment(group), _rscore(group), _handover(group)]
+
+
+def control_loop_keys(group: GroupConfig) -> list[dg.AssetKey]:
+    """Their keys."""
+    return [group.key(name) for name in (WRITE_SPEEDS, ASSIGNMENT, RSCORE, HANDOVER)]
+
+
+def _write_speeds(group: GroupConfig) -> dg.AssetsDefinition:
+    @dg.asset(
+        key=group.key(WRITE_SPEEDS),
+        deps=[asset.topic for asset in lake_layout(group)],
+        description="How fast each partition grows, by the measurement that this run packs by: the one that the sensor "
+        "refers it to, or else the newest.",
+        group_name=_group_name(group),
+        required_resource_keys={rebalance_key(group)},
+        kinds={"kafka"},
+    )
+    def write_speeds(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        rebalance = _rebalance(context, group)
+        with _told(context):
+            if not rebalance.config.packs:
+                return dg.MaterializeResult(
+                    metadata={"outcome": "not looked at: the Target that stands is carried out"}
+                )
+            measured = rebalance.run.measure()
+        return dg.MaterializeResult(metadata=figures.of_measurement(group.settings, measured))
+
+    return write_speeds
+
+
+def _consumer_assignment(group: GroupConfig) -> dg.AssetsDefinition:
+    key = group.key(ASSIGNMENT)
+
+    @dg.asset(
+        key=key,
+        deps=[group.key(WRITE_SPEEDS)],
+        description="Which consumer shall read which partition: the newest Target. Fences every older controller, "
+        "reads the group's topics, packs, and writes the Target with the first orders of its change.",
+        check_specs=[
+            dg.AssetCheckSpec(COVERED, asset=key, blocking=True, description="S6: every partition has one consumer."),
+            dg.AssetCheckSpec(FITS, asset=key, description="S6: nobody is above the packing capacity without need."),
+            _safe(key),
+        ],
+        group_name=_group_name(group),
+        required_resource_keys={rebalance_key(group)},
+        kinds={"table"},
+    )
+    def consumer_assignment(context: dg.AssetExecutionContext) -> Events:
+        rebalance = _rebalance(context, group)
+        with _told(context):
+            if rebalance.config.dry_run:
+                yield from _planned(key, rebalance)
+            else:
+                yield from _assigned(group, key, rebalance)
+
+    return consumer_assignment
+
+
+def _rscore(group: GroupConfig) -> dg.AssetsDefinition:
+    @dg.asset(
+        key=group.key(RSCORE),
+        deps=[group.key(ASSIGNMENT)],
+        description="What the change costs: write speed of the partitions that change their consumer, in capacities of "
+        "a consumer.",
+        group_name=_group_name(group),
+        required_resource_keys={rebalance_key(group)},
+        kinds={"python"},
+    )
+    def rscore(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        rebalance = _rebalance(context, group)
+        with _told(context):
+            if rebalance.config.dry_run:
+                return dg.MaterializeResult(metadata=figures.of_plan(rebalance.run.look()[1], rebalance.config))
+            return dg.MaterializeResult(metadata=figures.of_price(rebalance.run.price()))
+
+    return rscore
+
+
+def _handover(group: GroupConfig) -> dg.AssetsDefinition:
+    key = group.key(HANDOVER)
+
+    @dg.asset(
+        key=key,
+        deps=[group.key(RSCORE)],
+        description="Hands partitions over, stop, confirmed, start, until everybody reads what the Target gives him.",
+        check_specs=[
+            _safe(key),
+            dg.AssetCheckSpec(OWNERS, asset=key, description="S1: no two consumers say to own a partition."),
+            dg.AssetCheckSpec(DONE, asset=key, description="Everybody reads what the Target gives him."),
+        ],
+        group_name=_group_name(group),
+        required_resource_keys={rebalance_key(group)},
+        kinds={"kafka"},
+    )
+    def handover(context: dg.AssetExecutionContext) -> Events:
+        rebalance = _rebalance(context, group)
+        if rebalance.config.dry_run:
+            yield dg.MaterializeResult(metadata={"outcome": "dry run: nothing is handed over"})
+            yield from (_passed(key, name, "dry run") for name in (SAFE, OWNERS, DONE))
+            return
+        with _told(context):
+            try:
+                done = rebalance.run.hand_over()
+            except UnsafeError:
+                yield from _refused(key, rebalance)
+                raise
+        yield dg.MaterializeResult(metadata=figures.of_handover(done, rebalance.config))
+        yield _passed(key, SAFE)
+        yield _checked(key, OWNERS, done.double_owners, dg.AssetCheckSeverity.ERROR)
+        is_done = done.outcome.result in {Result.CONVERGED, Result.NOTHING_TO_DO}
+        why = () if is_done else (f"{done.outcome.result}: {done.outcome.reason}: the next run goes on from here",)
+        yield _checked(key, DONE, why)
+
+    return handover
+
+
+def _planned(key: dg.AssetKey, rebalance: Rebalance) -> Events:
+    """A dry run shows the plan, and those of all other algorithms."""
+    watch, found = rebalance.run.look(ALGORITHM_NAMES)
+    yield dg.MaterializeResult(metadata=figures.of_plan(found, rebalance.config, watch.state.view.target))
+    yield from (_passed(key, name, "dry run") for name in (COVERED, FITS, SAFE))
+
+
+def _assigned(group: GroupConfig, key: dg.AssetKey, rebalance: Rebalance) -> Events:
+    try:
+        assigned = rebalance.run.assign(ALGORITHM_NAMES)
+    except UnsafeError:
+        yield from _refused(key, rebalance, COVERED)
+        raise
+    yield dg.MaterializeResult(metadata=figures.of_assignment(group.settings, assigned, rebalance.config))
+    yield _passed(key, COVERED)
+    yield _passed(key, SAFE)
+    target = assigned.target.message if assigned.target else None
+    bound = group.settings.packing.max_consumers
+    yield _checked(key, FITS, check_target(target, max_consumers=bound) if target else ())
+
+
+def _refused(key: dg.AssetKey, rebalance: Rebalance, name_of_target: str = SAFE) -> Iterator[dg.AssetCheckResult]:
+    """What a write would have broken, which was not made."""
+    found: dict[str, list[str]] = {}
+    for line in rebalance.run.problems:
+        found.setdefault(name_of_target if line.startswith("S6") else SAFE, []).append(line)
+    for name, lines in found.items():
+        yield _checked(key, name, lines, dg.AssetCheckSeverity.ERROR)
+
+
+def _safe(key: dg.AssetKey) -> dg.AssetCheckSpec:
+    return dg.AssetCheckSpec(
+        SAFE,
+        asset=key,
+        blocking=True,
+        description="S1, S4, S7: nobody is given what another may hold, or told to end while he holds something. "
+        "Checked before orders are written: unsafe ones never are.",
+    )
+
+
+def _passed(key: dg.AssetKey, name: str, note: str = "") -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(passed=True, asset_key=key, check_name=name, description=note or None)
+
+
+def _checked(
+    key: dg.AssetKey,
+    name: str,
+    problems: Sequence[str],
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN,
+) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        passed=not problems,
+        asset_key=key,
+        check_name=name,
+        severity=severity,
+        metadata={"problems": dg.MetadataValue.md(figures.bullets(problems))} if problems else {},
+    )
+
+
+def _group_name(group: GroupConfig) -> str:
+    return f"control_loop{group.suffix}"
+
+
+def _rebalance(context: dg.AssetExecutionContext, group: GroupConfig) -> Rebalance:
+    found = getattr(context.resources, rebalance_key(group))
+    if not isinstance(found, Rebalance):
+        raise dg.DagsterInvariantViolationError(f"resource {rebalance_key(group)}: {type(found).__name__}")
+    found.claim(context.instance, context.run.run_id)
+    return found
+
+
+@contextmanager
+def _told(context: dg.AssetExecutionContext) -> Iterator[None]:
+    """What a person can mend is told in one line, and what the controller does stands in the run's log.
+
+    No error is worth a retry: the sensor asks for another run, with newer measurements.
+    """
+    logger, handler = logging.getLogger(_CONTROL_LOG), _RunLog(context.log)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    except KgsError as e:
+        raise dg.Failure(str(e), allow_retries=False) from e
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+class _RunLog(logging.Handler):
+    """Hands records to Dagster."""
+
+    def __init__(self, log: dg.DagsterLogManager) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.log(record.levelno, record.getMessage())

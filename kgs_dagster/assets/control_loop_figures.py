@@ -1,0 +1,241 @@
+"""What is recorded of the control loop: plain numbers, which Dagster draws over time, and tables. Names must stay."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from kgs_core.config import Settings
+from kgs_core.control.events import Measured
+from kgs_core.control.load import Load
+from kgs_core.control.overload import consumer_loads
+from kgs_core.control.plan import Alternative, Move
+from kgs_core.control.plan_report import assignment_values
+from kgs_core.control.preview import Preview
+from kgs_core.model import Assignment, TopicPartition, WriteSpeeds
+from kgs_core.protocol import Received, Target
+from kgs_dagster.resources import RebalanceConfig
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.rebalance_results import Assigned, HandedOver, Priced
+
+MOST_ROWS = 1000
+"""Of a table, and partitions whose exact speeds are recorded; of a larger group the reference is all there is."""
+Metadata = dict[str, Any]
+Row = Mapping[str, str | int | float | bool]
+
+
+def of_measurement(settings: Settings, measured: Measured) -> Metadata:
+    """What partitions are packed by."""
+    load = measured.load
+    speeds = sorted(load.speeds.items(), key=lambda each: (-each[1], each[0]))
+    rows = [_row(tp, bytes_per_s=speed) for tp, speed in speeds]
+    found: Metadata = {
+        "partitions": len(load.speeds.keys() | load.unknown),
+        "unknown_partitions": len(load.unknown),
+        "total_load_bytes_per_s": float(sum(load.speeds.values())),
+        "max_partition_bytes_per_s": max(load.speeds.values(), default=0.0),
+        "measurement_age_s": measured.age_s,
+        "speeds": _table(rows, ("topic", "string"), ("partition", "int"), ("bytes_per_s", "float")),
+        "inputs": dg.MetadataValue.json(_inputs(settings, measured.measurement_offset, load)),
+    }
+    if measured.measurement_offset is not None:
+        found["measurement_offset"] = measured.measurement_offset
+    if load.lag_bytes:
+        found["backlog_bytes"] = float(sum(load.lag_bytes.values()))
+    return found
+
+
+def of_assignment(settings: Settings, assigned: "Assigned", config: RebalanceConfig) -> Metadata:
+    """The Target that stands, and how it came to stand."""
+    target = assigned.target.message if assigned.target else None
+    outcome = f"{assigned.outcome.result}: {assigned.outcome.reason}" if assigned.outcome else ""
+    found: Metadata = {
+        "outcome": outcome or ("a new Target" if assigned.is_written else "the Target that stands is carried out"),
+        "is_new": assigned.is_written,
+        "asked_because": config.reason,
+        "attempt": config.attempt,
+    }
+    offset = target.measurement_offset if target else None
+    if assigned.preview is not None:
+        inputs = _inputs(settings, offset, assigned.preview.load) | {
+            "target_before": _named(assigned.before),
+            "read_before": assignment_values(assigned.preview.group.current),
+            "spares": sorted(assigned.preview.group.spares),
+            "set_aside": sorted(assigned.preview.group.set_aside),
+        }
+        found |= {"alternatives": _alternatives(assigned.preview), "inputs": dg.MetadataValue.json(inputs)}
+    if target is None or assigned.target is None:
+        return found
+    before = assigned.before.message.assignment if assigned.before else {}
+    return found | {
+        "target_offset": assigned.target.offset,
+        "reason": target.reason,
+        "algorithm": target.algorithm,
+        "spares": len(target.spares),
+        "rscore": target.rscore,
+        "moved_partitions": len(_moved(before, target.assignment)) if assigned.is_written else 0,
+        **_loads(target.assignment, target.speeds),
+        "assignment": _assignment(target.assignment, before, target.speeds),
+        "dagster/column_schema": _ASSIGNMENT,
+    }
+
+
+def of_plan(preview: Preview | None, config: RebalanceConfig, before: Received[Target] | None = None) -> Metadata:
+    """What a dry run shows."""
+    if preview is None:
+        return {"dry_run": True, "outcome": "dry run: there is no measurement to plan by"}
+    plan = preview.plan
+    due = f"would write it: {preview.reason}" if preview.reason else "would write nothing: no other plan is due"
+    stands = before.message.assignment if before else preview.group.current
+    return {
+        "dry_run": True,
+        "outcome": f"dry run: a run {due}",
+        "asked_because": config.reason,
+        "algorithm": plan.algorithm,
+        "rscore": plan.rscore,
+        "moved_partitions": len(plan.moves),
+        "spares": len(plan.spares),
+        **_loads(plan.target, preview.load.write_speeds()),
+        "assignment": _assignment(plan.target, stands, preview.load.write_speeds()),
+        "moves": _moves(plan.moves),
+        "alternatives": _alternatives(preview),
+    }
+
+
+def of_price(priced: "Priced") -> Metadata:
+    """What a change costs."""
+    found: Metadata = {"rscore": priced.rscore, "moved_partitions": priced.moved}
+    if priced.moves is not None:
+        found["moved_bytes_per_s"] = float(sum(move.bytes_per_s for move in priced.moves))
+        found["moves"] = _moves(priced.moves)
+    if priced.target is not None:
+        target = priced.target.message
+        found |= {"target_offset": priced.target.offset, "consumers": len(set(target.assignment.values()))}
+    return found
+
+
+def of_handover(done: "HandedOver", config: RebalanceConfig) -> Metadata:
+    """How a change ended, and what was left unread while it lasted."""
+    gaps = done.gaps_s
+    target = done.target.message if done.target else None
+    speeds = target.speeds if target else {}
+    rows = [
+        _row(tp, unread_s=gap_s, consumer=int(target.assignment.get(tp, 0)) if target else 0)
+        for tp, gap_s in sorted(gaps.items(), key=lambda each: (-each[1], each[0]))
+    ]
+    columns = (("topic", "string"), ("partition", "int"), ("unread_s", "float"), ("consumer", "int"))
+    return {
+        "outcome": f"{done.outcome.result}{f': {done.outcome.reason}' if done.outcome.reason else ''}",
+        "asked_because": config.reason,
+        "duration_s": done.duration_s,
+        "moved_partitions": len(gaps),
+        "unread_s": float(sum(gaps.values())),
+        "max_unread_s": max(gaps.values(), default=0.0),
+        "unread_bytes": float(sum(speeds.get(tp, 0.0) * gap_s for tp, gap_s in gaps.items())),
+        "unowned_partitions": len(done.unowned),
+        "consumers": len(set(target.assignment.values())) if target else 0,
+        "handed_over": _table(rows, *columns),
+    }
+
+
+def bullets(lines: Sequence[str], most: int = 20) -> str:
+    """Lines as a list in Markdown; a long one is cut."""
+    more = [f"and {len(lines) - most} more"] if len(lines) > most else []
+    return "\n".join(f"- {line}" for line in [*lines[:most], *more])
+
+
+_ASSIGNMENT = dg.TableSchema(
+    [
+        dg.TableColumn("topic", "string"),
+        dg.TableColumn("partition", "int"),
+        dg.TableColumn("consumer", "int", "who shall read it"),
+        dg.TableColumn("before", "string", "who was to read it before; empty: nobody"),
+        dg.TableColumn("bytes_per_s", "float", "write speed that it was packed with"),
+    ]
+)
+
+
+def _assignment(target: Assignment, before: Assignment, speeds: WriteSpeeds) -> dg.TableMetadataValue:
+    order = sorted(target, key=lambda tp: (before.get(tp) == target[tp], target[tp], tp))
+    rows = [
+        _row(
+            tp,
+            consumer=int(target[tp]),
+            before=str(before[tp]) if tp in before else "",
+            bytes_per_s=float(speeds.get(tp, 0.0)),
+        )
+        for tp in order[:MOST_ROWS]
+    ]
+    return dg.MetadataValue.table([dg.TableRecord(row) for row in rows], _ASSIGNMENT)
+
+
+def _moves(moves: Sequence[Move]) -> dg.TableMetadataValue:
+    rows = [
+        _row(move.partition, source=int(move.source), destination=int(move.destination), bytes_per_s=move.bytes_per_s)
+        for move in moves
+    ]
+    columns = (("source", "int"), ("destination", "int"), ("bytes_per_s", "float"))
+    return _table(rows, ("topic", "string"), ("partition", "int"), *columns)
+
+
+def _alternatives(preview: Preview) -> dg.TableMetadataValue:
+    """The plan first, then the others from the one that needs the fewest consumers on."""
+    others = sorted(preview.plan.alternatives, key=lambda other: (other.consumers, other.rscore, other.algorithm))
+    columns = (("algorithm", "string"), ("consumers", "int"), ("rscore", "float"), ("moved", "int"))
+    rows = [_alternative(each) for each in (preview.plan.summary(), *others)]
+    return _table(rows, *columns, ("max_load_bytes_per_s", "float"))
+
+
+def _alternative(other: Alternative) -> Row:
+    return {
+        "algorithm": other.algorithm,
+        "consumers": other.consumers,
+        "rscore": other.rscore,
+        "moved": other.moved,
+        "max_load_bytes_per_s": other.max_load_bytes_per_s,
+    }
+
+
+def _loads(assignment: Assignment, speeds: WriteSpeeds) -> Metadata:
+    loads = consumer_loads({tp: c for tp, c in assignment.items() if tp in speeds}, speeds)
+    return {
+        "consumers": len(set(assignment.values())),
+        "partitions": len(assignment),
+        "total_load_bytes_per_s": float(sum(loads.values())),
+        "max_load_bytes_per_s": max(loads.values(), default=0.0),
+    }
+
+
+def _inputs(settings: Settings, offset: int | None, load: Load) -> Metadata:
+    """Everything that a plan is made from, exactly, as far as it is not too much."""
+    found: Metadata = {
+        "measurement": {"topic": f"kgs.{settings.group}.monitor.writeSpeed", "partition": 0, "offset": offset},
+        "packing": settings.packing.model_dump(mode="json"),
+        "unknown": [str(tp) for tp in sorted(load.unknown)[:MOST_ROWS]],
+    }
+    if len(load.speeds) <= MOST_ROWS:
+        found["speeds"] = {str(tp): speed for tp, speed in sorted(load.speeds.items())}
+        found["lag_bytes"] = {str(tp): size for tp, size in sorted(load.lag_bytes.items())}
+    return found
+
+
+def _named(target: Received[Target] | None) -> Metadata | None:
+    if target is None:
+        return None
+    assignment = target.message.assignment
+    values = assignment_values(assignment) if len(assignment) <= MOST_ROWS else {}
+    return {"offset": target.offset, "assignment": values, "spares": list(target.message.spares)}
+
+
+def _moved(before: Assignment, after: Assignment) -> list[TopicPartition]:
+    return [tp for tp, consumer in after.items() if before.get(tp, consumer) != consumer]
+
+
+def _row(tp: TopicPartition, **more: str | float | bool) -> Row:
+    return {"topic": tp.topic, "partition": tp.partition, **more}
+
+
+def _table(rows: Iterable[Row], *columns: tuple[str, str]) -> dg.TableMetadataValue:
+    shown = [dg.TableRecord(dict(row)) for row in list(rows)[:MOST_ROWS]]
+    return dg.MetadataValue.table(shown, dg.TableSchema([dg.TableColumn(name, kind) for name, kind in columns]))

@@ -1,0 +1,214 @@
+"""The lake as assets: Kafka's topics, external, and the tables that consumers fill from them.
+
+Which assets there are follows from kgs.yaml alone, so that definitions load while Kafka is away: one pair of topic and
+table for each rule. A rule with a pattern is one pair, too; the topics that it finds are lines in its figures. Nothing
+here is computed by Dagster: consumers write the tables, and a sensor records what it sees (`lake_events`).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from kgs_core.config import TopicRule
+from kgs_dagster.settings import GroupConfig
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.lake_view import LakeSnapshot, TableView
+
+QUIET_S = 300.0
+"""What has not changed is recorded this often, and every minute otherwise."""
+FRESHNESS = dg.FreshnessPolicy.time_window(
+    warn_window=timedelta(seconds=3 * QUIET_S), fail_window=timedelta(seconds=6 * QUIET_S)
+)
+_REGEX_PART = re.compile(r"\\(.)|\.[*+]|([^A-Za-z0-9._-])")
+_OWN_COLUMNS = (
+    ("_topic_id", "string", "Kafka's id of the topic"),
+    ("_partition", "int", "partition of the record"),
+    ("_offset", "long", "offset of the record"),
+    ("_timestamp", "timestamp", "the record's time in Kafka, UTC"),
+    ("_key", "binary", "the record's key"),
+    ("_headers", "list<struct<key string, value binary>>", "the record's headers"),
+)
+_RAW_COLUMN = dg.TableColumn("value", "binary", "the record's value")
+
+
+@dataclass(frozen=True, slots=True)
+class LakeAsset:
+    """One rule of kgs.yaml as Dagster shows it."""
+
+    rule: TopicRule
+    topic: dg.AssetKey
+    table: dg.AssetKey
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was recorded of one asset last.
+
+    Attributes:
+        at: seconds since 1970.
+        position: sum of the positions of all partitions; None: one is not known.
+        figures: all that was recorded, to tell whether anything has changed.
+    """
+
+    at: float
+    position: int | None
+    figures: tuple[int | None, ...]
+
+
+def lake_layout(group: GroupConfig) -> tuple[LakeAsset, ...]:
+    """Topic and table of every rule, in the order of kgs.yaml; no key twice."""
+    found: list[LakeAsset] = []
+    taken: set[dg.AssetKey] = set()
+    for rule in group.settings.topics:
+        name = rule.topic or _plain(str(rule.pattern))
+        topic = _free(group.key("topic", name), taken)
+        table = _free(group.key("lake", *rule.table_of(name).split("/")), taken)
+        found.append(LakeAsset(rule, topic, table))
+    return tuple(found)
+
+
+def lake_assets(group: GroupConfig) -> list[dg.AssetSpec]:
+    """Every topic, and every table with its topic upstream."""
+    specs = []
+    for asset in lake_layout(group):
+        what = f"topic {asset.rule.topic}" if asset.rule.topic else f"topics that match {asset.rule.pattern}"
+        specs += [
+            dg.AssetSpec(
+                asset.topic,
+                description=f"Kafka {what}. Written by others; group {group.name} reads it.",
+                group_name=f"lake{group.suffix}",
+                kinds={"kafka"},
+            ),
+            dg.AssetSpec(
+                asset.table,
+                deps=[asset.topic],
+                description=f"Delta table, filled from {what} by the consumers of group {group.name}, exactly once. "
+                "Materialized whenever a look finds it caught up, or further than before; observed otherwise.",
+                group_name=f"lake{group.suffix}",
+                kinds={"delta"},
+                metadata=_about(group, asset.rule),
+                freshness_policy=FRESHNESS,
+            ),
+        ]
+    return specs
+
+
+def lake_events(
+    group: GroupConfig, snapshot: "LakeSnapshot", before: Mapping[str, Seen], now: float
+) -> tuple[list[dg.AssetMaterialization | dg.AssetObservation], dict[str, Seen]]:
+    """What to record of a look at the lake. What is not known is left out: it is not zero.
+
+    Args:
+        group: whose lake.
+        snapshot: what was seen.
+        before: what was recorded before, by the user string of the asset's key.
+        now: seconds since 1970.
+
+    Returns:
+        The events, and the new `before`.
+    """
+    events: list[dg.AssetMaterialization | dg.AssetObservation] = []
+    after: dict[str, Seen] = {}
+    for asset in lake_layout(group):
+        tables = [table for table in snapshot.tables if group.settings.rule_of(table.topic) is asset.rule]
+        if not any(table.version is not None for table in tables):
+            continue
+        name = asset.table.to_user_string()
+        figures = _figures(tables)
+        last = before.get(name)
+        if last is not None and last.figures == tuple(figures.values()) and now - last.at < QUIET_S:
+            after[name] = last
+            continue
+        seen = after[name] = Seen(now, _position(tables), tuple(figures.values()))
+        is_up_to_date = figures["lag"] == 0 or _is_further(seen, last)
+        kind = dg.AssetMaterialization if is_up_to_date else dg.AssetObservation
+        metadata: dict[str, Any] = {key: value for key, value in figures.items() if value is not None}
+        metadata["partitions" if asset.rule.topic else "topics"] = _lines(asset.rule, tables)
+        events.append(kind(asset_key=asset.table, metadata=metadata))
+    return events, after
+
+
+def _figures(tables: Sequence["TableView"]) -> dict[str, int | None]:
+    """The plain numbers, which Dagster draws over time; their names must stay."""
+    return {
+        "rows": _sum([table.rows for table in tables]),
+        "dead_letters": _sum([table.letters for table in tables]),
+        "size_bytes": _sum([table.size_bytes for table in tables]),
+        "files": _sum([table.files for table in tables]),
+        "lag": _sum([table.lag for table in tables]),
+        "tables": len(tables),
+    }
+
+
+def _position(tables: Sequence["TableView"]) -> int | None:
+    return _sum([position for table in tables for position in table.positions.values()])
+
+
+def _is_further(seen: Seen, last: Seen | None) -> bool:
+    if last is None or last.position is None or seen.position is None:
+        return False
+    return seen.position > last.position
+
+
+def _lines(rule: TopicRule, tables: Sequence["TableView"]) -> dg.TableMetadataValue:
+    """A line per partition, or per topic where there are many."""
+    rows: list[dict[str, Any]]
+    if rule.topic is not None:
+        rows = [
+            {"partition": p, "position": table.positions.get(p), "end": end, "lag": table.lag_of(p)}
+            for table in tables
+            for p, end in sorted(table.ends.items())
+        ]
+    else:
+        rows = [
+            {"topic": t.topic, "table": t.table, "rows": t.rows, "lag": t.lag, "files": t.files, "size": t.size_bytes}
+            for t in tables
+        ]
+    columns = [dg.TableColumn(n, "string" if n in ("topic", "table") else "int") for n in (rows[0] if rows else ())]
+    return dg.MetadataValue.table([dg.TableRecord(row) for row in rows], dg.TableSchema(columns))
+
+
+def _about(group: GroupConfig, rule: TopicRule) -> dict[str, Any]:
+    about: dict[str, Any] = {
+        "path": f"{group.settings.lake.root.rstrip('/')}/{rule.table}",
+        "format": rule.format,
+        "rows_promised": rule.rows,
+    }
+    if rule.transform is None and rule.transform_arrow is None:  # else only the function knows
+        fields = [dg.TableColumn(name, kind) for name, kind in rule.fields.items()]
+        own = [dg.TableColumn(*column) for column in _OWN_COLUMNS]
+        columns = [*own, *(fields if rule.format == "json" else [_RAW_COLUMN])]
+        about["dagster/column_schema"] = dg.TableSchema(columns)
+    return about
+
+
+def _plain(pattern: str) -> str:
+    r"""A name for all topics of a pattern, as near to it as a name can be: `flights\..*` is `flights.any`."""
+
+    def part(match: re.Match[str]) -> str:
+        if match[1] is not None:
+            return match[1] if re.fullmatch(r"[._-]", match[1]) else "_"
+        return "_" if match[2] is not None else "any"
+
+    return _REGEX_PART.sub(part, pattern)
+
+
+def _free(key: dg.AssetKey, taken: set[dg.AssetKey]) -> dg.AssetKey:
+    """The key, or the first of `key_2`, `key_3`, ... that is not taken; takes it."""
+    *parents, name = key.path
+    number = 1
+    while key in taken:
+        number += 1
+        key = dg.AssetKey([*parents, f"{name}_{number}"])
+    taken.add(key)
+    return key
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None

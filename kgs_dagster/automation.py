@@ -1,0 +1,187 @@
+"""What goes by the clock or after a failure: the look at the lake, upkeep, audit, and word of runs that failed or died.
+
+The sensors of the control loop live in `sensors`.
+"""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, TypeAlias
+
+import dagster as dg
+
+from kgs_core.errors import TransientError
+from kgs_dagster.assets.lake import Seen, lake_events
+from kgs_dagster.jobs.lake import lake_audit_job, lake_maintenance_job
+from kgs_dagster.jobs.prune import prune_runs_job
+from kgs_dagster.launch import ATTEMPT, CONSUMER, ENDED, DagsterFleet
+from kgs_dagster.settings import GroupConfig
+
+if TYPE_CHECKING:
+    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+
+    from kgs_core.adapters.lake_view import LakeSnapshot, LakeView
+
+LOOK_EVERY_S = 60
+CLOSE_EVERY_S = 30
+TELL_EVERY_S = 10
+MAINTENANCE_CRON = "17 * * * *"
+"""Consumers may commit several files a second: a table that is left alone for a day is slow to open."""
+AUDIT_CRON = "37 3 * * *"
+PRUNE_CRON = "7 4 * * *"
+Job: TypeAlias = "dg.JobDefinition | UnresolvedAssetJobDefinition"
+Look = Callable[[], "LakeSnapshot"]
+_log = logging.getLogger(__name__)
+
+
+def scheduled_jobs(group: GroupConfig) -> dict[str, Job]:
+    """The jobs that go by the clock, by the times at which they do, UTC."""
+    return {
+        MAINTENANCE_CRON: lake_maintenance_job(group),
+        AUDIT_CRON: lake_audit_job(group),
+        PRUNE_CRON: prune_runs_job(group),
+    }
+
+
+def schedule(job: Job, cron: str) -> dg.ScheduleDefinition:
+    """Runs a job by the clock; a run that lasts longer than the interval is joined by no second one."""
+
+    def execution(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        open_ = [status for status in dg.DagsterRunStatus if status not in ENDED]
+        before = context.instance.get_run_records(dg.RunsFilter(job_name=job.name, statuses=open_), limit=1)
+        return dg.SkipReason(f"run {before[0].dagster_run.run_id} goes on") if before else dg.RunRequest()
+
+    return dg.ScheduleDefinition(
+        name=job.name.replace("_job", "_schedule", 1),
+        job=job,
+        cron_schedule=cron,
+        execution_fn=execution,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )
+
+
+def lake_sensor(
+    group: GroupConfig, look: Look | None = None, clock: Callable[[], float] = time.time
+) -> dg.SensorDefinition:
+    """Looks at every table once a minute, and records what has changed. Needs no run: nothing is computed.
+
+    Args:
+        group: whose lake.
+        look: sees it; None: as `kgs status` does.
+        clock: seconds since 1970.
+    """
+    see = look or _lake_look(group)
+    busy = threading.Lock()
+
+    @dg.sensor(
+        name=f"lake_sensor{group.suffix}",
+        minimum_interval_seconds=LOOK_EVERY_S,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Records rows, positions, lag, size and files of every table as its asset's metadata.",
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        # A tick that took too long is given up by Dagster, while its thread goes on
+        if not busy.acquire(blocking=False):
+            return dg.SkipReason("the look before this one is not over")
+        try:
+            snapshot = see()
+        finally:
+            busy.release()
+        events, after = lake_events(group, snapshot, _load_seen(context.cursor), clock())
+        said = "; ".join(snapshot.problems) or f"{len(snapshot.tables)} tables seen, {len(events)} assets recorded"
+        if snapshot.problems:
+            context.log.warning(said)
+        cursor = json.dumps({name: asdict(seen) for name, seen in after.items()})
+        return dg.SensorResult(asset_events=events, cursor=cursor, skip_reason=dg.SkipReason(said))
+
+    return sensor
+
+
+def lost_runs_sensor(group: GroupConfig) -> dg.SensorDefinition:
+    """Marks runs as failed that nobody else would: their machine went down, and they with it."""
+
+    @dg.sensor(
+        name=f"lost_runs_sensor{group.suffix}",
+        minimum_interval_seconds=CLOSE_EVERY_S,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Marks runs as failed whose process is gone without a word, so that they are started again, and "
+        "ends consumers that do not hear that they shall end. In a cluster run monitoring and Kubernetes do it.",
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        try:
+            lost = DagsterFleet(context.instance, group).close_lost_runs()
+        except TransientError as e:
+            return dg.SkipReason(str(e))
+        for run_id in lost:
+            context.log.warning(f"run {run_id} marked as failed: its process is gone")
+        return dg.SkipReason(
+            f"marked as failed: {', '.join(lost)}" if lost else "every run that counts as running lives"
+        )
+
+    return sensor
+
+
+def run_failure_sensor(group: GroupConfig, jobs: Sequence[Job]) -> dg.SensorDefinition:
+    """Says of every failed run, in one line, what failed and why: in the log of the code location and on the tick."""
+
+    @dg.run_failure_sensor(
+        name=f"run_failure_sensor{group.suffix}",
+        monitored_jobs=list(jobs),
+        minimum_interval_seconds=TELL_EVERY_S,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Logs an error for every failed run of the group.",
+    )
+    def sensor(context: dg.RunFailureSensorContext) -> dg.SkipReason:
+        line = f"group {group.name}: {_who(context.dagster_run)} failed: {_why(context)}"
+        _log.error(line)
+        context.log.error(line)
+        return dg.SkipReason(line)
+
+    return sensor
+
+
+def _who(run: dg.DagsterRun) -> str:
+    consumer, attempt = run.tags.get(CONSUMER), run.tags.get(ATTEMPT)
+    what = f"consumer {consumer}" if consumer else run.job_name
+    return f"{what} (attempt {attempt}, run {run.run_id})" if attempt else f"{what} (run {run.run_id})"
+
+
+def _why(context: dg.RunFailureSensorContext) -> str:
+    for event in context.get_step_failure_events():
+        data = event.step_failure_data
+        if data.user_failure_data is not None and data.user_failure_data.description:
+            return data.user_failure_data.description
+        error = data.error
+        while error is not None and error.cause is not None:  # Dagster's own error is around the one that counts
+            error = error.cause
+        if error is not None:
+            return error.message.strip()
+    return context.failure_event.message or "no reason given: see the run's log"
+
+
+def _lake_look(group: GroupConfig) -> Look:
+    """Keeps what it has read of the tables' logs from look to look; a restart costs one slower look."""
+    views: list[LakeView] = []
+
+    def look() -> "LakeSnapshot":
+        from kgs_core.adapters.lake_view import LakeView
+
+        if not views:
+            views.append(LakeView(group.settings))
+        return views[0].snapshot()
+
+    return look
+
+
+def _load_seen(cursor: str | None) -> Mapping[str, Seen]:
+    """What was recorded before; nothing where the cursor is none of ours: all is recorded once more then."""
+    try:
+        return {
+            name: Seen(seen["at"], seen["position"], tuple(seen["figures"]))
+            for name, seen in json.loads(cursor or "{}").items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}

@@ -1,0 +1,81 @@
+"""Checks of the group as its topics have it now: they read, need no pen, and can be run at any time."""
+
+from collections.abc import Iterator, Sequence
+
+import dagster as dg
+
+from kgs_core.control.guard import check_owners
+from kgs_core.control.view import GroupView
+from kgs_core.errors import KgsError
+from kgs_core.invariants.group import check_target
+from kgs_core.protocol import Incarnation, Target
+from kgs_dagster.assets.control_loop import ASSIGNMENT, HANDOVER
+from kgs_dagster.assets.control_loop_figures import bullets
+from kgs_dagster.resources import Rebalance, rebalance_key
+from kgs_dagster.settings import GroupConfig
+
+TARGET_NOW, OWNERS_NOW = "newest_target", "owners_now"
+
+
+def control_loop_checks(group: GroupConfig) -> list[dg.AssetChecksDefinition]:
+    """S6 of the newest Target, and S1 of what consumers report."""
+    assignment, handover = group.key(ASSIGNMENT), group.key(HANDOVER)
+    resource = rebalance_key(group)
+
+    @dg.multi_asset_check(
+        name=f"group_now{group.suffix}",
+        specs=[
+            dg.AssetCheckSpec(
+                TARGET_NOW,
+                asset=assignment,
+                description="S6: the newest Target covers every partition, and nobody is above capacity without need.",
+            ),
+            dg.AssetCheckSpec(
+                OWNERS_NOW, asset=handover, description="S1: no two consumers that are heard say to own a partition."
+            ),
+        ],
+        required_resource_keys={resource},
+        can_subset=True,
+    )
+    def group_now(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        rebalance = getattr(context.resources, resource)
+        if not isinstance(rebalance, Rebalance):
+            raise dg.DagsterInvariantViolationError(f"resource {resource}: {type(rebalance).__name__}")
+        rebalance.claim(context.instance, context.run.run_id)
+        try:
+            state = rebalance.run.observe().state
+        except KgsError as e:
+            raise dg.Failure(str(e), allow_retries=False) from e
+        silent = state.view.suspects(state.read_at, group.settings.membership.suspect_after_s)
+        results = (_target(group, state.target), _owners(group, state.view, silent))
+        for key, result in zip(control_loop_check_keys(group), results, strict=True):
+            if key in context.selected_asset_check_keys:
+                yield result
+
+    return [group_now]
+
+
+def control_loop_check_keys(group: GroupConfig) -> list[dg.AssetCheckKey]:
+    """Their keys: a rebalance run does without them, for it makes checks of its own."""
+    return [dg.AssetCheckKey(group.key(ASSIGNMENT), TARGET_NOW), dg.AssetCheckKey(group.key(HANDOVER), OWNERS_NOW)]
+
+
+def _target(group: GroupConfig, target: Target | None) -> dg.AssetCheckResult:
+    wrong = check_target(target, max_consumers=group.settings.packing.max_consumers) if target else ()
+    return _result(group.key(ASSIGNMENT), TARGET_NOW, wrong, dg.AssetCheckSeverity.WARN)
+
+
+def _owners(group: GroupConfig, view: GroupView, silent: frozenset[Incarnation]) -> dg.AssetCheckResult:
+    return _result(group.key(HANDOVER), OWNERS_NOW, check_owners(view, silent), dg.AssetCheckSeverity.ERROR)
+
+
+def _result(
+    key: dg.AssetKey, name: str, problems: Sequence[str], severity: dg.AssetCheckSeverity
+) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        passed=not problems,
+        asset_key=key,
+        check_name=name,
+        severity=severity,
+        metadata={"problems": dg.MetadataValue.md(bullets(problems))} if problems else {},
+    )

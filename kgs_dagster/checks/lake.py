@@ -1,0 +1,77 @@
+"""What must be true of the lake: every record is in its table once."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import dagster as dg
+
+from kgs_core.config import Settings
+from kgs_core.errors import KgsError
+from kgs_core.invariants import Fault, LakeAudit, TableAudit
+from kgs_dagster.assets.lake import LakeAsset, lake_layout
+from kgs_dagster.launch import claim_run
+from kgs_dagster.settings import GroupConfig
+
+CHECK = "exactly_once"
+_SHOWN = 50
+_FAULTS = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN)
+Audit = Callable[[Settings], LakeAudit]
+
+
+def audit(settings: Settings) -> LakeAudit:
+    """The audit of `kgs audit`, with Kafka's log."""
+    from kgs_core.adapters.audit import audit_lake
+
+    return audit_lake(settings)
+
+
+def lake_checks(group: GroupConfig, audit: Audit = audit) -> dg.AssetChecksDefinition:
+    """One check a table, all of them in one step: the audit reads each topic's log as far as it is still there."""
+    layout = lake_layout(group)
+
+    @dg.multi_asset_check(
+        name=f"lake_audit{group.suffix}",
+        specs=[
+            dg.AssetCheckSpec(
+                CHECK, asset=asset.table, description="No record lost, none twice: what `kgs audit` finds."
+            )
+            for asset in layout
+        ],
+    )
+    def lake_audit(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        claim_run(context.instance, context.op_execution_context.run_id)
+        try:
+            found = audit(group.settings)
+        except KgsError as e:
+            raise dg.Failure(str(e), allow_retries=False) from e
+        for asset in layout:
+            yield _result(asset, [table for table in found.tables if group.settings.rule_of(table.topic) is asset.rule])
+
+    return lake_audit
+
+
+def _result(asset: LakeAsset, tables: Sequence[TableAudit]) -> dg.AssetCheckResult:
+    metadata: dict[str, Any] = {
+        "rows": sum(table.rows for table in tables),
+        "dead_letters": sum(table.letters for table in tables),
+        **{fault.value: sum(table.count(fault) for table in tables) for fault in _FAULTS},
+        "tables": len([table for table in tables if table.version is not None]),
+    }
+    if lines := [line for table in tables for line in _lines(table)]:
+        more = [f"- and {len(lines) - _SHOWN} more: `kgs audit` lists them all"] if len(lines) > _SHOWN else []
+        metadata["findings"] = dg.MetadataValue.md("\n".join([*lines[:_SHOWN], *more]))
+    return dg.AssetCheckResult(
+        passed=all(table.ok for table in tables),
+        check_name=CHECK,
+        asset_key=asset.table,
+        severity=dg.AssetCheckSeverity.ERROR,
+        metadata=metadata,
+    )
+
+
+def _lines(table: TableAudit) -> Iterator[str]:
+    for partition in table.partitions:
+        for finding in partition.findings:
+            yield f"- {table.topic}:{partition.stored.partition}: {finding}"
+    for note in table.notes:
+        yield f"- {table.topic}: {note}"

@@ -1,0 +1,1 @@
+"""What Dagster runs, a file per purpose."""

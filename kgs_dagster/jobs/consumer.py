@@ -1,0 +1,52 @@
+"""The job of which every consumer is a run."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from kgs_dagster.launch import CONSUMER_JOB, CONSUMER_ROLE, GROUP, POD, ROLE
+from kgs_dagster.ops import consume_op, spark_key
+from kgs_dagster.pods import pod_template
+from kgs_dagster.settings import GroupConfig, pod_settings
+
+
+def consumer_job(group: GroupConfig, resources: Mapping[str, Any] | None = None) -> dg.JobDefinition:
+    """One consumer, for as long as it is wanted.
+
+    Runs in one process: the batch loop must be the process that Dagster tells to end.
+
+    Args:
+        group: whose consumers.
+        resources: with `spark_key(group)` among them; None: those of the definitions. A sensor that asks for a job
+            without its resources is copied by Dagster, which then warns of itself.
+    """
+    spark = spark_key(group)
+
+    @dg.job(
+        name=f"{CONSUMER_JOB}{group.suffix}",
+        description=f"One PySpark consumer of group {group.name}, until it is retired or its run is terminated; it "
+        "finishes or drops the batch in hand first. Requested by the load sensor; by hand, it gets no partition unless "
+        "the group's Target wants its number.",
+        executor_def=dg.in_process_executor,
+        resource_defs={spark: resources[spark]} if resources and spark in resources else None,
+        tags={GROUP: group.name, ROLE: CONSUMER_ROLE, POD: pod_template(group, pod_settings())},
+    )
+    def job() -> None:
+        consume_op(group)()
+
+    return job
+
+
+def spark_resources(group: GroupConfig) -> dict[str, Any]:
+    """Spark as kgs.yaml configures it, by dagster-pyspark; started when the consumer first needs it."""
+
+    @dg.resource(description="dagster-pyspark's LazyPySparkResource with the section `spark` of kgs.yaml")
+    def pyspark() -> object:
+        from dagster_pyspark import LazyPySparkResource
+
+        from kgs_core.adapters.spark_session import prepare_spark
+
+        return LazyPySparkResource(spark_config=prepare_spark(group.settings.spark, f"kgs-{group.name}"))
+
+    return {spark_key(group): pyspark}

@@ -1,0 +1,98 @@
+"""Jobs that look after the lake: its upkeep, and its audit."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from kgs_core.config import Settings
+from kgs_core.errors import KgsError
+from kgs_dagster.assets.lake import lake_layout
+from kgs_dagster.checks.lake import CHECK
+from kgs_dagster.launch import GROUP, ROLE, claim_run
+from kgs_dagster.settings import GroupConfig
+
+if TYPE_CHECKING:
+    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+
+    from kgs_core.adapters.maintenance import Upkeep
+
+Maintain = Callable[[Settings, Callable[["Upkeep"], None]], None]
+
+
+def maintain(settings: Settings, done: Callable[["Upkeep"], None]) -> None:
+    """The upkeep of `kgs maintain`."""
+    from kgs_core.adapters.maintenance import maintain_lake
+
+    maintain_lake(settings, done=done)
+
+
+def lake_maintenance_job(group: GroupConfig, maintain: Maintain = maintain) -> dg.JobDefinition:
+    """Compaction, checkpoint, clean-up and vacuum of all tables, one after the other."""
+
+    @dg.op(name=f"maintain_tables{group.suffix}", out=dg.Out(dg.Nothing))
+    def maintain_tables(context: dg.OpExecutionContext) -> None:
+        claim_run(context.instance, context.run_id)
+        problems: list[str] = []
+        done: list[Upkeep] = []
+
+        def note(upkeep: "Upkeep") -> None:
+            done.append(upkeep)
+            if upkeep.problem is not None:
+                problems.append(f"table {upkeep.table}: {upkeep.problem}")
+
+        try:
+            maintain(group.settings, note)
+        except KgsError as e:
+            raise dg.Failure(str(e), allow_retries=False) from e
+        if done:
+            context.add_output_metadata(_upkeep_metadata(done))
+        if problems:
+            raise dg.Failure("\n".join(problems), allow_retries=False)
+
+    @dg.job(
+        name=f"lake_maintenance_job{group.suffix}",
+        description="Joins small files, writes checkpoints, removes what no version of a table needs any more. "
+        "Consumers go on meanwhile.",
+        executor_def=dg.in_process_executor,
+        tags={GROUP: group.name, ROLE: "maintenance"},
+    )
+    def job() -> None:
+        maintain_tables()
+
+    return job
+
+
+def lake_audit_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition":
+    """The checks of all tables. Reads all offsets of the lake, and all of Kafka's log that is still there."""
+    keys = [dg.AssetCheckKey(asset.table, CHECK) for asset in lake_layout(group)]
+    return dg.define_asset_job(
+        f"lake_audit_job{group.suffix}",
+        selection=dg.AssetSelection.checks(*keys),
+        description="Audits every table: no record lost, none twice.",
+        executor_def=dg.in_process_executor,
+        tags={GROUP: group.name, ROLE: "audit"},
+    )
+
+
+def _upkeep_metadata(done: "list[Upkeep]") -> dict[str, dg.MetadataValue | int | float]:
+    records = [
+        dg.TableRecord(
+            {
+                "table": each.table,
+                "files before": each.files[0],
+                "files after": each.files[1],
+                "bytes before": each.bytes[0],
+                "bytes after": each.bytes[1],
+                "removed": each.removed,
+                "problem": each.problem or "",
+            }
+        )
+        for each in done
+    ]
+    return {
+        "files_before": sum(each.files[0] for each in done),
+        "files_after": sum(each.files[1] for each in done),
+        "removed_bytes": sum(each.removed_bytes for each in done),
+        "tables": dg.MetadataValue.table(records),
+    }

@@ -1,0 +1,284 @@
+"""Consumers as Dagster runs: how one is asked for, which there are, and which are known to be dead.
+
+A consumer is a run of `consumer_job`, found again by its tags: Dagster's database is the fleet's memory. Losing it
+doubles nothing: a consumer with a fresh report is not started, and the lake refuses what a twin would write twice.
+"""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from kgs_core.adapters.process_identity import is_gone, this_process
+from kgs_core.adapters.run_processes import RUN_ID
+from kgs_core.control.starts import retry_after_s
+from kgs_core.errors import KgsError, PermanentError, TransientError
+from kgs_core.model import ConsumerId
+from kgs_core.ports import Run
+from kgs_core.protocol import Process
+from kgs_dagster.pods import grace_period_s, in_cluster, pod_template, pods_are_gone
+from kgs_dagster.settings import GroupConfig, pod_settings
+
+GROUP, CONSUMER, ROLE, ATTEMPT = "kgs/group", "kgs/consumer", "kgs/role", "kgs/attempt"
+INCARNATION, PROCESS = "kgs/incarnation", "kgs/process"
+POD = "dagster-k8s/config"
+CONSUMER_ROLE = "consumer"
+CONSUMER_JOB, CONSUME_OP = "consumer_job", "consume"
+
+ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+_NOT_ENDED = tuple(status for status in dg.DagsterRunStatus if status not in ENDED)
+_NOT_LAUNCHED = (dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED)
+_EXIT_CODES = {dg.DagsterRunStatus.SUCCESS: 0, dg.DagsterRunStatus.FAILURE: 1}
+_REMEMBERED_S = 3600.0
+_LONGEST_MEMORY_S = 30 * 86_400.0
+_SAME_LOOK_S = 0.5
+Submit = Callable[[dg.RunRequest], None]
+
+
+def consumer_tags(group: GroupConfig, consumer: ConsumerId) -> dict[str, str]:
+    """What a consumer's run is found by."""
+    return {GROUP: group.name, CONSUMER: str(consumer), ROLE: CONSUMER_ROLE}
+
+
+def consumer_run_request(group: GroupConfig, consumer: ConsumerId, attempt: int) -> dg.RunRequest:
+    """One more start of a consumer; Dagster starts the same attempt once, however often it is asked for."""
+    return dg.RunRequest(
+        run_key=f"{group.name}/{consumer}/{attempt}",
+        job_name=f"{CONSUMER_JOB}{group.suffix}",
+        run_config={"ops": {f"{CONSUME_OP}{group.suffix}": {"config": {"consumer": int(consumer)}}}},
+        tags={
+            **consumer_tags(group, consumer),
+            ATTEMPT: str(attempt),
+            POD: json.dumps(pod_template(group, pod_settings(), consumer)),
+        },
+    )
+
+
+def process_tag(process: Process) -> str:
+    """A process as its run's tag says it."""
+    return json.dumps(asdict(process))
+
+
+def claim_run(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, str] | None = None) -> Process:
+    """Write this process on its run, before anything else: from here on it can be told whether the run lives.
+
+    Args:
+        instance: whose run.
+        run_id: the run that begins in this process.
+        tags: to write with it.
+
+    Raises:
+        Failure: the run was given up meanwhile, and perhaps another one has been started in its place.
+    """
+    process = this_process({RUN_ID: run_id})
+    instance.add_run_tags(run_id, {**(tags or {}), PROCESS: process_tag(process)})
+    run = instance.get_run_by_id(run_id)
+    if run is not None and run.status in ENDED:
+        raise dg.Failure(f"this run was marked as {run.status.value} before it began", allow_retries=False)
+    return process
+
+
+class DagsterFleet:
+    """The consumers of one group as runs of a Dagster instance: see `kgs_core.ports.Fleet`."""
+
+    def __init__(
+        self,
+        instance: dg.DagsterInstance,
+        group: GroupConfig,
+        submit: Submit | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Asks nothing yet.
+
+        Args:
+            instance: whose runs.
+            group: which of them.
+            submit: takes the requests of `start`; None: this fleet starts nobody.
+            clock: seconds since 1970.
+        """
+        self._instance = instance
+        self._group = group
+        self._submit = submit
+        self._clock = clock
+        self._open_runs: frozenset[str] = frozenset()
+        self._looked_s = float("-inf")
+
+    def runs(self) -> tuple[Run, ...]:
+        """Every run that has not ended, and those that ended of late; oldest first.
+
+        Raises:
+            TransientError: Dagster's database does not answer.
+        """
+        now = self._clock()
+        with _told("runs cannot be read"):
+            open_ = self._open(self._tags())
+            found = {record.dagster_run.run_id: record for record in (*open_, *self._ended(now))}
+            records = sorted(found.values(), key=lambda record: record.storage_id)
+            runs = [self._run(record, now) for record in records]
+        self._open_runs = frozenset(id_ for id_, record in found.items() if record.dagster_run.status not in ENDED)
+        self._looked_s = now
+        return tuple(run for run in runs if run is not None)
+
+    def next_attempt(self, consumer: ConsumerId) -> int:
+        """Number of the attempt to ask for: that of the newest run, and one; 1 where there is none."""
+        wanted = dg.RunsFilter(tags=consumer_tags(self._group, consumer))
+        with _told("runs cannot be read"):
+            newest = self._instance.get_run_records(wanted, limit=1)
+        attempt = newest[0].dagster_run.tags.get(ATTEMPT, "") if newest else ""
+        return int(attempt) + 1 if attempt.isdigit() else 1
+
+    def start(self, consumer: ConsumerId) -> Run:
+        """Ask for one run of this consumer; its handle is the request's key until Dagster has made it.
+
+        Raises:
+            PermanentError: this fleet starts nobody.
+            TransientError: Dagster's database does not answer.
+        """
+        if self._submit is None:
+            raise PermanentError(f"consumer {consumer}: cannot be started from here: the load sensor does that")
+        request = consumer_run_request(self._group, consumer, self.next_attempt(consumer))
+        self._submit(request)
+        return Run(consumer, str(request.run_key), 0.0, is_over=False)
+
+    def stop(self, handle: str) -> None:
+        """Ask a run to drain and end; nothing where it has ended, or was asked before.
+
+        Raises:
+            TransientError: it could not be asked.
+        """
+        with _told(f"run {handle} cannot be stopped"):
+            run = self._instance.get_run_by_id(handle)
+            if run is not None and run.status not in (*ENDED, dg.DagsterRunStatus.CANCELING):
+                self._instance.run_coordinator.cancel_run(handle)
+
+    def is_dead(self, process: Process) -> bool | None:
+        """Whether a process is gone for certain: its run is over, too, or Dagster has never heard of it.
+
+        None when that cannot be told from here, and while its run counts as running: see `close_lost_runs`.
+
+        Raises:
+            TransientError: Dagster's database does not answer.
+        """
+        with _told("runs cannot be read"):
+            is_over = self._is_over(process.run_id)
+            # A cluster is asked about few: each of a hundred consumers, every second, would be too much for it
+            gone = None if not is_over and in_cluster(self._instance) else self._is_gone(process)
+        return gone if is_over or not gone else None
+
+    def close_lost_runs(self) -> tuple[str, ...]:
+        """Mark as over what counts as running and cannot be: nobody else does, where the machine itself went down.
+
+        All runs of the group, not only consumers: each writes its process on itself when it begins (`claim_run`).
+        A consumer on this host that was asked to end and is deaf is killed first. In a cluster run monitoring and the
+        pod's grace period do all this.
+
+        Returns:
+            Their handles.
+
+        Raises:
+            TransientError: Dagster's database does not answer.
+        """
+        now = self._clock()
+        lost = []
+        with _told("lost runs cannot be closed"):
+            for record in () if in_cluster(self._instance) else self._open({GROUP: self._group.name}):
+                why = self._why_lost(record, now)
+                run = self._instance.get_run_by_id(record.dagster_run.run_id) if why else None
+                if why and run is not None and run.status not in ENDED:  # its own last word counts
+                    is_asked = run.status is dg.DagsterRunStatus.CANCELING
+                    report = self._instance.report_run_canceled if is_asked else self._instance.report_run_failed
+                    report(run, why)
+                    lost.append(run.run_id)
+        return tuple(lost)
+
+    def _is_over(self, run_id: str) -> bool:
+        """Whether a run has ended, or is unknown; as `runs` has found it, where that was just now."""
+        if not run_id:
+            return True
+        if run_id in self._open_runs and self._clock() - self._looked_s < _SAME_LOOK_S:
+            return False
+        run = self._instance.get_run_by_id(run_id)
+        return run is None or run.status in ENDED
+
+    def _why_lost(self, record: dg.RunRecord, now: float) -> str | None:
+        run = record.dagster_run
+        if run.status in _NOT_LAUNCHED:
+            return None
+        process = process_of(run.tags)
+        if process is not None:
+            self._kill_if_deaf(record, process, now)
+            where = f"process {process.pid} on {process.host}"
+            return f"{where} is gone, and could not say so" if is_gone(process) else None
+        limit_s = 2 * self._group.settings.membership.start_timeout_s
+        if now - record.update_timestamp.timestamp() > limit_s:
+            return f"launched, but for {limit_s:g} s (2 x start_timeout_s) no process of it has been heard of"
+        return None
+
+    def _kill_if_deaf(self, record: dg.RunRecord, process: Process, now: float) -> None:
+        """Whoever was to tell it that it shall end may be gone, and then it would read for ever."""
+        is_asked = record.dagster_run.status is dg.DagsterRunStatus.CANCELING
+        is_overdue = now - record.update_timestamp.timestamp() > grace_period_s(self._group)
+        if is_asked and is_overdue and CONSUMER in record.dagster_run.tags and is_gone(process) is False:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+
+    def _open(self, tags: Mapping[str, str]) -> Sequence[dg.RunRecord]:
+        return self._instance.get_run_records(dg.RunsFilter(tags=tags, statuses=list(_NOT_ENDED)))
+
+    def _ended(self, now: float) -> Sequence[dg.RunRecord]:
+        memory_s = min(max(_REMEMBERED_S, retry_after_s(self._group.settings.membership)), _LONGEST_MEMORY_S)
+        since = datetime.fromtimestamp(now - memory_s, UTC)
+        return self._instance.get_run_records(
+            dg.RunsFilter(tags=self._tags(), statuses=list(ENDED), updated_after=since)
+        )
+
+    def _tags(self) -> dict[str, str]:
+        return {GROUP: self._group.name, ROLE: CONSUMER_ROLE}
+
+    def _run(self, record: dg.RunRecord, now: float) -> Run | None:
+        run = record.dagster_run
+        number = run.tags.get(CONSUMER, "")
+        if not number.isdigit():
+            return None
+        is_over = run.status in ENDED and not self._still_lives(record, now)
+        age_s = max(0.0, now - record.create_timestamp.timestamp())
+        return Run(ConsumerId(int(number)), run.run_id, age_s, is_over, _EXIT_CODES.get(run.status))
+
+    def _still_lives(self, record: dg.RunRecord, now: float) -> bool:
+        """Whether a run that has ended for Dagster has a process that is known to live."""
+        process = process_of(record.dagster_run.tags)
+        ended_s = record.end_time or record.update_timestamp.timestamp()
+        # No pod outlives this, so the cluster need not be asked about each run of the last hour again and again
+        if process is None or now - ended_s > grace_period_s(self._group):
+            return False
+        return self._is_gone(process) is False
+
+    def _is_gone(self, process: Process) -> bool | None:
+        if process.run_id and in_cluster(self._instance):
+            return pods_are_gone(self._instance, process.run_id)
+        return is_gone(process)
+
+
+def process_of(tags: Mapping[str, str]) -> Process | None:
+    """The process that a run's tags name; None before it has said so."""
+    try:
+        return Process(**json.loads(tags[PROCESS]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Dagster's own errors, in the core's words."""
+    try:
+        yield
+    except KgsError:
+        raise
+    except Exception as e:  # the database's, gRPC's and Kubernetes' own kinds
+        raise TransientError(f"Dagster: {what}: {(str(e).splitlines() or [type(e).__name__])[0]}") from e

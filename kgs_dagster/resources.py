@@ -1,0 +1,218 @@
+"""What a rebalance run works with: what it was asked for, and the connections that all its steps share.
+
+One controller lives through all steps of a run, which is why they run in one process: see `jobs.rebalance`.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+from pydantic import Field
+
+from kgs_core.config import ALGORITHM_NAMES
+from kgs_core.control.controller_state import Options
+from kgs_core.errors import ConfigError, TransientError
+from kgs_core.model import ConsumerId
+from kgs_core.ports import Run
+from kgs_core.protocol import Process
+from kgs_dagster.launch import GROUP, DagsterFleet, claim_run
+from kgs_dagster.settings import GroupConfig
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.rebalance_ports import RunPorts
+    from kgs_core.adapters.rebalance_run import RebalanceRun
+
+UNWANTED = "kgs/unwanted"
+READ_TIMEOUT_S = 25.0
+"""An older controller's open transaction may last for 20 s."""
+Connect = Callable[[GroupConfig, dg.DagsterInstance], AbstractContextManager["RunPorts"]]
+
+
+class RebalanceConfig(dg.Config):
+    """What a rebalance run is asked for; by hand, all of it can be left out."""
+
+    measurement_offset: int | None = Field(
+        default=None, description="Of the measurement in monitor.writeSpeed to pack by. None: the newest, or its own."
+    )
+    reason: str = Field(default="asked for by hand", description="Why it was asked for.")
+    attempt: int = Field(default=1, description="1, and one more for each run before it that failed.")
+    algorithm: str | None = Field(default=None, description="Instead of packing.algorithm.")
+    dry_run: bool = Field(default=False, description="Only show the plan: nobody is fenced, nothing is written.")
+    packs: bool = Field(
+        default=True, description="False: carry out the Target that stands, without looking at any measurement."
+    )
+    report_offset: int | None = Field(default=None, description="Of the newest report that was there, if known.")
+    report_age_s: float = Field(default=0.0, description="How long ago that had come.")
+
+
+class FleetWithExcuses:
+    """The consumers' runs, without those that were ended because nobody wanted them: such an end is no failure.
+
+    Said by a tag, so that whoever counts failed starts later knows it, too.
+    """
+
+    def __init__(self, instance: dg.DagsterInstance, group: GroupConfig) -> None:
+        """Asks who was excused before.
+
+        Raises:
+            TransientError: Dagster's database does not answer.
+        """
+        self._instance = instance
+        self._fleet = DagsterFleet(instance, group)
+        with database("runs cannot be read"):
+            self._excused = set(instance.get_run_ids(dg.RunsFilter(tags={GROUP: group.name, UNWANTED: "true"})))
+
+    def runs(self) -> tuple[Run, ...]:
+        """See `kgs_core.ports.Fleet`."""
+        return tuple(run for run in self._fleet.runs() if not (run.is_over and run.handle in self._excused))
+
+    def start(self, consumer: ConsumerId) -> Run:
+        """See `kgs_core.ports.Fleet`."""
+        return self._fleet.start(consumer)
+
+    def stop(self, handle: str) -> None:
+        """See `kgs_core.ports.Fleet`."""
+        self._fleet.stop(handle)
+
+    def stop_unwanted(self, handle: str) -> None:
+        """As `stop`, and nobody is to blame. Killed in between: the next one finds it unwanted again.
+
+        Raises:
+            TransientError: Dagster's database does not answer.
+        """
+        with database("runs cannot be marked"):
+            self._instance.add_run_tags(handle, {UNWANTED: "true"})
+        self._excused.add(handle)
+        self._fleet.stop(handle)
+
+    def is_dead(self, process: Process) -> bool | None:
+        """See `kgs_core.ports.Fleet`."""
+        return self._fleet.is_dead(process)
+
+    def next_attempt(self, consumer: ConsumerId) -> int:
+        """Number of a consumer's next start."""
+        return self._fleet.next_attempt(consumer)
+
+
+class Rebalance:
+    """What the steps of one run share.
+
+    Attributes:
+        config: what the run was asked for.
+    """
+
+    def __init__(self, group: GroupConfig, config: RebalanceConfig, ports: "RunPorts") -> None:
+        self._group = group
+        self._ports = ports
+        self._run: RebalanceRun | None = None
+        self._is_claimed = False
+        self.config = config
+
+    def claim(self, instance: dg.DagsterInstance, run_id: str) -> None:
+        """Write this process on the run, when its first step begins: see `launch.claim_run`.
+
+        Raises:
+            Failure: the run was given up meanwhile.
+        """
+        if not self._is_claimed:
+            claim_run(instance, run_id)
+            self._is_claimed = True
+
+    @property
+    def options(self) -> Options:
+        """How the group's controller is set up.
+
+        Raises:
+            ConfigError: no such algorithm.
+        """
+        return group_options(self._group, self.config.algorithm)
+
+    @property
+    def run(self) -> "RebalanceRun":
+        """The one controller of this run.
+
+        Raises:
+            ConfigError: no such algorithm.
+        """
+        if self._run is None:
+            from kgs_core.adapters.rebalance_ports import Reference
+            from kgs_core.adapters.rebalance_run import RebalanceRun
+
+            config = self.config
+            reference = Reference(
+                config.measurement_offset, config.report_offset, config.report_age_s, packs=config.packs
+            )
+            self._run = RebalanceRun(self._group.name, self.options, reference, self._ports)
+        return self._run
+
+
+@contextmanager
+def database(what: str) -> Iterator[None]:
+    """The errors of Dagster's database, of whatever kind, in the core's words.
+
+    Raises:
+        TransientError: it does not answer.
+    """
+    try:
+        yield
+    except Exception as e:
+        raise TransientError(f"Dagster: {what}: {(str(e).splitlines() or [type(e).__name__])[0]}") from e
+
+
+def rebalance_key(group: GroupConfig) -> str:
+    """Name of the resource."""
+    return f"rebalance{group.suffix}"
+
+
+def group_options(group: GroupConfig, algorithm: str | None = None) -> Options:
+    """How a group's controller is set up, whoever it is.
+
+    Raises:
+        ConfigError: no such algorithm.
+    """
+    packing = group.settings.packing
+    if algorithm is not None:
+        if algorithm not in ALGORITHM_NAMES:
+            raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHM_NAMES)}"])
+        packing = packing.model_copy(update={"algorithm": algorithm})
+    return Options(packing, group.settings.membership, lambda: Random(0))  # noqa: S311 - no secret
+
+
+@contextmanager
+def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator["RunPorts"]:
+    """Kafka, connected to when it is first asked, and Dagster's runs."""
+    from kgs_core.adapters.group_connections import GroupConnections
+    from kgs_core.adapters.measurement_feed import MeasurementFeed
+    from kgs_core.adapters.rebalance_ports import RunPorts
+
+    feed = MeasurementFeed(group.settings)
+    with GroupConnections(group.settings, READ_TIMEOUT_S) as topics:
+        try:
+            yield RunPorts(topics, FleetWithExcuses(instance, group), feed)
+        finally:
+            feed.close()
+
+
+def control_resources(group: GroupConfig, connect: Connect = connect) -> dict[str, Any]:
+    """The resource of rebalance runs, by its name. Its configuration says what the run is asked for.
+
+    Args:
+        group: whose runs.
+        connect: gives a run its ports.
+    """
+
+    @dg.resource(
+        config_schema=RebalanceConfig.to_config_schema(),
+        description="The controller of one rebalance run, and what the run is asked for.",
+    )
+    def rebalance(context: dg.InitResourceContext) -> Iterator[Rebalance]:
+        config = RebalanceConfig(**context.resource_config)
+        instance = context.instance
+        if instance is None:
+            raise dg.DagsterInvariantViolationError("a rebalance needs an instance of Dagster")
+        with connect(group, instance) as ports:
+            yield Rebalance(group, config, ports)
+
+    return {rebalance_key(group): rebalance}

@@ -1,0 +1,203 @@
+"""One tick of the load sensor: looks at the group once a second until there is something to do, or the tick is over.
+
+Nothing lasts from tick to tick but what the topics and Dagster's database hold. So a tick may be lost, and two may run
+at once: what one of them asks for is asked for once, by its key.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import dagster as dg
+
+from kgs_core.adapters.control_process import fleet_seen
+from kgs_core.control.controller_state import Options
+from kgs_core.control.events import Measured
+from kgs_core.control.sentences import sentences
+from kgs_core.control.watch import Sight, Watch
+from kgs_core.errors import TransientError
+from kgs_core.model import ConsumerId
+from kgs_core.ports import Fleet, Inbox
+from kgs_core.protocol import Message, Received
+from kgs_dagster.jobs.rebalance import Hold, rebalance_run_request
+from kgs_dagster.launch import consumer_run_request
+from kgs_dagster.resources import RebalanceConfig
+from kgs_dagster.settings import GroupConfig
+
+LENGTH_S = 40.0
+"""Dagster gives a tick up after 60 s; what Kafka does not answer may take 15 s longer than this."""
+STEP_S = 1.0
+
+
+class Sampler(Protocol):
+    """The monitor."""
+
+    def sample(self) -> Measured | None:
+        """One more measurement; None: none to pack by."""
+
+
+class ConsumerFleet(Fleet, Protocol):
+    """The consumers' runs."""
+
+    def stop_unwanted(self, handle: str) -> None:
+        """As `stop`, and the run's end is no failure."""
+
+    def next_attempt(self, consumer: ConsumerId) -> int:
+        """Number of a consumer's next start."""
+
+
+class Rebalances(Protocol):
+    """The rebalance runs."""
+
+    def hold(self, target_offset: int | None) -> Hold | None:
+        """Why no further one is to be asked for now."""
+
+    def next_attempt(self) -> int:
+        """1, and one more for each of the last runs that failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SensorPorts:
+    """What a tick needs from outside.
+
+    Attributes:
+        inbox: None: the group's topics are not there yet. The first rebalance run makes them.
+    """
+
+    sampler: Sampler
+    inbox: Inbox | None
+    fleet: ConsumerFleet
+    rebalances: Rebalances
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How a tick goes by.
+
+    Attributes:
+        steady: seconds.
+        wall: seconds since 1970.
+        sleep: waits for so many seconds.
+        length_s: of a tick in which nothing is to be done.
+    """
+
+    steady: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+    length_s: float = LENGTH_S
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a tick has come to.
+
+    Attributes:
+        requests: runs to make.
+        measurement_offset: of the last measurement; None: there was none.
+        said: what was seen, for people.
+    """
+
+    requests: tuple[dg.RunRequest, ...]
+    measurement_offset: int | None
+    said: str
+
+
+class LongPoll:
+    """One tick."""
+
+    def __init__(self, group: GroupConfig, options: Options, ports: SensorPorts, timing: Timing) -> None:
+        """Does nothing yet."""
+        self._group = group
+        self._options = options
+        self._ports = ports
+        self._timing = timing
+        self._interval_s = max(STEP_S, group.settings.monitor.interval_s)
+        self._sample_due_s = timing.steady()
+        self._offset: int | None = None
+        self._hold: Hold | None = None
+        self._trouble = ""
+
+    def run(self) -> Found:
+        """Until there are runs to ask for, or the time is over.
+
+        Raises:
+            KgsError: the group cannot be looked at.
+        """
+        timing = self._timing
+        end = timing.steady() + timing.length_s
+        messages: Sequence[Received[Message]] = self._ports.inbox.read_to_end() if self._ports.inbox else []
+        watch = Watch.begin(self._options, messages, timing.steady(), round(timing.wall() * 1000))
+        while True:
+            due = timing.steady() + STEP_S
+            self._trouble = ""
+            try:
+                watch, requests = self._step(watch)
+            except TransientError as e:
+                requests, self._trouble = [], str(e)
+            if requests or due > end:
+                return Found(tuple(requests), self._offset, self._said(watch))
+            timing.sleep(max(0.0, due - timing.steady()))
+
+    def _step(self, watch: Watch) -> tuple[Watch, list[dg.RunRequest]]:
+        """Hear everybody, then decide.
+
+        Raises:
+            TransientError: somebody does not answer: nothing is decided this time.
+        """
+        watch = self._heard(watch)
+        now = self._timing.steady()
+        after, sight = watch.look(now)
+        self._hold = self._ports.rebalances.hold(watch.target_offset) if sight.reason else None
+        if self._hold is not None:
+            after, sight = watch.look(now, target_stands=self._hold.target_stands)
+        for handle in sight.unwanted:
+            self._ports.fleet.stop_unwanted(handle)
+        for handle in sight.overdue:
+            self._ports.fleet.stop(handle)
+        return after, [*self._launches(sight), *self._rebalances(sight, after, now)]
+
+    def _heard(self, watch: Watch) -> Watch:
+        ports, timing = self._ports, self._timing
+        if timing.steady() >= self._sample_due_s:
+            self._sample_due_s = timing.steady() + self._interval_s - STEP_S / 2
+            if (measured := self._sample()) is not None:
+                self._offset = measured.measurement_offset
+                watch = watch.told(measured, timing.steady())
+        if ports.inbox is not None:
+            watch = watch.read(ports.inbox.poll(0.0), timing.steady())
+        return watch.told(fleet_seen(ports.fleet, watch.state.view), timing.steady())
+
+    def _sample(self) -> Measured | None:
+        """Consumers that are missing are started, and orders given, without a measurement, too."""
+        try:
+            return self._ports.sampler.sample()
+        except TransientError as e:
+            self._trouble = str(e)
+            return None
+
+    def _launches(self, sight: Sight) -> list[dg.RunRequest]:
+        next_attempt = self._ports.fleet.next_attempt
+        return [consumer_run_request(self._group, consumer, next_attempt(consumer)) for consumer in sight.launch]
+
+    def _rebalances(self, sight: Sight, watch: Watch, now: float) -> list[dg.RunRequest]:
+        if not sight.reason or self._hold is not None:
+            return []
+        newest, measured = watch.newest_report, watch.state.measured
+        packs = measured is not None and watch.state.is_fresh(now)
+        config = RebalanceConfig(
+            measurement_offset=measured.measurement_offset if measured and packs else None,
+            reason=sight.reason,
+            attempt=self._ports.rebalances.next_attempt(),
+            packs=packs,
+            report_offset=newest.offset if newest else None,
+            report_age_s=round(now - newest.at, 3) if newest else 0.0,
+        )
+        return [rebalance_run_request(self._group, config, watch.target_offset)]
+
+    def _said(self, watch: Watch) -> str:
+        now = self._timing.steady()
+        lines = list(sentences(watch.state, now))
+        if self._hold is not None:
+            lines.append(f"{self._hold.why}: until then this waits: {watch.look(now, target_stands=True)[1].reason}")
+        return "; ".join([self._trouble, *lines] if self._trouble else lines)

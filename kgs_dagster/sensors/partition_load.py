@@ -1,0 +1,79 @@
+"""The sensor that measures the load, and asks for rebalance runs and consumers."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+import dagster as dg
+
+from kgs_core.errors import KgsError
+from kgs_dagster.jobs.consumer import consumer_job
+from kgs_dagster.jobs.rebalance import RebalanceRuns, rebalance_job
+from kgs_dagster.resources import FleetWithExcuses, group_options
+from kgs_dagster.sensors.long_poll import LongPoll, SensorPorts, Timing
+from kgs_dagster.settings import GroupConfig
+
+if TYPE_CHECKING:
+    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+
+READ_TIMEOUT_S = 15.0
+"""A tick must not take a minute; the next one tries again."""
+Job: TypeAlias = "dg.JobDefinition | UnresolvedAssetJobDefinition"
+Connect = Callable[[GroupConfig, dg.DagsterInstance], AbstractContextManager[SensorPorts]]
+
+
+@contextmanager
+def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator[SensorPorts]:
+    """Kafka and Dagster's runs, for one tick: a tick leaves nothing behind that could be broken in the next."""
+    from kgs_core.adapters.group_connections import GroupConnections
+    from kgs_core.adapters.sampler import Sampler
+
+    with (
+        GroupConnections(group.settings, READ_TIMEOUT_S) as topics,
+        closing(Sampler(group.settings)) as sampler,
+    ):
+        fleet, runs = FleetWithExcuses(instance, group), RebalanceRuns(instance, group)
+        yield SensorPorts(sampler, topics.inbox(), fleet, runs)
+
+
+def build_sensors(
+    group: GroupConfig, jobs: Sequence[Job] | None = None, connect: Connect = connect, timing: Timing | None = None
+) -> list[dg.SensorDefinition]:
+    """The sensors of one group's control loop.
+
+    Args:
+        group: whom they look after.
+        jobs: the rebalance job and the consumer job as the definitions have them; None: new ones.
+        connect: gives a tick its ports.
+        timing: how a tick goes by; None: as the clock does.
+    """
+    busy = threading.Lock()
+
+    @dg.sensor(
+        name=f"partition_load_sensor{group.suffix}",
+        jobs=list(jobs) if jobs is not None else [rebalance_job(group), consumer_job(group)],
+        minimum_interval_seconds=1,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Measures how fast partitions grow, publishes it, and asks for a rebalance run when one is due and "
+        "for a run of every consumer that is missing. A tick lasts for most of a minute; its cursor is the offset of "
+        "the last measurement.",
+    )
+    def partition_load_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        # A tick that took too long is given up by Dagster, while its thread goes on
+        if not busy.acquire(blocking=False):
+            return dg.SensorResult(skip_reason="the look before this one is not over", cursor=context.cursor)
+        try:
+            with connect(group, context.instance) as ports:
+                found = LongPoll(group, group_options(group), ports, timing or Timing()).run()
+        except KgsError as e:
+            return dg.SensorResult(skip_reason=str(e), cursor=context.cursor)
+        finally:
+            busy.release()
+        cursor = context.cursor if found.measurement_offset is None else str(found.measurement_offset)
+        if not found.requests:
+            return dg.SensorResult(skip_reason=found.said, cursor=cursor)
+        context.log.info(f"asked for {', '.join(str(each.run_key) for each in found.requests)}; {found.said}")
+        return dg.SensorResult(run_requests=list(found.requests), cursor=cursor)
+
+    return [partition_load_sensor]

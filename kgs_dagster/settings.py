@@ -1,0 +1,116 @@
+"""Which groups Dagster looks after: the one place of this package where the environment is read."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+
+from kgs_core.config import Settings
+from kgs_core.config.file import load_settings
+from kgs_core.errors import ConfigError
+
+CONFIG = "KGS_CONFIG"
+"""Names one kgs.yaml, or several with `os.pathsep` between; a group each."""
+DEFAULT_CONFIG = Path("kgs.yaml")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """One group as Dagster knows it.
+
+    Attributes:
+        settings: its configuration.
+        path: the file that it came from, absolute.
+        suffix: of all its jobs, sensors and schedules; empty when there is no other group.
+    """
+
+    settings: Settings
+    path: Path
+    suffix: str
+
+    @property
+    def name(self) -> str:
+        """The group's name, as in its topics and tables."""
+        return self.settings.group
+
+    @property
+    def dagster_name(self) -> str:
+        """The group's name where Dagster takes letters, digits and `_` only."""
+        return _NOT_IN_NAMES.sub("_", self.name)
+
+    def key(self, *parts: str) -> dg.AssetKey:
+        """The key of one of its assets."""
+        return dg.AssetKey([self.name, *parts])
+
+
+@dataclass(frozen=True, slots=True)
+class PodSettings:
+    """A consumer's pod, where the cluster's own settings do not say it.
+
+    Attributes:
+        image: None: the one of the code location.
+        cpu: what it asks for; it may use more.
+        memory: what it asks for.
+        memory_limit: with which it is killed.
+    """
+
+    image: str | None = None
+    cpu: str = "500m"
+    memory: str = "1Gi"
+    memory_limit: str = "2Gi"
+
+
+def groups(environ: Mapping[str, str] | None = None, folder: Path | None = None) -> tuple[GroupConfig, ...]:
+    """Every group that is configured; none is no mistake.
+
+    Args:
+        environ: the environment; this process's own when None.
+        folder: where relative paths begin; the working directory when None.
+
+    Raises:
+        ConfigError: a file that cannot be used, or two files for one group.
+    """
+    environ = os.environ if environ is None else environ
+    folder = Path.cwd() if folder is None else folder
+    named = [folder / path for path in environ.get(CONFIG, "").split(os.pathsep) if path]
+    paths = named or [folder / DEFAULT_CONFIG] * (folder / DEFAULT_CONFIG).is_file()
+    loaded = [(load_settings(path, environ), path.resolve()) for path in paths]
+    return name_groups(loaded)
+
+
+def name_groups(loaded: Sequence[tuple[Settings, Path]]) -> tuple[GroupConfig, ...]:
+    """Groups with the names that keep them apart in Dagster.
+
+    Raises:
+        ConfigError: two that cannot be told apart.
+    """
+    found = [GroupConfig(settings, path, "") for settings, path in loaded]
+    by_name: dict[str, GroupConfig] = {}
+    for group in found:
+        other = by_name.setdefault(group.dagster_name, group)
+        if other is not group:
+            raise ConfigError(
+                [
+                    f"{CONFIG}: groups '{other.name}' of {other.path} and '{group.name}' of {group.path} are one to "
+                    "Dagster: give one another name, or name one file only"
+                ]
+            )
+    if len(found) == 1:
+        return tuple(found)
+    return tuple(GroupConfig(group.settings, group.path, f"_{group.dagster_name}") for group in found)
+
+
+def pod_settings(environ: Mapping[str, str] | None = None) -> PodSettings:
+    """What the environment says of consumers' pods: KGS_POD_IMAGE, _CPU, _MEMORY, _MEMORY_LIMIT."""
+    environ = os.environ if environ is None else environ
+    defaults = PodSettings()
+    return PodSettings(
+        image=environ.get("KGS_POD_IMAGE") or None,
+        cpu=environ.get("KGS_POD_CPU") or defaults.cpu,
+        memory=environ.get("KGS_POD_MEMORY") or defaults.memory,
+        memory_limit=environ.get("KGS_POD_MEMORY_LIMIT") or defaults.memory_limit,
+    )

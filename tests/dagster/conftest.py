@@ -1,0 +1,62 @@
+"""Instances of Dagster, and runs of consumers in them."""
+
+import shutil
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+
+from kgs_core.model import ConsumerId
+from kgs_dagster.jobs.consumer import consumer_job
+from kgs_dagster.launch import PROCESS, consumer_run_request, process_tag
+from tests.dagster.groups import group
+from tests.dagster.rebalancing import FOUR, Runs
+
+ROOT = Path(__file__).parents[2]
+_LOCATION = GrpcServerCodeLocationOrigin(host="localhost", port=1, location_name="kgs")
+
+
+@pytest.fixture
+def instance():
+    """In memory."""
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
+@pytest.fixture
+def local_instance(tmp_path):
+    """On disk, with the settings that kgs comes with."""
+    home = tmp_path / "dagster_home"
+    home.mkdir()
+    shutil.copy(ROOT / "dagster.yaml", home)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        yield instance
+
+
+@pytest.fixture
+def run_of(instance):
+    """Makes a run of a consumer as the sensor and the op leave it; gives its id."""
+
+    def make(consumer, status, process=None, *, attempt=1, of=None, where=instance):
+        of = of or group()
+        request = consumer_run_request(of, ConsumerId(consumer), attempt)
+        tags = {**request.tags, **({PROCESS: process_tag(process)} if process else {})}
+        return where.create_run_for_job(
+            consumer_job(of),
+            run_config=request.run_config,
+            tags=tags,
+            status=status,
+            remote_job_origin=RemoteJobOrigin(RemoteRepositoryOrigin(_LOCATION, "kgs"), request.job_name),
+        ).run_id
+
+    return make
+
+
+@pytest.fixture
+def runs(instance):
+    """A group of two consumers, at rest."""
+    runs = Runs(instance)
+    runs.sim.start(1, 2)
+    assert runs.run(measurement_offset=runs.sim.publish(**FOUR)).success
+    return runs

@@ -1,0 +1,28 @@
+"""Groups to make definitions of; nothing of them has to exist."""
+
+from pathlib import Path
+
+from kgs_core.config import parse_settings
+from kgs_dagster.settings import GroupConfig, name_groups
+
+TOPICS = "[{topic: orders, table: bronze/orders}, {pattern: 'flights\\..*', table: 'bronze/{topic}'}]"
+
+
+def settings(name="g", topics=TOPICS, **sections):
+    parts = {
+        "group": name,
+        "kafka": "{bootstrap_servers: 'localhost:1'}",
+        "lake": "{root: /lake}",
+        "topics": topics,
+        **sections,
+    }
+    text = "\n".join(f"{section}: {value}" for section, value in parts.items())
+    return parse_settings(text.encode(), "kgs.yaml", {})
+
+
+def group(name="g", topics=TOPICS, **sections) -> GroupConfig:
+    return name_groups([(settings(name, topics, **sections), Path("/etc/kgs.yaml"))])[0]
+
+
+def two_groups() -> tuple[GroupConfig, ...]:
+    return name_groups([(settings(name), Path(f"/etc/{name}.yaml")) for name in ("a.b", "c-d")])

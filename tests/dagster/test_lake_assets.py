@@ -1,0 +1,151 @@
+"""The lake as Dagster shows it: assets from kgs.yaml alone, and what is recorded of a look."""
+
+import json
+
+import dagster as dg
+import pytest
+
+from kgs_core.adapters.lake_view import LakeSnapshot, TableView
+from kgs_dagster.assets.lake import QUIET_S, lake_assets, lake_events, lake_layout
+from kgs_dagster.automation import lake_sensor
+from tests.dagster.groups import group
+
+ORDERS = dg.AssetKey(["g", "lake", "bronze", "orders"])
+FLIGHTS = dg.AssetKey(["g", "lake", "bronze", "flights.any"])
+
+
+def table(topic="orders", *, position=10, end=10, **figures):
+    known = {"rows": position, "size_bytes": 1000, "files": 2, "letters": 0, "version": 5, **figures}
+    return TableView(topic, f"bronze/{topic}", positions={0: position}, ends={0: end}, **known)
+
+
+def seen(*tables, problems=()):
+    return LakeSnapshot(tables, problems)
+
+
+def events(snapshot, before=None, now=0.0):
+    return lake_events(group(), snapshot, before or {}, now)
+
+
+def numbers(event):
+    return {key: value.value for key, value in event.metadata.items() if isinstance(value.value, int)}
+
+
+def test_every_rule_is_a_topic_and_a_table_that_comes_from_it():
+    specs = {spec.key.to_user_string(): spec for spec in lake_assets(group())}
+    assert specs.keys() == {
+        "g/topic/orders",
+        "g/lake/bronze/orders",
+        "g/topic/flights.any",
+        "g/lake/bronze/flights.any",
+    }
+    assert [dep.asset_key.path for dep in specs["g/lake/bronze/orders"].deps] == [["g", "topic", "orders"]]
+    assert specs["g/lake/bronze/orders"].kinds == {"delta"}
+    assert specs["g/topic/flights.any"].kinds == {"kafka"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        (".*", "any"),
+        (r"flights\..*", "flights.any"),
+        (r"[a-z]+\.v\d", "_a-z__.v_"),
+        (r"a|b", "a_b"),
+        (r"eu\.(orders|returns)", "eu._orders_returns_"),
+    ],
+)
+def test_a_pattern_has_a_name_of_its_own(pattern, name):
+    (asset,) = lake_layout(group(topics=f"[{{pattern: '{pattern}'}}]"))
+    assert asset.topic.path == ["g", "topic", name]
+
+
+def test_no_two_rules_share_an_asset():
+    layout = lake_layout(group(topics="[{topic: x.any}, {pattern: 'x\\..*'}, {pattern: 'x\\..+'}]"))
+    assert [asset.table.path[-1] for asset in layout] == ["x.any", "x.any_2", "x.any_3"]
+    assert len({asset.topic for asset in layout}) == 3
+
+
+def test_columns_are_told_where_they_are_known():
+    rules = "[{topic: a, format: json, schema: {n: int}}, {topic: b}, {topic: c, transform: 'm:f'}]"
+    schemas = [spec.metadata.get("dagster/column_schema") for spec in lake_assets(group(topics=rules))[1::2]]
+    names = [schema and [column.name for column in schema.columns][6:] for schema in schemas]
+    assert names == [["n"], ["value"], None]
+
+
+def test_a_table_that_is_caught_up_is_materialized_with_plain_numbers():
+    (event,), _ = events(seen(table(position=10, end=10)))
+    assert isinstance(event, dg.AssetMaterialization)
+    assert event.asset_key == ORDERS
+    assert numbers(event) == {"rows": 10, "dead_letters": 0, "size_bytes": 1000, "files": 2, "lag": 0, "tables": 1}
+    (line,) = event.metadata["partitions"].records
+    assert line.data == {"partition": 0, "position": 10, "end": 10, "lag": 0}
+
+
+def test_a_table_that_is_behind_is_materialized_when_it_has_come_further_and_observed_when_not():
+    (first,), before = events(seen(table(position=10, end=90)))
+    (second,), before = events(seen(table(position=40, end=100)), before, 60)
+    (third,), _ = events(seen(table(position=40, end=110)), before, 120)
+    assert [type(event) for event in (first, second, third)] == [
+        dg.AssetObservation,
+        dg.AssetMaterialization,
+        dg.AssetObservation,
+    ]
+
+
+def test_what_does_not_change_is_recorded_now_and_then_only():
+    """Events stay for ever: a topic without traffic must not fill the database."""
+    _, before = events(seen(table()))
+    again, after = events(seen(table()), before, 60)
+    assert again == []
+    assert after == before
+    (event,), _ = events(seen(table()), after, QUIET_S)
+    assert isinstance(event, dg.AssetMaterialization)
+
+
+def test_unknown_is_not_zero():
+    (event,), _ = events(seen(table(rows=None, letters=None)))
+    assert numbers(event) == {"size_bytes": 1000, "files": 2, "lag": 0, "tables": 1}
+
+
+def test_a_position_that_comes_to_be_known_is_no_progress():
+    _, before = events(seen(table(position=None, end=90, rows=0)))
+    (event,), _ = events(seen(table(position=10, end=90)), before, 60)
+    assert isinstance(event, dg.AssetObservation)
+
+
+def test_a_table_that_is_not_there_yet_is_not_recorded():
+    assert events(seen(TableView("orders", "bronze/orders"))) == ([], {})
+
+
+def test_the_topics_of_a_pattern_are_lines_of_one_asset():
+    (event,), _ = events(seen(table("flights.a", position=1, end=1), table("flights.b", position=2, end=3)))
+    assert event.asset_key == FLIGHTS
+    assert (numbers(event)["rows"], numbers(event)["lag"], numbers(event)["tables"]) == (3, 1, 2)
+    assert [line.data["topic"] for line in event.metadata["topics"].records] == ["flights.a", "flights.b"]
+
+
+@pytest.fixture
+def tick(instance):
+    def run(snapshot, cursor=None, now=0.0):
+        context = dg.build_sensor_context(instance=instance, cursor=cursor)
+        return lake_sensor(group(), lambda: snapshot, lambda: now)(context)
+
+    return run
+
+
+def test_the_sensor_remembers_what_it_recorded(tick):
+    first = tick(seen(table()))
+    assert [event.asset_key for event in first.asset_events] == [ORDERS]
+    second = tick(seen(table()), first.cursor, 60)
+    assert second.asset_events == []
+    assert json.loads(second.cursor) == json.loads(first.cursor)
+
+
+@pytest.mark.parametrize("cursor", ["no JSON", "[]", '{"g/lake/x": 1}', '{"g/lake/x": {"at": 1}}', "null"])
+def test_a_cursor_that_is_none_of_ours_costs_one_more_record(tick, cursor):
+    assert len(tick(seen(table()), cursor).asset_events) == 1
+
+
+def test_the_tick_says_what_could_not_be_learned(tick):
+    assert tick(seen(problems=("Kafka: no answer",))).skip_reason.skip_message == "Kafka: no answer"
+    assert tick(seen(table())).skip_reason.skip_message == "1 tables seen, 1 assets recorded"

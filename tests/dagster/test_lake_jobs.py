@@ -1,0 +1,171 @@
+"""Audit, upkeep and the end of old runs."""
+
+from datetime import timedelta
+
+import dagster as dg
+import pytest
+from dagster import DagsterRunStatus as Status
+from dagster._time import get_current_datetime, get_current_timestamp
+
+from kgs_core.adapters.maintenance import Upkeep
+from kgs_core.errors import TransientError
+from kgs_core.invariants import Fault, Finding, LakeAudit, PartitionAudit, StoredPositions, TableAudit
+from kgs_core.model import OffsetRange, TopicId
+from kgs_dagster.assets.lake import lake_assets
+from kgs_dagster.checks.lake import lake_checks
+from kgs_dagster.jobs.lake import lake_audit_job, lake_maintenance_job
+from kgs_dagster.jobs.prune import delete_looks, delete_run, prune_runs_job
+from tests.dagster.groups import group
+
+LOST = Finding(Fault.LOST, 3, (OffsetRange(17, 20),), "in the log")
+
+
+def audited(topic, *findings):
+    partition = PartitionAudit(StoredPositions(TopicId("x"), 0, 0, 20), 20, 1, findings)
+    return TableAudit(topic, f"bronze/{topic}", "one_to_one", 7, (partition,), ("a note",))
+
+
+def run_audit(instance, audit):
+    ours = group()
+    defs = dg.Definitions(
+        assets=lake_assets(ours), asset_checks=[lake_checks(ours, audit)], jobs=[lake_audit_job(ours)]
+    )
+    return defs.resolve_job_def("lake_audit_job").execute_in_process(instance=instance, raise_on_error=False)
+
+
+def test_the_audit_checks_every_table_and_says_what_is_wrong(instance):
+    tables = (audited("orders"), audited("flights.a"), audited("flights.b", LOST))
+    done = run_audit(instance, lambda _: LakeAudit(tables))
+    found = {each.asset_key.path[-1]: each for each in done.get_asset_check_evaluations()}
+    assert {name: each.passed for name, each in found.items()} == {"orders": True, "flights.any": False}
+    assert found["flights.any"].severity is dg.AssetCheckSeverity.ERROR
+    values = {name: value.value for name, value in found["flights.any"].metadata.items()}
+    assert (values["lost"], values["rows"], values["dead_letters"], values["tables"]) == (3, 40, 2, 2)
+    assert "flights.b:0: lost 3: 17-19 (in the log)" in values["findings"]
+
+
+def test_an_audit_that_cannot_be_made_fails_and_says_why(instance):
+    def audit(settings):
+        raise TransientError("kafka localhost:1: no answer: start it")
+
+    done = run_audit(instance, audit)
+    assert not done.success
+    (failure,) = [event for event in done.all_events if event.is_step_failure]
+    assert failure.step_failure_data.user_failure_data.description == "kafka localhost:1: no answer: start it"
+
+
+def maintain(instance, *upkeeps, error=None):
+    def work(settings, done):
+        for upkeep in upkeeps:
+            done(upkeep)
+        if error is not None:
+            raise error
+
+    return lake_maintenance_job(group(), work).execute_in_process(instance=instance, raise_on_error=False)
+
+
+def description_of(done):
+    (failure,) = [event for event in done.all_events if event.is_step_failure]
+    return failure.step_failure_data.user_failure_data.description
+
+
+def test_maintenance_tells_what_it_did(instance):
+    done = maintain(instance, Upkeep("bronze/orders", (10, 2), (100, 90), 3, 30, 0.1))
+    assert done.success
+    (output,) = [event for event in done.all_events if event.is_successful_output]
+    values = {name: value.value for name, value in output.step_output_data.metadata.items() if name != "tables"}
+    assert values == {"files_before": 10, "files_after": 2, "removed_bytes": 30}
+
+
+def test_maintenance_fails_after_the_last_table_when_one_had_a_problem(instance):
+    bad = Upkeep("bronze/orders", (10, 10), (100, 100), 0, 0, 0.1, "compaction: no space")
+    done = maintain(instance, bad, Upkeep("bronze/x", (1, 1), (1, 1), 0, 0, 0.1))
+    assert description_of(done) == "table bronze/orders: compaction: no space"
+
+
+def test_maintenance_that_cannot_be_says_why(instance):
+    done = maintain(instance, error=TransientError("lake /lake: another maintenance is running: wait for its end"))
+    assert description_of(done) == "lake /lake: another maintenance is running: wait for its end"
+
+
+@pytest.fixture
+def prune(instance):
+    """Prunes as it would be done so many days from now; gives the run that did it."""
+
+    def run(days, **config):
+        job = prune_runs_job(group(), lambda: get_current_timestamp() + days * 86_400)
+        done = job.execute_in_process(instance=instance, run_config={"ops": {"prune_runs": {"config": config}}})
+        assert done.success
+        return done.run_id
+
+    return run
+
+
+def kept(instance, *without):
+    return {run.run_id for run in instance.get_runs()} - {*without}
+
+
+def test_old_runs_go_and_failures_stay_longer(instance, run_of, prune):
+    ended = {run_of(1, Status.SUCCESS), run_of(2, Status.CANCELED)}
+    failed, open_ = run_of(1, Status.FAILURE), run_of(3, Status.STARTED)
+    others = run_of(1, Status.SUCCESS, of=group("another"))
+    first = prune(10)
+    assert kept(instance, first) == {*ended, failed, open_, others}
+    second = prune(20)
+    assert kept(instance, second) == {failed, open_, others}
+    third = prune(70)
+    assert kept(instance, third) == {open_, others}
+
+
+def test_how_long_runs_are_kept_is_set_by_the_jobs_config(instance, run_of, prune):
+    run_of(1, Status.SUCCESS)
+    run_of(1, Status.FAILURE)
+    own = prune(2, keep_days=1, keep_failed_days=1)
+    assert kept(instance) == {own}
+
+
+@pytest.mark.parametrize("where", ["instance", "local_instance"])
+def test_old_looks_at_the_lake_go_and_nothing_else_does(where, request):
+    """One a minute for each table: they would fill the database."""
+    instance = request.getfixturevalue(where)
+    mine, others = group().key("lake", "bronze", "orders"), dg.AssetKey(["others"])
+
+    def look():
+        instance.report_runless_asset_event(dg.AssetObservation(mine))
+        instance.report_runless_asset_event(dg.AssetMaterialization(mine))
+        instance.report_runless_asset_event(dg.AssetMaterialization(others))
+
+    def left(key):
+        found = [*instance.fetch_observations(key, 9).records, *instance.fetch_materializations(key, 9).records]
+        return len(found)
+
+    look()
+    assert delete_looks(instance, [mine], get_current_datetime() - timedelta(hours=1)) == 0
+    then = get_current_datetime()
+    look()
+    assert delete_looks(instance, [mine], then) == 2
+    assert (left(mine), left(others)) == (2, 2)
+    assert len(instance.all_logs("")) == 4
+
+
+def test_nothing_is_left_of_a_run_that_was_deleted(local_instance, tmp_path):
+    """SQLite keeps a file per run, and the logs are files, too: the disk would fill up with both."""
+
+    @dg.op
+    def talk(context):
+        context.log.info("words")
+        print("more words")
+
+    @dg.job(executor_def=dg.in_process_executor)
+    def talking():
+        talk()
+
+    run_id = talking.execute_in_process(instance=local_instance).run_id
+
+    def left():
+        return [path for path in tmp_path.rglob("*") if run_id in str(path)]
+
+    assert left()
+    delete_run(local_instance, run_id)
+    assert left() == []
+    assert local_instance.get_run_by_id(run_id) is None

@@ -1,0 +1,144 @@
+"""What Dagster's database says of rebalance runs, and of consumers that were ended because nobody wanted them."""
+
+import time
+
+import dagster as dg
+import pytest
+
+from kgs_core.errors import TransientError
+from kgs_dagster.jobs.rebalance import LONGEST_BACK_OFF_S, RebalanceRuns, rebalance_job, rebalance_run_request
+from kgs_dagster.launch import ATTEMPT
+from kgs_dagster.resources import FleetWithExcuses, RebalanceConfig, group_options
+from tests.dagster.groups import group as group_of
+
+GROUP = group_of()
+STARTED, FAILURE, SUCCESS = (
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.FAILURE,
+    dg.DagsterRunStatus.SUCCESS,
+)
+
+
+@dg.job
+def some_job():
+    pass
+
+
+@pytest.fixture
+def add(instance):
+    """Makes a run as the daemon does; gives its id."""
+
+    def make(status, target_offset=5, of=GROUP):
+        request = rebalance_run_request(of, RebalanceConfig(measurement_offset=9), target_offset)
+        return instance.create_run_for_job(some_job, tags=request.tags, status=status).run_id
+
+    return make
+
+
+def ago(instance, seconds):
+    """The runs of the group, so many seconds from now."""
+    return RebalanceRuns(instance, GROUP, lambda: time.time_ns() / 1e9 + seconds)
+
+
+def test_nobody_is_held_up_at_first(instance):
+    runs = RebalanceRuns(instance, GROUP)
+    assert runs.hold(None) is None
+    assert runs.next_attempt() == 1
+
+
+@pytest.mark.parametrize("status", [STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.CANCELING])
+def test_a_run_that_has_not_ended_holds_up_the_next_one(instance, add, status):
+    run_id = add(status)
+    hold = RebalanceRuns(instance, GROUP).hold(5)
+    assert f"rebalance run {run_id[:8]} is in progress" in hold.why
+    assert not hold.target_stands, "it may be about to write another"
+
+
+def test_whether_it_will_write_another_target(instance, add):
+    add(STARTED, target_offset=5)
+    assert RebalanceRuns(instance, GROUP).hold(6).target_stands, "it has"
+    assert ago(instance, 31).hold(5).target_stands, "it would have by now"
+
+
+def test_runs_of_others_hold_up_nobody(instance, add):
+    add(STARTED, of=group_of("another"))
+    assert RebalanceRuns(instance, GROUP).hold(5) is None
+
+
+def test_after_failures_the_wait_doubles_up_to_a_limit(instance, add):
+    runs = RebalanceRuns(instance, GROUP)
+    first_s = GROUP.settings.membership.start_backoff_s
+    for count in range(1, 8):
+        add(FAILURE)
+        wait_s = min(first_s * 2 ** (count - 1), LONGEST_BACK_OFF_S)
+        assert ago(instance, wait_s - 2).hold(5).target_stands
+        assert ago(instance, wait_s + 2).hold(5) is None
+        assert runs.next_attempt() == count + 1
+
+
+@pytest.mark.parametrize("status", [SUCCESS, dg.DagsterRunStatus.CANCELED])
+def test_a_run_that_did_not_fail_ends_the_row(instance, add, status):
+    for each in (FAILURE, FAILURE, status):
+        add(each)
+    runs = RebalanceRuns(instance, GROUP)
+    assert runs.hold(5) is None
+    assert runs.next_attempt() == 1
+    add(FAILURE)
+    assert runs.next_attempt() == 2
+
+
+def test_a_database_that_does_not_answer_is_told_in_the_words_of_the_core(instance, monkeypatch):
+    def broken(*_arguments, **_more):
+        raise OSError("disk full\nand a traceback")
+
+    monkeypatch.setattr(type(instance), "get_run_records", broken)
+    with pytest.raises(TransientError, match=r"^Dagster: runs cannot be read: disk full$"):
+        RebalanceRuns(instance, GROUP).hold(5)
+
+
+@pytest.mark.parametrize(
+    ("config", "target_offset", "key"),
+    [
+        (RebalanceConfig(measurement_offset=9), 5, "g/5/9"),
+        (RebalanceConfig(measurement_offset=9), None, "g/none/9"),
+        (RebalanceConfig(packs=False, report_offset=33), 5, "g/5/report-33"),
+    ],
+)
+def test_a_request_is_known_by_what_was_seen(config, target_offset, key):
+    request = rebalance_run_request(GROUP, config, target_offset)
+    assert request.run_key == key
+    assert request.job_name == rebalance_job(GROUP).name
+    assert request.tags[ATTEMPT] == "1"
+
+
+@pytest.fixture
+def ended(instance, monkeypatch):
+    """Runs that were asked to end: what carries that out is not part of an instance in memory."""
+    asked = []
+    monkeypatch.setattr(instance.run_coordinator, "cancel_run", asked.append)
+    return asked
+
+
+def test_an_end_that_somebody_wanted_is_no_failure(instance, run_of, ended):
+    unwanted, failed = run_of(7, STARTED), run_of(8, STARTED)
+    fleet = FleetWithExcuses(instance, GROUP)
+    fleet.stop_unwanted(unwanted)
+    for run_id in (unwanted, failed):
+        instance.report_run_failed(instance.get_run_by_id(run_id))
+    assert [run.handle for run in fleet.runs()] == [failed]
+    assert [run.handle for run in FleetWithExcuses(instance, GROUP).runs()] == [failed], "the next one knows it, too"
+    assert fleet.next_attempt(7) == 2
+
+
+def test_while_it_has_not_ended_it_is_there(instance, run_of, ended):
+    run_id = run_of(7, STARTED)
+    fleet = FleetWithExcuses(instance, GROUP)
+    fleet.stop_unwanted(run_id)
+    assert ended == [run_id]
+    assert [(run.handle, run.is_over) for run in fleet.runs()] == [(run_id, False)]
+
+
+def test_the_options_are_those_of_the_group():
+    assert group_options(GROUP).packing == GROUP.settings.packing
+    assert group_options(GROUP, "bfd").packing.algorithm == "bfd"
+    assert group_options(GROUP).new_random().random() == group_options(GROUP).new_random().random()

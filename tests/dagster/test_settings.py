@@ -1,0 +1,69 @@
+"""Which groups Dagster looks after."""
+
+import os
+
+import pytest
+
+from kgs_core.errors import ConfigError
+from kgs_dagster.settings import PodSettings, groups, name_groups, pod_settings
+from tests.dagster.groups import settings, two_groups
+
+TEXT = "group: {}\nkafka: {{bootstrap_servers: 'a:9092'}}\nlake: {{root: lake}}\ntopics: [{{topic: t}}]\n"
+
+
+@pytest.fixture
+def config(tmp_path):
+    def write(name, group):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(TEXT.format(group))
+        return path
+
+    return write
+
+
+def test_nothing_configured_is_no_mistake(tmp_path):
+    assert groups({}, tmp_path) == ()
+
+
+def test_kgs_yaml_of_the_working_directory_counts_when_nothing_is_named(config, tmp_path):
+    path = config("kgs.yaml", "g")
+    (found,) = groups({}, tmp_path)
+    assert (found.name, found.path, found.suffix) == ("g", path, "")
+    assert found.settings.lake.root == str(tmp_path / "lake")
+
+
+def test_what_is_named_counts_instead(config, tmp_path):
+    config("kgs.yaml", "g")
+    config("other.yaml", "other")
+    (found,) = groups({"KGS_CONFIG": "other.yaml"}, tmp_path)
+    assert (found.name, found.suffix) == ("other", "")
+
+
+def test_several_files_are_several_groups_with_names_that_dagster_takes(config, tmp_path):
+    paths = [config("a/kgs.yaml", "a.b"), config("c/kgs.yaml", "c-d")]
+    found = groups({"KGS_CONFIG": os.pathsep.join(map(str, paths))}, tmp_path)
+    assert [(group.name, group.suffix) for group in found] == [("a.b", "_a_b"), ("c-d", "_c_d")]
+    assert found[0].key("lake", "t").path == ["a.b", "lake", "t"]
+
+
+def test_a_name_that_is_wrong_is_told_and_not_passed_over(tmp_path):
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml: no such file"):
+        groups({"KGS_CONFIG": "nowhere.yaml"}, tmp_path)
+
+
+@pytest.mark.parametrize("other", ["a.b", "a_b"])
+def test_two_groups_that_dagster_could_not_tell_apart_are_refused(other, tmp_path):
+    with pytest.raises(ConfigError, match=f"groups 'a.b' of .* and '{other}' of .* are one to Dagster"):
+        name_groups([(settings("a.b"), tmp_path / "1.yaml"), (settings(other), tmp_path / "2.yaml")])
+
+
+def test_two_groups_share_no_name():
+    first, second = two_groups()
+    assert first.suffix != second.suffix
+
+
+def test_the_environment_says_what_pods_are_like():
+    assert pod_settings({}) == PodSettings()
+    found = pod_settings({"KGS_POD_IMAGE": "kgs:1", "KGS_POD_MEMORY_LIMIT": "4Gi"})
+    assert found == PodSettings(image="kgs:1", memory_limit="4Gi")

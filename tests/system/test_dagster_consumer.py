@@ -1,0 +1,230 @@
+"""A consumer as a run of Dagster: launched as people do it, ordered and ended as the controller and its fleet do it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import psutil
+import pytest
+import yaml
+from dagster import DagsterRunStatus as Status
+
+from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from kgs_core.adapters.process_identity import is_gone
+from kgs_core.config.file import load_settings
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol import Heartbeat, Incarnation, Member, Order, Phase, Process, Report
+from kgs_dagster.launch import DagsterFleet, consumer_run_request, process_of
+from kgs_dagster.settings import GroupConfig
+from tests.system.mailboxes import Group, group_on
+from tests.system.pipeline import Pipeline, json_values, produce
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.unproven, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+DAGSTER = str(Path(sys.executable).with_name("dagster"))
+LIFE_S = 240.0
+ONE = ConsumerId(1)
+
+
+class Rig:
+    """A group, its controller's pen in the test's hand, and an instance of Dagster without daemon and queue."""
+
+    def __init__(self, folder: Path, kafka: EmbeddedKafka, topic: str, group: Group, instance: dg.DagsterInstance):
+        self.folder = folder
+        self.log = folder / "launch.log"
+        self.topic = topic
+        self.group = group
+        self.instance = instance
+        self.pipeline = Pipeline(folder, kafka.bootstrap_servers, [{"topic": topic}])
+        tree = yaml.safe_load(self.pipeline.config.read_text())
+        membership = {"metadata_partitions": 4, "heartbeat_s": 0.5, "suspect_after_s": 6.0}
+        self.pipeline.config.write_text(yaml.safe_dump({**tree, "membership": membership}))
+        self.pipeline.settings = load_settings(self.pipeline.config, {})
+        self.pipeline.admin.create_topic(topic, 2)
+        self.all = frozenset(TopicPartition(topic, number) for number in range(2))
+        self.config = GroupConfig(self.pipeline.settings, self.pipeline.config, "")
+        self.fleet = DagsterFleet(instance, self.config)
+        self.pen = group.outbox()
+        self.inbox = group.inbox()
+        self.reports: list[Report | Heartbeat] = []
+        self.sent = 0
+
+    def launch(self) -> str:
+        """A run of consumer 1, by the request that the sensor would make; returns its id once it has joined."""
+        request = consumer_run_request(self.config, ONE, self.fleet.next_attempt(ONE))
+        command = [DAGSTER, "job", "launch", "-m", "kgs_dagster.definitions", "-j", str(request.job_name)]
+        command += ["--config-json", json.dumps(request.run_config), "--tags", json.dumps(request.tags)]
+        environ = {
+            "DAGSTER_HOME": str(self.folder / "home"),
+            "KGS_CONFIG": str(self.pipeline.config),
+            "DAGSTER_GRPC_TIMEOUT_SECONDS": "240",  # its default is too short where other tests run beside this one
+        }
+        with self.log.open("ab") as log:  # no pipe: the run has it, too, and would hold it open
+            done = subprocess.run(
+                command,
+                env={**os.environ, **environ},
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+                timeout=LIFE_S,
+                check=False,
+                # Where a shell starts the tests in the background SIGINT is ignored, and would be by all they start
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            )
+        assert done.returncode == 0, self.log.read_text()[-3000:]
+        run_id = self.fleet.runs()[-1].handle
+        wait_until(lambda: self.ended(run_id) or self.member(run_id), LIFE_S, f"joined: {self.story(run_id)}")
+        assert self.status(run_id) is Status.STARTED, self.story(run_id)
+        return run_id
+
+    def member(self, run_id: str) -> Member | None:
+        """Who the run is, once its first report is there."""
+        tags = self.tags(run_id)
+        member = Member(ONE, Incarnation(tags.get("kgs/incarnation", "")))
+        return member if self.said_by(member) else None
+
+    def said_by(self, member: Member | None) -> list[Report | Heartbeat]:
+        self.reports += [r.message for r in self.inbox.poll(0.0) if isinstance(r.message, Report | Heartbeat)]
+        return [report for report in self.reports if report.member == member]
+
+    def order(self, run_id: str, *owned: TopicPartition, retire: bool = False) -> None:
+        member = self.member(run_id)
+        assert member is not None
+        self.pen.write(None, [Order(member, frozenset(owned), retire=retire)], [])
+
+    def produce(self, count: int) -> None:
+        produce(self.pipeline.bootstrap, self.topic, json_values(self.sent, count))
+        self.sent += count
+
+    def status(self, run_id: str) -> Status:
+        run = self.instance.get_run_by_id(run_id)
+        assert run is not None
+        return run.status
+
+    def tags(self, run_id: str) -> dict[str, str]:
+        run = self.instance.get_run_by_id(run_id)
+        assert run is not None
+        return dict(run.tags)
+
+    def ended(self, run_id: str) -> bool:
+        return self.status(run_id) in (Status.SUCCESS, Status.FAILURE, Status.CANCELED)
+
+    def wait_ended(self, run_id: str) -> Status:
+        wait_until(lambda: self.ended(run_id), LIFE_S, f"ended: {self.story(run_id)}")
+        return self.status(run_id)
+
+    def process(self, run_id: str) -> Process:
+        found = process_of(self.tags(run_id))
+        assert found is not None
+        return found
+
+    def assert_alive(self, run_id: str) -> None:
+        """The run, its process and its reports are one."""
+        process = self.process(run_id)
+        first = next(report for report in self.said_by(self.member(run_id)) if isinstance(report, Report))
+        assert first.process == process
+        assert process.run_id == run_id
+        assert self.fleet.is_dead(process) is False
+        assert [(run.consumer, run.handle, run.is_over) for run in self.fleet.runs()] == [(ONE, run_id, False)]
+
+    def assert_dead(self, run_id: str, exit_code: int) -> None:
+        process = self.process(run_id)
+        wait_until(lambda: is_gone(process), 60, "its process is gone")
+        assert self.fleet.is_dead(process) is True
+        assert [(run.is_over, run.exit_code) for run in self.fleet.runs()] == [(True, exit_code)]
+
+    def events(self, run_id: str) -> list[str]:
+        """What its event log says."""
+        return [entry.user_message or entry.message for entry in self.instance.all_logs(run_id)]
+
+    def story(self, run_id: str) -> str:
+        logs = [path.read_text(errors="replace")[-2000:] for path in (self.folder / "home").rglob("*.err")]
+        return "\n".join([*self.events(run_id), *logs])
+
+    def destroy(self) -> None:
+        """End what a failed test leaves: runs, and what they started."""
+        for run in self.fleet.runs():
+            process = process_of(self.tags(run.handle))
+            if process is None or is_gone(process) is not False:
+                continue
+            family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+            for member in family:
+                try:
+                    member.kill()
+                except psutil.NoSuchProcess:
+                    continue
+
+
+@pytest.fixture
+def rig(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> Iterator[Rig]:
+    home = tmp_path / "home"
+    home.mkdir()
+    settings: dict[str, Any] = {
+        "telemetry": {"enabled": False},
+        # Nobody is here to take runs out of a queue
+        "run_coordinator": {"module": "dagster.core.run_coordinator", "class": "DefaultRunCoordinator"},
+    }
+    (home / "dagster.yaml").write_text(yaml.safe_dump(settings))
+    with (
+        dg.DagsterInstance.from_config(str(home)) as instance,
+        group_on(kafka.bootstrap_servers, f"group-{tmp_path.name}"[:100]) as group,
+    ):
+        rig = Rig(tmp_path, kafka, f"{topic_prefix}load", group, instance)
+        try:
+            yield rig
+        finally:
+            rig.destroy()
+
+
+def test_a_run_reads_what_it_is_ordered_and_drains_when_it_is_ended(rig: Rig) -> None:
+    """Ended in the middle of a backlog, and the rest is read by its next attempt: nothing lost, nothing twice."""
+    rig.produce(500)
+    first = rig.launch()
+    rig.assert_alive(first)
+    rig.order(first, *rig.all)
+    rig.pipeline.wait_caught_up([rig.topic])
+
+    rig.produce(20_000)
+    rig.fleet.stop(first)
+    rig.produce(1000)
+    assert rig.wait_ended(first) is Status.SUCCESS, rig.story(first)
+    rig.assert_dead(first, exit_code=0)
+    last = rig.said_by(rig.member(first))[-1]
+    assert isinstance(last, Report)
+    assert (last.phase, last.owned) == (Phase.ENDED, frozenset())
+
+    second = rig.launch()
+    assert rig.tags(second)["kgs/attempt"] == "2"
+    assert rig.member(second) != rig.member(first)
+    rig.order(second, *rig.all)
+    rig.pipeline.wait_caught_up([rig.topic], timeout_s=120)
+    rig.order(second, retire=True)
+    assert rig.wait_ended(second) is Status.SUCCESS, rig.story(second)
+    assert any("retired by the controller" in said for said in rig.events(second))
+    rig.pipeline.assert_exact(rig.topic)
+    rig.pipeline.assert_audit_is_clean()
+
+
+def test_a_run_makes_no_event_of_a_batch_and_one_that_is_killed_is_known_to_be_dead(rig: Rig) -> None:
+    rig.produce(500)
+    run_id = rig.launch()
+    rig.order(run_id, *rig.all)
+    rig.pipeline.wait_caught_up([rig.topic])
+    before = rig.events(run_id)
+    for _ in range(5):
+        rig.produce(200)
+        rig.pipeline.wait_caught_up([rig.topic])
+    assert rig.events(run_id) == before
+
+    rig.produce(5000)
+    psutil.Process(rig.process(run_id).pid).kill()
+    assert rig.wait_ended(run_id) is Status.FAILURE
+    rig.assert_dead(run_id, exit_code=1)
+    assert rig.fleet.next_attempt(ONE) == 2
+    rig.pipeline.assert_audit_is_clean()

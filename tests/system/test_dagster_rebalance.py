@@ -1,0 +1,262 @@
+"""Rebalance runs and the load sensor on a real broker: killed at every step, fenced, and told of outages."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import yaml
+
+from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from kgs_core.adapters.group_watch import load_target
+from kgs_core.adapters.kafka_admin import KafkaAdmin
+from kgs_core.adapters.kafka_clients import admin_client
+from kgs_core.adapters.monitor_topic import Publisher, create_topic
+from kgs_core.adapters.partition_sizes import clock
+from kgs_core.config.file import load_settings
+from kgs_core.model import TopicPartition
+from kgs_core.monitor import Measure, Measurement, PartitionSpeed, Reading, Verdict
+from kgs_core.protocol import Target
+from kgs_dagster.definitions import build_defs
+from kgs_dagster.sensors import build_sensors
+from kgs_dagster.sensors.long_poll import Timing
+from kgs_dagster.settings import name_groups
+from tests.system.members import MemberThread, members
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.unproven, pytest.mark.slow, pytest.mark.timeout(600)]
+ROOT = Path(__file__).parents[2]
+SECTIONS = {
+    "monitor": {"window_s": 6.0, "min_span_s": 2.0, "interval_s": 1.0},
+    "packing": {
+        "packing_capacity_bytes_per_s": 100.0,
+        "consumer_capacity_bytes_per_s": 120.0,
+        "spare_consumers": 0,
+    },
+    "membership": {"heartbeat_s": 0.3, "suspect_after_s": 5.0, "metadata_partitions": 8},
+}
+CALM = (50.0, 50.0, 50.0, 50.0)
+BUSY = (90.0, 90.0, 50.0, 50.0)
+
+
+class Rig:
+    """A group of its own on the shared broker, and an instance of Dagster on disk."""
+
+    def __init__(self, folder: Path, bootstrap: str, topic: str) -> None:
+        self.folder = folder
+        self.topic = topic
+        tree = {
+            "group": f"group-{topic}"[:100],
+            "kafka": {"bootstrap_servers": bootstrap},
+            "lake": {"root": "lake"},
+            "topics": [{"topic": topic}],
+            **SECTIONS,
+        }
+        self.config = folder / "kgs.yaml"
+        self.config.write_text(yaml.safe_dump(tree))
+        self.settings = load_settings(self.config, {})
+        (self.group,) = name_groups([(self.settings, self.config)])
+        self.admin = KafkaAdmin(admin_client(self.settings))
+        create_topic(self.settings, self.admin)
+        self.publisher = Publisher(self.settings)
+        self.home = folder / "dagster_home"
+        self.home.mkdir()
+        (self.home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+        self.instance = dg.DagsterInstance.from_config(str(self.home))
+        self.defs = build_defs(groups=[self.group])
+
+    def close(self) -> None:
+        self.publisher.close()
+        self.instance.dispose()
+
+    def partitions(self) -> list[TopicPartition]:
+        return [TopicPartition(self.topic, number) for number in range(4)]
+
+    def publish(self, speeds: tuple[float, ...], age_s: float = 0.0) -> int:
+        """A measurement as the monitor makes it; its offset."""
+        reading = Reading(
+            time.monotonic() - age_s, time.time_ns() // 1_000_000 - round(age_s * 1000), clock(), Measure.LOG_DIRS, {}
+        )
+        measured = {
+            tp: PartitionSpeed(Verdict.MEASURED, speed) for tp, speed in zip(self.partitions(), speeds, strict=True)
+        }
+        self.publisher.send(Measurement(reading, measured))
+        offset = self.publisher.settle(20)
+        assert offset is not None
+        return offset
+
+    def run(self, **config: Any) -> dg.ExecuteInProcessResult:
+        """A run in this process."""
+        return self.defs.resolve_job_def("rebalance_job").execute_in_process(
+            run_config={"resources": {"rebalance": {"config": config}}}, instance=self.instance, raise_on_error=False
+        )
+
+    def start(self, environ: Mapping[str, str], **config: Any) -> "subprocess.Popen[str]":
+        """A run in a process of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.system.rebalance_worker", str(self.config), json.dumps(config)],
+            cwd=ROOT,
+            env={**os.environ, "DAGSTER_HOME": str(self.home), **environ},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+
+    def target(self) -> Target | None:
+        return load_target(self.settings)
+
+
+def read_by(started: "list[MemberThread] | tuple[MemberThread, ...]") -> int:
+    """How many members read something; everything must be read by one."""
+    owned = [tp for member in started for tp in member.owned]
+    assert len(owned) == len(set(owned)) == 4, owned
+    return sum(bool(member.owned) for member in started)
+
+
+def failure(result: dg.ExecuteInProcessResult) -> tuple[str, str]:
+    (event,) = [event for event in result.all_events if event.is_step_failure]
+    said = event.step_failure_data.user_failure_data
+    assert said is not None
+    return str(event.step_key).rsplit("__", 1)[-1], str(said.description)
+
+
+@pytest.fixture
+def rig(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> Iterator[Rig]:
+    rig = Rig(tmp_path, kafka.bootstrap_servers, f"{topic_prefix}load")
+    try:
+        yield rig
+    finally:
+        rig.close()
+
+
+@pytest.fixture
+def three(rig: Rig) -> Iterator[list[MemberThread]]:
+    """Members 1 to 3, of whom two read two partitions each."""
+    assert not rig.run(measurement_offset=rig.publish(CALM, 60.0)).success  # makes nothing: see the test of old ones
+    assert rig.target() is None
+    from kgs_core.adapters.group_topics import create_topics
+
+    create_topics(rig.settings, rig.admin)
+    with members(rig.settings, 1, 2, 3) as started:
+        assert rig.run(measurement_offset=rig.publish(CALM)).success
+        assert read_by(list(started)) == 2
+        yield list(started)
+
+
+def test_a_change_is_carried_out_through_real_mailboxes(rig: Rig, three: list[MemberThread]) -> None:
+    offset = rig.publish(BUSY)
+    result = rig.run(measurement_offset=offset, reason="consumer above consumer_capacity: 1")
+    assert result.success
+    assert read_by(three) == 3
+    target = rig.target()
+    assert target is not None
+    assert (target.measurement_offset, target.rscore) == (offset, 0.9)
+    recorded = {
+        event.asset_key.path[-1]: {name: value.value for name, value in event.materialization.metadata.items()}
+        for event in result.get_asset_materialization_events()
+        if event.asset_key is not None
+    }
+    assert recorded["handover"]["outcome"] == "converged"
+    assert recorded["handover"]["moved_partitions"] == 1
+    assert 0 < recorded["handover"]["unread_s"] < 10
+    assert recorded["rscore"]["rscore"] == 0.9
+    evaluations = result.get_asset_check_evaluations()
+    assert {evaluation.passed for evaluation in evaluations} == {True}
+    assert len(evaluations) == 6
+
+
+def test_a_measurement_that_is_old_or_gone_is_refused(rig: Rig) -> None:
+    step, said = failure(rig.run(measurement_offset=rig.publish(CALM, 60.0)))
+    assert step == "write_speeds"
+    assert "is 60 s old, and membership.max_measurement_age_s is 30" in said
+    assert "measurement 77 is not in monitor.writeSpeed" in failure(rig.run(measurement_offset=77))[1]
+
+
+POINTS = ("measured", "before-write", "in-transaction", "after-write", "priced", "after-write:2", "handed-over")
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_the_next_run_goes_on_wherever_one_was_killed(
+    rig: Rig, three: list[MemberThread], tmp_path: Path, point: str
+) -> None:
+    """In write_speeds, in consumer_assignment, in rscore, and in handover, before and after its orders."""
+    process = rig.start({"KGS_CRASH_AT": point, "KGS_CRASH_DIR": str(tmp_path)}, measurement_offset=rig.publish(BUSY))
+    try:
+        assert process.wait(120) == -signal.SIGKILL, process.communicate()[0]
+    finally:
+        process.kill()
+        process.communicate()
+    assert (tmp_path / point.partition(":")[0]).exists()
+    (run,) = rig.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
+    assert run.tags["kgs/process"]
+    result = rig.run(measurement_offset=rig.publish(BUSY))
+    assert result.success
+    assert read_by(three) == 3
+    target = rig.target()
+    assert target is not None
+    assert [change.moved for change in target.history] == [0, 1], "the change was made once"
+
+
+def test_of_two_runs_at_once_the_newer_one_counts(rig: Rig) -> None:
+    """The first one waits for a consumer that nobody starts; the second one has other speeds."""
+    from kgs_core.adapters.group_topics import create_topics
+
+    create_topics(rig.settings, rig.admin)
+    with members(rig.settings, 1, 2) as started:
+        assert rig.run(measurement_offset=rig.publish(CALM)).success
+        first = rig.start({}, measurement_offset=rig.publish(BUSY))
+        try:
+            wait_until(lambda: (found := rig.target()) is not None and len(found.history) == 2, 60, "it has written")
+            assert first.poll() is None, "it waits"
+            assert rig.run(measurement_offset=rig.publish(CALM)).success
+            said, _ = first.communicate(timeout=60)
+        finally:
+            first.kill()
+        assert first.returncode == 1
+        assert "handover" in said
+        assert "a newer controller has taken over: this one has ended, do not start it again" in said
+        assert read_by(list(started)) == 2
+
+
+def test_a_tick_asks_for_the_first_run_and_later_for_nothing(rig: Rig) -> None:
+    """With the real monitor: topics, window, publishing and all. Nobody has to be started, for all have joined."""
+    from kgs_core.adapters.group_topics import create_topics
+
+    rig.admin.create_topic(rig.topic, 4)
+    timing = Timing(length_s=15.0)
+    (sensor,) = build_sensors(rig.group, timing=timing)
+    context = dg.build_sensor_context(instance=rig.instance, definitions=rig.defs)
+    (request,) = sensor.evaluate_tick(context).run_requests
+    assert request.run_key.startswith(f"{rig.settings.group}/none/")
+    assert rig.admin.describe([f"kgs.{rig.settings.group}.consumer.metadata"]) == {}, "a tick makes none of them"
+    create_topics(rig.settings, rig.admin)
+    with members(rig.settings, 1) as started:
+        assert rig.run(**request.run_config["resources"]["rebalance"]["config"]).success
+        assert read_by(list(started)) == 1
+        result = sensor.evaluate_tick(dg.build_sensor_context(instance=rig.instance, definitions=rig.defs))
+    assert result.run_requests == []
+    assert result.skip_message is not None
+    assert "1 consumer read 4 of 4 partitions" in result.skip_message
+    assert int(result.cursor or "") > int(request.run_key.rsplit("/", 1)[-1])
+
+
+def test_an_outage_is_one_line(rig: Rig) -> None:
+    tree = yaml.safe_load(rig.config.read_text())
+    tree["kafka"]["bootstrap_servers"] = "127.0.0.1:1"
+    rig.config.write_text(yaml.safe_dump(tree))
+    (group,) = name_groups([(load_settings(rig.config, {}), rig.config)])
+    (sensor,) = build_sensors(group)
+    result = sensor.evaluate_tick(dg.build_sensor_context(instance=rig.instance, cursor="7", definitions=rig.defs))
+    assert result.run_requests == []
+    assert result.cursor == "7"
+    assert result.skip_message is not None
+    assert result.skip_message.startswith("Kafka 127.0.0.1:1: ")
+    assert "\n" not in result.skip_message
