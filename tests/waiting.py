@@ -9,13 +9,23 @@ T = TypeVar("T")
 _POLL_S = 0.05
 
 
+PATIENCE = 3
+"""The limit only tells a stop from a delay, so it costs nothing where all is well."""
+
+
 def wait_until(condition: Callable[[], T], timeout_s: float, message: str) -> T:
-    """The first truthy result of `condition`; AssertionError with `message` when there is none within `timeout_s`."""
-    deadline = time.monotonic() + timeout_s
+    """The first truthy result of `condition`; AssertionError with `message` when there is none in a long time.
+
+    Args:
+        condition: asked again and again.
+        timeout_s: long enough on a machine that does nothing else; several times that is waited.
+        message: what was waited for.
+    """
+    deadline = time.monotonic() + PATIENCE * timeout_s
     while True:
         result = condition()
         if result:
             return result
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout_s} s: {message}")
+            raise AssertionError(f"not within {PATIENCE * timeout_s} s: {message}")
         time.sleep(_POLL_S)
