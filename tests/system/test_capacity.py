@@ -38,6 +38,7 @@ def config(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> Path:
     return tmp_path / "kgs.yaml"
 
 
+@pytest.mark.unproven
 @pytest.mark.spark
 @pytest.mark.slow
 def test_capacity_in_stored_bytes_and_nothing_left_behind(

@@ -53,3 +53,12 @@ def settled(**letters):
         name = f"{key[1:]}a"
         records += [at(10, order(name, owned)), at(int(key[1:]), report(name, owned, applied=10))]
     return view_of(*records)
+
+
+def add(view, *records):
+    return view.take_all(records, 0.0)
+
+
+def carried_out(view, changes, offset):
+    orders = [at(offset + n, o) for n, o in enumerate(changes.orders)]
+    return add(view, *orders, *(at(offset + 50, t) for t in changes.tombstones))

@@ -1,26 +1,31 @@
 """Each next Assignment, and that nothing is written which has been written."""
 
-from random import Random
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgs_core.control.reconcile import Changes, converged, reconcile, waiting
-from kgs_core.control.view import GroupView, MemberView
-from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.model import ConsumerId
 from kgs_core.protocol import Phase, Tombstone
-from tests.core.control.group_words import at, heartbeat, member, order, plan, report, settled, tps, view_of
+from tests.core.control.group_words import (
+    add,
+    at,
+    carried_out,
+    heartbeat,
+    member,
+    order,
+    plan,
+    report,
+    settled,
+    tps,
+    view_of,
+)
 
 LIMITS = settings(max_examples=60, deadline=None)  # a busy machine is no fault of ours
 
 
 def orders(view, desired, wanted=(1, 2, 3), suspected=(), strict=True):
     return list(reconcile(view, desired, wanted, frozenset(suspected), strict=strict).orders)
-
-
-def add(view, *records):
-    return view.take_all(records, 0.0)
 
 
 def test_new_consumers_are_told_what_they_own_even_if_it_is_nothing():
@@ -301,26 +306,3 @@ def test_whatever_the_group_looks_like(view, desired, wanted, suspected, strict)
         view = carried_out(view, again, 100 * step)
         again = reconcile(view, desired, wanted, suspected, strict=strict)
     assert not again, "it comes to rest"
-
-
-def carried_out(view, changes, offset):
-    orders = [at(offset + n, o) for n, o in enumerate(changes.orders)]
-    return add(view, *orders, *(at(offset + 50, t) for t in changes.tombstones))
-
-
-def test_large_groups_are_handled_in_moderate_steps(monkeypatch):
-    """All of 5,000 partitions change hands among 60 consumers: each set is asked for twice, not once a partition."""
-    partitions = [TopicPartition(f"t{n // 100}", n % 100) for n in range(5000)]
-    random = Random(0)
-    desired = {p: ConsumerId(random.randint(1, 60)) for p in partitions}
-    view = add(GroupView(), *(at(n, report(f"{n}a")) for n in range(1, 61)))
-    view = add(view, *(at(9, o) for o in reconcile(view, desired, range(1, 61), frozenset(), strict=True).orders))
-    held = {o.member: o.owned for o in (m.order.message for m in view.members.values())}
-    asked = []
-    plain = MemberView.possibly_owned
-    noting = property(lambda known: asked.append(known.member) or plain.fget(known))
-    monkeypatch.setattr(MemberView, "possibly_owned", noting)
-    moved = {p: ConsumerId(1 + consumer % 60) for p, consumer in desired.items()}
-    found = reconcile(view, moved, range(1, 61), frozenset(), strict=True)
-    assert {o.member: o.revoking for o in found.orders} == held
-    assert len(asked) <= 2 * 60
