@@ -78,7 +78,7 @@ class GroupConsumer:
         with open_reader(settings, self.member.consumer, hosting.start_spark, hosting.last_word) as reader:
             topics = GroupTopics(settings, reader.admin, (GroupTopic.ORDERS, GroupTopic.REPORTS))
             # Who joins can read at once: a spare whose Spark is not up would be none.
-            reader.ingest.warm()
+            reader.warm_up()
             if stop.is_set:
                 return
             with self._joined(topics, stop, reader.ingest.hurry) as membership:

@@ -21,7 +21,7 @@ from kgs_core.adapters.task_errors import cause, transient
 from kgs_core.adapters.topic_opening import TopicOpener
 from kgs_core.adapters.watchdog import limited
 from kgs_core.config import Settings
-from kgs_core.errors import ConfigError, PermanentError, TransientError
+from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError
 from kgs_core.model import ConsumerId
 
 if TYPE_CHECKING:
@@ -69,6 +69,19 @@ class Reader:
 
         return transform_schema(self._spark, transform, topic, schema)
 
+    def warm_up(self) -> None:
+        """Start Spark, with a Python worker that can read at once.
+
+        Raises:
+            PortError: it does not start.
+        """
+        try:
+            self.ingest.warm()
+        except PortError:
+            raise
+        except Exception as e:
+            raise TransientError(f"consumer {self._consumer}: Spark does not start: {cause(e)}") from e
+
     def attempt(self, step: Callable[[], None], wait: Callable[[float], None]) -> None:
         """Run one step; what may pass is waited for.
 
@@ -106,7 +119,10 @@ class Reader:
             self.ingest.close()
         self._offsets.close()
         if "_spark" in self.__dict__:
-            stop_spark(self._spark)
+            try:
+                stop_spark(self._spark)
+            except Exception as e:  # noqa: BLE001 - py4j raises anything when the JVM dies, and why we end must be told
+                _log.warning("Spark did not end in order: %s", cause(e))
 
 
 @contextmanager

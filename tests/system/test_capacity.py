@@ -31,14 +31,13 @@ def config(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> Path:
         "kafka": {"bootstrap_servers": kafka.bootstrap_servers},
         "lake": {"root": "lake"},
         "topics": [{"pattern": topic_prefix.replace(".", r"\.") + ".*", "start": "latest"}],
-        "consumer": {"batch_bytes": 100_000, "wait_time_s": 0.1},
+        "consumer": {"batch_bytes": 100_000, "wait_time_s": 1.0},
         "monitor": {"window_s": 3.0, "min_span_s": 1.0},
     }
     (tmp_path / "kgs.yaml").write_text(yaml.safe_dump(tree))
     return tmp_path / "kgs.yaml"
 
 
-@pytest.mark.unproven
 @pytest.mark.spark
 @pytest.mark.slow
 def test_capacity_in_stored_bytes_and_nothing_left_behind(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 import yaml
 
 from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from kgs_core.adapters.group_topics import create_topics
 from kgs_core.adapters.group_watch import load_target
 from kgs_core.adapters.kafka_admin import KafkaAdmin
 from kgs_core.adapters.kafka_clients import admin_client
@@ -139,16 +141,12 @@ def rig(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> Iterator[Rig
 
 @pytest.fixture
 def three(rig: Rig) -> Iterator[list[MemberThread]]:
-    """Members 1 to 3, of whom two read two partitions each."""
-    assert not rig.run(measurement_offset=rig.publish(CALM, 60.0)).success  # makes nothing: see the test of old ones
-    assert rig.target() is None
-    from kgs_core.adapters.group_topics import create_topics
-
+    """Two members read two partitions each, and a third has just joined: kept waiting, it would be told to end."""
     create_topics(rig.settings, rig.admin)
-    with members(rig.settings, 1, 2, 3) as started:
+    with members(rig.settings, 1, 2) as two:
         assert rig.run(measurement_offset=rig.publish(CALM)).success
-        assert read_by(list(started)) == 2
-        yield list(started)
+        with members(rig.settings, 3) as third:
+            yield [*two, *third]
 
 
 def test_a_change_is_carried_out_through_real_mailboxes(rig: Rig, three: list[MemberThread]) -> None:
@@ -176,7 +174,7 @@ def test_a_change_is_carried_out_through_real_mailboxes(rig: Rig, three: list[Me
 def test_a_measurement_that_is_old_or_gone_is_refused(rig: Rig) -> None:
     step, said = failure(rig.run(measurement_offset=rig.publish(CALM, 60.0)))
     assert step == "write_speeds"
-    assert "is 60 s old, and membership.max_measurement_age_s is 30" in said
+    assert re.search(r"measurement 0 is 6\d s old, and membership\.max_measurement_age_s is 30", said)
     assert "measurement 77 is not in monitor.writeSpeed" in failure(rig.run(measurement_offset=77))[1]
 
 
@@ -207,8 +205,6 @@ def test_the_next_run_goes_on_wherever_one_was_killed(
 
 def test_of_two_runs_at_once_the_newer_one_counts(rig: Rig) -> None:
     """The first one waits for a consumer that nobody starts; the second one has other speeds."""
-    from kgs_core.adapters.group_topics import create_topics
-
     create_topics(rig.settings, rig.admin)
     with members(rig.settings, 1, 2) as started:
         assert rig.run(measurement_offset=rig.publish(CALM)).success
@@ -222,14 +218,12 @@ def test_of_two_runs_at_once_the_newer_one_counts(rig: Rig) -> None:
             first.kill()
         assert first.returncode == 1
         assert "handover" in said
-        assert "a newer controller has taken over: this one has ended, do not start it again" in said
+        assert re.search(r"a newer controller has (written|taken over): this one has ended", said)
         assert read_by(list(started)) == 2
 
 
 def test_a_tick_asks_for_the_first_run_and_later_for_nothing(rig: Rig) -> None:
     """With the real monitor: topics, window, publishing and all. Nobody has to be started, for all have joined."""
-    from kgs_core.adapters.group_topics import create_topics
-
     rig.admin.create_topic(rig.topic, 4)
     timing = Timing(length_s=15.0)
     (sensor,) = build_sensors(rig.group, timing=timing)
