@@ -117,7 +117,8 @@ class BatchLoop:
         self._warmed &= states.keys()
         for topic in {tp.topic for tp in self._decision.coming} & (states.keys() - self._warmed):
             self._warmed.add(topic)
-            self._reader.ingest.warm_topic(states[topic])
+            if not states[topic].owned:  # else they are up, and would lose what their client has fetched ahead
+                self._reader.ingest.warm_topic(states[topic])
 
     def _own_at_once(self) -> bool:
         """Own what is in topics that are open, without asking Kafka; whether that was all."""

@@ -73,6 +73,13 @@ class DataFrameFinish:
         self._context = replace(context, client={**context.client, "queued.max.messages.kbytes": queue})
         self._timeout_s = timeout_s
 
+    def warm(self) -> None:
+        """Have the workers up, and Spark's planner at work once: the first job takes seconds, whatever it does."""
+        with _worker_pool(self._spark, "reader"):
+            rows = self._spark.range(1).mapInArrow(_nothing, "id long").coalesce(1)
+        with _worker_pool(self._spark, "writer"):
+            rows.mapInArrow(_nothing, "id long").collect()
+
     def read(self, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> ReadResult:
         """Read exactly these ranges of the job's topic, transform and write them.
 
@@ -191,6 +198,13 @@ def _worker_pool(spark: "SparkSession", role: str) -> Iterator[None]:
         yield
     finally:
         del environment["KGS_ROLE"]
+
+
+def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    pa.array([b""])  # loads pandas, which takes a second
+    for _ in batches:
+        pass
+    yield from ()
 
 
 def _read(

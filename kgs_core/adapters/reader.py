@@ -70,13 +70,15 @@ class Reader:
         return transform_schema(self._spark, transform, topic, schema)
 
     def warm_up(self) -> None:
-        """Start Spark, with a Python worker that can read at once.
+        """Start Spark, with Python workers that can read at once.
 
         Raises:
             PortError: it does not start.
         """
         try:
             self.ingest.warm()
+            if any(rule.transform for rule in self._settings.topics):
+                self.ingest.dataframe.warm()
         except PortError:
             raise
         except Exception as e:

@@ -73,9 +73,7 @@ def director(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> Iterato
     rules.append({"topic": f"{topic_prefix}transformed", "transform": "hooks:spark_same"})
     director = Director(Pipeline(tmp_path, kafka.bootstrap_servers, rules))
     with (tmp_path / "hooks.py").open("a") as hooks:
-        hooks.write(
-            "\ndef arrow_late(table, topic):\n    assert table.num_rows == 0, 'no rows, please'\n    return table\n"
-        )
+        hooks.write(HOOKS)
     yield director
     director.close()
 
@@ -142,7 +140,6 @@ def supersede(director: Director, member: Member, process: ConsumerProcess, tps:
     assert "a newer process has its number" in process.tail()
 
 
-@pytest.mark.unproven
 def test_partitions_move_between_two_consumers_under_load(director: Director, capsys: pytest.CaptureFixture) -> None:
     """There and back, by surprise and announced, while records come in all the time."""
     pipeline = director.pipeline
