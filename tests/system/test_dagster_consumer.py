@@ -26,7 +26,7 @@ from tests.system.mailboxes import Group, group_on
 from tests.system.pipeline import Pipeline, json_values, produce
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.unproven, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 DAGSTER = str(Path(sys.executable).with_name("dagster"))
 LIFE_S = 240.0
 ONE = ConsumerId(1)
@@ -52,6 +52,7 @@ class Rig:
         self.fleet = DagsterFleet(instance, self.config)
         self.pen = group.outbox()
         self.inbox = group.inbox()
+        self.inbox.read_to_end()
         self.reports: list[Report | Heartbeat] = []
         self.sent = 0
 

@@ -13,8 +13,6 @@ from kgs_dagster.definitions import build_defs
 from kgs_dagster.settings import GroupConfig
 from tests.system.small_sink import GOOD, SmallSink, send, settings_for
 
-pytestmark = pytest.mark.unproven
-
 
 class Rig:
     """A topic with a table of three files, and an instance of Dagster."""

@@ -33,7 +33,7 @@ from kgs_dagster.settings import name_groups
 from tests.system.members import MemberThread, members
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.unproven, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]
 SECTIONS = {
     "monitor": {"window_s": 6.0, "min_span_s": 2.0, "interval_s": 1.0},
