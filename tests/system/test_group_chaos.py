@@ -23,7 +23,7 @@ from tests.system.shaken_group import ShakenGroup, Tps, incarnation_of, line_of,
 from tests.system.test_control import BUSY, CALM, LIFE_S, ended
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.unproven, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
 SHORT_S, LONG_S = 8.0, 40.0
 PAUSE_S = SHORT_S / 4
 
