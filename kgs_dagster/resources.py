@@ -101,6 +101,8 @@ class Rebalance:
 
     Attributes:
         config: what the run was asked for.
+        measured_s: when the measurement was made that this run packs by, seconds since 1970; None: not looked at here.
+        written_s: when the Target that this run has written was, by the brokers' clock; None: it has written none.
     """
 
     def __init__(self, group: GroupConfig, config: RebalanceConfig, ports: "RunPorts") -> None:
@@ -109,6 +111,8 @@ class Rebalance:
         self._run: RebalanceRun | None = None
         self._is_claimed = False
         self.config = config
+        self.measured_s: float | None = None
+        self.written_s: float | None = None
 
     def claim(self, instance: dg.DagsterInstance, run_id: str) -> None:
         """Write this process on the run, when its first step begins: see `launch.claim_run`.

@@ -55,6 +55,8 @@ class HandedOver:
         gaps_s: partition that has another owner -> seconds for which it had none.
         unowned: partitions that were let go and that nobody has taken.
         double_owners: what is wrong with who says to own what, a line each.
+        taken_ms: when the last partition found its new owner, ms since 1970; None where none has changed hands. The
+            end may come much later: it waits for a new spare, too.
     """
 
     outcome: Outcome
@@ -63,3 +65,4 @@ class HandedOver:
     gaps_s: Mapping[TopicPartition, float]
     unowned: frozenset[TopicPartition]
     double_owners: tuple[str, ...] = ()
+    taken_ms: int | None = None

@@ -160,6 +160,7 @@ class RebalanceRun:
             gaps_s=self._unread.gaps_s,
             unowned=self._unread.unowned,
             double_owners=check_owners(self._state.view, self._state.suspects()),
+            taken_ms=self._unread.taken_ms,
         )
 
     def newest(self) -> Measured | None:

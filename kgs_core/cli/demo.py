@@ -30,13 +30,15 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     help="Simulated seconds per second. 432 lets a day pass in 200 s; 864 doubles the load.",
 )
 @click.option("--keep", is_flag=True, help="Keep the temporary directory.")
-def demo(*, seconds: float | None, directory: Path | None, time_factor: float, keep: bool) -> None:
+@click.option("--bare", is_flag=True, help="Without Dagster: one `kgs control` looks after the group.")
+def demo(*, seconds: float | None, directory: Path | None, time_factor: float, keep: bool, bare: bool) -> None:
     """Replay a year of flights through Kafka into Delta tables, exactly once.
 
-    Starts a real Kafka broker, the load generator and a controller, which starts as many PySpark consumers as the load
-    needs: more towards noon, one at night. Shows what they do: consumers, partitions, MB/s, lag, the last change and
-    its Rscore, rows in each table. Nothing needs to run before, nothing is left running. Kill a consumer or the
-    controller with kill -9 from another terminal and watch: both come again, and nothing is lost or doubled.
+    Starts a real Kafka broker, the load generator and Dagster, whose sensor starts as many PySpark consumers as the
+    load needs: more towards noon, one at night. Says where Dagster's UI is, and shows what happens: consumers,
+    partitions, MB/s, lag, the last change and its Rscore, rows in each table. Nothing needs to run before, nothing is
+    left running. Kill a consumer with kill -9 from another terminal, or terminate its run in the UI, and watch: it
+    comes again, and nothing is lost or doubled.
 
     Ctrl-C ends it. With --seconds it ends by itself; its exit status is then 0 only if every record has arrived exactly
     once.
@@ -46,4 +48,4 @@ def demo(*, seconds: float | None, directory: Path | None, time_factor: float, k
 
     logging.getLogger("kgs_core").setLevel(logging.WARNING)  # what goes well is told by the table
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C too
-    sys.exit(run_demo(DemoOptions(directory, seconds, time_factor, keep), open_console()))
+    sys.exit(run_demo(DemoOptions(directory, seconds, time_factor, keep, bare), open_console()))

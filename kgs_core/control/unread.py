@@ -18,6 +18,7 @@ class Unread:
         self._owner: dict[TopicPartition, Incarnation] = {}
         self._free_ms: dict[TopicPartition, int] = {}
         self._gaps_s: dict[TopicPartition, float] = {}
+        self._taken_ms: int | None = None
 
     def take(self, messages: Iterable[Received[Message]]) -> None:
         """More of what the topics say, in their order; one that is told again changes nothing."""
@@ -37,6 +38,12 @@ class Unread:
     def forget_gaps(self) -> None:
         """From here on everything counts anew; who owns what is remembered."""
         self._gaps_s = {}
+        self._taken_ms = None
+
+    @property
+    def taken_ms(self) -> int | None:
+        """When the last partition found its new owner, ms since 1970; None where none has."""
+        return self._taken_ms
 
     @property
     def gaps_s(self) -> Mapping[TopicPartition, float]:
@@ -63,4 +70,5 @@ class Unread:
             if since_ms is not None:
                 self._gaps_s[partition] = self._gaps_s.get(partition, 0.0) + max(0, time_ms - since_ms) / 1000
             self._owner[partition] = incarnation
+            self._taken_ms = time_ms
         self._owned[incarnation] = owned

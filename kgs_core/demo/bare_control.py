@@ -20,6 +20,8 @@ _END_TIMEOUT_S = 15.0
 class BareControl:
     """A `GroupControl`. The consumers are the controller's children and outlive it; they end with this process."""
 
+    invitation = "kill -9 a consumer or the controller and watch: both come again, and nothing is lost or doubled"
+
     def __init__(self, scene: Scene, settings: Settings, environ: Mapping[str, str], say: Say) -> None:
         """Starts nothing yet.
 

@@ -12,10 +12,17 @@ from kgs_core.demo.scene import Scene
 Say = Callable[[str], None]
 
 _END_TIMEOUT_S = 45.0
+_DAY_S = 86_400
 
 
 class GroupControl(Protocol):
-    """What controls the group and starts its consumers."""
+    """What controls the group and starts its consumers.
+
+    Attributes:
+        invitation: what people may break, and what they will see then.
+    """
+
+    invitation: str
 
     @property
     def state(self) -> str:
@@ -46,16 +53,28 @@ class Crew:
     ) -> None:
         self._kafka = kafka
         self._say = say
+        self._day_s = _DAY_S / scene.time_factor
         command = scene.generate_command(kafka.bootstrap_servers)
         self.generator = ChildProcess("generator", command, scene.log_file("generator"), environ)
         self.control = control
         self.generator_failed = False
+        self._generator_has_begun = False
         self._generator_may_end = False
 
     def start(self) -> None:
-        """Starts both at once: consumers take their time, and the generator does not need them."""
-        self.generator.start()
+        """Starts what controls the group."""
         self.control.start()
+
+    def begin_load(self) -> None:
+        """Starts the generator; a second call does nothing.
+
+        Not before consumers are on their way: the day lasts for some minutes, and its morning would be over.
+        """
+        if self._generator_has_begun or self._generator_may_end:
+            return
+        self._generator_has_begun = True
+        self.generator.start()
+        self._say(f"generator started (pid {self.generator.pid}): flights of 2013, a day in {self._day_s:,.0f} s")
 
     def look_after(self) -> None:
         """Reports what has died; starts the broker and the control again. To be called every second or so."""
@@ -63,7 +82,8 @@ class Crew:
             if node.pid is None:
                 self._say("the broker has died: starting it again with its data")
                 self._kafka.restart(node)
-        if self.generator.pid is None and not (self._generator_may_end or self.generator_failed):
+        is_meant_to_run = self._generator_has_begun and not self._generator_may_end
+        if is_meant_to_run and self.generator.pid is None and not self.generator_failed:
             self.generator_failed = True
             self._say(f"{death(self.generator)}: no more records will come")
         self.control.look_after()

@@ -20,7 +20,8 @@ from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
 from kgs_core.demo.bare_control import BareControl
 from kgs_core.demo.closing import close
-from kgs_core.demo.crew import Crew
+from kgs_core.demo.crew import Crew, GroupControl
+from kgs_core.demo.dagster_control import DagsterControl
 from kgs_core.demo.display import Display
 from kgs_core.demo.observer import Observer
 from kgs_core.demo.replay import PARTITIONS, TOPICS
@@ -41,12 +42,14 @@ class DemoOptions:
         seconds: how long to run after the first row has arrived; None: until interrupted.
         time_factor: simulated seconds per second.
         keep: whether a temporary directory stays.
+        bare: `kgs control` looks after the group, and no Dagster.
     """
 
     directory: Path | None
     seconds: float | None
     time_factor: float
     keep: bool
+    bare: bool = False
 
 
 def run_demo(options: DemoOptions, console: Console) -> int:
@@ -95,14 +98,12 @@ class _Demo:
             say(f"the broker serves at {kafka.bootstrap_servers} (pid {kafka.nodes[0].pid})")
             settings, environ = self._prepare(kafka)
             group = held.enter_context(GroupWatch(settings))
-            control = BareControl(self._scene, settings, environ, say)
+            control: GroupControl = (BareControl if self._options.bare else DagsterControl)(
+                self._scene, settings, environ, say
+            )
             with Crew(self._scene, kafka, control, environ, say) as crew:
                 crew.start()
-                say(
-                    f"generator started (pid {crew.generator.pid}): flights of 2013, a day in "
-                    f"{86_400 / self._scene.time_factor:,.0f} s"
-                )
-                say("kill -9 a consumer or the controller and watch: both come again, and nothing is lost or doubled")
+                say(control.invitation)
                 elapsed_s = time.monotonic() - self._started_s
                 observer = Observer(self._scene, LakeView(settings), group, control, elapsed_s)
                 return self._play(settings, crew, observer)
@@ -128,7 +129,9 @@ class _Demo:
             problems = stages.play(self._options.seconds)
             interrupted = stop.is_set
         with stop_on_signals() as hurry:  # a second Ctrl-C kills what has not ended yet
-            display.say("interrupted: ending everything in order" if interrupted else "ending controller and consumers")
+            display.say(
+                "interrupted: ending everything in order" if interrupted else "ending the consumers and all else"
+            )
             if interrupted and stages.has_begun:
                 with display:
                     stages.wind_down(hurry)

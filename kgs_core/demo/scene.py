@@ -6,8 +6,9 @@ from pathlib import Path
 
 import yaml
 
+from kgs_core.adapters.cache import cache_directory
 from kgs_core.adapters.local_fleet import kgs_command
-from kgs_core.demo.replay import DEFAULT_TIME_FACTOR, WEATHER_TOPIC
+from kgs_core.demo.replay import DEFAULT_TIME_FACTOR, TOPIC_OF, WEATHER_TOPIC
 
 GROUP = "flights-demo"
 POSITION_FIELDS = {
@@ -88,8 +89,13 @@ class Scene:
         return self.directory / "spark"
 
     @property
+    def dagster_home(self) -> Path:
+        """Where Dagster keeps its settings, its database and the logs of its runs."""
+        return self.directory / "dagster"
+
+    @property
     def consumer_logs(self) -> Path:
-        """The folder of the consumers' logs."""
+        """The folder of the consumers' logs where `kgs control` starts them."""
         return self.directory / "consumers"
 
     def log_file(self, name: str) -> Path:
@@ -102,8 +108,9 @@ class Scene:
             "group": GROUP,
             "kafka": {"bootstrap_servers": bootstrap_servers},
             "lake": {"root": "lake"},
+            # A rule each, though one pattern would do for the flights: Dagster shows a topic and a table per rule
             "topics": [
-                {"pattern": r"flights\.(ewr|jfk|lga)", "format": "json", "schema": POSITION_FIELDS},
+                *({"topic": topic, "format": "json", "schema": dict(POSITION_FIELDS)} for topic in TOPIC_OF.values()),
                 {"topic": WEATHER_TOPIC, "format": "json", "schema": WEATHER_FIELDS},
             ],
             "consumer": {"wait_time_s": 1.0, "batch_timeout_s": 60},
@@ -124,6 +131,12 @@ class Scene:
         return [*kgs_command(), "generate", *rest, "--tally", str(self.tally_file)]
 
     def environ(self, outer: Mapping[str, str]) -> dict[str, str]:
-        """The environment of the processes: the user's, but for settings that are meant for a lake of their own."""
+        """The environment of the processes: the user's, but for settings that are meant for a lake of their own.
+
+        Every run of Dagster is a process that imports some thousand modules. Who wants no compiled ones beside the
+        sources gets them in the cache: without any, each start would take three times as long.
+        """
         kept = {k: v for k, v in outer.items() if k != "KGS_CONFIG" and not k.startswith("KGS_SET_")}
+        if kept.pop("PYTHONDONTWRITEBYTECODE", ""):
+            kept.setdefault("PYTHONPYCACHEPREFIX", str(cache_directory() / "bytecode"))
         return kept | {"SPARK_LOCAL_DIRS": str(self.temporary), "PYTHONUNBUFFERED": "1"}

@@ -86,6 +86,11 @@ class DemoSnapshot:
         return in_log if ends and None not in ends else None
 
     @property
+    def has_target(self) -> bool:
+        """Whether it was decided who shall read."""
+        return self.group is not None and self.group.target is not None
+
+    @property
     def has_rows(self) -> bool:
         """Whether anything has arrived in the lake."""
         return any(table.rows for table in self.lake.tables)

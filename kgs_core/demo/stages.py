@@ -10,7 +10,7 @@ from kgs_core.demo.observer import Observer
 from kgs_core.demo.snapshot import DemoSnapshot
 
 _TICK_S = 0.5
-_FIRST_ROW_TIMEOUT_S = 180.0
+_FIRST_ROW_TIMEOUT_S = 300.0
 _GENERATOR_TIMEOUT_S = 75.0
 _CATCH_UP_TIMEOUT_S = 120.0
 _WIND_DOWN_S = 10.0
@@ -81,6 +81,8 @@ class Stages:
             snapshot = self._observer.look(text)
             for line in snapshot.news:
                 self._display.say(line)
+            if snapshot.has_target:
+                self._crew.begin_load()
             if done(snapshot):
                 self._display.show(snapshot, now=True)
                 return snapshot

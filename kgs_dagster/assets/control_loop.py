@@ -5,6 +5,7 @@ run that was killed is gone on with by the next one. What is recorded is for peo
 """
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -59,6 +60,7 @@ def _write_speeds(group: GroupConfig) -> dg.AssetsDefinition:
                     metadata={"outcome": "not looked at: the Target that stands is carried out"}
                 )
             measured = rebalance.run.measure()
+            rebalance.measured_s = time.time() - measured.age_s
         return dg.MaterializeResult(metadata=figures.of_measurement(group.settings, measured))
 
     return write_speeds
@@ -140,14 +142,26 @@ def _handover(group: GroupConfig) -> dg.AssetsDefinition:
             except UnsafeError:
                 yield from _refused(key, rebalance)
                 raise
-        yield dg.MaterializeResult(metadata=figures.of_handover(done, rebalance.config))
+        is_done = done.outcome.result in {Result.CONVERGED, Result.NOTHING_TO_DO}
+        times = figures.of_times(_instants(context, rebalance, done.taken_ms)) if is_done else {}
+        if times:
+            context.log.info(figures.times_told(times))
+        yield dg.MaterializeResult(metadata=figures.of_handover(done, rebalance.config, times))
         yield _passed(key, SAFE)
         yield _checked(key, OWNERS, done.double_owners, dg.AssetCheckSeverity.ERROR)
-        is_done = done.outcome.result in {Result.CONVERGED, Result.NOTHING_TO_DO}
         why = () if is_done else (f"{done.outcome.result}: {done.outcome.reason}: the next run goes on from here",)
         yield _checked(key, DONE, why)
 
     return handover
+
+
+def _instants(context: dg.AssetExecutionContext, rebalance: Rebalance, taken_ms: int | None) -> list[float | None]:
+    """When was measured, decided, begun, written, and taken over; seconds since 1970. None: not by this run."""
+    record = context.instance.get_run_record_by_id(context.run.run_id)
+    decided_s = record.create_timestamp.timestamp() if record else None
+    begun_s = record.start_time if record else None
+    taken_s = None if taken_ms is None else taken_ms / 1000
+    return [rebalance.measured_s, decided_s, begun_s, rebalance.written_s, taken_s]
 
 
 def _planned(key: dg.AssetKey, rebalance: Rebalance) -> Events:
@@ -163,6 +177,8 @@ def _assigned(group: GroupConfig, key: dg.AssetKey, rebalance: Rebalance) -> Eve
     except UnsafeError:
         yield from _refused(key, rebalance, COVERED)
         raise
+    if assigned.is_written and assigned.target is not None:
+        rebalance.written_s = assigned.target.timestamp_ms / 1000
     yield dg.MaterializeResult(metadata=figures.of_assignment(group.settings, assigned, rebalance.config))
     yield _passed(key, COVERED)
     yield _passed(key, SAFE)

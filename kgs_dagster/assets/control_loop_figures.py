@@ -1,6 +1,7 @@
 """What is recorded of the control loop: plain numbers, which Dagster draws over time, and tables. Names must stay."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -29,7 +30,7 @@ def of_measurement(settings: Settings, measured: Measured) -> Metadata:
     """What partitions are packed by."""
     load = measured.load
     speeds = sorted(load.speeds.items(), key=lambda each: (-each[1], each[0]))
-    rows = [_row(tp, bytes_per_s=speed) for tp, speed in speeds]
+    rows = [_row(tp, bytes_per_s=round(speed, 1)) for tp, speed in speeds]  # the exact ones: `inputs`
     found: Metadata = {
         "partitions": len(load.speeds.keys() | load.unknown),
         "unknown_partitions": len(load.unknown),
@@ -49,14 +50,15 @@ def of_measurement(settings: Settings, measured: Measured) -> Metadata:
 def of_assignment(settings: Settings, assigned: "Assigned", config: RebalanceConfig) -> Metadata:
     """The Target that stands, and how it came to stand."""
     target = assigned.target.message if assigned.target else None
-    outcome = f"{assigned.outcome.result}: {assigned.outcome.reason}" if assigned.outcome else ""
+    outcome = ": ".join(filter(None, (assigned.outcome.result, assigned.outcome.reason))) if assigned.outcome else ""
     found: Metadata = {
         "outcome": outcome or ("a new Target" if assigned.is_written else "the Target that stands is carried out"),
         "is_new": assigned.is_written,
         "asked_because": config.reason,
-        "attempt": config.attempt,
+        "attempt": str(config.attempt),  # a number would be drawn
     }
     offset = target.measurement_offset if target else None
+    more: Metadata = {}  # what is read last
     if assigned.preview is not None:
         inputs = _inputs(settings, offset, assigned.preview.load) | {
             "target_before": _named(assigned.before),
@@ -64,11 +66,11 @@ def of_assignment(settings: Settings, assigned: "Assigned", config: RebalanceCon
             "spares": sorted(assigned.preview.group.spares),
             "set_aside": sorted(assigned.preview.group.set_aside),
         }
-        found |= {"alternatives": _alternatives(assigned.preview), "inputs": dg.MetadataValue.json(inputs)}
+        more = {"alternatives": _alternatives(assigned.preview), "inputs": dg.MetadataValue.json(inputs)}
     if target is None or assigned.target is None:
-        return found
+        return found | more
     before = assigned.before.message.assignment if assigned.before else {}
-    return found | {
+    figures = {
         "target_offset": assigned.target.offset,
         "reason": target.reason,
         "algorithm": target.algorithm,
@@ -76,9 +78,8 @@ def of_assignment(settings: Settings, assigned: "Assigned", config: RebalanceCon
         "rscore": target.rscore,
         "moved_partitions": len(_moved(before, target.assignment)) if assigned.is_written else 0,
         **_loads(target.assignment, target.speeds),
-        "assignment": _assignment(target.assignment, before, target.speeds),
-        "dagster/column_schema": _ASSIGNMENT,
     }
+    return found | figures | {"assignment": _assignment(target.assignment, before, target.speeds)} | more
 
 
 def of_plan(preview: Preview | None, config: RebalanceConfig, before: Received[Target] | None = None) -> Metadata:
@@ -115,22 +116,23 @@ def of_price(priced: "Priced") -> Metadata:
     return found
 
 
-def of_handover(done: "HandedOver", config: RebalanceConfig) -> Metadata:
-    """How a change ended, and what was left unread while it lasted."""
+def of_handover(done: "HandedOver", config: RebalanceConfig, times: Metadata) -> Metadata:
+    """How a change ended, how long it took (`of_times`), and what was left unread while it lasted."""
     gaps = done.gaps_s
     target = done.target.message if done.target else None
     speeds = target.speeds if target else {}
     rows = [
-        _row(tp, unread_s=gap_s, consumer=int(target.assignment.get(tp, 0)) if target else 0)
+        _row(tp, unread_s=round(gap_s, 3), consumer=int(target.assignment.get(tp, 0)) if target else 0)
         for tp, gap_s in sorted(gaps.items(), key=lambda each: (-each[1], each[0]))
     ]
     columns = (("topic", "string"), ("partition", "int"), ("unread_s", "float"), ("consumer", "int"))
     return {
         "outcome": f"{done.outcome.result}{f': {done.outcome.reason}' if done.outcome.reason else ''}",
         "asked_because": config.reason,
-        "duration_s": done.duration_s,
+        **times,
+        "duration_s": round(done.duration_s, 3),
         "moved_partitions": len(gaps),
-        "unread_s": float(sum(gaps.values())),
+        "unread_s": round(float(sum(gaps.values())), 3),
         "max_unread_s": max(gaps.values(), default=0.0),
         "unread_bytes": float(sum(speeds.get(tp, 0.0) * gap_s for tp, gap_s in gaps.items())),
         "unowned_partitions": len(done.unowned),
@@ -139,12 +141,37 @@ def of_handover(done: "HandedOver", config: RebalanceConfig) -> Metadata:
     }
 
 
+def of_times(instants: Sequence[float | None]) -> Metadata:
+    """How long a change took from its measurement on, and where that time went.
+
+    Args:
+        instants: when was measured, decided (the run was asked for), begun (it ran), written (the Target), and the last
+            partition taken over, seconds since 1970; None: not known.
+
+    Returns:
+        Nothing unless all of it was this change: a run that carries on another one's, or that was asked for by hand
+        long after its measurement, says nothing of how fast the group answers.
+    """
+    known = [instant for instant in instants if instant is not None]
+    if len(known) < len(instants) or sorted(known) != known:
+        return {}
+    steps = [round(after - before, 3) for before, after in pairwise(known)]
+    return {**dict(zip(_TIMES, steps, strict=True)), "reaction_s": round(known[-1] - known[0], 3)}
+
+
+def times_told(times: Metadata) -> str:
+    """The same in a line for the log."""
+    parts = [f"{name.removesuffix('_s').replace('_', ' ')} {times[name]:.1f} s" for name in _TIMES]
+    return f"measured -> handed over in {times['reaction_s']:.1f} s: {', '.join(parts)}"
+
+
 def bullets(lines: Sequence[str], most: int = 20) -> str:
     """Lines as a list in Markdown; a long one is cut."""
     more = [f"and {len(lines) - most} more"] if len(lines) > most else []
     return "\n".join(f"- {line}" for line in [*lines[:most], *more])
 
 
+_TIMES = ("measured_to_decided_s", "decided_to_begun_s", "begun_to_target_s", "target_to_handed_over_s")
 _ASSIGNMENT = dg.TableSchema(
     [
         dg.TableColumn("topic", "string"),
@@ -163,7 +190,7 @@ def _assignment(target: Assignment, before: Assignment, speeds: WriteSpeeds) -> 
             tp,
             consumer=int(target[tp]),
             before=str(before[tp]) if tp in before else "",
-            bytes_per_s=float(speeds.get(tp, 0.0)),
+            bytes_per_s=round(speeds.get(tp, 0.0), 1),
         )
         for tp in order[:MOST_ROWS]
     ]
@@ -191,9 +218,9 @@ def _alternative(other: Alternative) -> Row:
     return {
         "algorithm": other.algorithm,
         "consumers": other.consumers,
-        "rscore": other.rscore,
+        "rscore": round(other.rscore, 4),
         "moved": other.moved,
-        "max_load_bytes_per_s": other.max_load_bytes_per_s,
+        "max_load_bytes_per_s": round(other.max_load_bytes_per_s, 1),
     }
 
 

@@ -37,6 +37,7 @@ def lake_checks(group: GroupConfig, audit: Audit = audit) -> dg.AssetChecksDefin
             )
             for asset in layout
         ],
+        can_subset=True,  # else the UI lets nobody execute one
     )
     def lake_audit(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         claim_run(context.instance, context.op_execution_context.run_id)
@@ -45,7 +46,9 @@ def lake_checks(group: GroupConfig, audit: Audit = audit) -> dg.AssetChecksDefin
         except KgsError as e:
             raise dg.Failure(str(e), allow_retries=False) from e
         for asset in layout:
-            yield _result(asset, [table for table in found.tables if group.settings.rule_of(table.topic) is asset.rule])
+            if dg.AssetCheckKey(asset.table, CHECK) in context.selected_asset_check_keys:
+                tables = [table for table in found.tables if group.settings.rule_of(table.topic) is asset.rule]
+                yield _result(asset, tables)
 
     return lake_audit
 

@@ -44,7 +44,7 @@ def test_what_a_change_records(runs):
     assert speeds["total_load_bytes_per_s"] == 280.0
     assert (speeds["partitions"], speeds["unknown_partitions"], speeds["measurement_offset"]) == (4, 0, offset)
     assignment = runs.recorded(result, "consumer_assignment")
-    assert (assignment["consumers"], assignment["moved_partitions"], assignment["attempt"]) == (3, 1, 2)
+    assert (assignment["consumers"], assignment["moved_partitions"], assignment["attempt"]) == (3, 1, "2")
     assert (assignment["total_load_bytes_per_s"], assignment["max_load_bytes_per_s"]) == (280.0, 100.0)
     assert assignment["asked_because"] == "consumer above consumer_capacity: 1"
     assert assignment["is_new"] is True

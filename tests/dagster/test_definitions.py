@@ -108,6 +108,7 @@ def test_the_instance_settings_are_valid_and_mean_what_they_should(local_instanc
     instance = local_instance
     assert isinstance(instance.run_coordinator, QueuedRunCoordinator)
     assert instance.run_coordinator.dequeue_interval_seconds == 1
+    assert instance.run_coordinator.dequeue_use_threads, "a rebalance would wait behind consumers that start"
     runs = instance.get_concurrency_config().run_queue_config
     assert runs.max_concurrent_runs == -1
     assert runs.tag_concurrency_limits == [

@@ -71,3 +71,11 @@ def test_what_was_before_can_be_left_out(unread):
 def test_other_messages_say_nothing_of_it(unread):
     unread.take([Received(Order(ONE, frozenset({A})), 0, 0)])
     assert (unread.gaps_s, unread.unowned) == ({}, frozenset())
+
+
+def test_the_last_to_find_an_owner_tells_when_all_have(unread):
+    assert unread.taken_ms is None
+    unread.take([report(ONE, 0, 1, A, B), report(ONE, 1, 2, B), report(TWO, 2.5, 1, A), report(TWO, 9, 2, A)])
+    assert unread.taken_ms == 2500
+    unread.forget_gaps()
+    assert unread.taken_ms is None

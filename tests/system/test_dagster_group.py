@@ -1,0 +1,130 @@
+"""A group under a whole Dagster on a real broker: processes die, its memory is lost, a run is terminated."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from kgs_core.adapters.known_load import KnownLoad
+from kgs_core.control.overview import Overview
+from kgs_core.protocol import Incarnation
+from tests.system.dagster_room import DagsterRoom, dagster_room
+from tests.system.group_record import gone_in_order, now
+from tests.system.shaken_group import ShakenGroup, line_of, owned_by, readers_of
+from tests.system.test_control import BUSY, CALM
+from tests.system.test_group_chaos import readers_of_target
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
+SUSPECT_AFTER_S = 20.0
+
+
+@pytest.fixture
+def group(
+    kafka: EmbeddedKafka,
+    topic_prefix: str,
+    tmp_path: Path,
+    record_property: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+) -> Iterator[ShakenGroup]:
+    folder = tmp_path / topic_prefix.rstrip(".")
+    folder.mkdir()
+    group = ShakenGroup(
+        folder, kafka, f"{topic_prefix}load", record_property, spares=1, suspect_after_s=SUSPECT_AFTER_S
+    )
+    try:
+        yield group
+    finally:
+        group.clean_up()
+        with capsys.disabled():
+            print("", *group.told, sep="\n")
+
+
+def incarnations(found: Overview) -> set[Incarnation | None]:
+    return {line.incarnation for line in found.consumers}
+
+
+def pid_of(found: Overview, number: int) -> int:
+    process = line_of(found, number).process
+    assert process is not None
+    return process.pid
+
+
+def terminate_in_the_ui(group: ShakenGroup, room: DagsterRoom) -> None:
+    """The run of the one that reads: it drains and says so; another one comes."""
+    before = group.look()
+    (reader,) = readers_of(before)
+    line = line_of(before, reader)
+    assert line.process is not None
+    assert line.incarnation is not None
+    held, at = owned_by(before, reader), now()
+    answer = room.ask(f'mutation {{ terminateRun(runId: "{line.process.run_id}") {{ __typename }} }}')
+    assert answer["terminateRun"]["__typename"] == "TerminateRunSuccess", answer
+    group.wait_read(held)
+    group.tell("run terminated in the UI", held, at)
+    group.wait_settled(1, without=[line.incarnation])
+    assert line.incarnation in gone_in_order(group.assert_right())
+
+
+def without_eyes(group: ShakenGroup, room: DagsterRoom) -> None:
+    """Webserver and code server die and come again: the same consumers read on."""
+    before = group.look()
+    at = now()
+    room.kill(room.webserver, room.code_server)
+    group.wait_read(frozenset(before.current))
+    room.code_server.start()
+    room.webserver.start()
+    room.wait_up()
+    group.wait_read(frozenset(before.current))
+    group.tell("webserver and code server killed and started again", frozenset(before.current), at)
+    after = group.wait_settled(1)
+    assert incarnations(after) == incarnations(before)
+    assert after.changes == before.changes
+
+
+def without_daemon(group: ShakenGroup, room: DagsterRoom) -> None:
+    """The daemon dies as soon as a change is decided, and comes again: the change is carried out."""
+    group.wait(lambda found: len(readers_of_target(found)) == 2, "two are to read")
+    room.kill(room.daemon)
+    room.daemon.start()
+    group.wait_settled(2)
+    group.assert_right()
+
+
+def without_memory(group: ShakenGroup, room: DagsterRoom) -> None:
+    """All that Dagster knew is lost: nobody is started twice, and who dies then is replaced all the same."""
+    before = group.look()
+    room.kill(room.daemon, room.webserver, room.code_server)
+    room.forget()
+    room.start()
+    group.wait(lambda found: found.controller_is_heard, "the sensor measures again")
+    group.wait_read(frozenset(before.current))
+    after = group.wait_settled(2)
+    assert incarnations(after) == incarnations(before)
+
+    first = readers_of(after)[0]
+    held, incarnation = owned_by(after, first), line_of(after, first).incarnation
+    assert incarnation is not None
+    os.kill(pid_of(after, first), signal.SIGKILL)
+    at = group.deaths[incarnation] = now()
+    group.wait_read(held)
+    group.tell("consumer killed that Dagster has no run of", held, at)
+    group.wait_settled(2, without=[incarnation])
+
+
+def test_whatever_of_dagster_dies_the_group_goes_on(kafka: EmbeddedKafka, group: ShakenGroup) -> None:
+    speed = CALM
+    with dagster_room(group.pipeline.folder, group.pipeline.config) as room:
+        with KnownLoad(kafka.bootstrap_servers, group.topic, lambda _: speed):
+            found = group.wait_settled(1)
+            group.wait_read(frozenset(found.current))
+            terminate_in_the_ui(group, room)
+            without_eyes(group, room)
+            speed = BUSY
+            without_daemon(group, room)
+            without_memory(group, room)
+        group.pipeline.wait_caught_up([group.topic], 120)
+        group.kgs("stop", "--yes", "--wait")
+    group.assert_complete()
