@@ -13,7 +13,7 @@ UV := $(or $(wildcard $(BIN)/uv),uv)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the parts of `test` share two cores and one environment
-.PHONY: help setup dev demo test lint fast system unproven s3-server bench lock clean
+.PHONY: help setup dev demo test lint fast system soak s3-server bench experiments lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -21,8 +21,8 @@ help: ## list the targets
 
 setup: $(STAMPS)/run $(STAMPS)/java $(STAMPS)/project ## install kgs into .venv, with Java where the machine has none
 
-demo: setup ## replay a year of flights through Kafka into tables; SECONDS=60 ends it by itself
-	@exec $(BIN)/kgs demo $(if $(SECONDS),--seconds $(SECONDS))
+demo: setup ## replay flights through Kafka into tables, run by Dagster; SECONDS=240 ends it, BARE=1 without Dagster
+	@exec $(BIN)/kgs demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(BARE),--bare)
 
 test: dev s3-server lint fast system ## everything: style, types, imports, fast tests, tests with real Kafka and Spark
 
@@ -37,14 +37,17 @@ fast: dev ## the tests that need no broker, no Spark and no network
 
 system: dev ## the tests with a real Kafka, Spark and object store
 	@$(BIN)/kgs prepare
-	$(BIN)/python -m pytest -m 'system and not unproven' -n 2
+	$(BIN)/python -m pytest -m 'system and not soak' -n 2
 
-unproven: dev ## system tests that are written and not yet proven: no part of `test`
+soak: dev ## half an hour of steady load, then a step and a death, with their times; no part of `test`
 	@$(BIN)/kgs prepare
-	$(BIN)/python -m pytest -m unproven
+	$(BIN)/python -m pytest -m soak
 
 bench: setup ## measure; prints what it measured (ARGS="..." goes to the command)
 	$(BIN)/kgs bench $(ARGS)
+
+experiments: setup ## the published experiments again, and docs/experiments.md from them (raw results: build/experiments)
+	$(BIN)/kgs bench packing --results build/experiments --spark 'local[*]'
 
 lock: ## pin all requirements anew; UPGRADE=1 takes newer versions
 	@command -v $(UV) >/dev/null || { echo 'error: make lock: no uv: run `make lint`, which installs it'; exit 2; }

@@ -18,6 +18,7 @@ from kgs_core.cli.lake import accept_loss, accept_topic, maintain
 from kgs_core.cli.monitor import monitor
 from kgs_core.cli.plan import plan
 from kgs_core.cli.prepare import prepare
+from kgs_core.cli.simulate import simulate
 from kgs_core.cli.status import status
 from kgs_core.cli.wishes import pause, replace, resume, stop
 from kgs_core.errors import KgsError
@@ -62,6 +63,7 @@ for command in (
     stop,
     replace,
     plan,
+    simulate,
     audit,
     maintain,
     accept_loss,

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from kgs_core.cli.options import config_option
 from kgs_core.cli.plan_table import print_plan
+from kgs_core.cli.text_file import read_text
 from kgs_core.config import ALGORITHM_NAMES, AlgorithmName, PackingSettings
 from kgs_core.config.file import load_settings
 from kgs_core.config.packing import MAX_CAPACITY
@@ -110,7 +111,7 @@ def _packing_settings(given: PlanOptions, *, config_is_named: bool) -> PackingSe
 def _load(given: PlanOptions) -> Load:
     """Recorded speeds, or measured ones: over a window, or at once where a monitor publishes."""
     if given.from_file is not None:
-        return Load(parse_measurements(_text(given.from_file), str(given.from_file))[-1].speeds)
+        return Load(parse_measurements(read_text(given.from_file), str(given.from_file))[-1].speeds)
     if not given.config_file.exists():
         raise ConfigError(
             [f"plan: nothing to measure: give --config FILE ({given.config_file} is not there), or --from FILE"]
@@ -135,21 +136,10 @@ def _group(given: PlanOptions) -> Group:
     if given.current == "none" or (given.current is None and given.from_file is not None):
         return Group()
     if given.current is not None:
-        return Group(parse_assignment(_text(Path(given.current)), given.current))
+        return Group(parse_assignment(read_text(Path(given.current)), given.current))
     from kgs_core.adapters.group_watch import load_target
 
     target = load_target(load_settings(given.config_file, os.environ))
     if target is None:
         return Group()
     return Group(target.assignment, frozenset(target.spares), frozenset(target.set_aside))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as e:
-        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: name another file"]) from None
-    except UnicodeDecodeError as e:
-        raise ConfigError([f"{path}: byte {e.start} is no UTF-8: save it as UTF-8 text"]) from None
-    except ValueError:  # a NUL in the name
-        raise ConfigError([f"{str(path)!r}: not the name of a file: name another"]) from None

@@ -1,0 +1,96 @@
+"""docs/experiments.md: made of raw results, and as it stands made by the present command."""
+
+import re
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kgs_core.adapters.experiment_cells import Cell, Grid, run_here
+from kgs_core.adapters.experiment_results import save_results
+from kgs_core.cli.main import cli
+from kgs_core.cli.simulate_charts import Chart, charts
+from kgs_core.cli.simulate_figure import svg
+from kgs_core.cli.simulate_page import GRIDS, LATE, LATE_NAMES, OTHERS, UNIFORM
+from kgs_core.experiments.comparison import PUBLISHED
+from kgs_core.experiments.published import CLAIMS, NAMES
+from kgs_core.experiments.replay import Conditions
+from kgs_core.experiments.workload import DELTAS, STARTS, StreamSpec
+
+ROOT = Path(__file__).parents[3]
+IMAGE = re.compile(r"!\[[^]]*\]\(([^)]+)\)")
+
+
+@pytest.fixture
+def small_results(tmp_path):
+    """Every kind of cell that the page is made of, small ones."""
+    uniform = [StreamSpec(delta, "uniform", 1, 3, 12) for delta in DELTAS]
+    others = [StreamSpec(delta, start, 1, 3, 12) for start in STARTS[1:] for delta in (5, 25)]
+    main = [
+        Grid(tuple(Cell(name, load) for load in loads for name in PUBLISHED), Conditions())
+        for loads in (uniform, others)
+    ]
+    late_load = StreamSpec(10, "uniform", 1, 3, 12)
+    cells = [Cell(name, late_load) for name in LATE_NAMES] + [Cell("kafka:15", late_load, 1)]
+    late = Grid(tuple(cells), Conditions(record_latency=True))
+    for name, grid in ((UNIFORM, main[0]), (OTHERS, main[1]), (LATE, late)):
+        save_results(tmp_path / name, run_here(grid, lambda _done, _total: None), grid.conditions)
+    return tmp_path
+
+
+def test_the_page_is_made_of_the_raw_results(small_results, tmp_path):
+    page, images = tmp_path / "page.md", tmp_path / "pictures"
+    arguments = ["bench", "packing", "--results", small_results, "--page", page, "--images", images]
+    result = CliRunner().invoke(cli, [str(argument) for argument in arguments])
+    assert (result.exit_code, result.stderr) == (0, "")
+    text = page.read_text()
+    for delta in DELTAS:
+        assert f"### Delta {delta}\n" in text
+    assert text.count("| mwf |") == len(DELTAS) + 1
+    assert sum(f"| {claim.text} |" in text for claim in CLAIMS) == 6
+    assert "| kafka:15, shuffled orders |" in text
+    shown = IMAGE.findall(text)
+    assert len(shown) == 3
+    for name in shown:
+        assert name.startswith("pictures/")
+        ET.fromstring((tmp_path / name).read_text())
+
+
+def test_the_grids_are_the_published_one_and_a_smaller_one():
+    uniform, others, late = (make(5) for make in GRIDS.values())
+    assert len(uniform.cells) == len(set(uniform.cells)) == 12 * 6 * 5
+    assert len(others.cells) == len(set(others.cells)) == 12 * 3 * 2 * 5
+    assert {(c.load.steps, c.load.partitions, c.load.topics) for c in uniform.cells} == {(500, 200, 2)}
+    assert {cell.name for cell in late.cells} == {*PUBLISHED, "kafka:15", "kafka:20", "kafka:24", "keda"}
+
+
+def test_the_page_in_the_docs_has_every_figure_and_picture():
+    text = (ROOT / "docs/experiments.md").read_text()
+    assert text.startswith("# Experiments\n\nWritten by `make experiments`")
+    assert "5 seeds" in text
+    assert text.count("| holds |") == 6
+    for name in NAMES:
+        rows = re.findall(
+            rf"^\| {name} \| \d\.\d{{4}} \| \d\.\d{{4}}.* \| \d+\.\d\d \| \d+\.\d\d.* \|$", text, re.MULTILINE
+        )
+        assert len(rows) == len(DELTAS), name
+    for name in IMAGE.findall(text):
+        path = ROOT / "docs" / name
+        ET.fromstring(path.read_text())
+        assert path.stat().st_size <= 20_000
+
+
+def test_labels_of_a_chart_do_not_cover_each_other():
+    dots = {f"name-{n}": (1.0 + n / 1000, 5.0) for n in range(8)}
+    root = ET.fromstring(svg(charts([Chart("t", "x", "y", dots=dots, path=["name-0", "name-7"])])))
+    labels = [e for e in root.iter("{http://www.w3.org/2000/svg}text") if (e.text or "").startswith("name-")]
+    heights = sorted(float(label.get("y")) for label in labels)
+    assert len(labels) == 8
+    assert min(b - a for a, b in pairwise(heights)) >= 11
+
+
+def test_a_chart_of_one_dot_and_of_nothing():
+    for dots in ({}, {"a": (0.0, 0.0)}):
+        ET.fromstring(svg(charts([Chart("t", "x", "y", dots=dots), Chart("u", "x", "y", dots=dots, log_y=True)])))
