@@ -149,7 +149,7 @@ def test_one_that_does_not_end_when_asked_is_killed_after_the_time_that_a_batch_
     wait_up(tmp_path, 1)
     fleet.stop(run.handle)
     wait_until(lambda: only(fleet.runs()).is_over, 20, "it was not killed")
-    assert members(group) == []
+    wait_until(lambda: not members(group), 20, "its own were left")
 
 
 def test_another_group_and_another_kafka_are_another_fleet(group, tmp_path):

@@ -158,12 +158,14 @@ WATCHED = """
 import sys, time
 from kgs_core.adapters.watchdog import RoundLimit, limited, start_watchdog
 limit = RoundLimit(0.5)
-start_watchdog(limit.reason, 0.5, lambda why: print("told", why, flush=True))
+def tell(why):
+    print("told", why, flush=True)
+start_watchdog(limit.reason, 0.5, tell)
 end = time.monotonic() + 2
 while time.monotonic() < end:
     {touch}
     time.sleep(0.02)
-with limited("the end", 0.3, print):
+with limited("the end", 0.3, tell):
     {hang}
 """
 
