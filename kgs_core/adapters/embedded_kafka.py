@@ -178,6 +178,8 @@ def _new_cluster_id() -> str:
 def _settings(ports: Sequence[int], controller_ports: Sequence[int]) -> list[dict[str, str]]:
     """Settings of each node, light on CPU and memory."""
     replicas = str(min(3, len(ports)))
+    # A killed broker may not come back, nor be replaced, before that; one that gets no CPU for so long is shut out.
+    session_ms = "3000" if len(ports) > 1 else "10000"
     voters = ",".join(f"{number}@{HOST}:{port}" for number, port in enumerate(controller_ports, 1))
     shared = {
         "process.roles": "broker,controller",
@@ -187,7 +189,7 @@ def _settings(ports: Sequence[int], controller_ports: Sequence[int]) -> list[dic
         "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "auto.create.topics.enable": "false",
         "broker.heartbeat.interval.ms": "500",
-        "broker.session.timeout.ms": "3000",  # a killed broker may not come back, nor be replaced, before that
+        "broker.session.timeout.ms": session_ms,
         "delete.topic.enable": "true",
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.dedupe.buffer.size": str(8 * 2**20),
