@@ -35,9 +35,12 @@ lint: dev ## format, style, types and import rules, without changing a file
 fast: dev ## the tests that need no broker, no Spark and no network
 	$(BIN)/python -m pytest -n 2
 
-system: dev ## the tests with a real Kafka, Spark and object store
+# Real processes, two tests at once, on few cores: one that fails in the crowd must pass by itself, and is named.
+system: dev ## the tests with a real Kafka, Spark and object store; what fails beside others is run again alone
 	@$(BIN)/kgs prepare
-	$(BIN)/python -m pytest -m 'system and not soak' -n 2
+	$(BIN)/python -m pytest -m 'system and not soak' -n 2 || { \
+		echo 'FAILED BESIDE OTHERS (see above); now each alone:'; \
+		$(BIN)/python -m pytest -m 'system and not soak' --last-failed --last-failed-no-failures none --maxfail 1; }
 
 soak: dev ## half an hour of steady load, then a step and a death, with their times; no part of `test`
 	@$(BIN)/kgs prepare
