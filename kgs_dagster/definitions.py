@@ -1,4 +1,4 @@
-"""What Dagster loads: everything of every group that is configured; with none configured, nothing.
+"""What Dagster loads: everything of every group that is configured, and the experiments, which need no group.
 
 Another project takes it in with `dg.Definitions.merge(own, build_defs(...))`, see docs/dagster.md.
 """
@@ -9,35 +9,57 @@ from typing import Any
 import dagster as dg
 
 from kgs_dagster.assets.control_loop import control_loop_assets
+from kgs_dagster.assets.experiment_reports import report_assets
+from kgs_dagster.assets.experiments import experiment_assets
 from kgs_dagster.assets.lake import lake_assets
 from kgs_dagster.automation import Job, lake_sensor, lost_runs_sensor, run_failure_sensor, schedule, scheduled_jobs
 from kgs_dagster.checks.control_loop import control_loop_checks
 from kgs_dagster.checks.lake import lake_checks
 from kgs_dagster.jobs.consumer import consumer_job, spark_resources
+from kgs_dagster.jobs.experiments import experiment_jobs
 from kgs_dagster.jobs.rebalance import rebalance_job
+from kgs_dagster.laboratory import LABORATORY, laboratory
 from kgs_dagster.resources import control_resources
 from kgs_dagster.sensors import build_sensors
-from kgs_dagster.settings import GroupConfig
+from kgs_dagster.sensors.workloads import workloads_sensor
+from kgs_dagster.settings import GroupConfig, experiment_settings
 from kgs_dagster.settings import groups as configured_groups
 
 __all__ = ["build_defs", "defs"]
 
 
 def build_defs(
-    resource_overrides: Mapping[str, Any] | None = None, groups: Sequence[GroupConfig] | None = None
+    resource_overrides: Mapping[str, Any] | None = None,
+    groups: Sequence[GroupConfig] | None = None,
+    *,
+    experiments: bool = True,
 ) -> dg.Definitions:
     """Fresh definitions.
 
     Args:
         resource_overrides: in place of resources of the same name.
         groups: whom they look after; None: whom KGS_CONFIG names.
+        experiments: whether those are there, too; once in all that is merged.
 
     Raises:
         ConfigError: a configuration that cannot be used.
     """
     found = configured_groups() if groups is None else groups
-    parts = [_group_defs(group, resource_overrides or {}) for group in found]
+    overrides = resource_overrides or {}
+    parts = [_group_defs(group, overrides) for group in found]
+    if experiments:
+        parts.append(_experiment_defs(overrides))
     return dg.Definitions.merge(*parts) if parts else dg.Definitions()
+
+
+def _experiment_defs(overrides: Mapping[str, Any]) -> dg.Definitions:
+    settings = experiment_settings()
+    return dg.Definitions(
+        assets=[*experiment_assets(settings), *report_assets()],
+        jobs=experiment_jobs(),
+        sensors=[workloads_sensor()],
+        resources={LABORATORY: overrides.get(LABORATORY, laboratory(settings))},
+    )
 
 
 def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definitions:

@@ -1,4 +1,4 @@
-"""Which groups Dagster looks after: the one place of this package where the environment is read."""
+"""Which groups Dagster looks after, and what it experiments with: the one place where the environment is read."""
 
 import os
 import re
@@ -11,6 +11,8 @@ import dagster as dg
 from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
 from kgs_core.errors import ConfigError
+from kgs_core.experiments.replay import check_name
+from kgs_core.packing import ALGORITHMS
 
 CONFIG = "KGS_CONFIG"
 """Names one kgs.yaml, or several with `os.pathsep` between; a group each."""
@@ -64,6 +66,21 @@ class PodSettings:
     memory_limit: str = "2Gi"
 
 
+@dataclass(frozen=True, slots=True)
+class ExperimentSettings:
+    """Where experiments keep their results and what they compare.
+
+    Attributes:
+        folder: None: `experiments` in the storage of Dagster's instance.
+        baselines: what algorithms are compared with: `kafka:CONSUMERS` and `keda`.
+        spark_master: where grids run; None: in the process of the run.
+    """
+
+    folder: Path | None = None
+    baselines: tuple[str, ...] = ("kafka:15", "kafka:20", "kafka:24", "kafka:100", "kafka:120", "keda")
+    spark_master: str | None = None
+
+
 def groups(environ: Mapping[str, str] | None = None, folder: Path | None = None) -> tuple[GroupConfig, ...]:
     """Every group that is configured; none is no mistake.
 
@@ -114,3 +131,39 @@ def pod_settings(environ: Mapping[str, str] | None = None) -> PodSettings:
         memory=environ.get("KGS_POD_MEMORY") or defaults.memory,
         memory_limit=environ.get("KGS_POD_MEMORY_LIMIT") or defaults.memory_limit,
     )
+
+
+def experiment_settings(environ: Mapping[str, str] | None = None, folder: Path | None = None) -> ExperimentSettings:
+    """What the environment says of experiments: KGS_EXPERIMENTS, _BASELINES (commas between), _SPARK.
+
+    Args:
+        environ: the environment; this process's own when None.
+        folder: where relative paths begin; the working directory when None.
+
+    Raises:
+        ConfigError: a baseline that there is not.
+    """
+    environ = os.environ if environ is None else environ
+    folder = Path.cwd() if folder is None else folder
+    defaults = ExperimentSettings()
+    named = environ.get("KGS_EXPERIMENTS_BASELINES", "").split(",")
+    baselines = tuple(dict.fromkeys(name.strip() for name in named if name.strip()))
+    problems = [problem for name in baselines for problem in _problems_of_baseline(name)]
+    if problems:
+        raise ConfigError(problems)
+    return ExperimentSettings(
+        folder / environ["KGS_EXPERIMENTS"] if environ.get("KGS_EXPERIMENTS") else None,
+        baselines or defaults.baselines,
+        environ.get("KGS_EXPERIMENTS_SPARK") or None,
+    )
+
+
+def _problems_of_baseline(name: str) -> list[str]:
+    what = f"KGS_EXPERIMENTS_BASELINES: '{name}': write kafka:CONSUMERS or keda, with commas between"
+    if name in ALGORITHMS:
+        return [what]
+    try:
+        check_name(name)
+    except ConfigError:
+        return [what]
+    return []

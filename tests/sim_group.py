@@ -28,7 +28,12 @@ def tp(name: str) -> TopicPartition:
 
 
 def options(packing=None, **membership) -> Options:
-    plain = {"packing_capacity_bytes_per_s": 100, "consumer_capacity_bytes_per_s": 120, "spare_consumers": 0}
+    plain = {
+        "algorithm": "mwf",
+        "packing_capacity_bytes_per_s": 100,
+        "consumer_capacity_bytes_per_s": 120,
+        "spare_consumers": 0,
+    }
     return Options(PackingSettings(**{**plain, **(packing or {})}), MembershipSettings(**membership), lambda: Random(0))
 
 

@@ -49,7 +49,7 @@ class Grid:
 
 def run_cell(grid: Grid, cell: Cell) -> Replayed:
     """Replay one cell: the same to the bit in whichever process and after whatever else."""
-    workload = _generated(cell.load) if isinstance(cell.load, StreamSpec) else grid.recorded[cell.load]
+    workload = generated(cell.load) if isinstance(cell.load, StreamSpec) else grid.recorded[cell.load]
     random = Random(cell.key)  # noqa: S311 - an experiment, no secret
     if cell.order:
         strategy = shuffled_kafka(cell.name, workload, random)
@@ -70,5 +70,6 @@ def run_here(grid: Grid, progress: Progress) -> list[Replayed]:
 
 
 @lru_cache(maxsize=2)
-def _generated(spec: StreamSpec) -> Workload:
+def generated(spec: StreamSpec) -> Workload:
+    """The stream of `spec`, the same whoever asks."""
     return generate(spec, Random(spec.key))  # noqa: S311 - an experiment, no secret

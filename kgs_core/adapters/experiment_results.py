@@ -1,7 +1,7 @@
 """Results of experiments as Parquet: one row per measurement and cell, from which every figure is computed."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -75,13 +75,21 @@ def replays_of(table: pa.Table) -> Iterator[Replayed]:
             begin = row
 
 
-def save_results(path: Path, replays: Sequence[Replayed], conditions: Conditions) -> None:
+def save_results(
+    path: Path, replays: Sequence[Replayed], conditions: Conditions, notes: Mapping[bytes, bytes] | None = None
+) -> None:
     """Write a Parquet file that appears when it is whole.
+
+    Args:
+        path: of the file.
+        replays: whose rows.
+        conditions: that held for all of them.
+        notes: further metadata of the file.
 
     Raises:
         ConfigError: it cannot be written there.
     """
-    schema = SCHEMA.with_metadata({_CONDITIONS: json.dumps(asdict(conditions)).encode()})
+    schema = SCHEMA.with_metadata({_CONDITIONS: json.dumps(asdict(conditions)).encode(), **(notes or {})})
     with whole_file(path) as partial, pq.ParquetWriter(partial, schema, compression="zstd") as writer:
         for one in replays:
             writer.write_table(results_table([one]).replace_schema_metadata(schema.metadata))
@@ -95,15 +103,18 @@ def load_results(path: Path) -> tuple[list[Replayed], Conditions]:
     """
     try:
         table = pq.read_table(path)
-        tree = json.loads(table.schema.metadata[_CONDITIONS])
-        conditions = Conditions(
-            tree["capacity_bytes_per_s"], LatencySettings(**tree["latency"]), tree["record_latency"]
-        )
+        conditions = conditions_of(table.schema.metadata[_CONDITIONS])
         return list(replays_of(table.select(SCHEMA.names))), conditions
     except OSError as e:
         raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: name a file of results"]) from None
     except (pa.ArrowInvalid, KeyError, TypeError, ValueError):
         raise ConfigError([f"{path}: no results of kgs simulate in it: name a file that --results wrote"]) from None
+
+
+def conditions_of(text: bytes) -> Conditions:
+    """The conditions that were written as JSON."""
+    tree = json.loads(text)
+    return Conditions(tree["capacity_bytes_per_s"], LatencySettings(**tree["latency"]), tree["record_latency"])
 
 
 def _replayed(rows: pa.Table) -> Replayed:

@@ -10,9 +10,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from kgs_core.adapters.text_file import read_text
 from kgs_core.cli.options import config_option
 from kgs_core.cli.plan_table import print_plan
-from kgs_core.cli.text_file import read_text
 from kgs_core.config import ALGORITHM_NAMES, AlgorithmName, PackingSettings
 from kgs_core.config.file import load_settings
 from kgs_core.config.packing import MAX_CAPACITY
@@ -21,6 +21,10 @@ from kgs_core.control.plan import Group, make_plan
 from kgs_core.control.plan_report import plan_json
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.monitor.recorded import parse_assignment, parse_measurements
+from kgs_core.packing import FRONT, WEIGHING, setting_name
+
+MAX_WEIGHED = 1_000
+"""Partitions, up to which a plan is shown beside those of other settings without being asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class PlanOptions:
     help='Who reads what now, as JSON {topic: {"0": consumer}}.  [default: what the controller of the group has '
     "decided last, if there is one; with --from none]",
 )
-@click.option("--algorithm", type=click.Choice(ALGORITHM_NAMES), help="Instead of packing.algorithm (default mwf).")
+@click.option("--algorithm", type=click.Choice(ALGORITHM_NAMES), help="Instead of packing.algorithm (default search).")
 @click.option("--compare", type=click.Choice(["all"]), help="Show beside it what the other algorithms would do.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option(
@@ -81,12 +85,19 @@ def plan(context: click.Context, /, **options: Any) -> None:
     settings = _packing_settings(given, config_is_named=named)
     load = _load(given)
     group = _group(given)
-    compare = ALGORITHM_NAMES if given.compare else ()
+    compare = (*(ALGORITHM_NAMES if given.compare else ()), *_settings_to_weigh(given, settings, load))
     found = make_plan(load, group, settings, lambda: Random(given.seed), compare)  # noqa: S311 - no secret
     if given.as_json:
         click.echo(plan_json(found))
     else:
         print_plan(found, group, left_out=len(group.current.keys() - found.target.keys()))
+
+
+def _settings_to_weigh(given: PlanOptions, settings: PackingSettings, load: Load) -> list[str]:
+    """The algorithm along its front; of a large load only where a comparison is asked for, since that takes a while."""
+    if settings.algorithm not in WEIGHING or (len(load.speeds) > MAX_WEIGHED and not given.compare):
+        return []
+    return [setting_name(settings.algorithm, worth) for worth in FRONT]
 
 
 def _packing_settings(given: PlanOptions, *, config_is_named: bool) -> PackingSettings:

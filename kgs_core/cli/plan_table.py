@@ -69,8 +69,10 @@ class _Shown:
         )
 
     def staff(self) -> Iterator[str]:
-        """Which consumers to create and to retire, and which are spares."""
+        """Why this one; which consumers to create and to retire, and which are spares."""
         plan = self._plan
+        if plan.choice:
+            yield f"chosen: {plan.choice}"
         for verb, numbers in (("create", plan.create), ("retire", plan.retire), ("spare", plan.spares)):
             if numbers:
                 more = f", {len(numbers) - MAX_ROWS:,} more" if len(numbers) > MAX_ROWS else ""
@@ -114,11 +116,12 @@ class _Shown:
         return f"{what}: max_consumers {overload.consumers:,}, or {enough} would do"
 
     def comparison(self) -> Table:
-        """One row per algorithm, in the order of the registry."""
+        """One row per algorithm, in the order of the registry, and per setting that was weighed."""
         plan = self._plan
         rows = {row.algorithm: row for row in (plan.summary(), *plan.alternatives)}
+        settings = [name for name in rows if "@" in name]
         table = _table("algorithm", "consumers", "Rscore", "moved", f"max load {self._unit}", "")
-        for name in ALGORITHM_NAMES:
+        for name in (*ALGORITHM_NAMES, *settings):
             if row := rows.get(name):
                 chosen = "this plan" if name == plan.algorithm else ""
                 most = self._speed(row.max_load_bytes_per_s)

@@ -28,7 +28,8 @@ _FILE = click.Path(path_type=Path)
     "algorithms",
     multiple=True,
     metavar="NAME[,NAME...]|all",
-    help=f"Which to replay: {', '.join(ALGORITHMS)}. Several with commas, blanks or by repetition.  [default: all]",
+    help=f"Which to replay: {', '.join(ALGORITHMS)}. Several with commas, blanks or by repetition; "
+    "keep and search also with a setting: search@0.8.  [default: all; with --front none]",
 )
 @click.argument("more_algorithms", nargs=-1, metavar="[NAME]...")
 @click.option("--partitions", type=click.IntRange(1, 1_000_000), default=200, show_default=True)
@@ -106,6 +107,12 @@ _FILE = click.Path(path_type=Path)
     help="kafka:K also with so many shuffled orders of the partitions: the range that luck has.",
 )
 @click.option(
+    "--front",
+    is_flag=True,
+    help="Also `search` along its front: what one consumer is worth, from any price (fewest consumers) to little "
+    "(fewest moves), each as search@SETTING.",
+)
+@click.option(
     "--interval",
     "interval_s",
     type=float,
@@ -155,6 +162,7 @@ def simulate(context: click.Context, /, **options: Any) -> None:
 
     \b
     kgs simulate --algorithm all --delta 5 --seeds 5
+    kgs simulate --algorithm all --front --delta 5,10,25 --plot front.svg
     kgs simulate --speeds week.jsonl --latency --baseline kafka:24,keda --plot week.svg
     kgs simulate --delta all --start all --spark local[2] --results grid.parquet
     """  # noqa: D301 - \b is click's

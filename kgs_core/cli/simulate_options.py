@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from kgs_core.adapters.experiment_cells import Cell, Grid
+from kgs_core.adapters.text_file import read_text
 from kgs_core.adapters.whole_file import check_writable, write_whole
-from kgs_core.cli.text_file import read_text
 from kgs_core.config.file import load_settings
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.config.settings import SparkSettings
@@ -20,14 +20,16 @@ from kgs_core.experiments.recorded import json_lines, recorded_workload
 from kgs_core.experiments.replay import KAFKA, Conditions, check_name
 from kgs_core.experiments.workload import CAPACITY, DELTAS, STARTS, Start, StreamSpec, Workload
 from kgs_core.monitor.recorded import RecordedMeasurement, parse_measurements
-from kgs_core.packing import ALGORITHMS
+from kgs_core.packing import ALGORITHMS, FRONT, WEIGHING, parse_name, setting_name
 
 DEFAULT_CAPACITY = 1_500_000.0
 """C in bytes/s where nothing else is said, as in `kgs.yaml`."""
 READ_SHARE = 1.33
 """What a consumer reads flat out, of C, where nothing else is said: as the latency model has it."""
 MAX_DELTA = 100
+FRONT_PACKER = "search"
 _ALL = "all"
+_WITH_SETTING = f"{' and '.join(sorted(WEIGHING))} with a setting, too, as search@0.8 or search@fewest"
 _GENERATED = ("deltas", "starts", "steps", "partitions", "topics", "seed", "seeds")
 _COMPANY = (
     ("unit_capacity", "--unit-capacity", "--speeds"),
@@ -60,6 +62,7 @@ class SimulateOptions:
     baselines: tuple[str, ...]
     orders: int
     interval_s: float
+    front: bool
     cbs: bool
     as_json: bool
     plot_file: Path | None
@@ -115,11 +118,14 @@ def make_request(given: SimulateOptions, named: Collection[str], environ: Mappin
 
 def algorithm_names(given: SimulateOptions) -> tuple[str, ...]:
     """The algorithms asked for, each once, in the order given."""
-    listed = _split((*given.algorithms, *given.more_algorithms)) or [_ALL]
+    listed = _split((*given.algorithms, *given.more_algorithms)) or ([] if given.front else [_ALL])
     names = [name for entry in listed for name in (ALGORITHMS if entry == _ALL else (entry,))]
-    wrong = [name for name in names if name not in ALGORITHMS]
+    wrong = [name for name in names if parse_name(name) is None]
     if wrong:
-        raise ConfigError([f"--algorithm: '{name}': write {', '.join(ALGORITHMS)} or all" for name in wrong])
+        known = f"write {', '.join(ALGORITHMS)} or all; {_WITH_SETTING}"
+        raise ConfigError([f"--algorithm: '{name}': {known}" for name in wrong])
+    if given.front:
+        names += [setting_name(FRONT_PACKER, worth) for worth in FRONT]
     return tuple(dict.fromkeys(names))
 
 
@@ -129,7 +135,7 @@ def _baselines(given: SimulateOptions) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(_split(given.baselines)))
     for name in names:
         try:
-            check_name(name if name not in ALGORITHMS else f"{name} is an algorithm")
+            check_name(name if parse_name(name) is None else f"{name} is an algorithm")
         except ConfigError:
             problems.append(f"--baseline: '{name}': write kafka:CONSUMERS or keda, with commas between")
     if problems:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
-from kgs_core.cli.simulate_charts import Chart, charts
-from kgs_core.cli.simulate_figure import svg
 from kgs_core.cli.simulate_page import OTHER_STARTS_AT
 from kgs_core.cli.simulate_page_text import HEAD, LATENCY, SOURCES, STARTS_TEXT
+from kgs_core.experiments.charts import Chart, charts
 from kgs_core.experiments.comparison import PUBLISHED, Summary, pareto_front
+from kgs_core.experiments.figure import svg
 from kgs_core.experiments.published import CLAIMS, NAMES, PUBLISHED_SCORES, Scores
 from kgs_core.experiments.workload import DELTAS, STARTS
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kgs_core.cli.simulate_figure import Dot, Line, Picture, Point, Text
+from kgs_core.experiments.figure import DASH, Dot, Line, Picture, Point, Text
 
 _SCALE = 2
 _LETTER, _HEIGHT = 6, 7
@@ -35,9 +35,9 @@ def png(picture: Picture) -> bytes:
     pixels: Pixels = np.full((picture.height * _SCALE, picture.width * _SCALE, 3), 255, dtype=np.uint8)
     for shape in picture.shapes:
         match shape:
-            case Line(points, color, width):
+            case Line(points, color, width, dashed):
                 for begin, end in pairwise(points):
-                    _segment(pixels, begin, end, color, width)
+                    _segment(pixels, begin, end, color, width, dashed=dashed)
             case Dot(at, color, radius):
                 _disk(pixels, at, color, radius)
             case Text(_, _, _, _, _):
@@ -45,9 +45,11 @@ def png(picture: Picture) -> bytes:
     return _encode(pixels)
 
 
-def _segment(pixels: Pixels, begin: Point, end: Point, color: str, width: float) -> None:
+def _segment(pixels: Pixels, begin: Point, end: Point, color: str, width: float, *, dashed: bool) -> None:
     steps = max(1, round(2 * _SCALE * max(abs(end[0] - begin[0]), abs(end[1] - begin[1]))))
     for step in range(steps + 1):
+        if dashed and step // (2 * _SCALE * DASH) % 2:  # so many steps a pixel
+            continue
         share = step / steps
         at = begin[0] + (end[0] - begin[0]) * share, begin[1] + (end[1] - begin[1]) * share
         _disk(pixels, at, color, width / 2)

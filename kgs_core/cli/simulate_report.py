@@ -1,78 +1,15 @@
 """What `kgs simulate` found: a summary of each replay, means over seeds, fronts, and all of it as JSON."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import cached_property
-from statistics import fmean
 from typing import Any
 
 from kgs_core.cli.simulate_options import Request
-from kgs_core.experiments.comparison import Replayed, Summary, pareto_front, summarize
-from kgs_core.experiments.pool import LatencySummary
+from kgs_core.experiments.comparison import Replayed, Summary, summarize
+from kgs_core.experiments.groups import FIGURES, Group, Spread, front_of, groups_of
 from kgs_core.experiments.workload import StreamSpec
-from kgs_core.packing import ALGORITHMS
 
 _DIGITS = 9
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """One figure over several seeds."""
-
-    mean: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """One algorithm or baseline on loads that differ in their seed only.
-
-    Attributes:
-        load: what the loads have in common: `uniform-delta05`, or the key of a recorded one.
-        runs: one for each seed.
-        orders: of the same name with shuffled orders.
-    """
-
-    name: str
-    load: str
-    runs: Sequence[Summary]
-    orders: Sequence[Summary]
-
-    @property
-    def spec(self) -> StreamSpec | None:
-        """What one of the loads was generated from."""
-        return self.runs[0].spec
-
-    def spread(self, figure: Callable[[Summary], float | None], *, orders: bool = False) -> Spread | None:
-        """Mean and range of a figure; None where a run has none."""
-        found = [figure(run) for run in (self.orders if orders else self.runs)]
-        known = [value for value in found if value is not None]
-        return Spread(fmean(known), min(known), max(known)) if known and len(known) == len(found) else None
-
-
-def latency_figure(read: Callable[[LatencySummary], float | None]) -> Callable[[Summary], float | None]:
-    """A figure of the latency model; None where it did not run."""
-    return lambda run: read(run.latency) if run.latency is not None else None
-
-
-FIGURES: dict[str, Callable[[Summary], float | None]] = {
-    "cbs": lambda run: run.cbs,
-    "average_rscore": lambda run: run.average_rscore,
-    "mean_consumers": lambda run: run.mean_consumers,
-    "least_consumers": lambda run: run.least,
-    "moved_partitions": lambda run: run.moved,
-    "mean_latency_s": latency_figure(lambda latency: latency.mean_s),
-    "p95_latency_s": latency_figure(lambda latency: latency.p95_s),
-    "p99_latency_s": latency_figure(lambda latency: latency.p99_s),
-    "p90_delayed_latency_s": latency_figure(lambda latency: latency.p90_delayed_s),
-    "delayed_share": latency_figure(lambda latency: latency.delayed_share),
-    "consumer_hours": lambda run: run.consumer_hours,
-    "least_consumer_hours": lambda run: run.least_consumer_hours,
-    "rscore_total": lambda run: run.rscore_total,
-    "bytes_delayed": lambda run: run.bytes_delayed,
-}
-"""Key in the JSON -> figure. Latencies are seconds, a share is of the samples, bytes are stored ones."""
 
 
 class Report:
@@ -93,13 +30,7 @@ class Report:
     @cached_property
     def groups(self) -> list[Group]:
         """By load, then by name."""
-        found: dict[tuple[str, str], list[Summary]] = {}
-        for one in self.summaries:
-            found.setdefault((_load(one), one.name), []).append(one)
-        return [
-            Group(name, load, [one for one in runs if not one.order], [one for one in runs if one.order])
-            for (load, name), runs in found.items()
-        ]
+        return groups_of(self.summaries)
 
     @property
     def loads(self) -> list[str]:
@@ -108,14 +39,7 @@ class Report:
 
     def front(self, load: str) -> list[str]:
         """The packers on the front of CBS (or consumers) and Rscore; baselines, which overload, are left out."""
-        points = {}
-        for group in self.groups:
-            if group.load == load and group.name in ALGORITHMS:
-                consumers = group.spread(FIGURES["cbs"]) or group.spread(FIGURES["mean_consumers"])
-                price = group.spread(FIGURES["average_rscore"])
-                if consumers is not None and price is not None:
-                    points[group.name] = consumers.mean, price.mean
-        return pareto_front(points)
+        return front_of(group for group in self.groups if group.load == load)
 
     def tree(self) -> dict[str, Any]:
         """All of it as JSON, numbers rounded to nine decimals."""
@@ -130,11 +54,6 @@ class Report:
             "summary": [_group(group) for group in self.groups],
             "fronts": [{"load": load, "front": self.front(load)} for load in self.loads],
         }
-
-
-def _load(one: Summary) -> str:
-    """The key without its seed."""
-    return one.workload.replace(f"-seed{one.spec.seed}", "", 1) if one.spec is not None else one.workload
 
 
 def _identity(name: str, spec: StreamSpec | None) -> dict[str, Any]:

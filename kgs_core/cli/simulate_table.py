@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from rich.console import Console
 from rich.table import Table
 
-from kgs_core.cli.simulate_report import FIGURES, Group, Report, Spread
+from kgs_core.cli.simulate_report import Report
+from kgs_core.experiments.groups import FIGURES, Group, Spread
 
 _WIDTH_IN_FILE = 200
 Show = Callable[[float], str]

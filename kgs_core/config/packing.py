@@ -6,12 +6,17 @@ from pydantic import Field, model_validator
 
 from kgs_core.config.section import Section
 
-AlgorithmName = Literal["nf", "ff", "bf", "wf", "nfd", "ffd", "bfd", "wfd", "mwf", "mbf", "mwfp", "mbfp"]
+AlgorithmName = Literal[
+    "nf", "ff", "bf", "wf", "nfd", "ffd", "bfd", "wfd", "mwf", "mbf", "mwfp", "mbfp", "keep", "search"
+]
 ALGORITHM_NAMES: tuple[AlgorithmName, ...] = get_args(AlgorithmName)
 """The names that `algorithm` takes; each is a key of `kgs_core.packing.ALGORITHMS`."""
 
 MAX_CONSUMERS = 10_000
 MAX_CAPACITY = 1_000_000_000_000
+
+MAX_WORTH = 1000
+_WINDOW = r"^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$"
 
 Capacity = Annotated[float, Field(ge=1, le=MAX_CAPACITY)]
 
@@ -21,7 +26,13 @@ class PackingSettings(Section):
 
     packing_capacity_bytes_per_s: Capacity = 1_500_000.0
     consumer_capacity_bytes_per_s: Capacity = 2_000_000.0
-    algorithm: AlgorithmName = "mwf"
+    algorithm: AlgorithmName = "search"
+    consumer_worth: Annotated[float, Field(gt=0, le=MAX_WORTH)] | Literal["fewest"] = Field(
+        default=1.3, description=f"give a number above 0, at most {MAX_WORTH}, or fewest"
+    )
+    max_extra_consumers_percent: Annotated[float, Field(ge=0, le=1000)] | None = Field(
+        default=None, description="give a percentage from 0 to 1000, or null"
+    )
     min_consumers: Annotated[int, Field(ge=1, le=MAX_CONSUMERS)] = 1
     max_consumers: Annotated[int, Field(ge=1, le=MAX_CONSUMERS)] | None = Field(
         default=None, description=f"give a whole number from 1 to {MAX_CONSUMERS}, or null"
@@ -29,6 +40,7 @@ class PackingSettings(Section):
     spare_consumers: Annotated[int, Field(ge=0, le=100)] = 1
     catch_up_s: Annotated[float, Field(ge=0, le=86_400)] = 0.0
     sentinel_timeout_s: Annotated[float, Field(ge=1, le=86_400)] = 300.0
+    forced_moves_only_utc: list[Annotated[str, Field(pattern=_WINDOW)]] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _capacities_are_in_order(self) -> Self:
@@ -45,3 +57,17 @@ class PackingSettings(Section):
         if problems:
             raise ValueError("; ".join(problems))
         return self
+
+    @property
+    def worth(self) -> float | None:
+        """What one consumer less is worth, in Rscore; None: any."""
+        return None if self.consumer_worth == "fewest" else self.consumer_worth
+
+    def moves_are_forced_only(self, time_ms: int) -> bool:
+        """Whether this moment is in one of the windows in which nothing moves that need not; `time_ms` since 1970."""
+        minute = time_ms // 60_000 % 1440
+        for window in self.forced_moves_only_utc:
+            begins, ends = (int(time[:2]) * 60 + int(time[3:]) for time in window.split("-"))
+            if begins <= minute < ends or (ends <= begins and not ends <= minute < begins):
+                return True
+        return False

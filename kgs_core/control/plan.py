@@ -1,5 +1,6 @@
 """The plan: who shall read what, what moves for it, and what it costs."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
@@ -8,7 +9,17 @@ from kgs_core.config.packing import PackingSettings
 from kgs_core.control.load import Load
 from kgs_core.control.overload import Overload, consumer_loads, fast_partitions, full_consumers
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
-from kgs_core.packing import ALGORITHMS, PackingProblem, RandomSource, rebalanced, rscore
+from kgs_core.packing import (
+    ALGORITHMS,
+    FRONT,
+    WEIGHING,
+    PackingProblem,
+    RandomSource,
+    parse_name,
+    rebalanced,
+    rscore,
+    setting_name,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +77,8 @@ class Plan:
         retire: numbers to end once they read nothing, ascending.
         spares: numbers that shall run and read nothing, ascending.
         overloaded: what does not fit below C, each with its cure.
-        alternatives: the same by other algorithms, as asked for.
+        alternatives: the same by other algorithms, or by other settings of this one, as asked for or weighed.
+        choice: why this setting of the algorithm; empty if it has none.
     """
 
     algorithm: str
@@ -80,6 +92,7 @@ class Plan:
     spares: tuple[ConsumerId, ...]
     overloaded: tuple[Overload, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
+    choice: str = ""
 
     @property
     def consumers(self) -> int:
@@ -90,6 +103,17 @@ class Plan:
         """The plan as one row of a comparison."""
         most = max(self.load.values(), default=0.0)
         return Alternative(self.algorithm, self.consumers, self.rscore, len(self.moves), most)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What all algorithms that are tried are given; `written` are the write speeds without backlog."""
+
+    problem: PackingProblem
+    written: WriteSpeeds
+    group: Group
+    settings: PackingSettings
+    new_random: Callable[[], RandomSource]
 
 
 def make_plan(
@@ -109,23 +133,35 @@ def make_plan(
         settings: algorithm, capacity and bounds.
         new_random: makes a generator, the same one every time, so that no algorithm's result depends on which others
             were asked.
-        compare: names of algorithms to try beside it.
+        compare: names of algorithms to try beside it; with a setting, as in `search@0.8`, of those that have one.
     """
     step = _Step(_problem(load, group, settings), load.write_speeds(), group, settings, new_random)
-    others = [name for name in compare if name != settings.algorithm]
-    alternatives = tuple(_plan(name, step).summary() for name in others)
-    return replace(_plan(settings.algorithm, step), alternatives=alternatives)
+    plan, weighed = _chosen(step)
+    others = [name for name in compare if name != settings.algorithm and name not in weighed]
+    alternatives = (*weighed.values(), *(_plan(name, step).summary() for name in others))
+    return replace(plan, algorithm=settings.algorithm, alternatives=alternatives)
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """What all algorithms that are tried are given; `written` are the write speeds without backlog."""
-
-    problem: PackingProblem
-    written: WriteSpeeds
-    group: Group
-    settings: PackingSettings
-    new_random: Callable[[], RandomSource]
+def _chosen(step: _Step) -> tuple[Plan, dict[str, Alternative]]:
+    """The plan, and what it was weighed against: with a bound on consumers, the plan within it that moves least."""
+    algorithm, percent = step.settings.algorithm, step.settings.max_extra_consumers_percent
+    if algorithm not in WEIGHING:
+        return _plan(algorithm, step), {}
+    if percent is None:
+        worth = step.settings.worth
+        why = (
+            "fewest consumers"
+            if worth is None
+            else f"one consumer is worth moving {worth:.0%} of a consumer's capacity"
+        )
+        return replace(_plan(algorithm, step), choice=why), {}
+    least = _plan(setting_name(algorithm, None), step)
+    most = math.floor(least.consumers * (1 + percent / 100))
+    tried = [_plan(setting_name(algorithm, worth), step) for worth in FRONT if worth is not None]
+    within = [plan for plan in (least, *tried) if plan.consumers <= most]
+    best = min(within, key=lambda plan: (plan.rscore, plan.consumers))
+    why = f"{best.algorithm}: moves least of those with at most {percent:g} % more consumers than {least.consumers}"
+    return replace(best, choice=why), {plan.algorithm: plan.summary() for plan in (least, *tried)}
 
 
 def _problem(load: Load, group: Group, settings: PackingSettings) -> PackingProblem:
@@ -140,12 +176,18 @@ def _problem(load: Load, group: Group, settings: PackingSettings) -> PackingProb
         set_aside=group.set_aside,
         min_consumers=settings.min_consumers,
         max_consumers=settings.max_consumers,
+        consumer_worth=settings.worth,
     )
 
 
 def _plan(name: str, step: _Step) -> Plan:
+    """By the algorithm of this name, which may have a setting."""
     problem, written = step.problem, step.written
-    target = dict(sorted(ALGORITHMS[name](problem, step.new_random()).items()))
+    algorithm, at, _ = name.partition("@")
+    meant = parse_name(name)
+    if at and meant is not None:
+        problem = replace(problem, consumer_worth=meant[1])
+    target = dict(sorted(ALGORITHMS[algorithm](problem, step.new_random()).items()))
     moves = [Move(p, problem.current[p], target[p], written[p]) for p in rebalanced(problem.current, target)]
     loads = consumer_loads(target, problem.speeds)
     create, retire, spares = _staff(frozenset(loads), step)
@@ -159,7 +201,7 @@ def _plan(name: str, step: _Step) -> Plan:
         create=create,
         retire=retire,
         spares=spares,
-        overloaded=_overloads(name, target, step),
+        overloaded=_overloads(algorithm, target, step),
     )
 
 

@@ -23,9 +23,10 @@ def plan_values(plan: Plan) -> dict[str, Any]:
     Returns:
         {"algorithm", "consumers", "rscore", "assignment": {topic: {partition: consumer}},
         "moves": [{"topic", "partition", "from", "to", "bytes_per_s"}], "load": {consumer: bytes_per_s},
-        "overloaded": [...], "alternatives": [...]}. An entry of "overloaded" is a partition faster than a consumer
-        ("topic", "partition", "consumer", "bytes_per_s", "cure": {"partitions", "capacity_bytes_per_s"}) or a consumer
-        with more than it can read ("consumer", "bytes_per_s", "cure": {"consumers", "capacity_bytes_per_s"}).
+        "overloaded": [...], "alternatives": [...], "choice": text}. An entry of "overloaded" is a partition faster than
+        a consumer ("topic", "partition", "consumer", "bytes_per_s", "cure": {"partitions", "capacity_bytes_per_s"}) or
+        a consumer with more than it can read ("consumer", "bytes_per_s", "cure": {"consumers",
+        "capacity_bytes_per_s"}).
     """
     return {
         "algorithm": plan.algorithm,
@@ -36,6 +37,7 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "load": {str(consumer): _speed(load) for consumer, load in sorted(plan.load.items())},
         "overloaded": [_overload(overload) for overload in plan.overloaded],
         "alternatives": [_alternative(other) for other in plan.alternatives],
+        "choice": plan.choice,
     }
 
 

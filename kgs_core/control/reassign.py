@@ -45,6 +45,8 @@ def look(state: ControllerState, now: float) -> Look:
         return Look()
     starts = state.starts(now)
     watched = Condition(state.view, state.suspects(), starts, state.strict).watched(state.since_packing_s(now))
+    if state.options.packing.moves_are_forced_only(state.time_ms(now)):
+        watched = replace(watched, since_packing_s=0.0)  # nobody looks for a better packing
     numbers = _numbers(state, watched)
     found = _packed(state, watched, numbers, now) if state.is_fresh(now) else Look()
     if found.target is None and state.target is not None:

@@ -110,7 +110,8 @@ def decide(load: Load, watched: Watched, settings: PackingSettings, new_random: 
       to a consumer that has joined: nobody else would carry it out;
     - a consumer above capacity only if the plan relieves it: a partition too fast for any consumer, or `max_consumers`,
       must not keep the group moving;
-    - the timeout only if the plan is better: fewer consumers, then a lower Rscore.
+    - the timeout only if the plan is better: fewer consumers, then a lower Rscore; and if the consumers saved are worth
+      what is moved for them, by `consumer_worth`.
 
     Args:
         load: every partition there is now.
@@ -159,7 +160,7 @@ def _asks(reason: Reason, plan: Plan, load: Load, watched: Watched, settings: Pa
         case Reason.OVERLOADED:
             return differs and _relieves(plan, load, watched, settings)
         case Reason.TIMEOUT:
-            return differs and _is_better(plan, load, watched)
+            return differs and _is_better(plan, load, watched, settings)
         case Reason.CHANGED:
             return differs
         case _:
@@ -170,11 +171,13 @@ def _can_hand_over(plan: Plan, watched: Watched) -> bool:
     return any(c in watched.joined and watched.current.get(p) != c for p, c in plan.target.items())
 
 
-def _is_better(plan: Plan, load: Load, watched: Watched) -> bool:
+def _is_better(plan: Plan, load: Load, watched: Watched, settings: PackingSettings) -> bool:
     speeds = load.write_speeds()
     target = {p: consumer for p, consumer in watched.target.items() if p in speeds}
     price = rscore(watched.placed(), target, speeds, plan.capacity)
-    return (plan.consumers, plan.rscore) < (len(set(target.values())), price)
+    consumers = len(set(target.values()))
+    is_worth_it = settings.worth is None or plan.rscore - price <= settings.worth * (consumers - plan.consumers)
+    return is_worth_it and (plan.consumers, plan.rscore) < (consumers, price)
 
 
 def _relieves(plan: Plan, load: Load, watched: Watched, settings: PackingSettings) -> bool:

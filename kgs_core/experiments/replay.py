@@ -11,7 +11,7 @@ from kgs_core.experiments.latency import LatencyModel, LatencySettings, Stretch
 from kgs_core.experiments.strategies import Packer, RoundRobin, Strategy
 from kgs_core.experiments.workload import Workload
 from kgs_core.model import Assignment, TopicPartition
-from kgs_core.packing import ALGORITHMS, RandomSource, rebalanced
+from kgs_core.packing import ALGORITHMS, RandomSource, parse_name, rebalanced
 
 KAFKA, KEDA = "kafka", "keda"
 MAX_KAFKA = 100_000
@@ -60,7 +60,7 @@ def check_name(name: str) -> None:
     kind, _, count = name.partition(":")
     if kind == KAFKA and count.isascii() and count.isdigit() and 1 <= int(count) <= MAX_KAFKA:
         return
-    if name not in ALGORITHMS and name != KEDA:
+    if parse_name(name) is None and name != KEDA:
         raise ConfigError([f"'{name}': write an algorithm ({', '.join(ALGORITHMS)}), kafka:CONSUMERS or keda"])
 
 
@@ -80,7 +80,11 @@ def strategy_of(name: str, workload: Workload, conditions: Conditions, random: R
         latency = conditions.latency
         share = latency.read_speed / 100
         return Keda(KedaSettings(read_share=share, interval_s=latency.interval_s), workload.capacity)
-    return Packer(ALGORITHMS[name], workload.capacity, random)
+    meant = parse_name(name)
+    if meant is None:
+        raise ConfigError([f"'{name}': no algorithm or baseline"])
+    algorithm, worth = meant
+    return Packer(ALGORITHMS[algorithm], workload.capacity, random, worth)
 
 
 def replay(workload: Workload, strategy: Strategy, conditions: Conditions) -> Iterator[Step]:

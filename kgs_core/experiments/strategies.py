@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
-from kgs_core.packing import PackFunction, PackingProblem, RandomSource
+from kgs_core.packing import DEFAULT_WORTH, PackFunction, PackingProblem, RandomSource, Variation
 
 
 class Placement(NamedTuple):
@@ -27,16 +27,27 @@ class Strategy(Protocol):
 
 
 class Packer:
-    """A packing algorithm, asked anew at every measurement."""
+    """A packing algorithm, asked anew at every measurement.
 
-    def __init__(self, pack: PackFunction, capacity: BytesPerSecond, random: RandomSource) -> None:
+    It is told how much each speed has varied so far, and of the future nothing.
+    """
+
+    def __init__(
+        self, pack: PackFunction, capacity: BytesPerSecond, random: RandomSource, worth: float | None = DEFAULT_WORTH
+    ) -> None:
+        """`worth`: what one consumer is worth in Rscore, for the algorithms that weigh; None: any."""
         self._pack = pack
         self._capacity = capacity
         self._random = random
+        self._worth = worth
+        self._variation = Variation()
 
     def place(self, speeds: WriteSpeeds, current: Assignment) -> Placement:
         """The algorithm's packing of these speeds."""
-        assignment = self._pack(PackingProblem(speeds, self._capacity, current), self._random)
+        self._variation.update(speeds)
+        deviations = self._variation.deviations()
+        problem = PackingProblem(speeds, self._capacity, current, consumer_worth=self._worth, variation=deviations)
+        assignment = self._pack(problem, self._random)
         return Placement(assignment, len(set(assignment.values())))
 
 

@@ -1,7 +1,21 @@
 """Which consumer reads which partition: the packing algorithms, and what a change of assignment costs."""
 
-from kgs_core.packing.problem import PackFunction, PackingProblem, RandomSource
-from kgs_core.packing.registry import ALGORITHMS
+from kgs_core.packing.problem import DEFAULT_WORTH, PackFunction, PackingProblem, RandomSource
+from kgs_core.packing.registry import ALGORITHMS, FRONT, WEIGHING, parse_name, setting_name
 from kgs_core.packing.rscore import rebalanced, rscore
+from kgs_core.packing.variation import Variation
 
-__all__ = ["ALGORITHMS", "PackFunction", "PackingProblem", "RandomSource", "rebalanced", "rscore"]
+__all__ = [
+    "ALGORITHMS",
+    "DEFAULT_WORTH",
+    "FRONT",
+    "WEIGHING",
+    "PackFunction",
+    "PackingProblem",
+    "RandomSource",
+    "Variation",
+    "parse_name",
+    "rebalanced",
+    "rscore",
+    "setting_name",
+]

@@ -1,8 +1,11 @@
 """The modified any fit algorithms: consumers are packed, one after the other, rather than partitions."""
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition
+from kgs_core.packing.fast_or_plain import Recipe, fast_or_plain
 from kgs_core.packing.fits import BestFit, WorstFit
 from kgs_core.packing.open_consumers import Fit, OpenConsumers
 from kgs_core.packing.problem import PackingProblem, RandomSource
@@ -10,24 +13,33 @@ from kgs_core.packing.problem import PackingProblem, RandomSource
 SpeedOf = Callable[[Sequence[BytesPerSecond]], BytesPerSecond]
 
 
+@fast_or_plain(Recipe("worst", consumers_by="sum"))
 def modified_worst_fit(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """MWF: consumers by cumulative speed, worst fit."""
-    return _modified_any_fit(problem, WorstFit(), sum)
+    return _modified_any_fit(problem, WorstFit(), _total)
 
 
+@fast_or_plain(Recipe("best", consumers_by="sum"))
 def modified_best_fit(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """MBF: consumers by cumulative speed, best fit."""
-    return _modified_any_fit(problem, BestFit(), sum)
+    return _modified_any_fit(problem, BestFit(), _total)
 
 
+@fast_or_plain(Recipe("worst", consumers_by="max"))
 def modified_worst_fit_partition(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """MWFP: consumers by their fastest partition, worst fit."""
     return _modified_any_fit(problem, WorstFit(), max)
 
 
+@fast_or_plain(Recipe("best", consumers_by="max"))
 def modified_best_fit_partition(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """MBFP: consumers by their fastest partition, best fit."""
     return _modified_any_fit(problem, BestFit(), max)
+
+
+def _total(speeds: Sequence[BytesPerSecond]) -> BytesPerSecond:
+    # from Python 3.12 on, sum() rounds otherwise than additions one by one do, which compiled code makes
+    return reduce(add, speeds, 0.0)
 
 
 def _modified_any_fit(problem: PackingProblem, fit: Fit, speed_of: SpeedOf) -> Assignment:

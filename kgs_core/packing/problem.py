@@ -1,12 +1,15 @@
 """What a packing algorithm is given."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from kgs_core.errors import MeasurementError
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+
+DEFAULT_WORTH = 1.3
+"""What one consumer is worth, in Rscore, where nothing else is said: a front's middle (docs/packing.md)."""
 
 
 class RandomSource(Protocol):
@@ -31,6 +34,9 @@ class PackingProblem:
         min_consumers: the load is spread over so many, as far as there are partitions for it.
         max_consumers: no more than these, but that pinned partitions keep theirs; None: no bound. When it binds, what
             fits nowhere goes where the load is least, above capacity.
+        consumer_worth: how much Rscore one consumer less is worth, for the packers that weigh the two; None: any.
+        variation: standard deviation of the change of each speed until the next packing, bytes/s, for the packers that
+            look ahead; a tenth of the speed where it is not named.
 
     Raises:
         MeasurementError: a speed, the capacity or a bound that cannot be, or a partition pinned to no consumer.
@@ -44,6 +50,8 @@ class PackingProblem:
     set_aside: frozenset[ConsumerId] = frozenset()
     min_consumers: int = 1
     max_consumers: int | None = None
+    consumer_worth: float | None = DEFAULT_WORTH
+    variation: Mapping[TopicPartition, BytesPerSecond] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.capacity) and self.capacity > 0):
@@ -54,6 +62,9 @@ class PackingProblem:
         most = self.max_consumers
         if self.min_consumers < 0 or (most is not None and most < max(1, self.min_consumers)):
             raise MeasurementError(f"packing: from {self.min_consumers} to {most} consumers: not a range")
+        worth = self.consumer_worth
+        if worth is not None and not 0 < worth < math.inf:
+            raise MeasurementError(f"packing: one consumer is worth {worth}: must be a number greater than 0")
         homeless = sorted(p for p in self.pinned if p not in self.speeds or self.home(p) is None)
         if homeless:
             raise MeasurementError(f"packing: {homeless[0]}: pinned, but has no consumer or no speed")

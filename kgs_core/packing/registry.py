@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from kgs_core.model import Assignment
 from kgs_core.packing.any_fit import (
     best_fit,
     best_fit_decreasing,
@@ -11,6 +12,7 @@ from kgs_core.packing.any_fit import (
     worst_fit,
     worst_fit_decreasing,
 )
+from kgs_core.packing.keep_and_shed import keep_and_shed
 from kgs_core.packing.modified_any_fit import (
     modified_best_fit,
     modified_best_fit_partition,
@@ -18,7 +20,16 @@ from kgs_core.packing.modified_any_fit import (
     modified_worst_fit_partition,
 )
 from kgs_core.packing.next_fit import next_fit, next_fit_decreasing
-from kgs_core.packing.problem import PackFunction
+from kgs_core.packing.problem import DEFAULT_WORTH, PackFunction, PackingProblem, RandomSource
+
+
+def _search(problem: PackingProblem, random: RandomSource) -> Assignment:
+    from kgs_core.packing.search import search  # compiled code: half a second that only those pay who search
+
+    return search(problem, random)
+
+
+MAX_WORTH = 1000.0
 
 ALGORITHMS: Mapping[str, PackFunction] = MappingProxyType(
     {
@@ -34,6 +45,36 @@ ALGORITHMS: Mapping[str, PackFunction] = MappingProxyType(
         "mbf": modified_best_fit,
         "mwfp": modified_worst_fit_partition,
         "mbfp": modified_best_fit_partition,
+        "keep": keep_and_shed,
+        "search": _search,
     }
 )
 """Short name -> algorithm, in the order in which comparisons list them."""
+
+WEIGHING = frozenset({"keep", "search"})
+"""Those that weigh consumers against moves, so that they can be given a setting, as in `search@0.9`."""
+
+FEWEST = "fewest"
+FRONT: tuple[float | None, ...] = (None, 8.0, 4.0, 2.8, 2.0, 1.3, 1.0, 0.8, 0.6, 0.45, 0.3)
+"""A sweep of `consumer_worth` from the fewest consumers to the fewest moves."""
+
+
+def setting_name(algorithm: str, worth: float | None) -> str:
+    """`search@0.9`, or `search@fewest`."""
+    return f"{algorithm}@{FEWEST if worth is None else f'{worth:g}'}"
+
+
+def parse_name(name: str) -> tuple[str, float | None] | None:
+    """Algorithm and `consumer_worth` that a name means; None: it means none."""
+    algorithm, at, setting = name.partition("@")
+    if algorithm not in ALGORITHMS or (at and algorithm not in WEIGHING):
+        return None
+    if not at:
+        return algorithm, DEFAULT_WORTH
+    if setting == FEWEST:
+        return algorithm, None
+    try:
+        worth = float(setting)
+    except ValueError:
+        return None
+    return (algorithm, worth) if 0 < worth <= MAX_WORTH else None

@@ -77,7 +77,7 @@ def test_all_algorithms_are_compared(runs):
     runs.sim.start(3)
     result = runs.run(measurement_offset=runs.sim.publish(**GROWN))
     rows = runs.recorded(result, "consumer_assignment")["alternatives"]
-    assert rows[0]["algorithm"] == "mwf"
+    assert rows[0]["algorithm"] == "search"
     assert {row["algorithm"] for row in rows} == set(ALGORITHM_NAMES)
 
 

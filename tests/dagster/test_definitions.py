@@ -25,6 +25,7 @@ import sys
 print(*sorted(set({HEAVY!r}) & set(sys.modules)))
 print(*sorted(job.name for job in defs.get_repository_def().get_all_jobs() if not job.name.startswith("__")))
 """
+EXPERIMENTS = "experiments_job experiments_report_job register_workload_job"
 GROUP = "group: {}\nkafka: {{bootstrap_servers: 'nowhere.invalid:9'}}\nlake: {{root: lake}}\ntopics: [{{topic: t}}]\n"
 
 
@@ -45,7 +46,8 @@ def test_definitions_load_with_an_empty_environment(tmp_path):
     """Dagster must be able to show what is wrong."""
     done = loaded(tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == []
+    assert done.stdout.splitlines() == ["", EXPERIMENTS], "experiments need no group"
+    assert done.stderr == "", "a warning would be told by every run"
 
 
 def test_definitions_load_while_kafka_and_lake_are_away_and_without_what_is_heavy(tmp_path):
@@ -54,7 +56,8 @@ def test_definitions_load_while_kafka_and_lake_are_away_and_without_what_is_heav
     assert done.returncode == 0, done.stderr
     heavy, jobs = done.stdout.splitlines()
     assert heavy == "", "every run pays for what the definitions import: import these inside functions"
-    assert jobs == "consumer_job lake_audit_job lake_maintenance_job prune_runs_job rebalance_job"
+    control = "consumer_job experiments_job experiments_report_job lake_audit_job lake_maintenance_job prune_runs_job "
+    assert jobs == f"{control}rebalance_job register_workload_job"
 
 
 def test_a_configuration_that_is_wrong_is_told_in_its_own_words(tmp_path):
@@ -65,7 +68,7 @@ def test_a_configuration_that_is_wrong_is_told_in_its_own_words(tmp_path):
 
 
 def test_several_groups_share_no_name():
-    defs = build_defs(groups=two_groups())
+    defs = build_defs(groups=two_groups(), experiments=False)
     dg.Definitions.validate_loadable(defs)
     repository = defs.get_repository_def()
     jobs = [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")]
@@ -73,6 +76,17 @@ def test_several_groups_share_no_name():
     assert len(names) == 24
     assert all(name.endswith(("_a_b", "_c_d")) for name in names)
     assert {spec.key.path[0] for spec in defs.resolve_all_asset_specs()} == {"a.b", "c-d"}
+
+
+def test_experiments_are_there_once_whatever_groups_there_are():
+    defs = dg.Definitions.merge(build_defs(groups=two_groups()), build_defs(groups=[], experiments=False))
+    dg.Definitions.validate_loadable(defs)
+    assert {
+        spec.key.to_user_string() for spec in defs.resolve_all_asset_specs() if spec.group_name == "experiments"
+    } == {
+        f"experiments/{name}"
+        for name in ("workload", "packing_run", "algorithm_summary", "pareto_front", "latency_comparison", "bill")
+    }
 
 
 def test_resources_can_be_replaced_by_name():
@@ -114,6 +128,8 @@ def test_the_instance_settings_are_valid_and_mean_what_they_should(local_instanc
     assert runs.tag_concurrency_limits == [
         {"key": "kgs/group-rebalance", "value": {"applyLimitPerUniqueValue": True}, "limit": 1}
     ]
+    pools = instance.get_concurrency_config().pool_config
+    assert (pools.pool_granularity.value, pools.default_pool_limit) == ("run", 2)
     assert not instance.telemetry_enabled
     assert not instance.nux_enabled
     assert instance.get_settings("sensors") == {"use_threads": True, "num_workers": 4}

@@ -5,7 +5,14 @@ import os
 import pytest
 
 from kgs_core.errors import ConfigError
-from kgs_dagster.settings import PodSettings, groups, name_groups, pod_settings
+from kgs_dagster.settings import (
+    ExperimentSettings,
+    PodSettings,
+    experiment_settings,
+    groups,
+    name_groups,
+    pod_settings,
+)
 from tests.dagster.groups import settings, two_groups
 
 TEXT = "group: {}\nkafka: {{bootstrap_servers: 'a:9092'}}\nlake: {{root: lake}}\ntopics: [{{topic: t}}]\n"
@@ -67,3 +74,23 @@ def test_the_environment_says_what_pods_are_like():
     assert pod_settings({}) == PodSettings()
     found = pod_settings({"KGS_POD_IMAGE": "kgs:1", "KGS_POD_MEMORY_LIMIT": "4Gi"})
     assert found == PodSettings(image="kgs:1", memory_limit="4Gi")
+
+
+def test_experiments_have_a_place_and_baselines_when_nothing_is_said(tmp_path):
+    assert experiment_settings({}, tmp_path) == ExperimentSettings()
+
+
+def test_the_environment_says_where_experiments_are_kept_and_what_they_compare(tmp_path):
+    environ = {
+        "KGS_EXPERIMENTS": "lab",
+        "KGS_EXPERIMENTS_BASELINES": "kafka:7, keda,,kafka:7",
+        "KGS_EXPERIMENTS_SPARK": "local[2]",
+    }
+    found = experiment_settings(environ, tmp_path)
+    assert found == ExperimentSettings(tmp_path / "lab", ("kafka:7", "keda"), "local[2]")
+
+
+@pytest.mark.parametrize("name", ["kafka:0", "kafka:x", "mwf", "storm"])
+def test_a_baseline_that_there_is_not_is_refused(tmp_path, name):
+    with pytest.raises(ConfigError, match=f"KGS_EXPERIMENTS_BASELINES: '{name}': write kafka:CONSUMERS or keda"):
+        experiment_settings({"KGS_EXPERIMENTS_BASELINES": f"keda,{name}"}, tmp_path)

@@ -32,6 +32,7 @@ class Life:
             heartbeat_s=1, suspect_after_s=4, start_timeout_s=5, start_backoff_s=1, max_measurement_age_s=5
         )
         packing = PackingSettings(
+            algorithm="mwf",
             packing_capacity_bytes_per_s=100,
             consumer_capacity_bytes_per_s=120,
             spare_consumers=1,

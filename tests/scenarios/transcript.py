@@ -88,6 +88,7 @@ class Scenario:
             metadata_partitions=int(given.get("queues", 64)),
         )
         packing = PackingSettings(
+            algorithm="mwf",
             packing_capacity_bytes_per_s=100,
             consumer_capacity_bytes_per_s=120,
             spare_consumers=int(given.get("spares", 0)),

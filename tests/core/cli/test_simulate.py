@@ -11,7 +11,6 @@ from click.testing import CliRunner
 
 from kgs_core.adapters.experiment_results import load_results
 from kgs_core.cli.main import cli
-from kgs_core.experiments.comparison import PUBLISHED
 from kgs_core.packing import ALGORITHMS
 
 SMALL = ("--partitions", 20, "--steps", 8)
@@ -128,7 +127,7 @@ def test_a_recorded_load_in_per_cent_of_c(found, recorded):
     file, lines = recorded
     tree = found("--speeds", file, "--unit-capacity", 100, "--latency", "--baseline", "kafka:4")
     rows = {row["algorithm"]: row for row in tree["results"]}
-    assert list(rows) == [*PUBLISHED, "kafka:4"]
+    assert list(rows) == [*ALGORITHMS, "kafka:4"]
     assert (rows["mwf"]["delta"], rows["mwf"]["start"], rows["mwf"]["seed"]) == (None, None, None)
     assert (rows["mwf"]["measurements"], rows["mwf"]["partitions"], rows["mwf"]["workload"]) == (3, 12, "week")
     totals = [sum(line["speeds"]["t"].values()) for line in lines]
@@ -167,11 +166,11 @@ def test_tables(simulate):
     result = simulate(*SMALL, "--delta", 5, "--seeds", 2, "--latency", "--baseline", "kafka:9", "--orders", 2)
     lines = result.stdout.splitlines()
     assert lines[0].startswith("uniform-delta05-p20-t2-n8: 9 measurements of 20 partitions, mean (least-greatest) of 2")
-    assert [line.split()[0] for line in (lines[1], lines[15])] == ["CBS", "mean"]
-    for rows in (lines[2:15], lines[16:29]):
-        assert [line.split()[0].rstrip("*") for line in rows] == [*PUBLISHED, "kafka:9"]
+    assert [line.split()[0] for line in (lines[1], lines[17])] == ["CBS", "mean"]
+    for rows in (lines[2:17], lines[18:33]):
+        assert [line.split()[0].rstrip("*") for line in rows] == [*ALGORITHMS, "kafka:9"]
         assert sum(line.split()[0].endswith("*") for line in rows) >= 1
-    assert lines[29].startswith("kafka:9 over 2 shuffled orders: mean latency s ")
+    assert lines[33].startswith("kafka:9 over 2 shuffled orders: mean latency s ")
 
 
 def test_a_load_of_next_to_nothing_is_pointed_out(simulate, recorded):
@@ -198,8 +197,8 @@ def test_plots(simulate, here):
 def test_results_are_a_row_per_measurement_and_summarize_to_what_was_printed(found, here):
     tree = found(*SMALL, "--latency", "--baseline", "kafka:9", "--orders", 1, "--results", "grid.parquet")
     table = pq.read_table(here / "grid.parquet")
-    assert table.num_rows == 9 * (12 + 2)
-    assert set(table["algorithm"].to_pylist()) == {*PUBLISHED, "kafka:9"}
+    assert table.num_rows == 9 * (len(ALGORITHMS) + 2)
+    assert set(table["algorithm"].to_pylist()) == {*ALGORITHMS, "kafka:9"}
     mwf = table.filter((table["algorithm"].to_pandas() == "mwf").to_numpy()).to_pandas()
     shown = next(row for row in tree["results"] if row["algorithm"] == "mwf")
     assert mwf["rscore"].mean() == pytest.approx(shown["average_rscore"])

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from kgs_core.adapters.experiment_cells import Cell, Grid, run_here
 from kgs_core.adapters.experiment_results import save_results
 from kgs_core.cli.main import cli
-from kgs_core.cli.simulate_charts import Chart, charts
-from kgs_core.cli.simulate_figure import svg
 from kgs_core.cli.simulate_page import GRIDS, LATE, LATE_NAMES, OTHERS, UNIFORM
+from kgs_core.experiments.charts import Chart, charts
 from kgs_core.experiments.comparison import PUBLISHED
+from kgs_core.experiments.figure import svg
 from kgs_core.experiments.published import CLAIMS, NAMES
 from kgs_core.experiments.replay import Conditions
 from kgs_core.experiments.workload import DELTAS, STARTS, StreamSpec

@@ -206,7 +206,7 @@ def test_what_packing_compares_is_in_order(problems_of):
 def test_an_unknown_algorithm_gets_the_list_of_names(problems_of):
     assert problems_of(packing="packing: {algorithm: MWF}") == [
         "packing.algorithm: 'MWF': give one of 'nf', 'ff', 'bf', 'wf', 'nfd', 'ffd', 'bfd', 'wfd', 'mwf', 'mbf', "
-        "'mwfp' or 'mbfp'"
+        "'mwfp', 'mbfp', 'keep' or 'search'"
     ]
 
 

@@ -35,7 +35,12 @@ def packing():
     """Capacity 100, rebalance above 120, no spare."""
 
     def build(**changes):
-        plain = {"packing_capacity_bytes_per_s": 100, "consumer_capacity_bytes_per_s": 120, "spare_consumers": 0}
+        plain = {
+            "algorithm": "mwf",
+            "packing_capacity_bytes_per_s": 100,
+            "consumer_capacity_bytes_per_s": 120,
+            "spare_consumers": 0,
+        }
         return PackingSettings(**{**plain, **changes})
 
     return build

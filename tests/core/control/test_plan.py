@@ -107,7 +107,7 @@ def test_json_has_numbers_in_order_and_rounded(packing, new_random):
     plan = make_plan(Load(speeds), Group(current), packing(max_consumers=2), new_random, ["bfd"])
     values = plan_values(plan)
     assert list(values) == [
-        "algorithm", "consumers", "rscore", "assignment", "moves", "load", "overloaded", "alternatives",
+        "algorithm", "consumers", "rscore", "assignment", "moves", "load", "overloaded", "alternatives", "choice",
     ]  # fmt: skip
     assert list(values["assignment"]["t"]) == ["0", "2", "10"]
     assert values["assignment"] == {"t": {"0": 2, "2": 1, "10": 2}}

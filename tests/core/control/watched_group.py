@@ -30,7 +30,7 @@ def tp(name):
 
 def options(spares=0, **membership):
     packing = PackingSettings(
-        packing_capacity_bytes_per_s=100, consumer_capacity_bytes_per_s=120, spare_consumers=spares
+        algorithm="mwf", packing_capacity_bytes_per_s=100, consumer_capacity_bytes_per_s=120, spare_consumers=spares
     )
     return Options(packing, MembershipSettings(**membership), lambda: Random(0))
 

@@ -5,9 +5,10 @@ from random import Random
 import pytest
 
 from kgs_core.model import TopicPartition
-from kgs_core.packing import ALGORITHMS, PackingProblem, rscore
+from kgs_core.packing import ALGORITHMS, WEIGHING, PackingProblem, rscore
 
 CAPACITY, DELTA, STEPS = 100, 10, 150
+TWELVE = {name: pack for name, pack in ALGORITHMS.items() if name not in WEIGHING}
 SEEDS = (1, 2, 3, 4)
 PARTITIONS = [TopicPartition(topic, n) for topic in "ab" for n in range(100)]
 
@@ -22,11 +23,11 @@ def stream(random):
 
 def run(random):
     """Algorithm -> bins at each step, and algorithm -> average Rscore, over one stream."""
-    bins = {name: [] for name in ALGORITHMS}
-    costs = dict.fromkeys(ALGORITHMS, 0.0)
-    current = {name: {} for name in ALGORITHMS}
+    bins = {name: [] for name in TWELVE}
+    costs = dict.fromkeys(TWELVE, 0.0)
+    current = {name: {} for name in TWELVE}
     for speeds in stream(random):
-        for name, pack in ALGORITHMS.items():
+        for name, pack in TWELVE.items():
             target = pack(PackingProblem(speeds, CAPACITY, current[name]), random)
             costs[name] += rscore(current[name], target, speeds, CAPACITY) / (STEPS + 1)
             bins[name].append(len(set(target.values())))
@@ -37,7 +38,7 @@ def run(random):
 @pytest.fixture(scope="module")
 def scores():
     """Algorithm -> (cardinal bin score CBS, average Rscore E[R]), means over four streams."""
-    found = dict.fromkeys(ALGORITHMS, (0.0, 0.0))
+    found = dict.fromkeys(TWELVE, (0.0, 0.0))
     for seed in SEEDS:
         bins, costs = run(Random(seed))
         least = [min(step) for step in zip(*bins.values(), strict=True)]

@@ -25,6 +25,7 @@ def new_world():
             max_measurement_age_s=5,
         )
         packing = PackingSettings(
+            algorithm="mwf",
             packing_capacity_bytes_per_s=100,
             consumer_capacity_bytes_per_s=120,
             spare_consumers=1,

@@ -1,4 +1,4 @@
-"""Pictures as a list of shapes, written as SVG text or handed to `simulate_png`: no plotting library for a few dots."""
+"""Pictures as a list of shapes, written as SVG text or drawn by `kgs_core.cli.simulate_png`: no plotting library."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,10 @@ from html import escape
 from typing import Literal
 
 Point = tuple[float, float]
+INK = "#222222"
+"""Of text, unless it has a colour of its own."""
+DASH = 4
+"""Pixels that a dash is long, and that are left out after it."""
 Anchor = Literal["start", "middle", "end"]
 
 
@@ -16,6 +20,7 @@ class Line:
     points: Sequence[Point]
     color: str
     width: float = 1.0
+    dashed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,7 @@ class Text:
 
     at: Point
     text: str
-    color: str = "#222222"
+    color: str = INK
     anchor: Anchor = "start"
     bold: bool = False
 
@@ -55,19 +60,27 @@ def svg(picture: Picture) -> str:
     drawn = "\n".join(_svg(shape) for shape in picture.shapes)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{picture.width}" height="{picture.height}" '
-        f'viewBox="0 0 {picture.width} {picture.height}" font-family="sans-serif" font-size="11">\n'
+        f'viewBox="0 0 {picture.width} {picture.height}" font-family="sans-serif" font-size="11" fill="{INK}">\n'
         f'<rect width="100%" height="100%" fill="white"/>\n{drawn}\n</svg>\n'
     )
 
 
 def _svg(shape: Shape) -> str:
     match shape:
-        case Line(points, color, width):
-            path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-            return f'<polyline fill="none" stroke="{color}" stroke-width="{width:g}" points="{path}"/>'
+        case Line(points, color, width, dashed):
+            path = " ".join(f"{_short(x)},{_short(y)}" for x, y in points)
+            thick = f' stroke-width="{width:g}"' if width != 1 else ""
+            style = f' stroke-dasharray="{DASH}"' if dashed else ""
+            return f'<polyline fill="none" stroke="{color}"{thick}{style} points="{path}"/>'
         case Dot((x, y), color, radius):
-            return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" fill="{color}"/>'
+            return f'<circle cx="{_short(x)}" cy="{_short(y)}" r="{radius:g}" fill="{color}"/>'
         case Text((x, y), text, color, anchor, bold):
-            style = ' font-weight="bold"' if bold else ""
-            place = f'x="{x:.1f}" y="{y:.1f}" fill="{color}" text-anchor="{anchor}"'
-            return f"<text {place}{style}>{escape(text)}</text>"
+            style = f' fill="{color}"' if color != INK else ""
+            style += f' text-anchor="{anchor}"' if anchor != "start" else ""
+            style += ' font-weight="bold"' if bold else ""
+            return f'<text x="{_short(x)}" y="{_short(y)}"{style}>{escape(text)}</text>'
+
+
+def _short(value: float) -> str:
+    """A tenth of a pixel is enough; pictures are kept inside other things."""
+    return f"{value:.1f}".removesuffix(".0")

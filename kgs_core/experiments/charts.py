@@ -1,10 +1,10 @@
-"""Scatter and line charts made of the shapes of `simulate_figure`."""
+"""Scatter and line charts made of the shapes of `figure`."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kgs_core.cli.simulate_figure import Dot, Line, Picture, Point, Shape, Text
+from kgs_core.experiments.figure import Dot, Line, Picture, Point, Shape, Text
 
 COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22")
 GRAY = "#888888"
@@ -104,8 +104,8 @@ class _Panel:
             return []
         value, label = self._chart.mark
         x, _ = self._at((value, 0.0))
-        dashes: list[Shape] = [Line([(x, y), (x, y + 4)], GRAY) for y in range(self._top, self._bottom, 8)]
-        return [*dashes, Text((x + 3, self._top + 8), label, color=GRAY)]
+        line = Line([(x, self._top), (x, self._bottom)], GRAY, dashed=True)
+        return [line, Text((x + 3, self._top + 8), label, color=GRAY)]
 
     def _lines(self) -> list[Shape]:
         shapes: list[Shape] = []

@@ -1,0 +1,209 @@
+"""What experiments come to: all cells side by side, the front, lateness, and the bill; tables and plots.
+
+They take what cells there are. What is missing is said, and never counts as nothing.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from kgs_dagster.assets import experiment_figures as figures
+from kgs_dagster.assets.control_loop_figures import bullets
+from kgs_dagster.assets.experiments import GROUP_NAME, PACKING_RUN, told
+from kgs_dagster.laboratory import Laboratory
+
+if TYPE_CHECKING:
+    from kgs_core.experiments.charts import Chart
+    from kgs_core.experiments.comparison import Summary
+    from kgs_core.experiments.groups import Group
+
+SUMMARY = dg.AssetKey([GROUP_NAME, "algorithm_summary"])
+FRONT = dg.AssetKey([GROUP_NAME, "pareto_front"])
+LATENCY = dg.AssetKey([GROUP_NAME, "latency_comparison"])
+BILL = dg.AssetKey([GROUP_NAME, "bill"])
+COMPLETE = "no_cell_missing"
+_SCORES = ("cbs", "average_rscore", "mean_consumers", "least_consumers", "moved_partitions")
+_LATE = ("mean_consumers", "mean_latency_s", "p95_latency_s", "p99_latency_s", "p90_delayed_latency_s", "delayed_share")
+_BILL = ("consumer_hours", "least_consumer_hours", "rscore_total", "bytes_delayed", "p99_latency_s")
+
+
+def report_assets() -> list[dg.AssetsDefinition]:
+    """The summary, and what is made of it."""
+    return [_summary(), _front(), _latency(), _bill()]
+
+
+def _summary() -> dg.AssetsDefinition:
+    @dg.asset(
+        key=SUMMARY,
+        deps=[PACKING_RUN],
+        check_specs=[
+            dg.AssetCheckSpec(
+                COMPLETE, asset=SUMMARY, description="Every algorithm that was run at all was run on every load."
+            )
+        ],
+        description="All cells side by side: means over seeds for each algorithm and load. CBS compares with the best "
+        "of the twelve published algorithms, and is known where all of them have replayed a load.",
+        group_name=GROUP_NAME,
+        kinds={"parquet"},
+    )
+    def algorithm_summary(
+        context: dg.AssetExecutionContext, kgs_laboratory: Laboratory
+    ) -> Iterator[dg.MaterializeResult[None]]:
+        from kgs_core.experiments.groups import groups_of
+
+        folder = kgs_laboratory.open(context.instance)
+        with told():
+            found = folder.summaries()
+            if not found:
+                raise dg.Failure(f"no cell in {folder.root}: run packing_run first", allow_retries=False)
+            path = folder.save_summaries(found)
+        missing = _missing(found)
+        without = list(dict.fromkeys(one.workload for one in found if one.cbs is None))
+        yield dg.MaterializeResult(
+            metadata={
+                "cells": len(found),
+                "missing_cells": len(missing),
+                "workloads": len({one.workload for one in found}),
+                "algorithms": len({one.name for one in found}),
+                "summary": figures.table(figures.group_rows(groups_of(found), _SCORES), figures.columns_of(_SCORES)),
+                "missing": figures.table(missing, {"algorithm": "string", "workload": "string"}),
+                "without_cbs": ", ".join(without) or "none: all published algorithms have replayed every load",
+                "path": dg.MetadataValue.path(path),
+            },
+            check_results=[_complete(missing)],
+        )
+
+    return algorithm_summary
+
+
+def _front() -> dg.AssetsDefinition:
+    @dg.asset(
+        key=FRONT,
+        deps=[SUMMARY],
+        description="Consumers against Rscore: the algorithms that none other beats in one without losing in the "
+        "other, for each load. Baselines, which overload consumers, are never on it.",
+        group_name=GROUP_NAME,
+        kinds={"svg"},
+    )
+    def pareto_front(context: dg.AssetExecutionContext, kgs_laboratory: Laboratory) -> dg.MaterializeResult[None]:
+        from kgs_core.experiments.groups import front_of
+        from kgs_core.experiments.plots import front_chart
+        from kgs_core.packing import ALGORITHMS
+
+        def draw(load: str, groups: "Sequence[Group]") -> "Chart":
+            packers = [group for group in groups if group.name in ALGORITHMS]
+            return front_chart(load, packers, front_of(packers))
+
+        def rows(loads: "dict[str, list[Group]]") -> dict[str, Any]:
+            fronts: list[figures.Row] = [
+                {"load": load, "seeds": len(groups[0].runs), "front": ", ".join(front_of(groups))}
+                for load, groups in loads.items()
+            ]
+            return {"fronts": figures.table(fronts, {"load": "string", "seeds": "int", "front": "string"})}
+
+        return _report(context, kgs_laboratory, "pareto_front", draw, rows)
+
+    return pareto_front
+
+
+def _latency() -> dg.AssetsDefinition:
+    @dg.asset(
+        key=LATENCY,
+        deps=[SUMMARY],
+        description="How late data is read by the latency model, algorithms beside Kafka's own assignment (kafka:K) "
+        "and a scaler by lag (keda). Latencies in seconds.",
+        group_name=GROUP_NAME,
+        kinds={"svg"},
+    )
+    def latency_comparison(context: dg.AssetExecutionContext, kgs_laboratory: Laboratory) -> dg.MaterializeResult[None]:
+        from kgs_core.experiments.plots import latency_chart
+
+        return _report(context, kgs_laboratory, "latency_comparison", latency_chart, _rows_of("latency", _LATE))
+
+    return latency_comparison
+
+
+def _bill() -> dg.AssetsDefinition:
+    @dg.asset(
+        key=BILL,
+        deps=[SUMMARY],
+        description="What each load would have cost: consumer hours beside the hours that nobody can go below, Rscore, "
+        "bytes delayed, and the latency that one in a hundred exceeds.",
+        group_name=GROUP_NAME,
+        kinds={"svg"},
+    )
+    def bill(context: dg.AssetExecutionContext, kgs_laboratory: Laboratory) -> dg.MaterializeResult[None]:
+        from kgs_core.experiments.plots import bill_chart
+
+        return _report(context, kgs_laboratory, "bill", bill_chart, _rows_of("bill", _BILL))
+
+    return bill
+
+
+def _rows_of(name: str, columns: Sequence[str]) -> "Callable[[dict[str, list[Group]]], dict[str, Any]]":
+    def rows(loads: "dict[str, list[Group]]") -> dict[str, Any]:
+        found = [row for groups in loads.values() for row in figures.group_rows(groups, columns)]
+        return {name: figures.table(found, figures.columns_of(columns))}
+
+    return rows
+
+
+def _report(
+    context: dg.AssetExecutionContext,
+    laboratory: Laboratory,
+    name: str,
+    draw: "Callable[[str, Sequence[Group]], Chart]",
+    rows: "Callable[[dict[str, list[Group]]], dict[str, Any]]",
+) -> dg.MaterializeResult[None]:
+    """A plot for each load, and a table of all of them, of what can be compared."""
+    from kgs_core.experiments.groups import comparable, groups_of, with_enough_consumers
+
+    folder = laboratory.open(context.instance)
+    with told():
+        by_load: dict[str, list[Group]] = {}
+        for group in groups_of(folder.load_summaries()):
+            by_load.setdefault(group.load, []).append(group)
+        loads = {load: comparable(groups) for load, groups in by_load.items()}
+        left_out = [
+            f"{run.name} on {run.workload}"
+            for load, groups in by_load.items()
+            for run in _runs(groups)
+            if run not in _runs(loads[load])
+        ]
+        panels = [draw(load, enough) for load, groups in loads.items() if (enough := with_enough_consumers(groups))]
+        drawn = figures.plots([panel for panel in panels if panel.dots], lambda svg: folder.save_plot(name, svg))
+        too_few = [
+            f"{group.name} on {load}"
+            for load, groups in loads.items()
+            for group in groups
+            if group not in with_enough_consumers(groups)
+        ]
+    about = bullets(left_out) if left_out else "nothing: all have replayed the same seeds"
+    metadata = {**drawn, **rows(loads), "left_out": dg.MetadataValue.md(about)}
+    if too_few:
+        metadata["not_drawn"] = f"too few consumers for the load: {', '.join(too_few)}"
+    return dg.MaterializeResult(metadata=metadata)
+
+
+def _runs(groups: "Sequence[Group]") -> "list[Summary]":
+    return [run for group in groups for run in group.runs]
+
+
+def _missing(found: "Sequence[Summary]") -> list[figures.Row]:
+    """Cells that there are not: of an algorithm that was run at all, on a load that was run at all."""
+    there = {(one.name, one.workload) for one in found}
+    names, loads = ({one.name: None for one in found}, {one.workload: None for one in found})
+    return [{"algorithm": n, "workload": w} for n in names for w in loads if (n, w) not in there]
+
+
+def _complete(missing: Sequence[figures.Row]) -> dg.AssetCheckResult:
+    some = ", ".join(f"{row['algorithm']} on {row['workload']}" for row in missing[:10])
+    what = f"{len(missing)} missing: {some}{', ...' if missing[10:] else ''}" if missing else "none is missing"
+    return dg.AssetCheckResult(
+        passed=not missing,
+        check_name=COMPLETE,
+        asset_key=SUMMARY,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={"missing": what},
+    )

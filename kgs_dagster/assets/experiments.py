@@ -1,0 +1,134 @@
+"""Experiments as assets: loads, and every algorithm and baseline on every load.
+
+A cell's rows follow from its keys alone, so a slice can be run again at any time and gives the same files to the byte.
+"""
+
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from kgs_core.errors import ConfigError, KgsError
+from kgs_dagster.assets import experiment_figures as figures
+from kgs_dagster.laboratory import POOL, Laboratory
+from kgs_dagster.partitions import WORKLOADS, CellKey, cell_keys, cell_partitions
+from kgs_dagster.settings import ExperimentSettings
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.experiment_cells import Grid
+    from kgs_core.adapters.experiment_folder import ExperimentFolder
+    from kgs_core.experiments.replay import Conditions
+    from kgs_core.experiments.workload import StreamSpec
+
+GROUP_NAME = "experiments"
+WORKLOAD = dg.AssetKey([GROUP_NAME, "workload"])
+PACKING_RUN = dg.AssetKey([GROUP_NAME, "packing_run"])
+
+
+def experiment_assets(settings: ExperimentSettings) -> list[dg.AssetsDefinition]:
+    """The loads, and the cells."""
+    with warnings.catch_warnings():
+        # a backfill policy counts as beta; the version of Dagster is pinned, and no run needs to be told
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return [_workload(), _packing_run(settings)]
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """What a person can mend is told in one line; another try would give the same."""
+    try:
+        yield
+    except KgsError as e:
+        raise dg.Failure(str(e), allow_retries=False) from e
+
+
+def _workload() -> dg.AssetsDefinition:
+    @dg.asset(
+        key=WORKLOAD,
+        partitions_def=WORKLOADS,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        pool=POOL,
+        description="A load to replay, with a row per measurement and partition. Generated from its name, as "
+        "uniform-delta05-seed1 (200 partitions, 501 measurements) or uniform-delta05-seed1-p32-t2-n100 (32 of 2 "
+        "topics, 101); or recorded, and registered by register_workload_job.",
+        group_name=GROUP_NAME,
+        kinds={"parquet"},
+    )
+    def workload(context: dg.AssetExecutionContext, kgs_laboratory: Laboratory) -> None:
+        folder = kgs_laboratory.open(context.instance)
+        with told():
+            for key in context.partition_keys:
+                load, conditions = kgs_laboratory.load(folder, key)
+                # a registered one is in its file already, for good
+                path = folder.workload_file(key) if load.spec is None else folder.save_workload(load, conditions)
+                context.add_asset_metadata(figures.of_load(load, conditions, path), partition_key=key)
+
+    return workload
+
+
+def _packing_run(settings: ExperimentSettings) -> dg.AssetsDefinition:
+    @dg.asset(
+        key=PACKING_RUN,
+        deps=[WORKLOAD],
+        partitions_def=cell_partitions(settings.baselines),
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        pool=POOL,
+        description="A load replayed through an algorithm, or through Kafka without one (kafka:CONSUMERS, keda): a row "
+        "per measurement, with consumers, Rscore, moves and latencies. In a backfill, a run for each load or for each "
+        "algorithm, whichever are fewer.",
+        group_name=GROUP_NAME,
+        kinds={"parquet"},
+    )
+    def packing_run(context: dg.AssetExecutionContext, kgs_laboratory: Laboratory) -> None:
+        folder = kgs_laboratory.open(context.instance)
+        keys = cell_keys(context.partition_keys)
+        partitions = {(key.name, key.workload): key.partition for key in keys}
+        done, begin = 0, time.monotonic()
+
+        def progress(cells: int, of: int) -> None:
+            context.log.info(f"Spark has replayed {cells} of {of} cells")
+
+        with told():
+            for grid in _grids(kgs_laboratory, folder, keys):
+                for cell, replayed in kgs_laboratory.replays(grid, progress):
+                    summary = folder.save_cell(replayed, grid.conditions)
+                    path = folder.cell_file(replayed.workload, cell.name)
+                    partition = partitions[cell.name, replayed.workload]
+                    context.add_asset_metadata(figures.of_cell(summary, path), partition_key=partition)
+                    done += 1
+                    context.log.info(
+                        f"{done} of {len(keys)}: {figures.cell_told(summary)}, {time.monotonic() - begin:.1f} s so far"
+                    )
+
+    return packing_run
+
+
+def _grids(laboratory: Laboratory, folder: "ExperimentFolder", keys: Sequence[CellKey]) -> "list[Grid]":
+    """The cells, those under the same conditions together. All loads are looked at before any is replayed.
+
+    Raises:
+        ConfigError: loads that there are not, all of them.
+    """
+    from kgs_core.adapters.experiment_cells import Cell, Grid
+    from kgs_core.experiments.workload import Workload
+
+    loads: dict[str, tuple[StreamSpec | Workload, Conditions]] = {}
+    problems: list[str] = []
+    for workload in dict.fromkeys(key.workload for key in keys):
+        try:
+            load, conditions = laboratory.load(folder, workload)
+            loads[workload] = (load.spec or load, conditions)  # a stream is drawn where it is replayed
+        except ConfigError as e:
+            problems += e.problems
+    if problems:
+        raise ConfigError(problems)
+    grids = []
+    for conditions in dict.fromkeys(conditions for _, conditions in loads.values()):
+        mine = [(key, loads[key.workload][0]) for key in keys if loads[key.workload][1] == conditions]
+        cells = [Cell(key.name, load.key if isinstance(load, Workload) else load) for key, load in mine]
+        recorded = {load.key: load for _, load in mine if isinstance(load, Workload)}
+        grids.append(Grid(tuple(cells), conditions, recorded))
+    return grids

@@ -1,0 +1,128 @@
+"""Jobs of the experiments: cells, the reports on them, and further loads."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+from pydantic import Field
+
+from kgs_core.errors import ConfigError
+from kgs_dagster.assets.experiment_reports import BILL, FRONT, LATENCY, SUMMARY
+from kgs_dagster.assets.experiments import PACKING_RUN, told
+from kgs_dagster.laboratory import Laboratory
+from kgs_dagster.launch import ROLE
+from kgs_dagster.partitions import published_keys, register, unregistered
+
+if TYPE_CHECKING:
+    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+
+    from kgs_core.adapters.experiment_folder import ExperimentFolder
+
+_TAGS = {ROLE: "experiment"}
+
+
+class WorkloadConfig(dg.Config):
+    """A further load to experiment with. Without any of it: the published ones."""
+
+    key: str = Field(
+        default="",
+        description="Its name: of a generated load, as uniform-delta05-seed1-p32-t2-n100; or what a recorded one is to "
+        "be called.",
+    )
+    file: str = Field(
+        default="",
+        description='Of a recorded one: JSON lines {"time": s, "speeds": {topic: {"0": bytes/s}}}, or CSV with the '
+        "heading measurement,topic,partition,speed. `kgs simulate --since TIME --save-speeds FILE` writes one. Copied.",
+    )
+    capacity: float = Field(default=1_500_000.0, gt=0, description="Packing capacity C of one consumer, bytes/s.")
+    unit_capacity: float | None = Field(
+        default=None, gt=0, description="C in the unit of the file's speeds: 100 for per cents of C. None: capacity."
+    )
+    consumer_capacity: float | None = Field(
+        default=None, gt=0, description="What a consumer reads flat out, bytes/s. None: 133 % of C."
+    )
+    interval_s: float = Field(default=30.0, gt=0, description="How long a measurement lasts.")
+
+
+def experiment_jobs() -> "list[UnresolvedAssetJobDefinition | dg.JobDefinition]":
+    """In the order in which they are of use."""
+    return [_register_job(), _experiments_job(), _report_job()]
+
+
+def _experiments_job() -> "UnresolvedAssetJobDefinition":
+    return dg.define_asset_job(
+        "experiments_job",
+        selection=dg.AssetSelection.assets(PACKING_RUN),
+        description="Cells: an algorithm or baseline on a load. A backfill of any slice takes a run per load or per "
+        "algorithm, whichever are fewer.",
+        executor_def=dg.in_process_executor,
+        tags=_TAGS,
+    )
+
+
+def _report_job() -> "UnresolvedAssetJobDefinition":
+    return dg.define_asset_job(
+        "experiments_report_job",
+        selection=dg.AssetSelection.assets(SUMMARY, FRONT, LATENCY, BILL),
+        description="Summary, front, latencies and bill of all cells that there are.",
+        executor_def=dg.in_process_executor,
+        tags=_TAGS,
+    )
+
+
+def _register_job() -> dg.JobDefinition:
+    @dg.op(out=dg.Out(dg.Nothing))
+    def register_workload(context: dg.OpExecutionContext, config: WorkloadConfig, kgs_laboratory: Laboratory) -> None:
+        with told():
+            keys = _keys(config, kgs_laboratory.open(context.instance))
+        new = unregistered(context.instance, keys)
+        register(context.instance, new)
+        context.log.info(f"{len(new)} new of {len(keys)}: {', '.join(keys)}")
+        context.add_output_metadata({"registered": len(new)})
+
+    @dg.job(
+        description="Adds a load to the partitions of the experiments: a generated one by its name, a recorded one "
+        "from a file, which is copied to the results. Without configuration: the published loads.",
+        executor_def=dg.in_process_executor,
+        tags=_TAGS,
+    )
+    def register_workload_job() -> None:
+        register_workload()
+
+    return register_workload_job
+
+
+def _keys(config: WorkloadConfig, folder: "ExperimentFolder") -> list[str]:
+    """The keys to register; the file of a recorded load is kept.
+
+    Raises:
+        ConfigError: a name or a file that cannot be; a wrong row is named by line and column.
+    """
+    from kgs_core.adapters.experiment_folder import stream_of
+
+    if config.file:
+        return [_recorded(config, folder)]
+    if not config.key:
+        return published_keys()
+    return [stream_of(config.key).key]
+
+
+def _recorded(config: WorkloadConfig, folder: "ExperimentFolder") -> str:
+    from kgs_core.adapters.text_file import read_text
+    from kgs_core.experiments.latency import LatencySettings
+    from kgs_core.experiments.recorded import recorded_workload
+    from kgs_core.experiments.replay import Conditions
+    from kgs_core.monitor.recorded import parse_measurements
+
+    flat_out = 133.0
+    if config.consumer_capacity is not None:
+        if config.consumer_capacity < config.capacity:
+            raise ConfigError([f"consumer_capacity: {config.consumer_capacity:g}: at least C ({config.capacity:g})"])
+        flat_out = 100 * config.consumer_capacity / config.capacity
+    path = Path(config.file)
+    measurements = parse_measurements(read_text(path), str(path))
+    key = config.key or path.stem
+    latency = LatencySettings(read_speed=flat_out, interval_s=config.interval_s)
+    workload = recorded_workload(key, measurements, config.unit_capacity or config.capacity)
+    folder.register(workload, Conditions(config.capacity, latency))
+    return key

@@ -1,0 +1,271 @@
+"""Experiments as assets: a slice gives the figures of `kgs simulate`, the same bytes again, tells what is missing."""
+
+import json
+import re
+
+import dagster as dg
+import pyarrow.dataset as ds
+import pytest
+from click.testing import CliRunner
+from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
+
+from kgs_core.cli.main import cli
+from kgs_core.experiments.workload import parse_key
+from kgs_core.packing import ALGORITHMS
+from kgs_dagster.assets.experiments import WORKLOAD
+from kgs_dagster.definitions import build_defs
+from kgs_dagster.laboratory import LABORATORY, POOL, Laboratory
+from kgs_dagster.partitions import cell_keys, cell_partitions, published_keys, register, unregistered
+from kgs_dagster.sensors.workloads import workloads_sensor
+
+LOADS = [f"uniform-delta05-seed{seed}-p8-t2-n10" for seed in (1, 2)]
+CSV = "measurement,topic,partition,speed\n0,a,0,60\n0,a,1,30.5\n1,a,0,70\n1,a,1,40\n"
+
+
+class Room:
+    """Definitions whose results are in `folder`, and an instance."""
+
+    def __init__(self, instance, folder):
+        self.instance = instance
+        self.folder = folder
+
+    def job(self, name, laboratory=None, **how):
+        defs = build_defs({LABORATORY: laboratory or Laboratory(folder=str(self.folder))}, [])
+        how = {"instance": self.instance, "raise_on_error": False, **how}
+        return defs.resolve_job_def(name).execute_in_process(**how)
+
+    def slice(self, first, last, **how):
+        """The cells from `first` to `last` in both dimensions, in one run, as a backfill asks for them."""
+        tags = {ASSET_PARTITION_RANGE_START_TAG: first, ASSET_PARTITION_RANGE_END_TAG: last}
+        return self.job("experiments_job", tags=tags, **how)
+
+    def register(self, **config):
+        return self.job("register_workload_job", run_config={"ops": {"register_workload": {"config": config}}})
+
+    def reports(self):
+        """Asset's name -> its metadata."""
+        done = self.job("experiments_report_job")
+        assert done.success
+        return {
+            event.asset_key.path[-1]: {key: value.value for key, value in event.materialization.metadata.items()}
+            for event in done.get_asset_materialization_events()
+        }, done.get_asset_check_evaluations()[0]
+
+    def rows(self):
+        return ds.dataset(self.folder / "packing_run").to_table()
+
+    def bytes(self):
+        return {path: path.read_bytes() for path in (self.folder / "packing_run").rglob("*.parquet")}
+
+
+@pytest.fixture
+def room(instance, tmp_path):
+    register(instance, LOADS)
+    return Room(instance, tmp_path / "results")
+
+
+def why(done):
+    """What a run failed of."""
+    (failure,) = [event for event in done.all_events if event.is_step_failure]
+    return failure.step_failure_data.user_failure_data.description
+
+
+def shown(plot):
+    """The title of a plot inline."""
+    return re.fullmatch(r"!\[(.*)\]\(data:image/svg\+xml;base64,[A-Za-z0-9+/=]+\)", plot)[1]
+
+
+def test_a_slice_is_one_run_with_rows_and_figures_of_each_cell(room):
+    done = room.slice(f"mwf|{LOADS[0]}", f"mbf|{LOADS[1]}")
+    assert done.success
+    events = {event.partition: event.materialization.metadata for event in done.get_asset_materialization_events()}
+    assert set(events) == {f"{name}|{load}" for name in ("mwf", "mbf") for load in LOADS}
+    rows = room.rows()
+    assert rows.num_rows == 4 * 11
+    assert set(rows["algorithm"].to_pylist()) == {"mwf", "mbf"}
+    for cell in cell_keys(list(events)):
+        mine = rows.filter((ds.field("algorithm") == cell.name) & (ds.field("workload") == cell.workload))
+        figures = {key: value.value for key, value in events[cell.partition].items()}
+        assert figures["rscore_total"] == pytest.approx(sum(mine["rscore"].to_pylist()), abs=1e-5)
+        assert figures["moved_partitions"] == sum(mine["moved"].to_pylist())
+        assert figures["mean_consumers"] == pytest.approx(sum(mine["consumers"].to_pylist()) / 11, abs=1e-5)
+        assert figures["mean_latency_s"] > 0
+
+
+def test_repeating_a_slice_gives_the_same_bytes(room):
+    assert room.slice(f"nf|{LOADS[0]}", f"nf|{LOADS[1]}").success
+    assert room.job("experiments_job", partition_key=f"kafka:15|{LOADS[0]}").success
+    before = room.bytes()
+    assert len(before) == 3
+    assert room.job("experiments_job", partition_key=f"nf|{LOADS[1]}").success
+    assert room.job("experiments_job", partition_key=f"kafka:15|{LOADS[0]}").success
+    assert room.bytes() == before
+
+
+def test_the_summary_has_the_figures_of_kgs_simulate(room):
+    packers = [*ALGORITHMS]
+    assert room.slice(f"{packers[0]}|{LOADS[0]}", f"{packers[-1]}|{LOADS[1]}").success
+    assert room.slice(f"keda|{LOADS[0]}", f"keda|{LOADS[1]}").success
+    reports, complete = room.reports()
+    assert complete.passed
+    options = (
+        "--algorithm all --delta 5 --partitions 8 --topics 2 --steps 10 --seeds 2 --latency --baseline keda --json"
+    )
+    told = json.loads(CliRunner().invoke(cli, ["simulate", *options.split()]).stdout)
+    expected = {each["algorithm"]: each for each in told["summary"]}
+    for report, names in {
+        "algorithm_summary": ("cbs", "average_rscore", "mean_consumers", "moved_partitions"),
+        "latency_comparison": ("mean_latency_s", "p95_latency_s", "p99_latency_s", "delayed_share"),
+        "bill": ("consumer_hours", "least_consumer_hours", "rscore_total", "bytes_delayed", "p99_latency_s"),
+    }.items():
+        key = "summary" if report == "algorithm_summary" else report.removesuffix("_comparison")
+        found = {record.data["algorithm"]: record.data for record in reports[report][key].records}
+        assert set(found) >= {*packers, "keda"}
+        for algorithm, row in found.items():
+            assert row["seeds"] == 2
+            for name in names:
+                assert row[name] == pytest.approx(expected[algorithm][name]["mean"], abs=1e-5), (algorithm, name)
+    (front,) = [record.data for record in reports["pareto_front"]["fronts"].records]
+    (same,) = told["fronts"]
+    assert set(front["front"].split(", ")) == set(same["front"])
+
+
+def test_plots_are_small_inline_and_whole_as_files(room):
+    for name in ("mwf", "bfd", "kafka:20"):
+        assert room.slice(f"{name}|{LOADS[0]}", f"{name}|{LOADS[1]}").success
+    reports, _ = room.reports()
+    for name in ("pareto_front", "latency_comparison", "bill"):
+        assert len(reports[name]["plot"]) <= 20_000
+        assert shown(reports[name]["plot"]).startswith("uniform-delta05-p8-t2-n10")
+        assert ">mwf</text>" in (room.folder / f"{name}.svg").read_text()
+    assert ">kafka:20</text>" not in (room.folder / "pareto_front.svg").read_text(), "a baseline packs nothing"
+    assert ">kafka:20</text>" in (room.folder / "bill.svg").read_text()
+
+
+def test_many_loads_make_several_plots_of_which_none_is_large(room):
+    loads = [f"{start}-delta{delta:02d}-seed1-p8-t2-n2" for start in ("uniform", "full") for delta in range(14)]
+    register(room.instance, loads)
+    assert room.slice(f"nf|{loads[0]}", f"bf|{loads[-1]}").success
+    front = room.reports()[0]["pareto_front"]
+    plots = [value for key, value in front.items() if re.fullmatch(r"plot_\d", key)]
+    assert [len(plot) <= 20_000 for plot in plots] == [True] * 4
+    assert shown(plots[0]) == "uniform-delta00-p8-t2-n2"
+    assert re.fullmatch(r"\d+ of 28 panels are in the file only", front["plots_left_out"])
+    assert (room.folder / "pareto_front.svg").read_text().count("mean Rscore") == 28
+
+
+def test_what_is_missing_is_said_and_counts_as_nothing_nowhere(room):
+    assert room.slice(f"mwf|{LOADS[0]}", f"mwf|{LOADS[1]}").success
+    assert room.job("experiments_job", partition_key=f"bfd|{LOADS[0]}").success
+    reports, complete = room.reports()
+    assert not complete.passed
+    assert complete.metadata["missing"].value == f"1 missing: bfd on {LOADS[1]}"
+    summary = reports["algorithm_summary"]
+    assert [record.data for record in summary["missing"].records] == [{"algorithm": "bfd", "workload": LOADS[1]}]
+    assert summary["without_cbs"] == ", ".join(LOADS), "nobody can say what the best of twelve needs"
+    assert {record.data["cbs"] for record in summary["summary"].records} == {None}
+    bill = {record.data["algorithm"]: record.data["seeds"] for record in reports["bill"]["bill"].records}
+    assert bill == {"mwf": 1, "bfd": 1}, "seeds differ much: compared is what both have replayed"
+    assert reports["bill"]["left_out"] == f"- mwf on {LOADS[1]}"
+
+
+def test_no_cell_at_all_is_told(room):
+    assert "run packing_run first" in why(room.job("experiments_report_job"))
+
+
+def test_without_latency_there_is_none_to_draw(room):
+    laboratory = Laboratory(folder=str(room.folder), latency=False)
+    assert room.job("experiments_job", laboratory, partition_key=f"mwf|{LOADS[0]}").success
+    reports, _ = room.reports()
+    assert reports["bill"]["plot"].startswith("nothing to draw")
+    assert reports["bill"]["bill"].records[0].data["p99_latency_s"] is None
+    assert shown(reports["pareto_front"]["plot"])
+
+
+def test_a_recorded_load_is_registered_once_kept_and_packed(room, tmp_path):
+    file = tmp_path / "week.csv"
+    file.write_text(CSV)
+    assert room.register(file=str(file), unit_capacity=100, capacity=2e6).success
+    file.unlink()
+    assert room.job("experiments_job", partition_key="mwf|week").success
+    assert room.rows()["load"].to_pylist() == pytest.approx([0.905, 1.1])
+    assert room.rows()["consumers"].to_pylist() == [1, 2]
+    defs = build_defs({LABORATORY: Laboratory(folder=str(room.folder))}, [])
+    done = dg.materialize(
+        [defs.resolve_assets_def(WORKLOAD)],
+        partition_key="week",
+        instance=room.instance,
+    )
+    (event,) = done.get_asset_materialization_events()
+    assert event.materialization.metadata["max_load"].value == pytest.approx(1.1)
+    assert event.materialization.metadata["is_recorded"].value is True
+
+
+def test_another_load_of_the_same_name_is_refused(room, tmp_path):
+    file = tmp_path / "week.csv"
+    file.write_text(CSV)
+    assert room.register(file=str(file), unit_capacity=100).success
+    assert room.register(file=str(file), unit_capacity=100).success, "the same again is no mistake"
+    file.write_text(CSV.replace("70", "71"))
+    assert "another load has that name" in why(room.register(file=str(file), unit_capacity=100))
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"file": "nowhere.csv"}, "nowhere.csv: no such file or directory"),
+        ({"key": "uniform-delta05"}, "workload 'uniform-delta05': write uniform|zero|half|full-deltaNN-seedN"),
+        ({"key": "uniform-delta05-seed01"}, "write uniform-delta05-seed1"),
+        ({"key": "uniform-delta05-seed1-p1-t2-n3"}, "at least a partition for each"),
+    ],
+)
+def test_a_load_that_cannot_be_is_refused(room, config, problem):
+    assert problem in why(room.register(**config))
+
+
+@pytest.mark.parametrize(
+    ("key", "problem"), [("a/b", "use letters"), ("uniform-delta05-seed9", "the name of a generated load")]
+)
+def test_a_name_that_a_recorded_load_cannot_have_is_refused(room, tmp_path, key, problem):
+    file = tmp_path / "week.csv"
+    file.write_text(CSV)
+    assert problem in why(room.register(file=str(file), key=key))
+
+
+def test_a_wrong_row_is_named_by_line_and_column(room, tmp_path):
+    file = tmp_path / "week.csv"
+    file.write_text(CSV.replace("30.5", "nan"))
+    assert "week.csv: line 3, column 4 (speed): 'nan'" in why(room.register(file=str(file)))
+    assert unregistered(room.instance, ["week"]) == ["week"]
+    assert not (room.folder / "workload").exists()
+
+
+def test_a_partition_without_a_load_is_told_before_anything_runs(room):
+    register(room.instance, ["typo", "zero-delta5-seed1"])
+    problem = why(room.slice(f"mwf|{LOADS[1]}", "mwf|zero-delta5-seed1"))
+    assert "workload 'typo': no load is registered as that" in problem
+    assert "workload 'zero-delta5-seed1'" in problem
+    assert room.bytes() == {}
+
+
+def test_the_published_loads_are_registered_without_any_preparation(instance):
+    context = dg.build_sensor_context(instance=instance)
+    (request,) = workloads_sensor()(context).dynamic_partitions_requests
+    assert request.partition_keys == published_keys()
+    assert len(request.partition_keys) == 4 * 6 * 3
+    assert all(parse_key(key).key == key for key in request.partition_keys)
+    register(instance, request.partition_keys)
+    assert workloads_sensor()(context).skip_message == "all published loads are there"
+
+
+def test_the_pool_has_its_limit_before_the_first_run(local_instance):
+    """Dagster would launch all runs that are queued when a pool is first used."""
+    workloads_sensor()(dg.build_sensor_context(instance=local_instance))
+    (pool,) = local_instance.event_log_storage.get_pool_limits()
+    assert (pool.name, pool.limit) == (POOL, 2)
+
+
+def test_every_algorithm_of_the_registry_is_a_partition():
+    partitions = cell_partitions(["kafka:9", "keda"])
+    dimension = partitions.get_partitions_def_for_dimension("algorithm")
+    assert dimension.get_partition_keys() == [*ALGORITHMS, "kafka:9", "keda"]

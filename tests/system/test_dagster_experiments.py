@@ -1,0 +1,124 @@
+"""Experiments in a whole Dagster: a backfill over a slice, launched as the UI does it, and from the command line."""
+
+import os
+import subprocess
+import sys
+
+import dagster as dg
+import pyarrow.dataset as ds
+import pytest
+from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
+
+from kgs_dagster.definitions import build_defs
+from kgs_dagster.laboratory import LABORATORY, Laboratory
+from kgs_dagster.partitions import register
+from tests.system.dagster_room import dagster_room
+from tests.waiting import wait_until
+
+DONE_S = 120
+# no broker there: experiments need none
+GROUP = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: lake}\ntopics: [{topic: t}]\n"
+PUBLISHED = 72
+NAMES = ("bfd", "wfd")
+LOADS = tuple(f"zero-delta{delta}-seed1-p8-t2-n10" for delta in (10, 20))
+CELLS = [f"{name}|{load}" for name in NAMES for load in LOADS]
+STATUS = '{partitionBackfillOrError(backfillId: "ID") {... on PartitionBackfill {status error {message}}}}'
+ADD = (
+    'mutation {addDynamicPartition(partitionsDefName: "kgs_workloads", partitionKey: "KEY", repositorySelector: '
+    '{repositoryName: "__repository__", repositoryLocationName: "kgs"}) {__typename}}'
+)
+"""What the button *Add a partition* does."""
+
+
+@pytest.fixture
+def room(tmp_path):
+    config = tmp_path / "kgs.yaml"
+    config.write_text(GROUP)
+    with dagster_room(tmp_path, config) as room:
+        yield room
+
+
+def dagster(room, tmp_path, *arguments):
+    """A command of Dagster's, as a user of this instance gives it."""
+    environ = room.home.environ(os.environ, tmp_path / "kgs.yaml")
+    done = subprocess.run(
+        [sys.executable, "-m", "dagster", *arguments],
+        env=environ,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def loads(room):
+    asset = '{assetNodeOrError(assetKey: {path: ["experiments", "workload"]}) {... on AssetNode {partitionKeys}}}'
+    return room.ask(asset)["assetNodeOrError"]["partitionKeys"]
+
+
+def materialized(room):
+    """Cell -> its latest run."""
+    found = room.ask(
+        '{assetNodeOrError(assetKey: {path: ["experiments", "packing_run"]}) {... on AssetNode '
+        "{assetMaterializations {partition runOrError {... on Run {runId}}}}}}"
+    )["assetNodeOrError"]["assetMaterializations"]
+    return {event["partition"]: event["runOrError"]["runId"] for event in found}
+
+
+def launch_backfill(room, cells):
+    names = ", ".join(f'"{cell}"' for cell in cells)
+    asset = '{path: ["experiments", "packing_run"]}'
+    return room.ask(
+        f"mutation {{launchPartitionBackfill(backfillParams: {{assetSelection: [{asset}], partitionNames: [{names}]}}) "
+        "{... on LaunchBackfillSuccess {backfillId} ... on PythonError {message}}}"
+    )["launchPartitionBackfill"]["backfillId"]
+
+
+def is_done(room, backfill):
+    found = room.ask(STATUS.replace("ID", backfill))["partitionBackfillOrError"]
+    assert found["status"] not in ("FAILED", "COMPLETED_FAILED", "CANCELED"), found
+    return found["status"] == "COMPLETED_SUCCESS"
+
+
+def test_a_backfill_of_a_slice_runs_to_its_end_and_again_to_the_same_files(room, tmp_path):
+    wait_until(lambda: len(loads(room)) == PUBLISHED, 60, "the published loads are there")
+    for load in LOADS:
+        room.ask(ADD.replace("KEY", load))
+    assert loads(room)[PUBLISHED:] == list(LOADS)
+    backfill = launch_backfill(room, CELLS)
+    wait_until(lambda: len(materialized(room)) == len(CELLS), DONE_S, "all cells are materialized")
+    runs = materialized(room)
+    assert set(runs) == set(CELLS)
+    assert len(set(runs.values())) == len(NAMES), "a run for each row of the slice"
+    results = room.home.directory / "storage" / "experiments"
+    before = {path: path.read_bytes() for path in (results / "packing_run").rglob("*") if path.is_file()}
+    assert {str(path.relative_to(results)) for path in before} == {
+        f"packing_run/{load}/{name}.parquet" for name in NAMES for load in LOADS
+    }
+    assert ds.dataset(results / "packing_run").count_rows() == len(CELLS) * 11
+
+    select = ("--select", "experiments/packing_run", "--partition-range", f"{CELLS[0]}...{CELLS[1]}")
+    dagster(room, tmp_path, "asset", "materialize", "-m", "kgs_dagster.definitions", *select)
+    assert {path: path.read_bytes() for path in before} == before, "the same slice again"
+    dagster(room, tmp_path, "job", "execute", "-m", "kgs_dagster.definitions", "-j", "experiments_report_job")
+    assert ds.dataset(results / "algorithm_summary.parquet").count_rows() == len(CELLS)
+    assert ">bfd</text>" in (results / "pareto_front.svg").read_text()
+    wait_until(lambda: is_done(room, backfill), DONE_S, "the backfill is over")
+
+
+def test_on_spark_the_files_are_the_same(tmp_path):
+    found = []
+    for master in ("", "local[2]"):
+        laboratory = Laboratory(folder=str(tmp_path / f"on{master}"), spark_master=master)
+        defs = build_defs({LABORATORY: laboratory}, [])
+        with dg.DagsterInstance.ephemeral() as instance:
+            register(instance, LOADS)
+            tags = {ASSET_PARTITION_RANGE_START_TAG: CELLS[0], ASSET_PARTITION_RANGE_END_TAG: CELLS[-1]}
+            assert defs.resolve_job_def("experiments_job").execute_in_process(instance=instance, tags=tags).success
+        root = tmp_path / f"on{master}"
+        found.append({str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*.parquet")})
+    assert len(found[0]) == len(CELLS)
+    assert found[0] == found[1]
