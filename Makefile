@@ -98,6 +98,7 @@ $(STAMPS)/java $(STAMPS)/dev: | $(STAMPS)/run
 $(STAMPS)/project: pyproject.toml | $(STAMPS)/run $(STAMPS)/java
 	@echo 'installing kgs'
 	@$(PIP) install --no-deps --no-build-isolation -e .
+	@$(BIN)/python -c 'from kgs_core.adapters.compiled_packers import compile_packers; compile_packers()' # compiled once, loaded from then on
 	@mkdir -p $(@D) && touch $@
 
 s3-server: | $(BIN)/python

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from kgs_core.model import Assignment, ConsumerId, TopicPartition
 from kgs_core.packing.annealing import anneal
 from kgs_core.packing.annealing_state import ELSEWHERE, HOMELESS, Bins, Items, Terms, new_work
 from kgs_core.packing.any_fit import best_fit_decreasing
+from kgs_core.packing.keep_and_shed import keep_and_shed
 from kgs_core.packing.problem import PackingProblem, RandomSource
 from kgs_core.packing.relabelling import relabelled
 from kgs_core.packing.spread import spread
@@ -91,18 +93,18 @@ def _step(problem: PackingProblem) -> _Step:
 
 def _in_units(values: list[float], capacity: float) -> Floats:
     """In units of C, rounded, so that the same load in another unit is packed the same."""
-    return np.round(np.array(values) / capacity, 9)
+    return np.round(np.array(values) / capacity, 12)
 
 
 def _searched(step: _Step, problem: PackingProblem, packed: Assignment, least: int, random: RandomSource) -> Ints:
     """A bin for each partition: < K that consumer, else a new one."""
     fewest = problem.consumer_worth is None
-    start = _start(step, problem, packed)
     most = problem.max_consumers or NO_BOUND
     if fewest:
         most = least
     if len(step.speed) >= LARGE and not fewest:
-        start = _stay(step)
+        packed = keep_and_shed(replace(problem, min_consumers=0), random)  # there is no time to come from afar
+    start = _start(step, problem, packed)
     terms = Terms(problem.consumer_worth or 0.0, _outlook(step) / (2 if fewest else 1), _EVENNESS, most, fewest)
     found = _bounded(step, start, terms, random)
     if len(_used(found, step)) > most:  # overload was left, and repaired with more consumers
@@ -145,26 +147,30 @@ def _start(step: _Step, problem: PackingProblem, packed: Assignment) -> Ints:
     return np.array([labels[b] if b in labels else labels.setdefault(b, next(new)) for b in bins.tolist()], np.int64)
 
 
-def _stay(step: _Step) -> Ints:
-    """Everybody where they are; those that are nowhere each alone."""
-    homeless = step.home < 0
-    return np.where(homeless, len(step.consumers) + np.cumsum(homeless) - 1, step.home)
-
-
 def _annealed(step: _Step, start: Ints, terms: Terms, seed: int) -> Ints:
     found = start.copy()
     size = len(step.speed)
     if size < LARGE:
-        _anneal_part(step, found, np.arange(size), terms, min(BUDGET, BUDGET_SMALL * size), seed)
+        whole = _Part(np.arange(size), set())
+        _anneal_part(step, found, whole, terms, min(BUDGET, BUDGET_SMALL * size), seed)
         return found
     budget = max(BUDGET, BUDGET_EACH * size)
     for turn in range(ROUNDS):
-        for part in _parts(found, seed + turn):
-            share = budget * len(part) // (size * ROUNDS)
-            used = len(np.unique(found))
-            room = terms.most - used + len(np.unique(found[part])) if terms.most < NO_BOUND else terms.most
-            _anneal_part(step, found, part, terms._replace(most=room), share, seed + turn)
+        used = set(found.tolist())
+        for members in _parts(found, seed + turn):
+            inside = set(found[members].tolist())
+            room = terms.most - len(used) + len(inside)
+            share = budget * len(members) // (size * ROUNDS)
+            _anneal_part(step, found, _Part(members, used - inside), terms._replace(most=room), share, seed + turn)
+            used = (used - inside) | set(found[members].tolist())
     return found
+
+
+class _Part(NamedTuple):
+    """Partitions that are searched together, and the consumers that others are at."""
+
+    members: Ints
+    others: set[int]
 
 
 def _parts(found: Ints, seed: int) -> list[Ints]:
@@ -178,12 +184,12 @@ def _parts(found: Ints, seed: int) -> list[Ints]:
     return np.split(order, cuts)
 
 
-def _anneal_part(step: _Step, found: Ints, part: Ints, terms: Terms, budget: int, seed: int) -> None:
-    """Improve `found` for the partitions `part`, which read all that is not fixed at their consumers."""
+def _anneal_part(step: _Step, found: Ints, these: _Part, terms: Terms, budget: int, seed: int) -> None:
+    """Improve `found` for some partitions, which are all that is not fixed at their consumers."""
+    part = these.members
     speed, home, start = step.speed[part], step.home[part], found[part]
-    known = np.union1d(start, home[home >= 0])
-    foreign = np.isin(known, np.setdiff1d(found, start)) if len(part) < len(found) else np.zeros(len(known), bool)
-    known = known[~foreign]  # who is searched in another part is no home here
+    nobody = {HOMELESS, *these.others}  # who is searched in another part is no home here
+    known = np.array(sorted({*start.tolist(), *home.tolist()} - nobody), np.int64)
     size = len(known) + 4
     place = {name: i for i, name in enumerate(known.tolist())}
     fixed = np.zeros(size)
