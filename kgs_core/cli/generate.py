@@ -2,11 +2,16 @@
 
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kgs_core.errors import ConfigError, PermanentError
 
+if TYPE_CHECKING:
+    from kgs_core.demo.replay import Replay
+
+_SPEEDS_STEP_S = 5.0
 _ABOVE_0 = click.FloatRange(min=0, min_open=True)
 
 
@@ -52,6 +57,13 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     help="JSON file, rewritten every second: the records the brokers acknowledged, by topic and partition.",
 )
 @click.option(
+    "--save-speeds",
+    "speeds_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Produce nothing: write the load there instead, write speeds of every 5 s, for `kgs simulate --speeds`. With "
+    "--seconds.",
+)
+@click.option(
     "--create-topics/--no-create-topics",
     default=True,
     show_default=True,
@@ -80,6 +92,7 @@ def generate(  # noqa: PLR0913 - one per option
     start_at: datetime,
     seconds: float | None,
     tally_file: Path | None,
+    speeds_file: Path | None,
     create_topics: bool,
     replication: int,
     compression: str,
@@ -99,6 +112,11 @@ def generate(  # noqa: PLR0913 - one per option
 
     if tally_file is not None and not tally_file.absolute().parent.is_dir():
         raise ConfigError([f"--tally: {tally_file}: its folder does not exist: create it first"])
+    if speeds_file is not None:
+        if seconds is None:
+            raise ConfigError(["--save-speeds: how much of the replay: give --seconds, 200 for a day"])
+        _save_speeds(speeds_file, open_replay(day.date(), start_at.time(), time_factor, report_every_s), seconds)
+        return
     with stop_on_signals() as stop:
         replay = open_replay(day.date(), start_at.time(), time_factor, report_every_s)
         if create_topics:
@@ -112,6 +130,17 @@ def generate(  # noqa: PLR0913 - one per option
         raise PermanentError(
             f"generate: {tally.failed} records were not delivered: check that the topics exist and the brokers are up"
         )
+
+
+def _save_speeds(path: Path, replay: "Replay", seconds: float) -> None:
+    from kgs_core.adapters.whole_file import check_writable, write_whole
+    from kgs_core.demo.replay import write_speeds
+    from kgs_core.experiments.recorded import json_lines
+
+    check_writable("--save-speeds", path)
+    measurements = list(write_speeds(replay, seconds, _SPEEDS_STEP_S))
+    write_whole(path, json_lines(measurements).encode())
+    click.echo(f"{path}: {len(measurements)} measurements, {_SPEEDS_STEP_S:g} s each")
 
 
 def _create_topics(bootstrap_servers: str, replication: int) -> None:

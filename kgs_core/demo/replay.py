@@ -11,6 +11,8 @@ not modelled. Weather reports (a topic of their own, key = airport) hold measure
 
 import json
 import math
+import zlib
+from collections.abc import Iterator
 from datetime import date, datetime, time
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -20,6 +22,8 @@ import numpy as np
 from kgs_core.demo.flights import ORIGINS, FlightTable, WeatherTable, find_data, load_flights, load_weather
 from kgs_core.demo.track import PHASES, Floats, Ints, great_circle_point, profile
 from kgs_core.errors import ConfigError
+from kgs_core.model import TopicPartition
+from kgs_core.monitor.recorded import RecordedMeasurement
 
 DEFAULT_TIME_FACTOR = 432.0
 """Simulated seconds per second: a day in 200 s."""
@@ -203,6 +207,18 @@ def open_replay(
     folder = find_data()
     start_ms = int(datetime.combine(day, start_at, _NEW_YORK).timestamp() * 1000)
     return Replay(load_flights(folder), load_weather(folder), start_ms, time_factor, report_every_s)
+
+
+def write_speeds(replay: Replay, seconds: float, step_s: float) -> Iterator[RecordedMeasurement]:
+    """What a monitor would measure over the first `seconds` of the replay, uncompressed values in bytes/s.
+
+    One measurement per `step_s`; time is seconds of the replay. Partitions are chosen as librdkafka's default does.
+    """
+    for step in range(round(seconds / step_s)):
+        speeds = {TopicPartition(topic, number): 0.0 for topic in TOPICS for number in range(PARTITIONS)}
+        for record in replay.due(step * step_s, (step + 1) * step_s):
+            speeds[TopicPartition(record.topic, zlib.crc32(record.key) % PARTITIONS)] += len(record.value) / step_s
+        yield RecordedMeasurement((step + 1) * step_s, speeds)
 
 
 def load_shape(replay: Replay, seconds: float, step_s: float = 1.0) -> dict[str, Floats]:

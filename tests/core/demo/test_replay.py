@@ -19,6 +19,7 @@ from kgs_core.demo.replay import (
     Replay,
     load_shape,
     open_replay,
+    write_speeds,
 )
 from kgs_core.demo.track import PHASES
 from kgs_core.errors import ConfigError
@@ -219,3 +220,14 @@ def test_command_defaults_are_the_replays(replay):
     assert given["day"] == DEFAULT_DATE.isoformat()
     assert given["start_at"] == f"{made['start_at'].default:%H:%M}"
     assert (time(4), 8, 4) == (made["start_at"].default, PARTITIONS, len(TOPICS))
+
+
+def test_write_speeds_are_the_load_by_partition(replay, shape):
+    found = list(write_speeds(replay, 20, 5))
+    assert [each.time for each in found] == [5, 10, 15, 20]
+    assert all(len(each.speeds) == 4 * 8 for each in found)
+    for number, each in enumerate(found):
+        for topic, loads in shape.items():
+            sent = sum(speed for partition, speed in each.speeds.items() if partition.topic == topic)
+            assert sent == pytest.approx(loads[5 * number : 5 * number + 5].mean())
+    assert sum(speed > 0 for speed in found[-1].speeds.values()) > 8
