@@ -1,8 +1,9 @@
 """The section of kgs.yaml that says how much a consumer reads, and by which algorithm partitions are packed."""
 
+import re
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, PlainValidator, model_validator
 
 from kgs_core.config.section import Section
 
@@ -16,7 +17,23 @@ MAX_CONSUMERS = 10_000
 MAX_CAPACITY = 1_000_000_000_000
 
 MAX_WORTH = 1000
-_WINDOW = r"^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$"
+_WINDOW = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d")
+
+
+def _worth(value: object) -> float | str:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value == "fewest" or (is_number and 0 < value <= MAX_WORTH):  # type: ignore[operator]
+        return value if isinstance(value, str) else float(value)  # type: ignore[arg-type]
+    raise ValueError(f"give a number above 0, at most {MAX_WORTH}, or fewest")
+
+
+def _window(value: object) -> str:
+    if isinstance(value, str) and _WINDOW.fullmatch(value):
+        return value
+    raise ValueError("give two times of day, as 07:30-20:00")
+
+
+Worth = Annotated[float | Literal["fewest"], PlainValidator(_worth)]
 
 Capacity = Annotated[float, Field(ge=1, le=MAX_CAPACITY)]
 
@@ -27,9 +44,7 @@ class PackingSettings(Section):
     packing_capacity_bytes_per_s: Capacity = 1_500_000.0
     consumer_capacity_bytes_per_s: Capacity = 2_000_000.0
     algorithm: AlgorithmName = "search"
-    consumer_worth: Annotated[float, Field(gt=0, le=MAX_WORTH)] | Literal["fewest"] = Field(
-        default=1.3, description=f"give a number above 0, at most {MAX_WORTH}, or fewest"
-    )
+    consumer_worth: Worth = 1.3
     max_extra_consumers_percent: Annotated[float, Field(ge=0, le=1000)] | None = Field(
         default=None, description="give a percentage from 0 to 1000, or null"
     )
@@ -40,7 +55,7 @@ class PackingSettings(Section):
     spare_consumers: Annotated[int, Field(ge=0, le=100)] = 1
     catch_up_s: Annotated[float, Field(ge=0, le=86_400)] = 0.0
     sentinel_timeout_s: Annotated[float, Field(ge=1, le=86_400)] = 300.0
-    forced_moves_only_utc: list[Annotated[str, Field(pattern=_WINDOW)]] = Field(default_factory=list)
+    forced_moves_only_utc: list[Annotated[str, PlainValidator(_window)]] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _capacities_are_in_order(self) -> Self:

@@ -28,7 +28,7 @@ BUDGET = 500_000
 """Operations of one search."""
 BUDGET_SMALL = 5_000
 """For each partition of a small group, whose search then ends earlier."""
-BUDGET_EACH = 60
+BUDGET_EACH = 120
 """Operations for each partition of a large group."""
 LARGE = 2_000
 """From so many partitions on, parts of the group are searched one after the other."""
