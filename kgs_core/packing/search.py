@@ -102,10 +102,13 @@ def _searched(step: _Step, problem: PackingProblem, packed: Assignment, least: i
     most = problem.max_consumers or NO_BOUND
     if fewest:
         most = least
-    if len(step.speed) >= LARGE and not fewest:
+    large = len(step.speed) >= LARGE
+    if large and not fewest:
         packed = keep_and_shed(replace(problem, min_consumers=0), random)  # there is no time to come from afar
     start = _start(step, problem, packed)
-    terms = Terms(problem.consumer_worth or 0.0, _outlook(step) / (2 if fewest else 1), _EVENNESS, most, fewest)
+    terms = Terms(
+        problem.consumer_worth or 0.0, _outlook(step) / (2 if fewest else 1), _EVENNESS, most, fewest or large
+    )
     found = _bounded(step, start, terms, random)
     if len(_used(found, step)) > most:  # overload was left, and repaired with more consumers
         start = _start(step, problem, packed)
@@ -159,10 +162,11 @@ def _annealed(step: _Step, start: Ints, terms: Terms, seed: int) -> Ints:
         used = set(found.tolist())
         for members in _parts(found, seed + turn):
             inside = set(found[members].tolist())
-            room = terms.most - len(used) + len(inside)
+            used -= inside
             share = budget * len(members) // (size * ROUNDS)
-            _anneal_part(step, found, _Part(members, used - inside), terms._replace(most=room), share, seed + turn)
-            used = (used - inside) | set(found[members].tolist())
+            part = _Part(members, used)
+            _anneal_part(step, found, part, terms._replace(most=terms.most - len(used)), share, seed + turn)
+            used.update(found[members].tolist())
     return found
 
 
@@ -188,8 +192,8 @@ def _anneal_part(step: _Step, found: Ints, these: _Part, terms: Terms, budget: i
     """Improve `found` for some partitions, which are all that is not fixed at their consumers."""
     part = these.members
     speed, home, start = step.speed[part], step.home[part], found[part]
-    nobody = {HOMELESS, *these.others}  # who is searched in another part is no home here
-    known = np.array(sorted({*start.tolist(), *home.tolist()} - nobody), np.int64)
+    near = {*start.tolist(), *home.tolist()} - {HOMELESS}
+    known = np.array(sorted(b for b in near if b not in these.others), np.int64)  # others' consumers are no home here
     size = len(known) + 4
     place = {name: i for i, name in enumerate(known.tolist())}
     fixed = np.zeros(size)
