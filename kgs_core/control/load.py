@@ -17,6 +17,8 @@ class Load:
         unknown: partitions whose speed is not known now. Unknown is not zero: such a partition keeps its consumer and
             its last known speed, so it may be missing in `speeds` only when it was never measured.
         lag_bytes: stored bytes that are there and not read yet; 0 for partitions that are not named.
+        earlier: speeds when partitions were packed last, as far as that is known: what has changed since tells how much
+            may change until the next time.
 
     Raises:
         MeasurementError: a speed or a lag is negative, infinite or no number.
@@ -25,6 +27,7 @@ class Load:
     speeds: WriteSpeeds
     unknown: frozenset[TopicPartition] = frozenset()
     lag_bytes: Mapping[TopicPartition, float] = field(default_factory=dict)
+    earlier: WriteSpeeds = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for noun, readings in (("write speed", self.speeds), ("lag", self.lag_bytes)):

@@ -61,14 +61,14 @@ def look(state: ControllerState, now: float) -> Look:
 
 
 def remembered(load: Load, target: Target | None) -> Load:
-    """`load`, with the speeds that the Target was packed with where a speed is unknown and the monitor has none.
+    """`load`, with the speeds that the Target was packed with: as earlier ones, and where the monitor knows none.
 
     Such a speed may hold a share of a backlog, so none is added to it once more.
     """
     last = target.speeds if target else {}
     known = {p: last[p] for p in load.unknown - load.speeds.keys() if p in last}
     lags = {p: lag for p, lag in load.lag_bytes.items() if p not in known}
-    return replace(load, speeds={**known, **load.speeds}, lag_bytes=lags) if known else load
+    return replace(load, speeds={**known, **load.speeds}, lag_bytes=lags, earlier=last)
 
 
 def bounded(packing: PackingSettings, highest: int, barred: int) -> PackingSettings:

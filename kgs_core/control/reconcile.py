@@ -69,17 +69,19 @@ def reconcile(
     """
     placing = _Placing(view, suspected, strict=strict)
     owned: dict[Incarnation, set[TopicPartition]] = {}
+    given = set()
     for partition, consumer in desired.items():
         owner = placing.owner(partition, consumer)
         if owner is not None:
             owned.setdefault(owner, set()).add(partition)
+            given.add(partition)
     shares = _by_consumer(desired)
     may_stay = {*wanted, *shares}
     orders = []
     for incarnation, known in view.members.items():
         gets = frozenset(owned.get(incarnation, ()))
         lacks = shares.get(known.member.consumer, set()) - gets if placing.may_own(known) else ()
-        coming = frozenset(p for p in lacks if placing.is_held(p, besides=incarnation))
+        coming = frozenset(p for p in lacks if p in given or placing.is_held(p, besides=incarnation))
         retire = known.retiring or (known.member.consumer not in may_stay and placing.is_empty_for_good(known))
         order = Order(known.member, gets, placing.possible[incarnation] - gets, coming, retire)
         if placing.is_news(known, order):

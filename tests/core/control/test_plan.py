@@ -135,3 +135,14 @@ def test_nothing_to_read_is_a_plan_without_consumers(packing, new_random):
     plan = make_plan(Load({}), Group(), packing(), new_random, ["bfd"])
     assert plan_values(plan)["consumers"] == 0
     assert plan.alternatives == (Alternative("bfd", 0, 0.0, 0, 0.0),)
+
+
+def test_what_has_changed_since_the_last_packing_is_expected_to_change_again(packing, new_random):
+    """Two consumers of 50 and 40: together they fit, but not if they change as they have."""
+    speeds = {TopicPartition("t", 0): 50.0, TopicPartition("t", 1): 40.0, TopicPartition("t", 2): 5.0}
+    current = {TopicPartition("t", n): n + 1 for n in range(2)} | {TopicPartition("t", 2): 1}
+    earlier = {p: speed - 35 if speed > 35 else speed for p, speed in speeds.items()}
+    settings = packing(algorithm="search", consumer_worth=0.46)
+    calm = make_plan(Load(speeds, earlier=speeds), Group(current), settings, new_random)
+    wild = make_plan(Load(speeds, earlier=earlier), Group(current), settings, new_random)
+    assert (calm.consumers, wild.consumers) == (1, 2)
