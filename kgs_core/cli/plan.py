@@ -94,10 +94,10 @@ def plan(context: click.Context, /, **options: Any) -> None:
 
 
 def _settings_to_weigh(given: PlanOptions, settings: PackingSettings, load: Load) -> list[str]:
-    """The algorithm along its front; of a large load only where a comparison is asked for, since that takes a while."""
+    """Other settings of the algorithm, along its front; of a large load only where a comparison is asked for, since that takes a while."""
     if settings.algorithm not in WEIGHING or (len(load.speeds) > MAX_WEIGHED and not given.compare):
         return []
-    return [setting_name(settings.algorithm, worth) for worth in FRONT]
+    return [setting_name(settings.algorithm, worth) for worth in FRONT if worth != settings.worth]
 
 
 def _packing_settings(given: PlanOptions, *, config_is_named: bool) -> PackingSettings:

@@ -80,7 +80,9 @@ def test_what_was_weighed_is_shown(kgs_plan, recorded, here):
     arguments = ("--from", speeds, "--current", current, "--capacity", 100, "--json")
     found = json.loads(kgs_plan(*arguments).stdout)
     assert found["choice"] == "one consumer is worth moving 130% of a consumer's capacity"
-    assert [other["algorithm"] for other in found["alternatives"]] == [setting_name("search", w) for w in FRONT]
+    assert [other["algorithm"] for other in found["alternatives"]] == [
+        setting_name("search", w) for w in FRONT if w != 1.3
+    ]
     for percent, consumers in ((0, 4), (40, 4)):
         (here / "kgs.yaml").write_text(CONFIG + f"packing: {{max_extra_consumers_percent: {percent}}}\n")
         found = json.loads(kgs_plan(*arguments).stdout)
