@@ -94,7 +94,7 @@ def plan(context: click.Context, /, **options: Any) -> None:
 
 
 def _settings_to_weigh(given: PlanOptions, settings: PackingSettings, load: Load) -> list[str]:
-    """Other settings of the algorithm, along its front; of a large load only where a comparison is asked for, since that takes a while."""
+    """Other settings, along the front; for a large load only with --compare, since that takes a while."""
     if settings.algorithm not in WEIGHING or (len(load.speeds) > MAX_WEIGHED and not given.compare):
         return []
     return [setting_name(settings.algorithm, worth) for worth in FRONT if worth != settings.worth]
