@@ -174,8 +174,8 @@ def test_a_group_follows_its_load(rig: Rig) -> None:
         rig.wait_readers(2)
         assert rig.consumers().keys() == {1, 2}
         plan = json.loads(rig.kgs("plan", "--json").stdout)
-        assert len(set(plan["assignment"][rig.topic].values())) == 2
-        assert plan["moves"] == []
+        assert len(set(plan["assignment"][rig.topic].values())) == plan["consumers"] == 2
+        assert len(plan["moves"]) <= 1  # the measured speed still rises: it may ask for one more than was moved
 
         speed = CALM
         found = rig.wait_readers(1)
