@@ -111,7 +111,6 @@ def _searched(step: _Step, problem: PackingProblem, packed: Assignment, least: i
     )
     found = _bounded(step, start, terms, random)
     if len(_used(found, step)) > most:  # overload was left, and repaired with more consumers
-        start = _start(step, problem, packed)
         found = _bounded(step, start, terms._replace(strict=True), random)
     return _exactly_relabelled(found, step) if len(_used(found, step)) <= most else start
 
@@ -141,6 +140,11 @@ def _start(step: _Step, problem: PackingProblem, packed: Assignment) -> Ints:
     own = np.array([names[c] for c in pinned], np.int64)
     place = {consumer: i for i, consumer in enumerate(step.consumers)}
     at = np.array([place[c] for c in pinned], np.int64)
+    return _relabelled(bins, own, at, step)
+
+
+def _relabelled(bins: Ints, own: Ints, at: Ints, step: _Step) -> Ints:
+    """`bins` under the numbers of consumers, so that most speed stays; bin `own[i]` has what is pinned to `at[i]`."""
     labels = relabelled(
         np.concatenate([bins, own]),
         np.concatenate([step.home, at]),
@@ -249,13 +253,7 @@ def _repaired(found: Ints, step: _Step) -> Ints:
 
 def _exactly_relabelled(found: Ints, step: _Step) -> Ints:
     pinned = np.flatnonzero(step.fixed)
-    labels = relabelled(
-        np.concatenate([found, pinned]),
-        np.concatenate([step.home, pinned]),
-        np.concatenate([step.speed, np.full(len(pinned), _STAY)]),
-    )
-    new = count(len(step.consumers))
-    return np.array([labels[b] if b in labels else labels.setdefault(b, next(new)) for b in found.tolist()], np.int64)
+    return _relabelled(found, pinned, pinned, step)
 
 
 def _named(found: Ints, step: _Step, problem: PackingProblem) -> Assignment:
