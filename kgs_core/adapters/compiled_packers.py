@@ -13,5 +13,5 @@ def compile_packers() -> None:
     few = {TopicPartition("t", n): float(n % 7 + 1) for n in range(20)}
     ALGORITHMS["search"](PackingProblem(few, 10.0, dict.fromkeys(few, ConsumerId(1))), Random(0))  # noqa: S311 - no secret
     many = {TopicPartition("t", n): 1.0 for n in range(LARGE)}
-    for name in ("nfd", "ffd", "bfd", "wfd", "mwf"):
+    for name in ("nfd", "ffd", "bfd", "wfd", "mwf", "keep"):
         ALGORITHMS[name](PackingProblem(many, 10.0, {}), Random(0))  # noqa: S311 - no secret

@@ -1,59 +1,57 @@
-"""The published algorithms for very many partitions: problems as arrays, packed by compiled code."""
+"""The any fit algorithms and keep and shed for very many partitions: problems as arrays, packed by compiled code."""
+
+import math
 
 import numpy as np
 
-from kgs_core.model import Assignment, ConsumerId, TopicPartition
-from kgs_core.packing.fast_bins import BEST, FIRST, NEXT, WORST, Flags, Floats, Ints, Items, Rules, pack
+from kgs_core.model import Assignment, ConsumerId
+from kgs_core.packing.fast_bins import BEST, FIRST, NEXT, WORST, Floats, Ints, Items, Keeping, Rules, keep, pack
 from kgs_core.packing.fast_or_plain import Recipe
 from kgs_core.packing.problem import PackingProblem, RandomSource
+from kgs_core.packing.problem_arrays import ProblemArrays, as_arrays, distinct
 from kgs_core.packing.spread import spread
 
 _FITS = {"first": FIRST, "best": BEST, "worst": WORST, "next": NEXT}
-_NOBODY = 0
 
 
 def pack_fast(problem: PackingProblem, random: RandomSource, recipe: Recipe) -> Assignment:
     """What the plain algorithm of this recipe gives, to the bit, in less time if there are many partitions."""
-    partitions = sorted(problem.speeds)
-    if not partitions:
+    if not problem.speeds:
         return {}
-    speeds = np.fromiter(map(problem.speeds.__getitem__, partitions), np.float64, len(partitions))
-    pinned = np.fromiter(map(problem.pinned.__contains__, partitions), np.bool_, len(partitions))
-    draws = np.array([random.random() for _ in range(len(partitions) - pinned.sum())]) if recipe.shuffled else None
-    numbers = pack_arrays(problem, recipe, speeds, _current(problem, partitions), pinned, draws)
-    return spread(dict(zip(partitions, map(ConsumerId, numbers.tolist()), strict=True)), problem)
+    arrays = as_arrays(problem)
+    draws = np.array([random.random() for _ in range(int((~arrays.pinned).sum()))]) if recipe.shuffled else None
+    numbers = pack_arrays(problem, arrays, recipe, draws)
+    return spread(dict(zip(arrays.partitions, map(ConsumerId, numbers.tolist()), strict=True)), problem)
 
 
-def pack_arrays(
-    problem: PackingProblem, recipe: Recipe, speeds: Floats, current: Ints, pinned: Flags, draws: Floats | None
-) -> Ints:
-    """The number of a consumer for each partition; `min_consumers` plays no part.
+def pack_arrays(problem: PackingProblem, arrays: ProblemArrays, recipe: Recipe, draws: Floats | None = None) -> Ints:
+    """The number of a consumer for each partition, at least one, not yet spread over `min_consumers`.
 
     Args:
         problem: for its capacity, bounds, spares and numbers set aside.
+        arrays: of the problem.
         recipe: of the algorithm.
-        speeds: of the partitions, by topic and number.
-        current: the consumer that each has and may keep; 0: none.
-        pinned: whether it must stay there.
         draws: random numbers for those that are not pinned; None: they are packed from fast to slow.
     """
+    speeds, current, pinned = arrays.speeds, arrays.current, arrays.pinned
     lowest = len(speeds) + len(problem.set_aside)  # no number beyond is taken, unless somebody has it
     spares = np.array(sorted(problem.spares - problem.set_aside), np.int64)
-    beyond = np.unique(np.concatenate([spares[spares > lowest], current[current > lowest]]))
+    beyond = distinct(np.concatenate([spares[spares > lowest], current[current > lowest]]))
     may = np.ones(lowest, np.bool_)
     may[[number - 1 for number in problem.set_aside if number <= lowest]] = False
     homes = _ranks(current, lowest, beyond)
     fresh = np.concatenate([_ranks(spares, lowest, beyond), np.flatnonzero(may)])
+    most = len(speeds) if problem.max_consumers is None else problem.max_consumers
+    rules = Rules(_FITS[recipe.fit], float(problem.capacity), most, fresh)
     free, stay = np.flatnonzero(~pinned), np.flatnonzero(pinned)
     order = free[_order(-speeds[free] if draws is None else draws)]
+    stay = stay[_order(homes[stay])]
+    names = np.concatenate([np.arange(1, lowest + 1), beyond])
+    if recipe.keeps:
+        items = Items(speeds, homes, stay, order[:0], np.zeros(1, np.int64), order)
+        return names[keep(rules, items, _keeping(problem, arrays, homes), len(names))]
     members, starts = _by_consumer(order[homes[order] >= 0], homes, speeds, recipe)
-    most = len(speeds) if problem.max_consumers is None else problem.max_consumers
-    found = pack(
-        Rules(_FITS[recipe.fit], float(problem.capacity), most, fresh),
-        Items(speeds, homes, stay[_order(homes[stay])], members, starts, order),
-        lowest + len(beyond),
-    )
-    return np.concatenate([np.arange(1, lowest + 1), beyond])[found]
+    return names[pack(rules, Items(speeds, homes, stay, members, starts, order), len(names))]
 
 
 def _by_consumer(members: Ints, homes: Ints, speeds: Floats, recipe: Recipe) -> tuple[Ints, Ints]:
@@ -72,6 +70,24 @@ def _by_consumer(members: Ints, homes: Ints, speeds: Floats, recipe: Recipe) -> 
     return members[_order(turns[homes])], np.concatenate([[0], np.cumsum(counts[consumers])])
 
 
+def _keeping(problem: PackingProblem, arrays: ProblemArrays, homes: Ints) -> Keeping:
+    order = _order(-arrays.speeds)
+    turns = np.empty_like(order)
+    turns[order] = np.arange(len(order))
+    members = order[homes[order] >= 0]
+    members = members[_order(homes[members])]
+    counts = np.bincount(homes[members])
+    return Keeping(
+        stays=arrays.pinned,
+        turns=turns,
+        order=order,
+        members=members,
+        starts=np.concatenate([[0], np.cumsum(counts[counts > 0])]),
+        least=max(1, problem.min_consumers),
+        worth=math.inf if problem.consumer_worth is None else problem.consumer_worth,
+    )
+
+
 def _order(keys: Floats | Ints) -> Ints:
     """What a stable argsort gives, in a fraction of its time."""
     order = np.argsort(keys)
@@ -85,11 +101,3 @@ def _order(keys: Floats | Ints) -> Ints:
 def _ranks(numbers: Ints, lowest: int, beyond: Ints) -> Ints:
     """Places of consumer numbers among 1 ... `lowest` and those `beyond`; -1 for 0."""
     return np.where(numbers <= lowest, numbers - 1, lowest + np.searchsorted(beyond, numbers))
-
-
-def _current(problem: PackingProblem, partitions: list[TopicPartition]) -> Ints:
-    """The consumer that each partition has and may keep, 0: none."""
-    held = [problem.current.get(p, _NOBODY) for p in partitions]
-    if problem.set_aside:
-        held = [_NOBODY if consumer in problem.set_aside else consumer for consumer in held]
-    return np.array(held, np.int64)

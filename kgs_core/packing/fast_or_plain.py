@@ -1,4 +1,4 @@
-"""A published algorithm in two forms: plain for some partitions, compiled for very many. The same result, sooner."""
+"""An algorithm in two forms: plain for some partitions, compiled for very many. The same result, sooner."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,11 +18,13 @@ class Recipe(NamedTuple):
         fit: which of the bins with room takes a partition.
         shuffled: whether partitions come in a random order, not from fast to slow.
         consumers_by: by the sum or the greatest of what speeds consumers are packed; None: partitions are.
+        keeps: whether all stays where it is but for what is too much, as `keep_and_shed` has it.
     """
 
     fit: Literal["first", "best", "worst", "next"]
     shuffled: bool = False
     consumers_by: Literal["sum", "max"] | None = None
+    keeps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,20 @@
 """Keep and shed: everything stays, what is too much goes, and a consumer is freed when all it has fits elsewhere."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import add
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition
+from kgs_core.packing.fast_or_plain import Recipe, fast_or_plain
 from kgs_core.packing.fits import BestFit
 from kgs_core.packing.open_consumers import OpenConsumers
 from kgs_core.packing.problem import PackingProblem, RandomSource
 
-_LOOKS = 2_000
+LOOKS = 2_000
 """Subsets that are looked at, at most, for the least that ends an overload; then the best one found is taken."""
 
 
+@fast_or_plain(Recipe("best", keeps=True))
 def keep_and_shed(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """Moves little and is fast: no consumer is touched that need not be.
 
@@ -44,7 +48,7 @@ def _kept(problem: PackingProblem) -> tuple[dict[ConsumerId, list[TopicPartition
         else:
             groups.setdefault(home, []).append(partition)
     for consumer, partitions in groups.items():
-        over = sum(problem.speeds[p] for p in partitions) - problem.capacity
+        over = _total(problem.speeds[p] for p in partitions) - problem.capacity
         free = [p for p in partitions if p not in problem.pinned and problem.speeds[p] > 0]
         if over > 0 and len(partitions) > 1:
             gone = set(least_shed([problem.speeds[p] for p in free], over))
@@ -57,20 +61,20 @@ def _kept(problem: PackingProblem) -> tuple[dict[ConsumerId, list[TopicPartition
 def least_shed(speeds: Sequence[BytesPerSecond], over: BytesPerSecond) -> list[int]:
     """Places of the subset of least sum among those of at least `over`; all, if none is enough.
 
-    Exact where at most `_LOOKS` subsets have to be looked at, which bounds cut short.
+    Exact where at most `LOOKS` subsets have to be looked at, which bounds cut short.
 
     Args:
         speeds: from fast to slow.
         over: what must go, > 0.
     """
-    best, least, looks = list(range(len(speeds))), sum(speeds), 0
+    best, least, looks = list(range(len(speeds))), _total(speeds), 0
     if least < over:
         return best
     after = [0.0] * (len(speeds) + 1)
     for i in range(len(speeds) - 1, -1, -1):
         after[i] = after[i + 1] + speeds[i]
     stack: list[tuple[int, float, list[int]]] = [(0, 0.0, [])]
-    while stack and looks < _LOOKS:
+    while stack and looks < LOOKS:
         looks += 1
         i, total, chosen = stack.pop()
         if total >= over:
@@ -83,13 +87,18 @@ def least_shed(speeds: Sequence[BytesPerSecond], over: BytesPerSecond) -> list[i
     return best
 
 
+def _total(speeds: Iterable[BytesPerSecond]) -> BytesPerSecond:
+    """Added one after the other, as the compiled form does; newer Pythons' `sum` rounds otherwise."""
+    return reduce(add, speeds, 0.0)
+
+
 class _Placed:
     """The consumers while partitions are placed and consumers freed."""
 
     def __init__(self, groups: dict[ConsumerId, list[TopicPartition]], problem: PackingProblem) -> None:
         self.groups = groups
         self._problem = problem
-        self._loads = {c: sum(problem.speeds[p] for p in partitions) for c, partitions in groups.items()}
+        self._loads = {c: _total(problem.speeds[p] for p in held) for c, held in groups.items()}
         self._fit = _filled(self._loads)
 
     def fit(self, partition: TopicPartition) -> bool:

@@ -7,13 +7,14 @@ from kgs_core.packing.compiled import compiled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 MOST_EXACT = 400
 """Bins of one tangle, up to which the assignment is exact; that takes time by the third power of it."""
 
 
-def relabelled(bin_of: Ints, home: Ints, weight: Floats) -> dict[int, int]:
-    """Bin -> consumer, for the bins that one is found for; no consumer twice.
+def relabelled(bin_of: Ints, home: Ints, weight: Floats) -> Ints:
+    """The consumer of each bin; -1: none is found for it. No consumer twice.
 
     The weight of what stays is greatest, but in tangles of more than `MOST_EXACT` bins, where the heaviest pair is
     taken first.
@@ -27,57 +28,67 @@ def relabelled(bin_of: Ints, home: Ints, weight: Floats) -> dict[int, int]:
         Kuhn 1955, "The Hungarian method for the assignment problem"; Jonker and Volgenant 1987 for the form used.
     """
     settled = home >= 0
-    pairs, place = np.unique(np.stack([bin_of[settled], home[settled]], axis=1), axis=0, return_inverse=True)
-    worth = np.bincount(place.ravel(), weight[settled], minlength=len(pairs)).astype(np.float64)
-    found: dict[int, int] = {}
-    for tangle in _tangles(pairs):
-        if len(tangle) == 1:
-            found[int(pairs[tangle[0], 0])] = int(pairs[tangle[0], 1])
-        else:
-            found.update(_matched(pairs[tangle], worth[tangle]))
+    width = int(home.max(initial=0)) + 1
+    pairs, place = np.unique(bin_of[settled] * width + home[settled], return_inverse=True)
+    bins, consumers = pairs // width, pairs % width
+    labels = np.full(int(bin_of.max(initial=-1)) + 1, -1)
+    tangle = _tangles(bins, consumers, len(labels), width)
+    order = np.argsort(tangle, kind="stable")
+    cuts = np.concatenate([[0], np.flatnonzero(np.diff(tangle[order])) + 1, [len(order)]])
+    worth = np.bincount(place, weight[settled], minlength=len(pairs)).astype(np.float64)
+    _match(bins[order], consumers[order], worth[order], cuts, labels)
+    return labels
+
+
+@compiled
+def _tangles(bins: Ints, consumers: Ints, count: int, width: int) -> Ints:
+    """A number for each pair; pairs that hang together, by common bins or consumers, have the same."""
+    root = np.arange(count + width)
+    found = np.empty_like(bins)
+    for last in (False, True):
+        for row in range(len(bins)):
+            node, other = bins[row], count + consumers[row]
+            while root[node] != node:
+                root[node] = root[root[node]]
+                node = root[node]
+            while root[other] != other:
+                root[other] = root[root[other]]
+                other = root[other]
+            if last:
+                found[row] = node
+            else:
+                root[other] = node
     return found
 
 
-def _tangles(pairs: Ints) -> list[list[int]]:
-    """Rows of `pairs` that hang together, by common bins or consumers."""
-    root: dict[tuple[int, int], tuple[int, int]] = {}
-
-    def find(node: tuple[int, int]) -> tuple[int, int]:
-        root.setdefault(node, node)
-        while root[node] != node:
-            root[node] = root[root[node]]
-            node = root[node]
-        return node
-
-    rows = pairs.tolist()
-    for label, consumer in rows:
-        root[find((0, label))] = find((1, consumer))
-    tangles: dict[tuple[int, int], list[int]] = {}
-    for row, (label, _) in enumerate(rows):
-        tangles.setdefault(find((0, label)), []).append(row)
-    return list(tangles.values())
-
-
-def _matched(pairs: Ints, worth: Floats) -> dict[int, int]:
-    bins, rows = np.unique(pairs[:, 0], return_inverse=True)
-    consumers, columns = np.unique(pairs[:, 1], return_inverse=True)
-    if max(len(bins), len(consumers)) > MOST_EXACT:
-        return _heaviest_first(pairs, worth)
-    cost = np.zeros((len(bins), len(consumers) + len(bins)))  # a bin may stay without a consumer
-    cost[rows, columns] = -worth
-    chosen = _assign(cost)
-    return {int(bins[row]): int(consumers[column]) for row, column in enumerate(chosen) if cost[row, column] < 0}
+@compiled
+def _match(bins: Ints, consumers: Ints, worth: Floats, cuts: Ints, labels: Ints) -> None:
+    """Fills `labels`, tangle after tangle; those lie between `cuts`."""
+    taken = np.zeros(consumers.max() + 1 if len(consumers) else 0, np.bool_)
+    for tangle in range(len(cuts) - 1):
+        begin, end = cuts[tangle], cuts[tangle + 1]
+        if end - begin == 1:
+            labels[bins[begin]] = consumers[begin]
+            continue
+        own, others = np.unique(bins[begin:end]), np.unique(consumers[begin:end])
+        if max(len(own), len(others)) > MOST_EXACT:
+            _match_heaviest(bins[begin:end], consumers[begin:end], worth[begin:end], taken, labels)
+            continue
+        cost = np.zeros((len(own), len(others) + len(own)))  # a bin may stay without a consumer
+        rows, columns = np.searchsorted(own, bins[begin:end]), np.searchsorted(others, consumers[begin:end])
+        for i in range(end - begin):
+            cost[rows[i], columns[i]] = -worth[begin + i]
+        for row, column in enumerate(_assign(cost)):
+            if cost[row, column] < 0:
+                labels[own[row]] = others[column]
 
 
-def _heaviest_first(pairs: Ints, worth: Floats) -> dict[int, int]:
-    found: dict[int, int] = {}
-    taken: set[int] = set()
-    for row in np.lexsort((pairs[:, 1], pairs[:, 0], -worth)).tolist():
-        label, consumer = map(int, pairs[row])
-        if label not in found and consumer not in taken:
-            found[label] = consumer
-            taken.add(consumer)
-    return found
+@compiled
+def _match_heaviest(bins: Ints, consumers: Ints, worth: Floats, taken: Flags, labels: Ints) -> None:
+    for row in np.argsort(-worth, kind="mergesort"):
+        if labels[bins[row]] < 0 and not taken[consumers[row]]:
+            labels[bins[row]] = consumers[row]
+            taken[consumers[row]] = True
 
 
 @compiled

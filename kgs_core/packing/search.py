@@ -3,58 +3,49 @@
 What is weighed and why: docs/packing.md. What is computed many times is in `annealing`, compiled.
 """
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgs_core.model import Assignment, ConsumerId, TopicPartition
-from kgs_core.packing.annealing import anneal
-from kgs_core.packing.annealing_state import ELSEWHERE, HOMELESS, Bins, Items, Terms, new_work
+from kgs_core.model import Assignment, ConsumerId
+from kgs_core.packing.annealing_state import HOMELESS, Floats, Ints, Terms
 from kgs_core.packing.any_fit import best_fit_decreasing
-from kgs_core.packing.keep_and_shed import keep_and_shed
+from kgs_core.packing.fast_any_fit import pack_arrays
+from kgs_core.packing.fast_or_plain import Recipe
 from kgs_core.packing.problem import PackingProblem, RandomSource
+from kgs_core.packing.problem_arrays import NOBODY, ProblemArrays, as_arrays, distinct
 from kgs_core.packing.relabelling import relabelled
+from kgs_core.packing.search_parts import LARGE, SearchStep, annealed
 from kgs_core.packing.spread import spread
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-BUDGET = 500_000
-"""Operations of one search."""
-BUDGET_SMALL = 5_000
-"""For each partition of a small group, whose search then ends earlier."""
-BUDGET_EACH = 120
-"""Operations for each partition of a large group."""
-LARGE = 2_000
-"""From so many partitions on, parts of the group are searched one after the other."""
-PART = 100
-"""Consumers of a part."""
-ROUNDS = 2
 NO_BOUND = 1 << 40
 _EPSILON = 1e-9
 _EVENNESS = 0.1
 _STAY = 1e6
+_KEEP = Recipe("best", keeps=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A packing problem as arrays: partitions 0 ... P - 1, consumers 0 ... K - 1, speeds in units of C."""
+class _Start(NamedTuple):
+    """Where the search begins.
 
-    partitions: Sequence[TopicPartition]
-    consumers: Sequence[ConsumerId]
-    speed: Floats
-    home: Ints
-    variance: Floats
-    fixed: Floats
+    Attributes:
+        problem: the one to search; of greater capacity than the one given, where `max_consumers` binds.
+        numbers: consumer of every partition.
+        least: consumers that are enough, as far as it is known.
+        settled: whether consumers have their own numbers, else bins are yet to be relabelled.
+    """
+
+    problem: PackingProblem
+    numbers: Ints
+    least: int
+    settled: bool
 
 
 def search(problem: PackingProblem, random: RandomSource) -> Assignment:
-    """Simulated annealing from the best packing without regard to who reads what, and from who reads what.
+    """Simulated annealing from the best packing without regard to who reads what; with many, from keep and shed.
 
     With `consumer_worth` None never more consumers than BFD. Where `max_consumers` binds, all are overloaded alike, by
     as little as BFD manages.
@@ -62,174 +53,147 @@ def search(problem: PackingProblem, random: RandomSource) -> Assignment:
     References:
         Kirkpatrick, Gelatt and Vecchi 1983, "Optimization by simulated annealing". The look-ahead is our own.
     """
-    packed = best_fit_decreasing(replace(problem, min_consumers=0, max_consumers=None), random)
-    least = len(set(packed.values()))
-    most = problem.max_consumers
-    if most is not None and least > max(most, len({problem.current[p] for p in problem.pinned})):
-        problem, packed = _stretched(problem, packed, random)
-        least = most
-    step = _step(problem)
-    found = _searched(step, problem, packed, least, random) if len(step.speed) else step.home
-    return spread(_named(found, step, problem), problem)
+    if not problem.speeds:
+        return {}
+    arrays = as_arrays(problem)
+    moving = ~arrays.pinned & (arrays.speeds > 0)
+    found = np.empty(0, np.int64)
+    step = _step(problem, arrays, moving)
+    if moving.any():
+        start = _start(problem, arrays, random, large=len(step.speed) >= LARGE)
+        if start.problem is not problem:
+            problem = start.problem
+            step = _step(problem, arrays, moving)
+        found = _searched(step, start, moving, random)
+    numbers = _numbered(found, step, moving, problem, arrays)
+    return spread(dict(zip(arrays.partitions, map(ConsumerId, numbers.tolist()), strict=True)), problem)
 
 
-def _step(problem: PackingProblem) -> _Step:
-    moving = [p for p in problem.free_partitions() if problem.speeds[p] > 0]
-    homes = {p: home for p in problem.speeds if (home := problem.home(p)) is not None}
-    consumers = sorted(set(homes.values()))
-    place = {consumer: i for i, consumer in enumerate(consumers)}
-    fixed = np.zeros(len(consumers))
-    for p in problem.pinned:
-        fixed[place[homes[p]]] += problem.speeds[p] / problem.capacity
-    return _Step(
-        partitions=moving,
+def _step(problem: PackingProblem, arrays: ProblemArrays, moving: NDArray[np.bool_]) -> SearchStep:
+    """The problem in units of C; rounded, so that the same load in another unit is packed the same."""
+    speeds = np.round(arrays.speeds / problem.capacity, 12)
+    consumers = distinct(arrays.current[arrays.current != NOBODY])
+    place = np.where(arrays.current == NOBODY, HOMELESS, np.searchsorted(consumers, arrays.current))
+    pinned = place[arrays.pinned]
+    held = np.zeros(len(consumers), np.bool_)
+    held[pinned] = True
+    return SearchStep(
         consumers=consumers,
-        speed=_in_units([problem.speeds[p] for p in moving], problem.capacity),
-        home=np.array([place[homes[p]] if p in homes else -1 for p in moving], np.int64),
-        variance=_in_units([problem.variation.get(p, problem.speeds[p] / 10) for p in moving], problem.capacity) ** 2,
-        fixed=fixed,
+        speed=speeds[moving],
+        home=place[moving],
+        variance=_deviations(problem, arrays, moving) ** 2,
+        fixed=np.bincount(pinned, speeds[arrays.pinned], minlength=len(consumers)).astype(np.float64),
+        held=held,
     )
 
 
-def _in_units(values: list[float], capacity: float) -> Floats:
-    """In units of C, rounded, so that the same load in another unit is packed the same."""
-    return np.round(np.array(values) / capacity, 12)
+def _deviations(problem: PackingProblem, arrays: ProblemArrays, moving: NDArray[np.bool_]) -> Floats:
+    deviations = arrays.speeds[moving] / 10
+    if problem.variation:
+        known = problem.variation
+        names = (p for p, moves in zip(arrays.partitions, moving.tolist(), strict=True) if moves)
+        deviations = np.array([known.get(p, d) for p, d in zip(names, deviations.tolist(), strict=True)])
+    rounded: Floats = np.round(deviations / problem.capacity, 12)
+    return rounded
 
 
-def _searched(step: _Step, problem: PackingProblem, packed: Assignment, least: int, random: RandomSource) -> Ints:
-    """A bin for each partition: < K that consumer, else a new one."""
-    fewest = problem.consumer_worth is None
-    most = problem.max_consumers or NO_BOUND
-    if fewest:
-        most = least
-    large = len(step.speed) >= LARGE
-    if large and not fewest:
-        packed = keep_and_shed(replace(problem, min_consumers=0), random)  # there is no time to come from afar
-    start = _start(step, problem, packed)
-    terms = Terms(
-        problem.consumer_worth or 0.0, _outlook(step) / (2 if fewest else 1), _EVENNESS, most, fewest or large
-    )
-    found = _bounded(step, start, terms, random)
-    if len(_used(found, step)) > most:  # overload was left, and repaired with more consumers
-        found = _bounded(step, start, terms._replace(strict=True), random)
-    return _exactly_relabelled(found, step) if len(_used(found, step)) <= most else start
+def _start(problem: PackingProblem, arrays: ProblemArrays, random: RandomSource, *, large: bool) -> _Start:
+    whole = replace(problem, min_consumers=0, max_consumers=None)
+    most = max(problem.max_consumers or NO_BOUND, _count(arrays.current[arrays.pinned]))
+    if large and problem.consumer_worth is not None:  # there is no time to come from afar
+        kept = pack_arrays(whole, arrays, _KEEP)
+        if _count(kept) <= most:
+            return _Start(problem, kept, _count(kept), settled=True)
+    packed = arrays.consumers_of(best_fit_decreasing(whole, random))
+    least = _count(packed)
+    if least <= most:
+        return _Start(problem, packed, least, settled=False)
+    stretched, packed = _stretched(whole, arrays, most, random)
+    # every consumer is needed, so that there is none to be saved
+    problem = replace(problem, capacity=stretched, consumer_worth=None, min_consumers=problem.max_consumers or 0)
+    return _Start(problem, packed, most, settled=False)
 
 
-def _bounded(step: _Step, start: Ints, terms: Terms, random: RandomSource) -> Ints:
-    """Searched for once; consumers with nothing but pinned partitions count as well."""
-    idle = len(set(np.flatnonzero(step.fixed).tolist()) - set(start.tolist()))
+def _stretched(whole: PackingProblem, arrays: ProblemArrays, most: int, random: RandomSource) -> tuple[float, Ints]:
+    """The least capacity, up to a hundredth, at which BFD needs no more than `most` consumers, and what it packs."""
+
+    def packed(capacity: float) -> Ints:
+        return arrays.consumers_of(best_fit_decreasing(replace(whole, capacity=capacity), random))
+
+    low, high = whole.capacity, whole.capacity * 2
+    while _count(packed(high)) > most:
+        low, high = high, high * 2
+    while high > low * 1.01:
+        middle = (low + high) / 2
+        if _count(packed(middle)) <= most:
+            high = middle
+        else:
+            low = middle
+    return high, packed(high)
+
+
+def _count(numbers: Ints) -> int:
+    return len(distinct(numbers))
+
+
+def _searched(step: SearchStep, start: _Start, moving: NDArray[np.bool_], random: RandomSource) -> Ints:
+    """A bin for each partition that moves: < K that consumer, else a new one."""
+    worth = start.problem.consumer_worth
+    fewest = worth is None
+    most = start.least if fewest else start.problem.max_consumers or NO_BOUND
+    bins = _places(start.numbers, step)
+    begin = bins[moving] if start.settled else _relabelled(bins[moving], step)
+    terms = Terms(worth or 0.0, _outlook(step) / (2 if fewest else 1), _EVENNESS, most, fewest or start.settled)
+    found = _bounded(step, begin, terms, random)
+    if _in_use(found, step) > most:  # overload was left, and repaired with more consumers
+        found = _bounded(step, begin, terms._replace(strict=True), random)
+    return _relabelled(found, step) if _in_use(found, step) <= most else begin
+
+
+def _places(numbers: Ints, step: SearchStep) -> Ints:
+    """Bins for numbers of consumers: < K for those that there are."""
+    place = np.searchsorted(step.consumers, numbers)
+    known = np.append(step.consumers, NOBODY)[place] == numbers
+    place[~known] = len(step.consumers) + np.unique(numbers[~known], return_inverse=True)[1]
+    return place
+
+
+def _bounded(step: SearchStep, begin: Ints, terms: Terms, random: RandomSource) -> Ints:
+    """Searched for once; consumers with nothing but what is pinned count as well."""
+    idle = _in_use(begin, step) - _count(begin)
     seed = int(random.random() * (1 << 30))
-    return _repaired(_annealed(step, start, terms._replace(most=max(1, terms.most - idle)), seed), step)
+    return _repaired(annealed(step, begin, terms._replace(most=max(1, terms.most - idle)), seed), step)
 
 
-def _used(found: Ints, step: _Step) -> set[int]:
-    return {*found.tolist(), *np.flatnonzero(step.fixed).tolist()}
+def _in_use(found: Ints, step: SearchStep) -> int:
+    return _count(np.concatenate([found, np.flatnonzero(step.held)]))
 
 
-def _outlook(step: _Step) -> float:
+def _outlook(step: SearchStep) -> float:
     """Weight of the look-ahead; less where speeds jump, since the step after the next is not foreseen at all."""
     deviation = float(np.sqrt(step.variance.mean()))
     return min(2.0, max(1.0, 2.2 - 8.0 * deviation))
 
 
-def _start(step: _Step, problem: PackingProblem, packed: Assignment) -> Ints:
-    """The packing without regard to who reads what, relabelled."""
-    names = {name: i for i, name in enumerate(sorted(set(packed.values())))}
-    bins = np.array([names[packed[p]] for p in step.partitions], np.int64)
-    pinned = sorted({problem.current[p] for p in problem.pinned})
-    own = np.array([names[c] for c in pinned], np.int64)
-    place = {consumer: i for i, consumer in enumerate(step.consumers)}
-    at = np.array([place[c] for c in pinned], np.int64)
-    return _relabelled(bins, own, at, step)
-
-
-def _relabelled(bins: Ints, own: Ints, at: Ints, step: _Step) -> Ints:
-    """`bins` under the numbers of consumers, so that most speed stays; bin `own[i]` has what is pinned to `at[i]`."""
+def _relabelled(found: Ints, step: SearchStep) -> Ints:
+    """`found` under the numbers of consumers, so that most speed stays; what is pinned to a consumer holds its bin."""
+    pinned = np.flatnonzero(step.held)
     labels = relabelled(
-        np.concatenate([bins, own]),
-        np.concatenate([step.home, at]),
-        np.concatenate([step.speed, np.full(len(own), _STAY)]),
+        np.concatenate([found, pinned]),
+        np.concatenate([step.home, pinned]),
+        np.concatenate([step.speed, np.full(len(pinned), _STAY)]),
     )
-    new = count(len(step.consumers))
-    return np.array([labels[b] if b in labels else labels.setdefault(b, next(new)) for b in bins.tolist()], np.int64)
+    new = distinct(found[labels[found] < 0])
+    labels[new] = len(step.consumers) + np.arange(len(new))
+    return labels[found]
 
 
-def _annealed(step: _Step, start: Ints, terms: Terms, seed: int) -> Ints:
-    found = start.copy()
-    size = len(step.speed)
-    if size < LARGE:
-        whole = _Part(np.arange(size), set())
-        _anneal_part(step, found, whole, terms, min(BUDGET, BUDGET_SMALL * size), seed)
-        return found
-    budget = max(BUDGET, BUDGET_EACH * size)
-    for turn in range(ROUNDS):
-        used = set(found.tolist())
-        for members in _parts(found, seed + turn):
-            inside = set(found[members].tolist())
-            used -= inside
-            share = budget * len(members) // (size * ROUNDS)
-            part = _Part(members, used)
-            _anneal_part(step, found, part, terms._replace(most=terms.most - len(used)), share, seed + turn)
-            used.update(found[members].tolist())
-    return found
-
-
-class _Part(NamedTuple):
-    """Partitions that are searched together, and the consumers that others are at."""
-
-    members: Ints
-    others: set[int]
-
-
-def _parts(found: Ints, seed: int) -> list[Ints]:
-    """Partitions of `PART` consumers at a time, in an order that `seed` shuffles."""
-    used = np.unique(found)
-    shuffled = used[np.argsort((used * 2654435761 + seed * 40503) % 1_000_003, kind="stable")]
-    turn = np.zeros(int(used.max()) + 1, np.int64)
-    turn[shuffled] = np.arange(len(shuffled)) // PART
-    order = np.argsort(turn[found], kind="stable")
-    cuts = np.flatnonzero(np.diff(turn[found][order])) + 1
-    return np.split(order, cuts)
-
-
-def _anneal_part(step: _Step, found: Ints, these: _Part, terms: Terms, budget: int, seed: int) -> None:
-    """Improve `found` for some partitions, which are all that is not fixed at their consumers."""
-    part = these.members
-    speed, home, start = step.speed[part], step.home[part], found[part]
-    near = {*start.tolist(), *home.tolist()} - {HOMELESS}
-    known = np.array(sorted(b for b in near if b not in these.others), np.int64)  # others' consumers are no home here
-    size = len(known) + 4
-    place = {name: i for i, name in enumerate(known.tolist())}
-    fixed = np.zeros(size)
-    old = known < len(step.consumers)
-    fixed[: len(known)][old] = step.fixed[known[old]]
-    order = np.argsort(speed, kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    local_home = np.array([place.get(h, ELSEWHERE if h >= 0 else HOMELESS) for h in home.tolist()], np.int64)
-    bins = Bins(
-        of=np.array([place[b] for b in start.tolist()], np.int64),
-        head=np.full(size, -1),
-        after=np.full(len(part), -1),
-        before=np.full(len(part), -1),
-        fixed=fixed,
-        load=np.zeros(size),
-        count=np.zeros(size, np.int64),
-        energy=np.zeros(size),
-    )
-    items = Items(speed, local_home, np.zeros(len(part)), step.variance[part], order, rank)
-    anneal(items, bins, terms, budget, seed, new_work())
-    new = count(max(len(step.consumers), int(found.max()) + 1))
-    names = dict(enumerate(known.tolist()))
-    found[part] = [names[b] if b in names else names.setdefault(b, next(new)) for b in bins.of.tolist()]
-
-
-def _repaired(found: Ints, step: _Step) -> Ints:
+def _repaired(found: Ints, step: SearchStep) -> Ints:
     """`found`, without overload: the least partition that ends it goes where it fits most tightly, else alone."""
     size = max(int(found.max()) + 1, len(step.consumers))
     load = np.bincount(found, step.speed, minlength=size).astype(np.float64)
     load[: len(step.fixed)] += step.fixed
-    number: Ints = np.bincount(found, minlength=size) + (np.pad(step.fixed, (0, size - len(step.fixed))) > 0)
+    number: Ints = np.bincount(found, minlength=size) + np.pad(step.held, (0, size - len(step.held)))
     for b in np.flatnonzero((load > 1 + _EPSILON) & (number > 1)).tolist():
         while load[b] > 1 + _EPSILON and number[b] > 1 and (found == b).any():
             inside = np.flatnonzero(found == b)
@@ -251,56 +215,38 @@ def _repaired(found: Ints, step: _Step) -> Ints:
     return found
 
 
-def _exactly_relabelled(found: Ints, step: _Step) -> Ints:
-    pinned = np.flatnonzero(step.fixed)
-    return _relabelled(found, pinned, pinned, step)
-
-
-def _named(found: Ints, step: _Step, problem: PackingProblem) -> Assignment:
+def _numbered(
+    found: Ints, step: SearchStep, moving: NDArray[np.bool_], problem: PackingProblem, arrays: ProblemArrays
+) -> Ints:
     """Numbers for the bins, and a place for the partitions that cost nothing wherever they are.
 
     A new bin is a joined spare, else a consumer that has lost all it had, else the lowest free number.
     """
-    names = dict(enumerate(step.consumers))
-    assignment = {p: problem.current[p] for p in problem.pinned}
-    used = {*assignment.values(), *(names[b] for b in found.tolist() if b in names)}
-    spares = sorted(problem.spares - problem.set_aside - used)
-    emptied = [c for c in step.consumers if c not in used and c not in spares]
-    taken = {*used, *spares, *emptied, *problem.set_aside}
-    numbers = iter([*spares, *emptied])
-    lowest = (ConsumerId(n) for n in count(1) if n not in taken)
-    for p, b in zip(step.partitions, found.tolist(), strict=True):
-        if b not in names:
-            names[b] = next(numbers, None) or next(lowest)
-        assignment[p] = names[b]
-    load: dict[ConsumerId, float] = {}
-    for p, consumer in assignment.items():
-        load[consumer] = load.get(consumer, 0.0) + problem.speeds[p]
-    for p in problem.free_partitions():
-        if p not in assignment:
-            home = problem.home(p)
-            if home is None or load.get(home, math.inf if load else 0.0) > problem.capacity:
-                home = min(load, key=lambda c: (load[c], c), default=None)
-            if home is None or load.get(home, 0.0) > problem.capacity:  # who reads one that is too fast reads no other
-                home = next(numbers, None) or next(lowest)
-            assignment[p] = home
-            load.setdefault(home, 0.0)
-    return assignment
-
-
-def _stretched(problem: PackingProblem, packed: Assignment, random: RandomSource) -> tuple[PackingProblem, Assignment]:
-    """The problem with the least capacity, up to a hundredth, at which BFD needs no more than `max_consumers`."""
-    whole = replace(problem, min_consumers=0, max_consumers=None)
-    most = max(problem.max_consumers or 1, len({problem.current[p] for p in problem.pinned}))
-    low, high = problem.capacity, problem.capacity
-    while len(set(packed.values())) > most:
-        low, high = high, high * 2
-        packed = best_fit_decreasing(replace(whole, capacity=high), random)
-    while high > low * 1.01:
-        middle = (low + high) / 2
-        trial = best_fit_decreasing(replace(whole, capacity=middle), random)
-        if len(set(trial.values())) <= most:
-            high, packed = middle, trial
-        else:
-            low = middle
-    return replace(problem, capacity=high), packed
+    used = distinct(np.concatenate([step.consumers[found[found < len(step.consumers)]], step.consumers[step.held]]))
+    spares = sorted(problem.spares - problem.set_aside - set(used.tolist()))
+    emptied = np.setdiff1d(step.consumers, [*used, *spares]).tolist()
+    taken = {*used.tolist(), *spares, *emptied, *problem.set_aside}
+    fresh = iter([*spares, *emptied])
+    lowest = (n for n in count(1) if n not in taken)
+    bins, first = np.unique(found, return_index=True)
+    new = bins[np.argsort(first)]
+    names = np.append(step.consumers, np.zeros(int(found.max(initial=0)) + 1, np.int64))
+    for b in new[new >= len(step.consumers)].tolist():
+        names[b] = next(fresh, None) or next(lowest)
+    numbers = np.where(arrays.pinned, arrays.current, NOBODY)
+    numbers[moving] = names[found]
+    taken_by = np.flatnonzero(numbers)
+    consumers, place = np.unique(numbers[taken_by], return_inverse=True)
+    load = dict(zip(consumers.tolist(), np.bincount(place, arrays.speeds[taken_by]).tolist(), strict=True))
+    least = min(((total, c) for c, total in load.items()), default=None)
+    for i in np.flatnonzero(numbers == NOBODY).tolist():
+        home = int(arrays.current[i])
+        if home == NOBODY or not (load.get(home, problem.capacity + 1) <= problem.capacity if load else True):
+            # who reads one that is too fast reads no other
+            full = problem.max_consumers is not None and len(load) >= problem.max_consumers
+            home = least[1] if least and (full or least[0] <= problem.capacity) else next(fresh, None) or next(lowest)
+        numbers[i] = home
+        if home not in load:
+            load[home] = 0.0
+            least = min(least or (0.0, home), (0.0, home))
+    return numbers

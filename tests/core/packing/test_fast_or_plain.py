@@ -1,4 +1,4 @@
-"""The two forms of the published algorithms: the same to the last bit, and compiled code only where it pays."""
+"""The two forms of the published algorithms and of `keep`: the same to the last bit, compiled only where it pays."""
 
 import subprocess
 import sys
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kgs_core.experiments.comparison import PUBLISHED
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.packing import ALGORITHMS, PackingProblem
 from kgs_core.packing.fast_or_plain import LARGE, FastOrPlain
@@ -34,6 +35,7 @@ def problems(draw):
     set_aside = draw(st.frozensets(consumers, max_size=3))
     able = sorted(p for p in loads if p in current and current[p] not in set_aside)
     least = draw(st.integers(0, 8))
+    worth = draw(st.none() | st.sampled_from([0.1, 0.5, 1.3]))
     return PackingProblem(
         loads,
         CAPACITY,
@@ -43,6 +45,7 @@ def problems(draw):
         set_aside=set_aside,
         min_consumers=least,
         max_consumers=draw(st.none() | st.integers(max(1, least), 10)),
+        consumer_worth=worth,
     )
 
 
@@ -54,9 +57,8 @@ def large(seed, size, draw_speed, **options):
     return PackingProblem(loads, CAPACITY, current, **options)
 
 
-def test_the_twelve_published_ones_have_two_forms():
-    published = ("nf", "ff", "bf", "wf", "nfd", "ffd", "bfd", "wfd", "mwf", "mbf", "mwfp", "mbfp")
-    assert tuple(TWO_FORMS) == published
+def test_the_twelve_published_ones_and_keep_have_two_forms():
+    assert tuple(TWO_FORMS) == (*PUBLISHED, "keep")
 
 
 @pytest.mark.parametrize("name", TWO_FORMS)
@@ -85,7 +87,7 @@ def test_both_forms_agree_on_many_partitions(name, draw_speed):
         assert pack.fast(problem, Random(1)) == pack.plain(problem, Random(1))
 
 
-@pytest.mark.parametrize("name", TWO_FORMS)
+@pytest.mark.parametrize("name", PUBLISHED)
 @pytest.mark.parametrize("seed", range(5))
 def test_the_compiled_form_agrees_with_plain_lists(name, seed, in_order):
     problem = large(seed, 60, lambda random: random.randint(0, 120))

@@ -1,7 +1,9 @@
 """What holds of every algorithm in the registry, whatever the load."""
 
 import math
+from dataclasses import replace
 from random import Random
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from kgs_core.invariants.assignments import check_assignment
 from kgs_core.model import TopicPartition
-from kgs_core.packing import ALGORITHMS, WEIGHING, PackingProblem, rebalanced, rscore
+from kgs_core.packing import ALGORITHMS, WEIGHING, PackingProblem, rebalanced, rscore, search, search_parts
 from tests.core.packing import reference
 
 LIMITS = settings(max_examples=15, deadline=None)  # a busy machine is no fault of ours
@@ -74,6 +76,18 @@ def test_each_partition_once_and_no_consumer_above_capacity_without_need(name, p
 @LIMITS
 @given(problem=bounded_problems())
 def test_with_all_options(name, problem):
+    options_hold(name, problem)
+
+
+@settings(LIMITS, max_examples=60)
+@given(problem=bounded_problems(), worth=st.sampled_from([None, 0.3, 4.0]))
+def test_with_all_options_when_searched_in_parts(problem, worth):
+    """As it is with thousands of partitions, but with few."""
+    with patch.multiple(search_parts, LARGE=3, PART=2), patch.object(search, "LARGE", 3):
+        options_hold("search", replace(problem, consumer_worth=worth))
+
+
+def options_hold(name, problem):
     target = pack(name, problem)
     used = set(target.values())
     bound = problem.max_consumers

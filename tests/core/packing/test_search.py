@@ -118,8 +118,9 @@ def test_the_least_that_ends_an_overload(speeds, over):
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 3), st.integers(1, 9)), min_size=1, max_size=10))
 def test_relabelling_keeps_as_much_as_can_be(partitions):
     bins, homes, weights = (np.array(column) for column in zip(*partitions, strict=True))
-    labels = relabelled(bins, homes, weights.astype(float))
-    assert len(set(labels.values())) == len(labels)
+    labels = dict(enumerate(relabelled(bins, homes, weights.astype(float)).tolist()))
+    found = [consumer for consumer in labels.values() if consumer >= 0]
+    assert len(set(found)) == len(found)
 
     def kept(names):
         return sum(w for b, h, w in partitions if h >= 0 and names.get(b) == h)
@@ -154,3 +155,18 @@ def test_a_partition_without_speed_does_not_join_one_that_is_too_fast():
     fast, idle = TopicPartition("t", 0), TopicPartition("t", 1)
     target = ALGORITHMS["search"](PackingProblem({fast: 150.0, idle: 0.0}, C, {fast: ConsumerId(1)}), Random(0))
     assert target == {fast: 1, idle: 2}
+
+
+def test_a_consumer_that_holds_what_is_pinned_counts_though_it_reads_nothing():
+    idle, *busy = [TopicPartition("t", n) for n in range(5)]
+    speeds = {idle: 0.0, **dict.fromkeys(busy, 40.0)}
+    current = {idle: ConsumerId(7), **{p: ConsumerId(n) for n, p in enumerate(busy, 1)}}
+    problem = PackingProblem(speeds, C, current, pinned=frozenset({idle}), max_consumers=2)
+    assert len(set(ALGORITHMS["search"](problem, Random(0)).values())) == 2
+
+
+def test_where_too_few_consumers_are_allowed_all_of_them_are_used():
+    speeds = {TopicPartition("t", n): s for n, s in enumerate([120.0] * 6 + [50.0] * 3 + [33.3] * 6 + [10.0] * 2)}
+    for worth in (None, 0.3, 100.0):
+        problem = PackingProblem(speeds, C, {}, max_consumers=8, consumer_worth=worth)
+        assert len(set(ALGORITHMS["search"](problem, Random(0)).values())) == 8
