@@ -14,8 +14,8 @@ BUDGET = 500_000
 """Operations of one search."""
 BUDGET_SMALL = 5_000
 """For each partition of a small group, whose search then ends earlier."""
-BUDGET_EACH = 60
-"""Operations for each partition of a large group."""
+BUDGET_EACH, BUDGET_LARGE, BUDGET_VERY_LARGE = 150, 3_000_000, 60
+"""For each partition of a large group; up to so many in all; but at least so many for each."""
 LARGE = 2_000
 """From so many partitions on, parts of the group are searched one after the other."""
 PART = 400
@@ -52,7 +52,7 @@ def annealed(step: SearchStep, begin: Ints, terms: Terms, seed: int) -> Ints:
         parts = _Parts(step, begin, SPARE)
         parts.anneal(np.arange(size), terms, min(BUDGET, BUDGET_SMALL * size), seed)
         return parts.found
-    budget = max(BUDGET, BUDGET_EACH * size)
+    budget = max(BUDGET, min(BUDGET_EACH * size, BUDGET_LARGE), BUDGET_VERY_LARGE * size)
     parts = _Parts(step, begin, SPARE * (size // PART + 1))
     for members in _cut(begin, seed):
         parts.anneal(members, terms, budget * len(members) // size, seed)
