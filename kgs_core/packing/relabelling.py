@@ -11,13 +11,15 @@ Flags = NDArray[np.bool_]
 
 MOST_EXACT = 400
 """Bins of one tangle, up to which the assignment is exact; that takes time by the third power of it."""
+MOST_EFFORT = 5 * MOST_EXACT**3
+"""Third powers of all tangles' bins, up to which they are."""
 
 
 def relabelled(bin_of: Ints, home: Ints, weight: Floats) -> Ints:
     """The consumer of each bin; -1: none is found for it. No consumer twice.
 
-    The weight of what stays is greatest, but in tangles of more than `MOST_EXACT` bins, where the heaviest pair is
-    taken first.
+    The weight of what stays is greatest, but in tangles of more than `MOST_EXACT` bins, and in those that come after
+    so many that they took `MOST_EFFORT`: there the heaviest pair is taken first.
 
     Args:
         bin_of: bin of each partition.
@@ -65,13 +67,16 @@ def _tangles(bins: Ints, consumers: Ints, count: int, width: int) -> Ints:
 def _match(bins: Ints, consumers: Ints, worth: Floats, cuts: Ints, labels: Ints) -> None:
     """Fills `labels`, tangle after tangle; those lie between `cuts`."""
     taken = np.zeros(consumers.max() + 1 if len(consumers) else 0, np.bool_)
+    effort = 0
     for tangle in range(len(cuts) - 1):
         begin, end = cuts[tangle], cuts[tangle + 1]
         if end - begin == 1:
             labels[bins[begin]] = consumers[begin]
             continue
         own, others = np.unique(bins[begin:end]), np.unique(consumers[begin:end])
-        if max(len(own), len(others)) > MOST_EXACT:
+        size = max(len(own), len(others))
+        effort += size**3 if size <= MOST_EXACT else 0
+        if size > MOST_EXACT or effort > MOST_EFFORT:
             _match_heaviest(bins[begin:end], consumers[begin:end], worth[begin:end], taken, labels)
             continue
         cost = np.zeros((len(own), len(others) + len(own)))  # a bin may stay without a consumer
