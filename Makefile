@@ -50,7 +50,7 @@ bench: setup ## measure; prints what it measured (ARGS="..." goes to the command
 	$(BIN)/kgs bench $(ARGS)
 
 experiments: setup ## the published experiments again, and docs/experiments.md from them (raw results: build/experiments)
-	$(BIN)/kgs bench packing --results build/experiments --spark 'local[*]'
+	$(BIN)/kgs bench reproduction --results build/experiments --spark 'local[*]'
 
 lock: ## pin all requirements anew; UPGRADE=1 takes newer versions
 	@command -v $(UV) >/dev/null || { echo 'error: make lock: no uv: run `make lint`, which installs it'; exit 2; }

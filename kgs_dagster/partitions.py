@@ -10,7 +10,7 @@ from typing import NamedTuple
 import dagster as dg
 
 from kgs_core.experiments.workload import DELTAS, STARTS, StreamSpec
-from kgs_core.packing import ALGORITHMS
+from kgs_core.packing import ALGORITHMS, FRONT, setting_name
 
 ALGORITHM, WORKLOAD = "algorithm", "workload"
 SEEDS = (1, 2, 3)
@@ -27,9 +27,14 @@ class CellKey(NamedTuple):
     partition: str
 
 
+def front_names() -> list[str]:
+    """`search` along its front, from the fewest consumers to the fewest moves, as `kgs simulate --front` has it."""
+    return [setting_name("search", worth) for worth in FRONT]
+
+
 def cell_partitions(baselines: Sequence[str]) -> dg.MultiPartitionsDefinition:
-    """Every algorithm and these baselines, on every load."""
-    names = dg.StaticPartitionsDefinition([*ALGORITHMS, *baselines])
+    """Every algorithm, `search` along its front, and these baselines, on every load."""
+    names = dg.StaticPartitionsDefinition([*ALGORITHMS, *front_names(), *baselines])
     return dg.MultiPartitionsDefinition({ALGORITHM: names, WORKLOAD: WORKLOADS})
 
 

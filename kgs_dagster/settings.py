@@ -12,7 +12,7 @@ from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
 from kgs_core.errors import ConfigError
 from kgs_core.experiments.replay import check_name
-from kgs_core.packing import ALGORITHMS
+from kgs_core.packing import parse_name
 
 CONFIG = "KGS_CONFIG"
 """Names one kgs.yaml, or several with `os.pathsep` between; a group each."""
@@ -160,7 +160,7 @@ def experiment_settings(environ: Mapping[str, str] | None = None, folder: Path |
 
 def _problems_of_baseline(name: str) -> list[str]:
     what = f"KGS_EXPERIMENTS_BASELINES: '{name}': write kafka:CONSUMERS or keda, with commas between"
-    if name in ALGORITHMS:
+    if parse_name(name) is not None:
         return [what]
     try:
         check_name(name)

@@ -7,6 +7,7 @@ algorithm_summary.parquet                      a row per cell
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from kgs_core.errors import ConfigError
 from kgs_core.experiments.comparison import PUBLISHED, Replayed, Summary, cardinal_bin_score, summarize
 from kgs_core.experiments.replay import Conditions
 from kgs_core.experiments.workload import CAPACITY, STARTS, StreamSpec, Workload, parse_key
-from kgs_core.packing import ALGORITHMS
+from kgs_core.packing import ALGORITHMS, parse_name
 
 _SUMMARY = b"kgs.summary"
 _RECORDED_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -170,11 +171,20 @@ class ExperimentFolder:
 
 def _place(one: Summary) -> tuple[object, ...]:
     """Recorded loads first, generated ones as they were published; algorithms as they are listed, then baselines."""
-    names = list(ALGORITHMS)
-    at = names.index(one.name) if one.name in names else len(names)
+    at = _listed(one.name)
     if one.spec is None:
         return -1, 0, 0, one.workload, at, one.name
     return STARTS.index(one.spec.start), one.spec.delta, one.spec.seed, one.workload, at, one.name
+
+
+def _listed(name: str) -> tuple[int, float]:
+    """Where an algorithm stands; with a setting after all without one, from the dearest consumer to the cheapest."""
+    algorithm, _, setting = name.partition("@")
+    meant = parse_name(name)
+    if meant is None:
+        return 2 * len(ALGORITHMS), 0.0
+    at = list(ALGORITHMS).index(algorithm)
+    return (at + len(ALGORITHMS), -(meant[1] or math.inf)) if setting else (at, 0.0)
 
 
 def _of_load(load: str, cells: Sequence[tuple[Summary, list[int]]]) -> Iterator[Summary]:

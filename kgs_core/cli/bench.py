@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kgs_core.cli.bench_monitor import bench_monitor
-from kgs_core.cli.bench_scale import bench_scale
-from kgs_core.cli.simulate_page import bench_packing
+from kgs_core.cli.bench_packing import bench_packing
+from kgs_core.cli.simulate_page import bench_reproduction
 from kgs_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def bench_group() -> None:
 
 bench_group.add_command(bench_monitor)
 bench_group.add_command(bench_packing)
-bench_group.add_command(bench_scale)
+bench_group.add_command(bench_reproduction)
 
 
 @bench_group.command("ingest")

@@ -2,7 +2,8 @@
 
 import math
 import os
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,9 +17,11 @@ from kgs_core.cli.plan_table import print_plan
 from kgs_core.config import ALGORITHM_NAMES, AlgorithmName, PackingSettings
 from kgs_core.config.file import load_settings
 from kgs_core.config.packing import MAX_CAPACITY
+from kgs_core.control.budget import moved_within_an_hour
 from kgs_core.control.load import Load
-from kgs_core.control.plan import Group, make_plan
+from kgs_core.control.plan import Group, Plan, make_plan
 from kgs_core.control.plan_report import plan_json
+from kgs_core.control.sentinel import NoRun, Watched, exit_conditions, judge
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.monitor.recorded import parse_assignment, parse_measurements
 from kgs_core.packing import FRONT, WEIGHING, setting_name
@@ -84,9 +87,10 @@ def plan(context: click.Context, /, **options: Any) -> None:
     named = context.get_parameter_source("config_file") is not ParameterSource.DEFAULT
     settings = _packing_settings(given, config_is_named=named)
     load = _load(given)
-    group = _group(given)
+    group, moved_rscore = _group(given)
     compare = (*(ALGORITHM_NAMES if given.compare else ()), *_settings_to_weigh(given, settings, load))
     found = make_plan(load, group, settings, lambda: Random(given.seed), compare)  # noqa: S311 - no secret
+    found = replace(found, held_back=_held_back(found, load, group, moved_rscore, settings))
     if given.as_json:
         click.echo(plan_json(found))
     else:
@@ -142,15 +146,33 @@ def _load(given: PlanOptions) -> Load:
     return load
 
 
-def _group(given: PlanOptions) -> Group:
-    """The consumers as they are: as a file says, or the newest Target; recorded speeds are of no group that runs."""
+def _held_back(plan: Plan, load: Load, group: Group, moved_rscore: float, settings: PackingSettings) -> str:
+    """Whether the controller would let the plan wait, if the group were in order; empty: it would not."""
+    watched = Watched(
+        target=group.current,
+        current=group.current,
+        joined=frozenset(group.current.values()) | group.spares,
+        failing=group.set_aside,
+        since_packing_s=math.inf,
+        moved_rscore=moved_rscore,
+    )
+    decision = judge(plan, exit_conditions(load, watched, settings), load, watched, settings)
+    return str(decision.held_back) if isinstance(decision, NoRun) and decision.held_back else ""
+
+
+def _group(given: PlanOptions) -> tuple[Group, float]:
+    """The consumers as they are, and the Rscore of what has moved within the last hour.
+
+    They are as a file says, or as the newest Target; recorded speeds are of no group that runs.
+    """
     if given.current == "none" or (given.current is None and given.from_file is not None):
-        return Group()
+        return Group(), 0.0
     if given.current is not None:
-        return Group(parse_assignment(read_text(Path(given.current)), given.current))
+        return Group(parse_assignment(read_text(Path(given.current)), given.current)), 0.0
     from kgs_core.adapters.group_watch import load_target
 
     target = load_target(load_settings(given.config_file, os.environ))
     if target is None:
-        return Group()
-    return Group(target.assignment, frozenset(target.spares), frozenset(target.set_aside))
+        return Group(), 0.0
+    moved_rscore = moved_within_an_hour(target.history, round(time.time() * 1000))
+    return Group(target.assignment, frozenset(target.spares), frozenset(target.set_aside)), moved_rscore

@@ -73,6 +73,8 @@ class _Shown:
         plan = self._plan
         if plan.choice:
             yield f"chosen: {plan.choice}"
+        if plan.held_back:
+            yield plan.held_back
         for verb, numbers in (("create", plan.create), ("retire", plan.retire), ("spare", plan.spares)):
             if numbers:
                 more = f", {len(numbers) - MAX_ROWS:,} more" if len(numbers) > MAX_ROWS else ""

@@ -1,4 +1,4 @@
-"""`kgs bench packing`: the published comparison again, from raw results to docs/experiments.md."""
+"""`kgs bench reproduction`: the published comparison again, from raw results to docs/experiments.md."""
 
 import os
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class PageOptions:
     config_file: Path
 
 
-@click.command("packing")
+@click.command("reproduction", short_help="The published experiments again, and docs/experiments.md from them.")
 @click.option(
     "--page",
     "page_file",
@@ -67,7 +67,7 @@ class PageOptions:
     help="As a Spark job; see kgs simulate.",
 )
 @config_option
-def bench_packing(
+def bench_reproduction(
     *, page_file: Path, images: Path, results: Path, seeds: int, spark_master: str | None, config_file: Path
 ) -> None:
     """The published experiments again: twelve algorithms, six deltas, several seeds; writes the page.

@@ -2,7 +2,7 @@
 
 HEAD = """# Experiments
 
-Written by `make experiments` (`kgs bench packing --results build/experiments --spark`) from raw results: {seeds} seeds of
+Written by `make experiments` (`kgs bench reproduction --results build/experiments --spark`) from raw results: {seeds} seeds of
 each stream, one row for each algorithm and measurement. Do not edit it by hand. One's own load goes through
 `kgs simulate`, see the end.
 

@@ -17,6 +17,7 @@ MAX_CONSUMERS = 10_000
 MAX_CAPACITY = 1_000_000_000_000
 
 MAX_WORTH = 1000
+MAX_RSCORE = 1_000_000
 _WINDOW = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d")
 
 
@@ -47,6 +48,9 @@ class PackingSettings(Section):
     consumer_worth: Worth = 1.3
     max_extra_consumers_percent: Annotated[float, Field(ge=0, le=1000)] | None = Field(
         default=None, description="give a percentage from 0 to 1000, or null"
+    )
+    max_rscore_per_hour: Annotated[float, Field(ge=0, le=MAX_RSCORE)] | None = Field(
+        default=None, description=f"give consumers' capacities moved an hour, 0 to {MAX_RSCORE}, or null"
     )
     min_consumers: Annotated[int, Field(ge=1, le=MAX_CONSUMERS)] = 1
     max_consumers: Annotated[int, Field(ge=1, le=MAX_CONSUMERS)] | None = Field(

@@ -168,7 +168,7 @@ def _written(state: ControllerState, event: Written, now: float) -> Step:
     done = replace(state, writing=None, view=state.view.take_all(event.messages, now))
     if write.target is None:
         return done, notes
-    done = replace(done, packed_at=now, settled_s=None)
+    done = replace(done, packed_at=now, settled_s=None, held_back=None)
     managing, more = _manage(done, Cause.TARGET_WRITTEN, now)
     return managing, (*notes, *more)
 
@@ -179,6 +179,7 @@ def _act(state: ControllerState, now: float, *, is_tick: bool) -> Step:
     The Sentinel looks at a Tick only: by then all news are in, so that whoever died is replaced by a spare before
     somebody starts him anew.
     """
+    held_back = state.held_back
     state, commands = _note_silence(state)
     if state.name is State.GROUP_MANAGEMENT:
         state, more = _leave(state, now)
@@ -192,6 +193,8 @@ def _act(state: ControllerState, now: float, *, is_tick: bool) -> Step:
     if state.name is State.GROUP_MANAGEMENT or (is_tick and state.name is State.SENTINEL):
         state, more = staff(state, now)
         commands += more
+    if state.held_back is not None and state.held_back != held_back:
+        commands += (Note(str(state.held_back)),)
     return state, commands
 
 
@@ -199,7 +202,7 @@ def _sentinel(state: ControllerState, now: float) -> Step:
     """Another Target, other orders, or nothing; a rebalance run asks the same in Reassign."""
     found = look(state, now)
     if found.looked_in_vain:
-        state = replace(state, looked_at=now)
+        state = replace(state, looked_at=now, held_back=found.held_back)
     if found.target is not None:
         return _reassign(state, found, now)
     is_run = state.options.until_done
@@ -207,7 +210,8 @@ def _sentinel(state: ControllerState, now: float) -> Step:
         return _manage(state, Cause.TARGET_STANDS if is_run else Cause.OTHER_ORDERS, now)
     if not is_run:
         return state, ()
-    why = "the group is as it shall be" if state.is_fresh(now) else "no measurement is fresh enough to pack by"
+    order = str(found.held_back) if found.held_back else "the group is as it shall be"
+    why = order if state.is_fresh(now) else "no measurement is fresh enough to pack by"
     return _end(state, Cause.DONE, Outcome(Result.NOTHING_TO_DO, why), now)
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
+from kgs_core.control.budget import HeldBack
 from kgs_core.control.events import Measured, Write
 from kgs_core.control.starts import History, Lives, Refusal, Starts, plan_starts
 from kgs_core.control.transitions import State
@@ -72,7 +73,7 @@ class ControllerState:
         measured: the last measurement, made at `measured_at`.
         writing: the Write that is under way.
         packed_at: when the Target was written.
-        looked_at: when a better packing was looked for in vain.
+        looked_at: when a better packing was looked for in vain; `held_back`: one was found then, and must wait.
         settled_s: how long the change to the Target took; None: it is not over.
         accepted: what was amiss when Group Management began.
         suspected: who was suspected at the last step; `set_aside` likewise.
@@ -98,6 +99,7 @@ class ControllerState:
     writing: Write | None = None
     packed_at: float | None = None
     looked_at: float | None = None
+    held_back: HeldBack | None = None
     settled_s: float | None = None
     accepted: frozenset[Upset] = frozenset()
     suspected: frozenset[Incarnation] = frozenset()

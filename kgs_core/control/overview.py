@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from kgs_core.control.budget import MAX_HISTORY
 from kgs_core.control.reconcile import converged, waiting
 from kgs_core.control.view import GroupView, MemberView
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
@@ -93,7 +94,7 @@ class Overview:
     @property
     def changes(self) -> tuple[Change, ...]:
         """The last ones, from the earliest to the latest."""
-        return self.target.history if self.target is not None else ()
+        return self.target.history[-MAX_HISTORY:] if self.target is not None else ()
 
 
 def overview(

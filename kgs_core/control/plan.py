@@ -80,6 +80,7 @@ class Plan:
         overloaded: what does not fit below C, each with its cure.
         alternatives: the same by other algorithms, or by other settings of this one, as asked for or weighed.
         choice: why this setting of the algorithm; empty if it has none.
+        held_back: why the controller would not carry it out now; empty: nothing holds it back.
     """
 
     algorithm: str
@@ -94,6 +95,7 @@ class Plan:
     overloaded: tuple[Overload, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     choice: str = ""
+    held_back: str = ""
 
     @property
     def consumers(self) -> int:

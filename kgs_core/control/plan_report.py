@@ -23,10 +23,10 @@ def plan_values(plan: Plan) -> dict[str, Any]:
     Returns:
         {"algorithm", "consumers", "rscore", "assignment": {topic: {partition: consumer}},
         "moves": [{"topic", "partition", "from", "to", "bytes_per_s"}], "load": {consumer: bytes_per_s},
-        "overloaded": [...], "alternatives": [...], "choice": text}. An entry of "overloaded" is a partition faster than
-        a consumer ("topic", "partition", "consumer", "bytes_per_s", "cure": {"partitions", "capacity_bytes_per_s"}) or
-        a consumer with more than it can read ("consumer", "bytes_per_s", "cure": {"consumers",
-        "capacity_bytes_per_s"}).
+        "overloaded": [...], "alternatives": [...], "choice": text, "held_back": text}. An entry of "overloaded" is a
+        partition faster than a consumer ("topic", "partition", "consumer", "bytes_per_s", "cure": {"partitions",
+        "capacity_bytes_per_s"}) or a consumer with more than it can read ("consumer", "bytes_per_s", "cure":
+        {"consumers", "capacity_bytes_per_s"}).
     """
     return {
         "algorithm": plan.algorithm,
@@ -38,6 +38,7 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "overloaded": [_overload(overload) for overload in plan.overloaded],
         "alternatives": [_alternative(other) for other in plan.alternatives],
         "choice": plan.choice,
+        "held_back": plan.held_back,
     }
 
 

@@ -20,12 +20,14 @@ class Preview:
         load: with the last known speeds in the place of unknown ones.
         group: who reads what, who is free, who is set aside.
         reason: why the controller would write a Target now; empty: it would not.
+        held_back: why it would not write a better one now; empty: there is none, or nothing holds it back.
     """
 
     plan: Plan
     load: Load
     group: Group
     reason: str
+    held_back: str = ""
 
 
 def preview(state: ControllerState, now: float, compare: Sequence[str] = ()) -> Preview | None:
@@ -44,8 +46,9 @@ def preview(state: ControllerState, now: float, compare: Sequence[str] = ()) -> 
     highest = state.options.membership.metadata_partitions - 1
     packing = bounded(state.options.packing, highest, len(group.set_aside))
     plan = make_plan(load, group, packing, state.options.new_random, compare)
-    due = look(state, now).target
-    return Preview(plan, load, group, due.reason if due else "")
+    found = look(state, now)
+    held_back = str(found.held_back) if found.held_back else ""
+    return Preview(plan, load, group, found.target.reason if found.target else "", held_back)
 
 
 def moves_to(target: Assignment, preview: Preview) -> tuple[Move, ...]:

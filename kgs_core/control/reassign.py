@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kgs_core.config.packing import PackingSettings
+from kgs_core.control.budget import HeldBack, moved_within_an_hour, with_change
 from kgs_core.control.controller_state import ControllerState
 from kgs_core.control.load import Load
 from kgs_core.control.reconcile import converged
@@ -16,8 +17,6 @@ from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing import rebalanced, rscore
 from kgs_core.protocol import Change, RunState, Target
 
-MAX_HISTORY = 10
-
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -25,13 +24,15 @@ class Look:
 
     Attributes:
         target: the one that is due; None: the one that stands is right.
-        looked_in_vain: a better packing was looked for, and there is none.
+        looked_in_vain: a better packing was looked for, and there is none, or none that may be made now.
+        held_back: a better one that must wait.
         moved: partitions that change their consumer.
         overloaded: how many partitions and consumers do not fit below the capacity.
     """
 
     target: Target | None = None
     looked_in_vain: bool = False
+    held_back: HeldBack | None = None
     moved: int = 0
     overloaded: int = 0
 
@@ -45,6 +46,8 @@ def look(state: ControllerState, now: float) -> Look:
         return Look()
     starts = state.starts(now)
     watched = Condition(state.view, state.suspects(), starts, state.strict).watched(state.since_packing_s(now))
+    history = state.target.history if state.target else ()
+    watched = replace(watched, moved_rscore=moved_within_an_hour(history, state.time_ms(now)))
     if state.options.packing.moves_are_forced_only(state.time_ms(now)):
         watched = replace(watched, since_packing_s=0.0)  # nobody looks for a better packing
     numbers = _numbers(state, watched)
@@ -97,7 +100,8 @@ def _packed(state: ControllerState, watched: Watched, numbers: Numbers, now: flo
     stands = state.target.assignment if state.target else {}
     if isinstance(decision, NoRun) or decision.plan.target == stands:
         # A run for the plan that stands needs orders, and no Target
-        return Look(looked_in_vain=_has_timed_out(decision))
+        held_back = decision.held_back if isinstance(decision, NoRun) else None
+        return Look(looked_in_vain=_has_timed_out(decision), held_back=held_back)
     plan = decision.plan
     target = Target(
         algorithm=plan.algorithm,
@@ -188,4 +192,4 @@ def _with_history(target: Target, state: ControllerState, moved: int) -> Target:
         before = (*before[:-1], replace(before[-1], duration_s=state.settled_s))
     readers: set[ConsumerId] = set(target.assignment.values())
     change = Change(target.time_ms, target.reason, moved, target.rscore, len(readers))
-    return replace(target, history=(*before, change)[-MAX_HISTORY:])
+    return replace(target, history=with_change(before, change))

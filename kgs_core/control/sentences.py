@@ -26,6 +26,8 @@ def _all(state: ControllerState, now: float) -> Iterator[str]:
     if silent:
         yield f"silent: {_some([str(member) for member in silent])}"
     yield from _starts(state, now)
+    if state.held_back is not None:
+        yield str(state.held_back)
     if state.target is not None and state.wish is RunState.RUNNING:
         late = waiting(state.view, state.target.assignment, state.suspects())
         if late:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kgs_core.config.packing import PackingSettings
+from kgs_core.control.budget import HeldBack, over_budget
 from kgs_core.control.load import Load
 from kgs_core.control.overload import consumer_loads
 from kgs_core.control.plan import Group, Plan, make_plan
@@ -59,6 +60,7 @@ class Watched:
         since_packing_s: time since partitions were packed last.
         barred: numbers that cannot be started, because a process of theirs that is of no use may still live: they read
             on where they read, but no other partition is given to them.
+        moved_rscore: Rscore of all changes within the last hour.
     """
 
     target: Assignment
@@ -69,6 +71,7 @@ class Watched:
     failing: frozenset[ConsumerId] = frozenset()
     since_packing_s: float = 0.0
     barred: frozenset[ConsumerId] = frozenset()
+    moved_rscore: float = 0.0
 
     def placed(self) -> Assignment:
         """Where each partition is at home: its owner, else its consumer in the target, unless that one is gone."""
@@ -93,9 +96,10 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class NoRun:
-    """Nothing is to be done; `conditions` hold, but no plan is another or a better one."""
+    """Nothing is to be done; `conditions` hold, but no plan is another or a better one, or a better one must wait."""
 
     conditions: tuple[ExitCondition, ...] = ()
+    held_back: HeldBack | None = None
 
 
 Decision = RunRequest | NoRun
@@ -111,7 +115,7 @@ def decide(load: Load, watched: Watched, settings: PackingSettings, new_random: 
     - a consumer above capacity only if the plan relieves it: a partition too fast for any consumer, or `max_consumers`,
       must not keep the group moving;
     - the timeout only if the plan is better: fewer consumers, then a lower Rscore; and if the consumers saved are worth
-      what is moved for them, by `consumer_worth`.
+      what is moved for them, by `consumer_worth`; and if nothing else asks, too, only within `max_rscore_per_hour`.
 
     Args:
         load: every partition there is now.
@@ -126,8 +130,21 @@ def decide(load: Load, watched: Watched, settings: PackingSettings, new_random: 
     if not conditions:
         return NoRun()
     plan = make_plan(load, watched.group(), settings, new_random)
+    return judge(plan, conditions, load, watched, settings)
+
+
+def judge(
+    plan: Plan, conditions: tuple[ExitCondition, ...], load: Load, watched: Watched, settings: PackingSettings
+) -> Decision:
+    """Whether `plan` is to be carried out for one of the conditions that hold; see `decide`."""
     asking = tuple(c for c in conditions if _asks(c.reason, plan, load, watched, settings))
-    return RunRequest(asking, plan) if asking else NoRun(conditions)
+    if not asking:
+        return NoRun(conditions)
+    if all(condition.reason is Reason.TIMEOUT for condition in asking):
+        held_back = over_budget(plan.rscore, watched.moved_rscore, settings.max_rscore_per_hour)
+        if held_back is not None:
+            return NoRun(conditions, held_back)
+    return RunRequest(asking, plan)
 
 
 def exit_conditions(load: Load, watched: Watched, settings: PackingSettings) -> tuple[ExitCondition, ...]:

@@ -115,6 +115,7 @@ class Watch:
             deaf_until=now + patience_s if is_back else state.deaf_until,
             packed_at=now if has_target else state.packed_at,
             looked_at=None if has_target else state.looked_at,
+            held_back=None if has_target else state.held_back,
         )
         newest = _newest_report(messages)
         return Watch(read, NewestReport(newest.offset, now) if newest else self.newest_report)
@@ -134,7 +135,9 @@ class Watch:
                 started, for somebody may be waiting for him.
         """
         found = look(self.state, now)
-        state = replace(self.state, looked_at=now) if found.looked_in_vain else self.state
+        state = self.state
+        if found.looked_in_vain:
+            state = replace(state, looked_at=now, held_back=found.held_back)
         if found.target is not None and not target_stands:
             return replace(self, state=state), Sight(found.target.reason)
         reason = found.target.reason if found.target else _reason(self.state, now)

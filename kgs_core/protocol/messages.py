@@ -110,7 +110,8 @@ class Target:
         time_ms: wall clock, for people only.
         measurement_offset: of the measurement in `monitor.writeSpeed` that it was packed with; None without one.
         pinned: partitions whose speed was not known, and which therefore stayed.
-        history: the last changes, this one among them, from the earliest to the latest; at most ten.
+        history: the last ten changes, this one among them, from the earliest to the latest; before them those that
+            have moved something in the hour before.
     """
 
     algorithm: str

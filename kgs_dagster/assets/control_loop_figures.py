@@ -87,7 +87,8 @@ def of_plan(preview: Preview | None, config: RebalanceConfig, before: Received[T
     if preview is None:
         return {"dry_run": True, "outcome": "dry run: there is no measurement to plan by"}
     plan = preview.plan
-    due = f"would write it: {preview.reason}" if preview.reason else "would write nothing: no other plan is due"
+    nothing = preview.held_back or "no other plan is due"
+    due = f"would write it: {preview.reason}" if preview.reason else f"would write nothing: {nothing}"
     stands = before.message.assignment if before else preview.group.current
     return {
         "dry_run": True,

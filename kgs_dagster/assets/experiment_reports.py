@@ -82,17 +82,18 @@ def _front() -> dg.AssetsDefinition:
         key=FRONT,
         deps=[SUMMARY],
         description="Consumers against Rscore: the algorithms that none other beats in one without losing in the "
-        "other, for each load. Baselines, which overload consumers, are never on it.",
+        "other, for each load, joined by a line; `search` also at several prices of a consumer, as search@0.8. "
+        "Baselines, which overload consumers, are never on it.",
         group_name=GROUP_NAME,
         kinds={"svg"},
     )
     def pareto_front(context: dg.AssetExecutionContext, kgs_laboratory: Laboratory) -> dg.MaterializeResult[None]:
         from kgs_core.experiments.groups import front_of
         from kgs_core.experiments.plots import front_chart
-        from kgs_core.packing import ALGORITHMS
+        from kgs_core.packing import parse_name
 
         def draw(load: str, groups: "Sequence[Group]") -> "Chart":
-            packers = [group for group in groups if group.name in ALGORITHMS]
+            packers = [group for group in groups if parse_name(group.name)]
             return front_chart(load, packers, front_of(packers))
 
         def rows(loads: "dict[str, list[Group]]") -> dict[str, Any]:

@@ -15,7 +15,7 @@ from kgs_core.packing import ALGORITHMS
 from kgs_dagster.assets.experiments import WORKLOAD
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.laboratory import LABORATORY, POOL, Laboratory
-from kgs_dagster.partitions import cell_keys, cell_partitions, published_keys, register, unregistered
+from kgs_dagster.partitions import cell_keys, cell_partitions, front_names, published_keys, register, unregistered
 from kgs_dagster.sensors.workloads import workloads_sensor
 
 LOADS = [f"uniform-delta05-seed{seed}-p8-t2-n10" for seed in (1, 2)]
@@ -128,6 +128,30 @@ def test_the_summary_has_the_figures_of_kgs_simulate(room):
     (front,) = [record.data for record in reports["pareto_front"]["fronts"].records]
     (same,) = told["fronts"]
     assert set(front["front"].split(", ")) == set(same["front"])
+
+
+def test_the_front_of_the_search_is_that_of_kgs_simulate(room):
+    """CBS takes its minimum over the twelve published ones, though the search needs fewer consumers here and there."""
+    assert room.slice(f"nf|{LOADS[0]}", f"search@0.3|{LOADS[0]}").success
+    reports, complete = room.reports()
+    assert complete.passed
+    options = "--algorithm all --front --delta 5 --partitions 8 --topics 2 --steps 10 --json"
+    told = json.loads(CliRunner().invoke(cli, ["simulate", *options.split()]).stdout)
+    expected = {each["algorithm"]: each for each in told["summary"]}
+    found = {record.data["algorithm"]: record.data for record in reports["algorithm_summary"]["summary"].records}
+    assert list(found) == [*ALGORITHMS, *front_names()]
+    for name, row in found.items():
+        for figure in ("cbs", "average_rscore", "mean_consumers"):
+            assert row[figure] == pytest.approx(expected[name][figure]["mean"], abs=1e-5), (name, figure)
+    (front,) = [record.data for record in reports["pareto_front"]["fronts"].records]
+    (same,) = told["fronts"]
+    assert set(front["front"].split(", ")) == set(same["front"])
+    assert [name for name in same["front"] if "@" in name]
+    drawn = (room.folder / "pareto_front.svg").read_text()
+    assert {name for name in front_names() if f">{name}</text>" in drawn} == set(front_names())
+    files = {path.stem for path in (room.folder / "packing_run" / LOADS[0]).glob("*.parquet")}
+    assert files == {*ALGORITHMS, *front_names()}
+    assert set(room.rows()["algorithm"].to_pylist()) == files
 
 
 def test_plots_are_small_inline_and_whole_as_files(room):
@@ -268,4 +292,6 @@ def test_the_pool_has_its_limit_before_the_first_run(local_instance):
 def test_every_algorithm_of_the_registry_is_a_partition():
     partitions = cell_partitions(["kafka:9", "keda"])
     dimension = partitions.get_partitions_def_for_dimension("algorithm")
-    assert dimension.get_partition_keys() == [*ALGORITHMS, "kafka:9", "keda"]
+    assert dimension.get_partition_keys() == [*ALGORITHMS, *front_names(), "kafka:9", "keda"]
+    assert front_names()[0] == "search@fewest"
+    assert front_names()[-1] == "search@0.3"

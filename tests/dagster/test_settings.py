@@ -90,7 +90,7 @@ def test_the_environment_says_where_experiments_are_kept_and_what_they_compare(t
     assert found == ExperimentSettings(tmp_path / "lab", ("kafka:7", "keda"), "local[2]")
 
 
-@pytest.mark.parametrize("name", ["kafka:0", "kafka:x", "mwf", "storm"])
+@pytest.mark.parametrize("name", ["kafka:0", "kafka:x", "mwf", "search@0.8", "storm"])
 def test_a_baseline_that_there_is_not_is_refused(tmp_path, name):
     with pytest.raises(ConfigError, match=f"KGS_EXPERIMENTS_BASELINES: '{name}': write kafka:CONSUMERS or keda"):
         experiment_settings({"KGS_EXPERIMENTS_BASELINES": f"keda,{name}"}, tmp_path)

@@ -94,6 +94,7 @@ class Scenario:
             spare_consumers=int(given.get("spares", 0)),
             max_consumers=int(given["max"]) if "max" in given else None,
             sentinel_timeout_s=float(given.get("look", 3600)),
+            max_rscore_per_hour=float(given["budget"]) if "budget" in given else None,
         )
         pace = Pace(membership.heartbeat_s, membership.suspect_after_s, 300)
         habits = Habits(pace, drains_in_s=float(given.get("drain", 1)))
@@ -208,7 +209,8 @@ class Scenario:
                     fields["why"]
                 )
             case Note(text=text, fields=fields) if text not in QUIET:
-                yield f"{text}: " + ", ".join(f"{key} {value}" for key, value in fields.items())
+                said = ", ".join(f"{key} {value}" for key, value in fields.items())
+                yield f"{text}: {said}" if said else text
             case Received():
                 yield from self.received(entry.message)
 

@@ -69,6 +69,7 @@ def test_json_of_a_first_plan(kgs_plan, recorded):
         "overloaded": [],
         "alternatives": [],
         "choice": "",
+        "held_back": "",
     }
 
 
@@ -90,6 +91,21 @@ def test_what_was_weighed_is_shown(kgs_plan, recorded, here):
         assert found["consumers"] == consumers
         chosen = next(o for o in found["alternatives"] if found["choice"].startswith(f"{o['algorithm']}:"))
         assert (chosen["consumers"], chosen["rscore"]) == (found["consumers"], found["rscore"])
+
+
+def test_what_is_held_back_is_said(kgs_plan, recorded, here):
+    """One consumer less, for 0.3 of a consumer's capacity; nothing forces that."""
+    (here / "now.json").write_text(json.dumps({"t": {"0": 1, "1": 1, "2": 2}}))
+    arguments = ("--from", recorded(30, 30, 30), "--current", "now.json", "--capacity", 100, "--algorithm", "mwf")
+    said = "held back: 0.3 of at most 0.25 Rscore an hour (0.0 moved, 0.3 to move)"
+    for budget, expected in (("0.25", said), ("0.3", ""), ("null", "")):
+        (here / "kgs.yaml").write_text(CONFIG + f"packing: {{max_rscore_per_hour: {budget}}}\n")
+        assert json.loads(kgs_plan(*arguments, "--json").stdout)["held_back"] == expected
+        assert (said in kgs_plan(*arguments).stdout.splitlines()) == bool(expected)
+    (here / "kgs.yaml").write_text(CONFIG + "packing: {max_rscore_per_hour: 0}\n")
+    forced = ("--from", recorded(1_500_000, 1_500_000, 100_000), "--current", "now.json", "--algorithm", "mwf")
+    found = json.loads(kgs_plan(*forced, "--json").stdout)
+    assert (found["held_back"], found["rscore"]) == ("", 1.0), "overload is cured whatever it moves"
 
 
 def test_json_of_a_change(kgs_plan, recorded, current):

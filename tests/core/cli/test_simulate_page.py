@@ -42,7 +42,7 @@ def small_results(tmp_path):
 
 def test_the_page_is_made_of_the_raw_results(small_results, tmp_path):
     page, images = tmp_path / "page.md", tmp_path / "pictures"
-    arguments = ["bench", "packing", "--results", small_results, "--page", page, "--images", images]
+    arguments = ["bench", "reproduction", "--results", small_results, "--page", page, "--images", images]
     result = CliRunner().invoke(cli, [str(argument) for argument in arguments])
     assert (result.exit_code, result.stderr) == (0, "")
     text = page.read_text()

@@ -254,3 +254,15 @@ def test_what_a_consumer_is_worth(problems_of):
         (found,) = problems_of(packing=f"packing: {{consumer_worth: {wrong}}}")
         assert found.startswith("packing.consumer_worth")
         assert "fewest" in found
+
+
+def test_how_much_may_be_moved_in_an_hour(problems_of):
+    assert PackingSettings().max_rscore_per_hour is None
+    assert PackingSettings(max_rscore_per_hour=0).max_rscore_per_hour == 0
+    for written, shown in (("-1", "-1"), ("1000001", "1000001"), ("much", "'much'")):
+        found = problems_of(packing=f"packing: {{max_rscore_per_hour: {written}}}")
+        cure = "give consumers' capacities moved an hour, 0 to 1000000, or null"
+        assert found == [f"packing.max_rscore_per_hour: {shown}: {cure}"]
+    for odd in (".nan", ".inf"):
+        (found,) = problems_of(packing=f"packing: {{max_rscore_per_hour: {odd}}}")
+        assert found.startswith("packing.max_rscore_per_hour: ")

@@ -162,3 +162,8 @@ def test_what_stands_still_and_the_last_changes():
     assert found.consumers[0].stopped == {A: "poison"}
     assert found.consumers[0].needs_attention
     assert found.changes == (CHANGE,)
+
+
+def test_people_are_shown_ten_changes_though_a_target_may_remember_more():
+    many = tuple(replace(CHANGE, time_ms=n) for n in range(14))
+    assert seen(group(target=replace(TARGET, history=many))).changes == many[-10:]

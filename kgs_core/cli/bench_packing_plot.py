@@ -1,15 +1,51 @@
-"""The picture of `kgs bench packing-scale`: time of a step against partitions, both in powers of ten."""
+"""The picture of `kgs bench packing`: time of a step against partitions, and at each size who is on the front."""
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from kgs_core.experiments.charts import COLORS, GRAY
+from kgs_core.cli.bench_packing_run import ScaleResult
+from kgs_core.cli.bench_packing_table import by_algorithm
+from kgs_core.experiments.charts import COLORS, GRAY, Chart, charts
+from kgs_core.experiments.comparison import pareto_front
 from kgs_core.experiments.figure import Dot, Line, Picture, Point, Shape, Text
 
 _WIDTH, _HEIGHT = 640, 420
 _LEFT, _TOP, _RIGHT, _BOTTOM = 60, 30, 560, 372
 _LETTERS = 11
 _MS = ((1, "s"), (1e-3, "ms"), (1e-6, "us"))
+
+
+def packing_picture(results: Sequence[ScaleResult]) -> Picture:
+    """Times on the left; on the right a front for each size."""
+    times = scale_picture(
+        {name: [(one.partitions, min(one.times_s)) for one in same] for name, same in by_algorithm(results).items()}
+    )
+    sizes = sorted({one.partitions for one in results})
+    fronts = charts([_front([one for one in results if one.partitions == size]) for size in sizes], columns=2)
+    moved = [_to_the_right(shape, times.width) for shape in fronts.shapes]
+    return Picture(times.width + fronts.width, max(times.height, fronts.height), [*times.shapes, *moved])
+
+
+def _front(results: Sequence[ScaleResult]) -> Chart:
+    """Consumers and mean Rscore of one load; CBS where it is known, else what is above the bound."""
+    known = all(one.cbs is not None for one in results)
+    dots = {one.algorithm: (one.excess if one.cbs is None else one.cbs, one.rscore) for one in results}
+    return Chart(
+        f"{results[0].partitions:,} partitions",
+        "cardinal bin score (CBS)" if known else "consumers over the lower bound",
+        "mean Rscore E[R]",
+        dots=dots,
+        path=pareto_front(dots),
+    )
+
+
+def _to_the_right(shape: Shape, by: float) -> Shape:
+    match shape:
+        case Line(points):
+            return replace(shape, points=[(x + by, y) for x, y in points])
+        case Dot((x, y)) | Text((x, y)):
+            return replace(shape, at=(x + by, y))
 
 
 def scale_picture(lines: Mapping[str, Sequence[Point]]) -> Picture:

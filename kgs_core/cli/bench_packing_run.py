@@ -4,12 +4,15 @@ import gc
 import math
 import time
 import tracemalloc
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from random import Random
 from statistics import fmean, median
 from typing import Any
 
+from kgs_core.experiments.comparison import PUBLISHED, cardinal_bin_score
+from kgs_core.experiments.latency import LatencyModel, LatencySettings, Stretch
+from kgs_core.experiments.pool import LatencyPool, LatencySummary
 from kgs_core.experiments.strategies import Packer, Placement
 from kgs_core.experiments.streams import generate
 from kgs_core.experiments.workload import StreamSpec, Workload
@@ -18,6 +21,8 @@ from kgs_core.packing import PackFunction, PackingProblem, RandomSource, rscore
 
 WARM_UP = 2
 """Steps before those that count: from nothing, and the first from an assignment."""
+MEASURED_ONCE = 1
+"""Steps after those that count: one whose memory is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,42 +30,54 @@ class ScaleResult:
     """One algorithm on one generated load. Times are of the algorithm's call alone, its problem being there.
 
     Attributes:
-        consumers: mean of the steps that count.
+        consumers: of each step that counts.
         least: mean of the lower bound, ceil(sum of speeds / C).
-        rscore: mean of a step.
+        rscore: mean of a step: E[R].
+        latency: of all that was written in the steps that count.
         times_s: of each step.
         first_call_s: the longer of the steps of the warm-up. The first of all in a process pays for loading compiled
             code, or for compiling.
         memory_bytes: most that one step holds beyond what was there before, per partition, its result included; as
             Python and numpy allocate it (tracemalloc), which repeats to the byte, where the process's resident memory
             shows only what earlier steps have not left behind.
+        cbs: cardinal bin score; None unless all published algorithms have packed the same load.
     """
 
     algorithm: str
     partitions: int
-    consumers: float
+    consumers: Sequence[int]
     least: float
     rscore: float
+    latency: LatencySummary
     times_s: Sequence[float]
     first_call_s: float
     memory_bytes: float
+    cbs: float | None = None
 
     @property
     def excess(self) -> float:
         """Consumers over the lower bound, as a share of it."""
-        return self.consumers / self.least - 1 if self.least else 0.0
+        return fmean(self.consumers) / self.least - 1 if self.least else 0.0
+
+    @property
+    def median_s(self) -> float:
+        """Time of the middle one of the steps that count."""
+        return median(self.times_s)
 
     def tree(self) -> dict[str, Any]:
         """For JSON."""
         return {
             "algorithm": self.algorithm,
             "partitions": self.partitions,
-            "consumers": self.consumers,
+            "steps": len(self.consumers),
+            "consumers": fmean(self.consumers),
             "least_consumers": self.least,
             "excess": self.excess,
-            "rscore": self.rscore,
+            "cbs": self.cbs,
+            "average_rscore": self.rscore,
+            "latency": {**asdict(self.latency), "delayed_share": self.latency.delayed_share},
             "min_s": min(self.times_s),
-            "median_s": median(self.times_s),
+            "median_s": self.median_s,
             "times_s": list(self.times_s),
             "first_call_s": self.first_call_s,
             "memory_bytes_per_partition": self.memory_bytes,
@@ -102,34 +119,76 @@ class _Gauge:
 
 def scale_load(partitions: int, delta: int, steps: int, seed: int) -> Workload:
     """The load for a number of partitions: warm-up, `steps` that count, and one whose memory is measured."""
-    spec = StreamSpec(delta, seed=seed, steps=WARM_UP + steps, partitions=partitions, topics=min(2, partitions))
+    last = WARM_UP + steps + MEASURED_ONCE - 1  # a stream has one measurement more than it has steps
+    spec = StreamSpec(delta, seed=seed, steps=last, partitions=partitions, topics=min(2, partitions))
     return generate(spec, Random(spec.key))  # noqa: S311 - an experiment, no secret
 
 
-def measure(name: str, algorithm: PackFunction, worth: float | None, load: Workload) -> ScaleResult:
-    """The steps of `load` one after the other; `worth` as in `PackingProblem.consumer_worth`."""
+def measure(
+    name: str,
+    algorithm: PackFunction,
+    worth: float | None,
+    load: Workload,
+    stepped: Callable[[], None] = lambda: None,
+) -> ScaleResult:
+    """The steps of `load` one after the other.
+
+    Args:
+        name: of the algorithm and its setting.
+        algorithm: what packs.
+        worth: as in `PackingProblem.consumer_worth`.
+        load: from `scale_load`.
+        stepped: called after each step.
+    """
+    gc.collect()
+    gc.freeze()  # modules and the load, which stay: they need not be looked through before every step
+    try:
+        return _measure(name, algorithm, worth, load, stepped)
+    finally:
+        gc.unfreeze()
+
+
+def _measure(
+    name: str, algorithm: PackFunction, worth: float | None, load: Workload, stepped: Callable[[], None]
+) -> ScaleResult:
     random = Random(f"{load.key} {name}")  # noqa: S311 - the same
     clock, gauge = _Clock(algorithm), _Gauge(algorithm)
     packer = Packer(clock, load.capacity, random, worth)
+    model = LatencyModel(LatencySettings(), load.capacity)
     current: Assignment = {}
     placements: list[Placement] = []
     prices: list[float] = []
+    late: list[list[Stretch]] = []
     for speeds in load.measurements[:-1]:
         placements.append(packer.place(speeds, current))
         prices.append(rscore(current, placements[-1].assignment, speeds, load.capacity))
         current = placements[-1].assignment
+        late.append(model.take(speeds, current))
+        stepped()
     Packer(gauge, load.capacity, random, worth).place(load.measurements[-1], current)
+    stepped()
     counted = load.measurements[WARM_UP:-1]
     return ScaleResult(
         algorithm=name,
         partitions=len(counted[0]),
-        consumers=fmean(placement.consumers for placement in placements[WARM_UP:]),
+        consumers=[placement.consumers for placement in placements[WARM_UP:]],
         least=fmean(_least(speeds, load.capacity) for speeds in counted),
         rscore=fmean(prices[WARM_UP:]),
+        latency=LatencyPool(stretch for step in late[WARM_UP:] for stretch in step).summary(),
         times_s=clock.times[WARM_UP:],
         first_call_s=max(clock.times[:WARM_UP]),
         memory_bytes=gauge.peak / len(counted[0]),
     )
+
+
+def with_scores(results: Iterable[ScaleResult]) -> list[ScaleResult]:
+    """Those of one load, each with its cardinal bin score if all published algorithms are among them."""
+    found = list(results)
+    published = {one.algorithm: one.consumers for one in found if one.algorithm in PUBLISHED}
+    if len(published) < len(PUBLISHED):
+        return found
+    least = [min(numbers) for numbers in zip(*published.values(), strict=True)]
+    return [replace(one, cbs=cardinal_bin_score(one.consumers, least)) for one in found]
 
 
 def growth(results: Sequence[ScaleResult], of: Callable[[ScaleResult], float] | None = None) -> float | None:
