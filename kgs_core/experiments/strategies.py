@@ -45,8 +45,15 @@ class Packer:
     def place(self, speeds: WriteSpeeds, current: Assignment) -> Placement:
         """The algorithm's packing of these speeds."""
         self._variation.update(speeds)
-        deviations = self._variation.deviations()
-        problem = PackingProblem(speeds, self._capacity, current, consumer_worth=self._worth, variation=deviations)
+        past = self._variation
+        problem = PackingProblem(
+            speeds,
+            self._capacity,
+            current,
+            consumer_worth=self._worth,
+            variation=past.deviations(),
+            drift=past.drifts(),
+        )
         assignment = self._pack(problem, self._random)
         return Placement(assignment, len(set(assignment.values())))
 

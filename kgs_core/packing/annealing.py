@@ -7,9 +7,19 @@ budget of operations, not of time.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kgs_core.packing.annealing_state import HOMELESS, LIMIT, Bins, Floats, Ints, Items, Terms, Work
+from kgs_core.packing.annealing_moves import (
+    drawn,
+    eject,
+    empty,
+    go_home,
+    random,
+    relocate,
+    reopen,
+    share_out,
+    swap,
+)
+from kgs_core.packing.annealing_state import HOMELESS, Bins, Floats, Ints, Items, Terms, Work
 from kgs_core.packing.compiled import compiled_loop
 
 _COOLING = (0.1, 0.01)
@@ -23,32 +33,15 @@ _LENIENCE = 0.05
 """How far above C a move may go at first."""
 _FADE = 0.9
 """At first a consumer costs its price only from this load on, less below: so a search can empty one by and by."""
-_GO_HOME, _RELOCATE, _SWAP, _EJECT, _EMPTY = 0.12, 0.3, 0.5, 0.95, 0.98
-"""Shares of the kinds of moves, added up; what is left reopens a consumer."""
-_BIAS, _DRAWS = 0.65, 4
-"""How often, and from how many, a partition is sought that has moved or is overloaded: most others are well placed."""
-_INTO_HOME = 0.8
-"""How often one that has moved is put in the place of one that reads where it comes from."""
+_WEIGHED = (0.12, 0.28, 0.46, 0.85, 0.95, 0.98)
+_FEWEST = (0.1, 0.2, 0.4, 0.4, 1.0, 1.0)
+"""Shares of the kinds of moves, added up: go home, relocate, swap, eject, share out, empty, and what is left reopens a
+consumer. Without a price none is worth emptying, and where all are full to the brim little but sharing out fits; with
+one, more of that closes consumers too readily for the steps to come."""
 _TAIL_STEPS, _TAIL_END = 1024, 6.0
 _TAIL = np.array(
     [0.5 * math.erfc((2 * _TAIL_END * i / _TAIL_STEPS - _TAIL_END) / math.sqrt(2)) for i in range(_TAIL_STEPS + 2)]
 )
-
-
-@compiled_loop
-def _random(state: NDArray[np.uint64]) -> float:
-    """In [0, 1), by xorshift64 (Marsaglia 2003)."""
-    x = state[0]
-    x ^= x << np.uint64(13)
-    x ^= x >> np.uint64(7)
-    x ^= x << np.uint64(17)
-    state[0] = x
-    return float(x >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-
-
-@compiled_loop
-def _below(state: NDArray[np.uint64], count: int) -> int:
-    return int(_random(state) * count)
 
 
 @compiled_loop
@@ -125,156 +118,6 @@ def _put(p: int, b: int, bins: Bins) -> None:
 
 
 @compiled_loop
-def _roomy(speed: float, not_a: int, not_b: int, cap: float, tries: int, bins: Bins, state: NDArray[np.uint64]) -> int:
-    """A consumer in use with room for `speed`, drawn; -1: none in so many tries."""
-    for _ in range(tries):
-        b = _below(state, len(bins.load))
-        if bins.count[b] > 0 and b != not_a and b != not_b and bins.load[b] + speed <= cap:
-            return b
-    return -1
-
-
-@compiled_loop
-def _go_home(p: int, cap: float, may_open: bool, items: Items, bins: Bins, move: Ints) -> int:
-    home = items.home[p]
-    if home < 0 or home == bins.of[p]:
-        return 0
-    if bins.count[home] == 0:
-        if not may_open:
-            return 0
-    elif bins.load[home] + items.speed[p] > cap + 0.03:
-        return 0
-    move[0, 0], move[0, 1] = p, home
-    return 1
-
-
-@compiled_loop
-def _relocate(
-    p: int, cap: float, may_open: bool, items: Items, bins: Bins, move: Ints, state: NDArray[np.uint64]
-) -> int:
-    a = bins.of[p]
-    b = _roomy(items.speed[p], a, a, cap, 6, bins, state)
-    if b < 0:
-        if _random(state) < 0.9 or not may_open:
-            return 0
-        b = _below(state, len(bins.load))
-        if bins.count[b] > 0:
-            return 0
-    move[0, 0], move[0, 1] = p, b
-    return 1
-
-
-@compiled_loop
-def _swap(p: int, cap: float, items: Items, bins: Bins, move: Ints, state: NDArray[np.uint64]) -> int:
-    """With a partition about as fast, mostly."""
-    place = items.rank[p] + 1 + _below(state, 12) - 6
-    if _random(state) < 0.25:
-        place = _below(state, len(items.speed))
-    if place < 0 or place >= len(items.speed):
-        return 0
-    q = items.by_speed[place]
-    a, b = bins.of[p], bins.of[q]
-    more = items.speed[q] - items.speed[p]
-    if a == b or (bins.load[a] + more > cap and bins.count[a] > 1) or (bins.load[b] - more > cap and bins.count[b] > 1):
-        return 0
-    move[0, 0], move[0, 1], move[1, 0], move[1, 1] = p, b, q, a
-    return 2
-
-
-@compiled_loop
-def _eject(p: int, cap: float, may_open: bool, items: Items, bins: Bins, move: Ints, state: NDArray[np.uint64]) -> int:
-    """`p` takes the place of q, which goes home, where p was, where there is room, or where a third one makes room."""
-    q = _below(state, len(items.speed))
-    home = items.home[p]
-    if home >= 0 and home != bins.of[p] and bins.count[home] > 0 and _random(state) < _INTO_HOME:
-        q = bins.head[home]
-        for _ in range(_below(state, bins.count[home])):
-            q = bins.after[q]
-    a, b = bins.of[p], bins.of[q]
-    if a == b or bins.load[b] + items.speed[p] - items.speed[q] > cap:
-        return 0
-    c = items.home[q]
-    if c < 0 or _random(state) >= 0.35:
-        if _random(state) < 0.3:
-            if bins.load[a] - items.speed[p] + items.speed[q] > cap and bins.count[a] > 1:
-                return 0
-            move[0, 0], move[0, 1], move[1, 0], move[1, 1] = p, b, q, a
-            return 2
-        c = _roomy(items.speed[q], a, b, cap, 12, bins, state)
-        if c < 0:
-            c = _below(state, len(bins.load))
-    if c == a or c == b:
-        return 0
-    move[0, 0], move[0, 1], move[1, 0], move[1, 1] = p, b, q, c
-    if bins.count[c] == 0:
-        return 2 if may_open else 0
-    if bins.load[c] + items.speed[q] <= cap:
-        return 2
-    third = bins.head[c]
-    for _ in range(_below(state, bins.count[c])):
-        third = bins.after[third]
-    if bins.load[c] + items.speed[q] - items.speed[third] > cap:
-        return 0
-    if bins.load[a] - items.speed[p] + items.speed[third] > cap:
-        return 0
-    move[2, 0], move[2, 1] = third, a
-    return 3
-
-
-@compiled_loop
-def _empty(a: int, items: Items, bins: Bins, move: Ints, state: NDArray[np.uint64]) -> int:
-    """Each partition of `a` to the tightest of a sample of consumers."""
-    if bins.count[a] > 8 or bins.fixed[a] > 0.0 or (bins.load[a] > 0.75 and _random(state) < 0.8):
-        return 0
-    count = 0
-    p = bins.head[a]
-    while p >= 0:
-        best, least = -1, 1e18
-        for _ in range(12):
-            b = _below(state, len(bins.load))
-            if b == a or bins.count[b] == 0:
-                continue
-            slack = 1.01 - bins.load[b] - items.speed[p]
-            for i in range(count):
-                if move[i, 1] == b:
-                    slack -= items.speed[move[i, 0]]
-            score = slack + (0.0 if items.home[p] == b else 0.3)
-            if slack >= 0.0 and score < least:
-                best, least = b, score
-        if best < 0:
-            return 0
-        move[count, 0], move[count, 1] = p, best
-        count += 1
-        p = bins.after[p]
-    return count
-
-
-@compiled_loop
-def _reopen(b: int, items: Items, bins: Bins, move: Ints) -> int:
-    """A consumer out of use gets what it reads now."""
-    if b < 0 or bins.count[b] > 0:
-        return 0
-    count = 0
-    for p in range(len(items.speed)):
-        if items.home[p] == b and count < LIMIT:
-            move[count, 0], move[count, 1] = p, b
-            count += 1
-    return count
-
-
-@compiled_loop
-def _drawn(items: Items, bins: Bins, state: NDArray[np.uint64]) -> int:
-    """A partition to begin a move with."""
-    p = _below(state, len(items.speed))
-    if _random(state) < _BIAS:
-        for _ in range(_DRAWS):
-            if items.home[p] != bins.of[p] or bins.load[bins.of[p]] > 1.0 + 1e-9:
-                break
-            p = _below(state, len(items.speed))
-    return p
-
-
-@compiled_loop
 def _touch(b: int, touched: Ints, old: Floats, count: int, bins: Bins) -> int:
     """Remember consumer `b` as it is, unless it is remembered."""
     for i in range(count):
@@ -299,7 +142,7 @@ def anneal(items: Items, bins: Bins, terms: Terms, budget: int, seed: int, work:
     state, move, touched, old = work
     state[0] = np.uint64(88172645463325252) + np.uint64(seed) * np.uint64(2654435769)
     for _ in range(16):
-        _random(state)
+        random(state)
     bins.head[:] = -1
     for p in range(len(bins.of)):
         b = bins.of[p]
@@ -308,6 +151,7 @@ def anneal(items: Items, bins: Bins, terms: Terms, budget: int, seed: int, work:
     hot = _STRICT_HEAT if terms.strict else _COOLING[0]
     lenience = 0.0 if terms.strict else _LENIENCE
     heat, cap, overload, fade = hot, 1.0 + lenience, _NEVER, _FADE
+    shares = _WEIGHED if terms.price > 0.0 else _FEWEST
     used, done, turn, phase = 0, 0, 0, -1
     while done < budget:
         if turn % 64 == 0:
@@ -326,22 +170,25 @@ def anneal(items: Items, bins: Bins, terms: Terms, budget: int, seed: int, work:
                 done += len(bins.load)
         turn += 1
         done += 1
-        kind = _random(state)
-        p = _drawn(items, bins, state)
+        kind = random(state)
+        p = drawn(items, bins, state)
         may_open = used < terms.most or bins.count[bins.of[p]] == 1
-        if kind < _GO_HOME:
-            count = _go_home(p, cap, may_open, items, bins, move)
-        elif kind < _RELOCATE:
-            count = _relocate(p, cap, may_open, items, bins, move, state)
-        elif kind < _SWAP:
-            count = _swap(p, cap, items, bins, move, state)
-        elif kind < _EJECT:
-            count = _eject(p, cap, may_open, items, bins, move, state)
-        elif kind < _EMPTY:
-            count = _empty(bins.of[p], items, bins, move, state)
+        if kind < shares[0]:
+            count = go_home(p, cap, may_open, items, bins, move)
+        elif kind < shares[1]:
+            count = relocate(p, cap, may_open, items, bins, move, state)
+        elif kind < shares[2]:
+            count = swap(p, cap, items, bins, move, state)
+        elif kind < shares[3]:
+            count = eject(p, cap, may_open, items, bins, move, state)
+        elif kind < shares[4]:
+            count = share_out(p, cap, items, bins, move, state)
+            done += 1
+        elif kind < shares[5]:
+            count = empty(bins.of[p], items, bins, move, state)
             done += 2 * count
         else:
-            count = _reopen(items.home[p], items, bins, move) if used < terms.most else 0
+            count = reopen(items.home[p], items, bins, move) if used < terms.most else 0
             done += len(items.speed) // 20
         if count == 0:
             continue
@@ -359,7 +206,7 @@ def anneal(items: Items, bins: Bins, terms: Terms, budget: int, seed: int, work:
             change += bins.energy[b] - old[i, 2]
             used += (bins.count[b] > 0) - (old[i, 1] > 0)
             done += 2 + bins.count[b] // 32
-        if change > 0.0 and (used > max(terms.most, was_used) or _random(state) >= math.exp(-change / heat)):
+        if used > max(terms.most, was_used) or (change > 0.0 and random(state) >= math.exp(-change / heat)):
             for i in range(count - 1, -1, -1):
                 _put(move[i, 0], move[i, 1], bins)
             for i in range(several):

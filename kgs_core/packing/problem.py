@@ -37,6 +37,7 @@ class PackingProblem:
         consumer_worth: how much Rscore one consumer less is worth, for the packers that weigh the two; None: any.
         variation: standard deviation of the change of each speed until the next packing, bytes/s, for the packers that
             look ahead; a tenth of the speed where it is not named.
+        drift: what each speed is expected to have changed by then, bytes/s, for the same; 0 where it is not named.
 
     Raises:
         MeasurementError: a speed, the capacity or a bound that cannot be, or a partition pinned to no consumer.
@@ -52,6 +53,7 @@ class PackingProblem:
     max_consumers: int | None = None
     consumer_worth: float | None = DEFAULT_WORTH
     variation: Mapping[TopicPartition, BytesPerSecond] = field(default_factory=dict)
+    drift: Mapping[TopicPartition, BytesPerSecond] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.capacity) and self.capacity > 0):

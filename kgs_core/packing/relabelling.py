@@ -38,7 +38,7 @@ def relabelled(bin_of: Ints, home: Ints, weight: Floats) -> Ints:
     order = np.argsort(tangle, kind="stable")
     cuts = np.concatenate([[0], np.flatnonzero(np.diff(tangle[order])) + 1, [len(order)]])
     worth = np.bincount(place, weight[settled], minlength=len(pairs)).astype(np.float64)
-    _match(bins[order], consumers[order], worth[order], cuts, labels)
+    _match(bins[order], consumers[order], worth[order], cuts, np.lexsort((-worth[order], tangle[order])), labels)
     return labels
 
 
@@ -64,36 +64,46 @@ def _tangles(bins: Ints, consumers: Ints, count: int, width: int) -> Ints:
 
 
 @compiled
-def _match(bins: Ints, consumers: Ints, worth: Floats, cuts: Ints, labels: Ints) -> None:
-    """Fills `labels`, tangle after tangle; those lie between `cuts`."""
-    taken = np.zeros(consumers.max() + 1 if len(consumers) else 0, np.bool_)
+def _match(  # noqa: C901, PLR0912 - a loop in a loop, without calls that make arrays
+    bins: Ints, consumers: Ints, worth: Floats, cuts: Ints, heaviest: Ints, labels: Ints
+) -> None:
+    """Fills `labels`, tangle after tangle; those lie between `cuts`, and `heaviest` has the pairs of each by weight."""
+    width = consumers.max() + 1 if len(consumers) else 0
+    taken, row_of, column_of = np.zeros(width, np.bool_), np.empty(len(labels), np.int64), np.full(width, -1)
     effort = 0
     for tangle in range(len(cuts) - 1):
         begin, end = cuts[tangle], cuts[tangle + 1]
         if end - begin == 1:
             labels[bins[begin]] = consumers[begin]
             continue
-        own, others = np.unique(bins[begin:end]), np.unique(consumers[begin:end])
-        size = max(len(own), len(others))
+        rows = columns = 0
+        for i in range(begin, end):  # by bin
+            if i == begin or bins[i] != bins[i - 1]:
+                row_of[bins[i]] = rows
+                rows += 1
+            if column_of[consumers[i]] < 0:
+                column_of[consumers[i]] = columns
+                columns += 1
+        size = max(rows, columns)
         effort += size**3 if size <= MOST_EXACT else 0
         if size > MOST_EXACT or effort > MOST_EFFORT:
-            _match_heaviest(bins[begin:end], consumers[begin:end], worth[begin:end], taken, labels)
+            _match_heaviest(bins, consumers, heaviest[begin:end], taken, labels)
             continue
-        cost = np.zeros((len(own), len(others) + len(own)))  # a bin may stay without a consumer
-        rows, columns = np.searchsorted(own, bins[begin:end]), np.searchsorted(others, consumers[begin:end])
-        for i in range(end - begin):
-            cost[rows[i], columns[i]] = -worth[begin + i]
-        for row, column in enumerate(_assign(cost)):
-            if cost[row, column] < 0:
-                labels[own[row]] = others[column]
+        cost = np.zeros((rows, columns + rows))  # a bin may stay without a consumer
+        for i in range(begin, end):
+            cost[row_of[bins[i]], column_of[consumers[i]]] = -worth[i]
+        chosen = _assign(cost)
+        for i in range(begin, end):
+            if chosen[row_of[bins[i]]] == column_of[consumers[i]]:
+                labels[bins[i]] = consumers[i]
 
 
 @compiled
-def _match_heaviest(bins: Ints, consumers: Ints, worth: Floats, taken: Flags, labels: Ints) -> None:
-    for row in np.argsort(-worth, kind="mergesort"):
-        if labels[bins[row]] < 0 and not taken[consumers[row]]:
-            labels[bins[row]] = consumers[row]
-            taken[consumers[row]] = True
+def _match_heaviest(bins: Ints, consumers: Ints, heaviest: Ints, taken: Flags, labels: Ints) -> None:
+    for i in heaviest:
+        if labels[bins[i]] < 0 and not taken[consumers[i]]:
+            labels[bins[i]] = consumers[i]
+            taken[consumers[i]] = True
 
 
 @compiled

@@ -3,6 +3,7 @@
 What is weighed and why: docs/packing.md. What is computed many times is in `annealing`, compiled.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgs_core.model import Assignment, ConsumerId
+from kgs_core.model import Assignment, ConsumerId, TopicPartition
 from kgs_core.packing.annealing_state import HOMELESS, Floats, Ints, Terms
 from kgs_core.packing.any_fit import best_fit_decreasing
 from kgs_core.packing.fast_any_fit import pack_arrays
@@ -20,6 +21,8 @@ from kgs_core.packing.problem_arrays import NOBODY, ProblemArrays, as_arrays, di
 from kgs_core.packing.relabelling import relabelled
 from kgs_core.packing.search_parts import LARGE, SearchStep, annealed
 from kgs_core.packing.spread import spread
+
+Flags = NDArray[np.bool_]
 
 NO_BOUND = 1 << 40
 _EPSILON = 1e-9
@@ -69,7 +72,7 @@ def search(problem: PackingProblem, random: RandomSource) -> Assignment:
     return spread(dict(zip(arrays.partitions, map(ConsumerId, numbers.tolist()), strict=True)), problem)
 
 
-def _step(problem: PackingProblem, arrays: ProblemArrays, moving: NDArray[np.bool_]) -> SearchStep:
+def _step(problem: PackingProblem, arrays: ProblemArrays, moving: Flags) -> SearchStep:
     """The problem in units of C; rounded, so that the same load in another unit is packed the same."""
     speeds = np.round(arrays.speeds / problem.capacity, 12)
     consumers = distinct(arrays.current[arrays.current != NOBODY])
@@ -77,23 +80,31 @@ def _step(problem: PackingProblem, arrays: ProblemArrays, moving: NDArray[np.boo
     pinned = place[arrays.pinned]
     held = np.zeros(len(consumers), np.bool_)
     held[pinned] = True
+    still = arrays.speeds[moving]
     return SearchStep(
         consumers=consumers,
         speed=speeds[moving],
         home=place[moving],
-        variance=_deviations(problem, arrays, moving) ** 2,
+        drift=_of_moving(problem.drift, np.zeros(len(still)), problem, arrays, moving),
+        variance=_of_moving(problem.variation, still / 10, problem, arrays, moving) ** 2,
         fixed=np.bincount(pinned, speeds[arrays.pinned], minlength=len(consumers)).astype(np.float64),
         held=held,
     )
 
 
-def _deviations(problem: PackingProblem, arrays: ProblemArrays, moving: NDArray[np.bool_]) -> Floats:
-    deviations = arrays.speeds[moving] / 10
-    if problem.variation:
-        known = problem.variation
+def _of_moving(
+    known: Mapping[TopicPartition, float],
+    otherwise: Floats,
+    problem: PackingProblem,
+    arrays: ProblemArrays,
+    moving: Flags,
+) -> Floats:
+    """What is known of the partitions that move, in units of C."""
+    values = otherwise
+    if known:
         names = (p for p, moves in zip(arrays.partitions, moving.tolist(), strict=True) if moves)
-        deviations = np.array([known.get(p, d) for p, d in zip(names, deviations.tolist(), strict=True)])
-    rounded: Floats = np.round(deviations / problem.capacity, 12)
+        values = np.array([known.get(p, other) for p, other in zip(names, otherwise.tolist(), strict=True)])
+    rounded: Floats = np.round(values / problem.capacity, 12)
     return rounded
 
 
@@ -136,7 +147,7 @@ def _count(numbers: Ints) -> int:
     return len(distinct(numbers))
 
 
-def _searched(step: SearchStep, start: _Start, moving: NDArray[np.bool_], random: RandomSource) -> Ints:
+def _searched(step: SearchStep, start: _Start, moving: Flags, random: RandomSource) -> Ints:
     """A bin for each partition that moves: < K that consumer, else a new one."""
     worth = start.problem.consumer_worth
     fewest = worth is None
@@ -215,9 +226,7 @@ def _repaired(found: Ints, step: SearchStep) -> Ints:
     return found
 
 
-def _numbered(
-    found: Ints, step: SearchStep, moving: NDArray[np.bool_], problem: PackingProblem, arrays: ProblemArrays
-) -> Ints:
+def _numbered(found: Ints, step: SearchStep, moving: Flags, problem: PackingProblem, arrays: ProblemArrays) -> Ints:
     """Numbers for the bins, and a place for the partitions that cost nothing wherever they are.
 
     A new bin is a joined spare, else a consumer that has lost all it had, else the lowest free number.

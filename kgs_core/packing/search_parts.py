@@ -10,7 +10,7 @@ from kgs_core.packing.annealing import anneal
 from kgs_core.packing.annealing_state import ELSEWHERE, HOMELESS, Bins, Floats, Ints, Items, Terms, Work, new_work
 from kgs_core.packing.problem_arrays import distinct
 
-BUDGET = 500_000
+BUDGET = 300_000
 """Operations of one search."""
 BUDGET_SMALL = 5_000
 """For each partition of a small group, whose search then ends earlier."""
@@ -32,7 +32,7 @@ class SearchStep:
         consumers: their numbers, ascending.
         speed: of each partition, > 0.
         home: consumer of each now; `HOMELESS`.
-        variance: of the change of each speed until the next packing.
+        drift, variance: of the change of each speed until the next packing.
         fixed: speed of what is pinned to each consumer.
         held: whether something is.
     """
@@ -40,6 +40,7 @@ class SearchStep:
     consumers: Ints
     speed: Floats
     home: Ints
+    drift: Floats
     variance: Floats
     fixed: Floats
     held: NDArray[np.bool_]
@@ -100,7 +101,7 @@ class _Parts:
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         local = np.where(home >= 0, place[home], HOMELESS)
-        items = Items(speed, local, np.zeros(len(members)), step.variance[members], order, rank)
+        items = Items(speed, local, step.drift[members], step.variance[members], order, rank)
         others = self._count - len(own)
         anneal(items, bins, terms._replace(most=terms.most - others), budget, seed, self._work)
         place[known] = ELSEWHERE
