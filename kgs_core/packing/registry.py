@@ -55,7 +55,7 @@ WEIGHING = frozenset({"keep", "search"})
 """Those that weigh consumers against moves, so that they can be given a setting, as in `search@0.9`."""
 
 FEWEST = "fewest"
-FRONT: tuple[float | None, ...] = (None, 8.0, 4.0, 2.8, 2.0, 1.3, 1.0, 0.8, 0.6, 0.45, 0.3)
+FRONT: tuple[float | None, ...] = (None, 8.0, 4.0, 3.4, 2.8, 2.0, 1.3, 1.0, 0.8, 0.6, 0.45, 0.3)
 """A sweep of `consumer_worth` from the fewest consumers to the fewest moves."""
 
 

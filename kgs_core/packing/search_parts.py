@@ -12,7 +12,7 @@ from kgs_core.packing.problem_arrays import distinct
 
 BUDGET = 300_000
 """Operations of one search."""
-BUDGET_SMALL = 5_000
+BUDGET_SMALL = 10_000
 """For each partition of a small group, whose search then ends earlier."""
 BUDGET_EACH, BUDGET_LARGE, BUDGET_VERY_LARGE = 150, 3_000_000, 60
 """For each partition of a large group; up to so many in all; but at least so many for each."""
