@@ -170,3 +170,32 @@ def test_where_too_few_consumers_are_allowed_all_of_them_are_used():
     for worth in (None, 0.3, 100.0):
         problem = PackingProblem(speeds, C, {}, max_consumers=8, consumer_worth=worth)
         assert len(set(ALGORITHMS["search"](problem, Random(0)).values())) == 8
+
+
+def drifts_after(steps, change):
+    random, speeds, variation = Random(4), {TopicPartition("t", n): 400.0 + 20 * n for n in range(40)}, Variation()
+    for _ in range(steps):
+        variation.update(speeds)
+        speeds = {p: change(s, random) for p, s in speeds.items()}
+    return {p: variation.drifts().get(p, 0.0) / s for p, s in speeds.items()}
+
+
+def test_a_trend_that_all_share_is_expected_to_go_on():
+    drifts = drifts_after(30, lambda speed, random: 1.02 * speed + random.uniform(-3, 3))
+    assert all(0.015 < share < 0.025 for share in drifts.values())
+
+
+def test_of_chance_alone_next_to_nothing_is_expected():
+    drifts = drifts_after(30, lambda speed, random: speed + random.uniform(-20, 20))
+    assert max(map(abs, drifts.values())) < 0.003
+
+
+def test_a_load_that_is_going_to_grow_is_given_room():
+    speeds = {TopicPartition("t", n): 24.0 for n in range(16)}
+    current = ALGORITHMS["bfd"](PackingProblem(speeds, C, {}), Random(0))
+    calm = dict.fromkeys(speeds, 0.5)
+    still, grown = (
+        ALGORITHMS["search"](PackingProblem(speeds, C, current, variation=calm, drift=drift), Random(0))
+        for drift in ({}, dict.fromkeys(speeds, 8.0))
+    )
+    assert len(set(still.values())) < len(set(grown.values()))
