@@ -35,6 +35,7 @@ class MemberThread:
         pace = Pace(membership.heartbeat_s, membership.suspect_after_s, settings.consumer.batch_timeout_s)
         self._membership = Membership.join(Identity(member, this_process({})), pace, time.monotonic())
         self._stop = StopFlag()
+        self._has_reported = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"member-{consumer}", daemon=True)
         self._thread.start()
 
@@ -42,6 +43,10 @@ class MemberThread:
     def owned(self) -> frozenset[TopicPartition]:
         """What it would read."""
         return self._membership.owned
+
+    def wait_joined(self) -> None:
+        """Until its first report stands in the log."""
+        assert self._has_reported.wait(30), "it does not join"
 
     def close(self) -> None:
         """It falls silent."""
@@ -59,14 +64,17 @@ class MemberThread:
             self._membership, message = self._membership.next_message(now)
             if message is not None:
                 self._reports.send(message, 10.0)
+                self._has_reported.set()
                 self._membership = self._membership.appended(message, now)
 
 
 @contextmanager
 def members(settings: Settings, *consumers: int) -> Iterator[Sequence[MemberThread]]:
-    """So many members, until the end of the block."""
+    """So many members, which have joined, until the end of the block."""
     started = [MemberThread(settings, consumer) for consumer in consumers]
     try:
+        for member in started:
+            member.wait_joined()
         yield started
     finally:
         for member in started:
