@@ -15,7 +15,7 @@ from kgs_core.model import Assignment, ConsumerId, TopicPartition
 from kgs_core.packing.annealing_state import HOMELESS, Floats, Ints, Terms
 from kgs_core.packing.any_fit import best_fit_decreasing
 from kgs_core.packing.fast_any_fit import pack_arrays
-from kgs_core.packing.fast_or_plain import Recipe
+from kgs_core.packing.keep_and_shed import keep_and_shed
 from kgs_core.packing.problem import PackingProblem, RandomSource
 from kgs_core.packing.problem_arrays import NOBODY, ProblemArrays, as_arrays, distinct
 from kgs_core.packing.relabelling import relabelled
@@ -28,7 +28,6 @@ NO_BOUND = 1 << 40
 _EPSILON = 1e-9
 _EVENNESS = 0.1
 _STAY = 1e6
-_KEEP = Recipe("best", keeps=True)
 
 
 class _Start(NamedTuple):
@@ -112,7 +111,7 @@ def _start(problem: PackingProblem, arrays: ProblemArrays, random: RandomSource,
     whole = replace(problem, min_consumers=0, max_consumers=None)
     most = max(problem.max_consumers or NO_BOUND, _count(arrays.current[arrays.pinned]))
     if large and problem.consumer_worth is not None:  # there is no time to come from afar
-        kept = pack_arrays(whole, arrays, _KEEP)
+        kept = pack_arrays(whole, arrays, keep_and_shed.recipe)
         if _count(kept) <= most:
             return _Start(problem, kept, _count(kept), settled=True)
     packed = arrays.consumers_of(best_fit_decreasing(whole, random))
