@@ -6,11 +6,14 @@ import secrets
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 from kgs_core.adapters.java import find_java
 from kgs_core.adapters.kafka_jars import kafka_jars
@@ -19,6 +22,9 @@ from kgs_core.adapters.local_ports import HOST, PortReservation
 from kgs_core.errors import PermanentError
 
 _STOP_TIMEOUT_S = 20.0
+_INTRODUCED_TIMEOUT_S = 60.0
+_LIST_TIMEOUT_S = 2.0
+_POLL_S = 0.02
 _WATCH_S = 0.5
 _LOG_SETTINGS = """rootLogger.level = INFO
 rootLogger.appenderRef.out.ref = out
@@ -98,6 +104,8 @@ class EmbeddedKafka:
                 node.begin()
             for node in started:
                 node.wait_ready()
+            for one in cluster.ports:
+                _wait_introduced(one, nodes)
             return cls(",".join(f"{HOST}:{each}" for each in cluster.ports), started, held.pop_all())
 
     def kill(self, node: KafkaNode) -> None:
@@ -218,6 +226,28 @@ def _format(nodes: Sequence[KafkaNode], cluster_id: str) -> None:
     running = [(node, process) for node in nodes if (process := node.begin_format(cluster_id)) is not None]
     for node, process in running:
         node.end_format(process)
+
+
+def _wait_introduced(port: int, nodes: int) -> None:
+    """Waits until the node at `port` lists all nodes.
+
+    A client that asks one which does not yet forgets the others, with what it has asked them.
+
+    Raises:
+        PermanentError: it takes too long.
+    """
+    deadline = time.monotonic() + _INTRODUCED_TIMEOUT_S
+    known = 0
+    while known < nodes:
+        if time.monotonic() > deadline:
+            raise PermanentError(
+                f"Kafka {HOST}:{port}: lists {known} of {nodes} nodes after {_INTRODUCED_TIMEOUT_S:.0f} s"
+            )
+        # a client that has been answered once may ask another node
+        client = AdminClient({"bootstrap.servers": f"{HOST}:{port}", "log_level": 0})
+        with suppress(KafkaException):
+            known = len(client.list_topics(timeout=_LIST_TIMEOUT_S).brokers)
+        time.sleep(_POLL_S)
 
 
 def _end(nodes: Sequence[KafkaNode]) -> None:

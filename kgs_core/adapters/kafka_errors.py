@@ -11,6 +11,7 @@ from kgs_core.errors import PermanentError, PortError, TransientError
 _PASSING = frozenset(
     {
         "_ALL_BROKERS_DOWN",
+        "_DESTROY_BROKER",  # the broker that was asked has left the cluster, or is not in all of its nodes' lists yet
         "_NOENT",  # a partition has no leader (yet)
         "_RESOLVE",  # may be a name server that restarts; a wrong name shows in the message
         "_TIMED_OUT",
@@ -39,8 +40,9 @@ _PASSING = frozenset(
         "UNKNOWN_TOPIC_OR_PART",  # also what a broker says of a topic that was made a moment ago
     }
 )
-NO_ANSWER = frozenset({"_ALL_BROKERS_DOWN", "_TIMED_OUT", "_TRANSPORT"})
+NO_ANSWER = frozenset({"_ALL_BROKERS_DOWN", "_DESTROY_BROKER", "_TIMED_OUT", "_TRANSPORT"})
 _FIXES = {
+    "_DESTROY_BROKER": "the broker that was asked has left the cluster",
     "_AUTHENTICATION": "check sasl.mechanism, user and password",
     "_NOENT": "check that topic and partition exist and that this user may read them",
     "_UNKNOWN_PARTITION": "check the partition's number",
