@@ -104,8 +104,9 @@ class EmbeddedKafka:
                 node.begin()
             for node in started:
                 node.wait_ready()
-            for one in cluster.ports:
-                _wait_introduced(one, nodes)
+            if nodes > 1:
+                for one in cluster.ports:
+                    _wait_introduced(one, nodes)
             return cls(",".join(f"{HOST}:{each}" for each in cluster.ports), started, held.pop_all())
 
     def kill(self, node: KafkaNode) -> None:
@@ -229,7 +230,7 @@ def _format(nodes: Sequence[KafkaNode], cluster_id: str) -> None:
 
 
 def _wait_introduced(port: int, nodes: int) -> None:
-    """Waits until the node at `port` lists all nodes.
+    """Waits until the node at `port`, which must want no password, lists all nodes.
 
     A client that asks one which does not yet forgets the others, with what it has asked them.
 

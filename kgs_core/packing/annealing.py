@@ -85,9 +85,9 @@ def _refresh(b: int, items: Items, bins: Bins, terms: Terms, overload: float, fa
     if count > 1 or bins.fixed[b] > 0.0:
         if over > 1e-9:
             energy += overload * (over + 0.02)
-        if variance > 0.0 and count > 1:
+        if (variance > 0.0 or drift > 0.0) and count > 1:
             # Normal change of the load; the least partition goes if that is enough, else the second, else both
-            scale = 1.0 / math.sqrt(variance)
+            scale = 1.0 / math.sqrt(max(variance, 1e-12))
             room = -over - drift
             first = _tail(room * scale)
             if first > 0.0:

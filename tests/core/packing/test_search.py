@@ -190,10 +190,11 @@ def test_of_chance_alone_next_to_nothing_is_expected():
     assert max(map(abs, drifts.values())) < 0.003
 
 
-def test_a_load_that_is_going_to_grow_is_given_room():
+@pytest.mark.parametrize("deviation", [0.5, 0.0])
+def test_a_load_that_is_going_to_grow_is_given_room(deviation):
     speeds = {TopicPartition("t", n): 24.0 for n in range(16)}
     current = ALGORITHMS["bfd"](PackingProblem(speeds, C, {}), Random(0))
-    calm = dict.fromkeys(speeds, 0.5)
+    calm = dict.fromkeys(speeds, deviation)
     still, grown = (
         ALGORITHMS["search"](PackingProblem(speeds, C, current, variation=calm, drift=drift), Random(0))
         for drift in ({}, dict.fromkeys(speeds, 8.0))
