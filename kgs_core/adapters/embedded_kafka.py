@@ -74,7 +74,7 @@ class EmbeddedKafka:
                 its ports.
             nodes: each is broker and controller, so three can lose one.
             port: of the first node, the others are on the next ones; any free ones when None.
-            settings: added to every node's settings, or in the place of ours.
+            settings: added to every node's settings, or in the place of ours. Several nodes must want no password.
             die_with_parent: whether the nodes are killed when this process ends, in whatever way.
             log: gets a line when something will take long.
 
@@ -244,7 +244,7 @@ def _wait_introduced(port: int, nodes: int) -> None:
             raise PermanentError(
                 f"Kafka {HOST}:{port}: lists {known} of {nodes} nodes after {_INTRODUCED_TIMEOUT_S:.0f} s"
             )
-        # a client that has been answered once may ask another node
+        # A client that has been answered once may ask another node
         client = AdminClient({"bootstrap.servers": f"{HOST}:{port}", "log_level": 0})
         with suppress(KafkaException):
             known = len(client.list_topics(timeout=_LIST_TIMEOUT_S).brokers)

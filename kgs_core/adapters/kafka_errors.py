@@ -42,8 +42,8 @@ _PASSING = frozenset(
 )
 NO_ANSWER = frozenset({"_ALL_BROKERS_DOWN", "_DESTROY_BROKER", "_TIMED_OUT", "_TRANSPORT"})
 _FIXES = {
-    "_DESTROY_BROKER": "the broker that was asked has left the cluster",
     "_AUTHENTICATION": "check sasl.mechanism, user and password",
+    "_DESTROY_BROKER": "try again: the broker that was asked has left the cluster, or has only just joined it",
     "_NOENT": "check that topic and partition exist and that this user may read them",
     "_UNKNOWN_PARTITION": "check the partition's number",
     "_RESOLVE": "check the host in bootstrap.servers",

@@ -26,7 +26,7 @@ def test_what_gives_the_same_answer_again_is_not(code):
 def test_of_a_broker_that_has_left_the_cluster_it_is_said():
     assert str(told(KafkaError._DESTROY_BROKER)) == (
         "Kafka a:1,b:2: create topic 't': Local: Broker handle destroyed without termination: "
-        "the broker that was asked has left the cluster"
+        "try again: the broker that was asked has left the cluster, or has only just joined it"
     )
 
 
