@@ -1,6 +1,10 @@
 """The whole exception tree. Expected outcomes are values, not exceptions; what is raised here ends or delays."""
 
+import re
 from collections.abc import Sequence
+
+_MAX_LENGTH = 400
+_NOISE = re.compile(r"\x1b\[\d+m|\u21b3")  # deltalake draws a coloured tree of causes
 
 
 class KgsError(Exception):
@@ -53,3 +57,8 @@ class FencedError(PermanentError):
     """A newer controller has taken over: this one is at its end, and is not to be started again."""
 
     exit_code = 3
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, with its causes, in one line of plain text."""
+    return " ".join(_NOISE.sub(" ", str(error) or type(error).__name__).split())[:_MAX_LENGTH]

@@ -1,7 +1,6 @@
 """The nouns that every room shares; immutable."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple, NewType
 
 ConsumerId = NewType("ConsumerId", int)
@@ -37,43 +36,3 @@ class OffsetRange(NamedTuple):
 
     start: int
     end: int
-
-
-@dataclass(frozen=True, slots=True)
-class FileWritten:
-    """One Parquet file that lies in a table's folder and is not part of the table yet.
-
-    Attributes:
-        path: relative to the table's root.
-        size: bytes.
-        stats: Delta's statistics of the file as JSON text.
-    """
-
-    path: str
-    size: int
-    rows: int
-    stats: str
-
-
-@dataclass(frozen=True, slots=True)
-class TopicBatch:
-    """What one round read from one topic, written out and waiting for its commit.
-
-    Attributes:
-        ranges: partition -> offsets read. Every one of them moves the table's position, rows or not.
-        file: the rows; None when the ranges held none.
-        letters: records that could not be parsed; None when there were none.
-        letter_marks: partition -> the dead-letter table's position that the letters were filtered by (None: none yet).
-        consumed_bytes: keys and values as read, uncompressed.
-        oldest_ms: Kafka timestamp of the oldest record, ms since 1970; None without records.
-    """
-
-    topic: str
-    topic_id: TopicId
-    ranges: Mapping[int, OffsetRange]
-    file: FileWritten | None
-    letters: FileWritten | None = None
-    letter_marks: Mapping[int, int | None] = field(default_factory=dict)
-    records: int = 0
-    consumed_bytes: int = 0
-    oldest_ms: int | None = None

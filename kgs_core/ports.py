@@ -1,11 +1,11 @@
-"""What the core needs from outside, as Protocols; `adapters` and `sim` implement them."""
+"""Ports of the core as Protocols; `adapters` and `testing` implement them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Heartbeat, Message, Order, Process, Received, Report, Target, Tombstone
+from kgs_core.protocol import Heartbeat, Message, Order, Process, Received, Report, Starting, Target, Tombstone
 
 
 class Inbox(Protocol):
@@ -47,10 +47,10 @@ class Outbox(Protocol):
         """
 
 
-class ReportBox(Protocol):
+class ReportWriter(Protocol):
     """A consumer's pen: durable once it returns."""
 
-    def send(self, report: Report | Heartbeat, timeout_s: float) -> None:
+    def send(self, report: Report | Heartbeat | Starting, timeout_s: float) -> None:
         """Append one report.
 
         Raises:
@@ -58,7 +58,7 @@ class ReportBox(Protocol):
         """
 
 
-class OrderBox(Protocol):
+class AssignmentReader(Protocol):
     """A consumer's queue: the Assignments of its number."""
 
     def newest(self, timeout_s: float) -> Sequence[Received[Order]]:

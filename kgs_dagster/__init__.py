@@ -1,1 +1,1 @@
-"""How Dagster runs kgs."""
+"""Dagster as the control room of kgs."""

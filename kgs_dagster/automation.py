@@ -1,11 +1,10 @@
-"""What goes by the clock or after a failure: the look at the lake, upkeep, audit, and word of runs that failed or died.
+"""Automation by the clock or after a failure: the look at the lake, upkeep, audit, word of runs that failed or died.
 
 The sensors of the control loop live in `sensors`.
 """
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -15,18 +14,23 @@ import dagster as dg
 
 from kgs_core.errors import TransientError
 from kgs_dagster.assets.lake import Seen, lake_events
+from kgs_dagster.assets.topics import Retentions, retentions_of, topic_events
 from kgs_dagster.jobs.lake import lake_audit_job, lake_maintenance_job
 from kgs_dagster.jobs.prune import prune_runs_job
-from kgs_dagster.launch import ATTEMPT, CONSUMER, ENDED, DagsterFleet
+from kgs_dagster.launch import CONSUMER, DagsterFleet, attempt_of
+from kgs_dagster.run_process import ENDED
 from kgs_dagster.settings import GroupConfig
+from kgs_dagster.turn import Turn
 
 if TYPE_CHECKING:
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-    from kgs_core.adapters.lake_view import LakeSnapshot, LakeView
+    from kgs_core.adapters.lake.stats import LakeSnapshot, LakeView
 
 LOOK_EVERY_S = 60
 CLOSE_EVERY_S = 30
+ASK_EVERY_S = 900.0
+ASK_TIMEOUT_S = 3.0
 TELL_EVERY_S = 10
 MAINTENANCE_CRON = "17 * * * *"
 """Consumers may commit several files a second: a table that is left alone for a day is slow to open."""
@@ -56,6 +60,7 @@ def schedule(job: Job, cron: str) -> dg.ScheduleDefinition:
 
     return dg.ScheduleDefinition(
         name=job.name.replace("_job", "_schedule", 1),
+        description=f"{job.description} UTC.",
         job=job,
         cron_schedule=cron,
         execution_fn=execution,
@@ -64,7 +69,11 @@ def schedule(job: Job, cron: str) -> dg.ScheduleDefinition:
 
 
 def lake_sensor(
-    group: GroupConfig, look: Look | None = None, clock: Callable[[], float] = time.time
+    group: GroupConfig,
+    look: Look | None = None,
+    clock: Callable[[], float] = time.time,
+    retentions: Callable[[Sequence[str]], Retentions] | None = None,
+    audit: "Job | None" = None,
 ) -> dg.SensorDefinition:
     """Looks at every table once a minute, and records what has changed. Needs no run: nothing is computed.
 
@@ -72,32 +81,48 @@ def lake_sensor(
         group: whose lake.
         look: sees it; None: as `kgs status` does.
         clock: seconds since 1970.
+        retentions: tells how long topics keep records; None: Kafka is asked now and then.
+        audit: asked for once, when there is something to audit: else its checks would say nothing until the night.
     """
-    see = look or _lake_look(group)
-    busy = threading.Lock()
+    see, keep = look or _lake_look(group), retentions or _Retentions(group)
+    turn = Turn()
 
     @dg.sensor(
         name=f"lake_sensor{group.suffix}",
+        jobs=[audit] if audit is not None else None,
         minimum_interval_seconds=LOOK_EVERY_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Records rows, positions, lag, size and files of every table as its asset's metadata.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        # A tick that took too long is given up by Dagster, while its thread goes on
-        if not busy.acquire(blocking=False):
-            return dg.SkipReason("the look before this one is not over")
-        try:
+        with turn.taken() as why:
+            if why:
+                return dg.SkipReason(why)
+            if hung := turn.hung:
+                context.log.error(f"{hung}: this one goes past it")
             snapshot = see()
-        finally:
-            busy.release()
-        events, after = lake_events(group, snapshot, _load_seen(context.cursor), clock())
+            kept = keep([table.topic for table in snapshot.tables])
+        before, now = _load_seen(context.cursor), clock()
+        events, after = lake_events(group, snapshot, before, now)
+        observed, topics = topic_events(group, snapshot, kept, before, now)
+        events, after = [*events, *observed], {**after, **topics}
         said = "; ".join(snapshot.problems) or f"{len(snapshot.tables)} tables seen, {len(events)} assets recorded"
         if snapshot.problems:
             context.log.warning(said)
         cursor = json.dumps({name: asdict(seen) for name, seen in after.items()})
+        if audit is not None and _is_first(context.instance, audit, events):
+            first = dg.RunRequest(run_key=f"{group.name}/first-audit", job_name=audit.name)
+            return dg.SensorResult(asset_events=events, cursor=cursor, run_requests=[first])
         return dg.SensorResult(asset_events=events, cursor=cursor, skip_reason=dg.SkipReason(said))
 
     return sensor
+
+
+def _is_first(instance: dg.DagsterInstance, audit: Job, events: Sequence[object]) -> bool:
+    """Whether a table is there and was never audited."""
+    if not any(isinstance(event, dg.AssetMaterialization) for event in events):
+        return False
+    return not instance.get_run_records(dg.RunsFilter(job_name=audit.name), limit=1)
 
 
 def lost_runs_sensor(group: GroupConfig) -> dg.SensorDefinition:
@@ -144,7 +169,7 @@ def run_failure_sensor(group: GroupConfig, jobs: Sequence[Job]) -> dg.SensorDefi
 
 
 def _who(run: dg.DagsterRun) -> str:
-    consumer, attempt = run.tags.get(CONSUMER), run.tags.get(ATTEMPT)
+    consumer, attempt = run.tags.get(CONSUMER), attempt_of(run.tags)
     what = f"consumer {consumer}" if consumer else run.job_name
     return f"{what} (attempt {attempt}, run {run.run_id})" if attempt else f"{what} (run {run.run_id})"
 
@@ -167,13 +192,32 @@ def _lake_look(group: GroupConfig) -> Look:
     views: list[LakeView] = []
 
     def look() -> "LakeSnapshot":
-        from kgs_core.adapters.lake_view import LakeView
+        from kgs_core.adapters.lake.stats import LakeView
 
         if not views:
             views.append(LakeView(group.settings))
         return views[0].snapshot()
 
     return look
+
+
+class _Retentions:
+    """Asks Kafka for topics' settings, seldom: they hardly ever change."""
+
+    def __init__(self, group: GroupConfig) -> None:
+        self._group = group
+        self._asked: dict[str, str] = {}
+        self._due_s = float("-inf")
+
+    def __call__(self, topics: Sequence[str]) -> Retentions:
+        from kgs_core.adapters.kafka.admin import KafkaAdmin
+        from kgs_core.adapters.kafka.client_config import admin_client
+
+        if topics and (time.monotonic() >= self._due_s or not self._asked.keys() >= set(topics)):
+            self._due_s = time.monotonic() + ASK_EVERY_S
+            admin = KafkaAdmin(admin_client(self._group.settings), ASK_TIMEOUT_S)
+            self._asked = dict.fromkeys(topics, "") | retentions_of(topics, admin.topic_config)
+        return {topic: kept for topic, kept in self._asked.items() if kept}
 
 
 def _load_seen(cursor: str | None) -> Mapping[str, Seen]:

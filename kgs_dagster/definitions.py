@@ -1,4 +1,4 @@
-"""What Dagster loads: everything of every group that is configured, and the experiments, which need no group.
+"""Definitions that Dagster loads: everything of every configured group, and the experiments, which need no group.
 
 Another project takes it in with `dg.Definitions.merge(own, build_defs(...))`, see docs/dagster.md.
 """
@@ -12,13 +12,22 @@ from kgs_dagster.assets.control_loop import control_loop_assets
 from kgs_dagster.assets.experiment_reports import report_assets
 from kgs_dagster.assets.experiments import experiment_assets
 from kgs_dagster.assets.lake import lake_assets
-from kgs_dagster.automation import Job, lake_sensor, lost_runs_sensor, run_failure_sensor, schedule, scheduled_jobs
+from kgs_dagster.automation import (
+    AUDIT_CRON,
+    Job,
+    lake_sensor,
+    lost_runs_sensor,
+    run_failure_sensor,
+    schedule,
+    scheduled_jobs,
+)
+from kgs_dagster.checks.bad_records import bad_records_checks
 from kgs_dagster.checks.control_loop import control_loop_checks
 from kgs_dagster.checks.lake import lake_checks
 from kgs_dagster.jobs.consumer import consumer_job, spark_resources
 from kgs_dagster.jobs.experiments import experiment_jobs
 from kgs_dagster.jobs.rebalance import rebalance_job
-from kgs_dagster.laboratory import LABORATORY, laboratory
+from kgs_dagster.laboratory import LABORATORY, Laboratory
 from kgs_dagster.resources import control_resources
 from kgs_dagster.sensors import build_sensors
 from kgs_dagster.sensors.workloads import workloads_sensor
@@ -58,7 +67,7 @@ def _experiment_defs(overrides: Mapping[str, Any]) -> dg.Definitions:
         assets=[*experiment_assets(settings), *report_assets()],
         jobs=experiment_jobs(),
         sensors=[workloads_sensor()],
-        resources={LABORATORY: overrides.get(LABORATORY, laboratory(settings))},
+        resources={LABORATORY: overrides.get(LABORATORY, Laboratory())},
     )
 
 
@@ -70,12 +79,12 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     jobs = [*control_jobs, *scheduled.values()]
     return dg.Definitions(
         assets=[*lake_assets(group), *control_loop_assets(group)],
-        asset_checks=[lake_checks(group), *control_loop_checks(group)],
+        asset_checks=[lake_checks(group), bad_records_checks(group), *control_loop_checks(group)],
         jobs=jobs,
         schedules=[schedule(job, cron) for cron, job in scheduled.items()],
         sensors=[
             *build_sensors(group, control_jobs),
-            lake_sensor(group),
+            lake_sensor(group, audit=scheduled[AUDIT_CRON]),
             lost_runs_sensor(group),
             run_failure_sensor(group, jobs),
         ],

@@ -1,4 +1,8 @@
-"""What experiments are made with: where results are kept, and on what cells run."""
+"""Resource of experiments: where results are kept, and on what cells run.
+
+Folders and masters come from the environment alone, never from the configuration of a run: whoever may launch a run
+must not be able to name a file, or a Spark master whose answers the run would take for Python objects.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -7,14 +11,15 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from pydantic import Field
 
-from kgs_dagster.settings import ExperimentSettings
+from kgs_core.errors import ConfigError
+from kgs_dagster.settings import experiment_settings
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.experiment_cells import Cell, Grid
-    from kgs_core.adapters.experiment_folder import ExperimentFolder
-    from kgs_core.experiments.comparison import Replayed
-    from kgs_core.experiments.replay import Conditions
-    from kgs_core.experiments.workload import Workload
+    from kgs_core.adapters.experiments.grid import Cell, Grid
+    from kgs_core.adapters.experiments.store import ExperimentFolder
+    from kgs_core.simulation.comparison import Replayed
+    from kgs_core.simulation.replay import Conditions
+    from kgs_core.simulation.workload import Workload
 
 LABORATORY = "kgs_laboratory"
 """Name of the resource."""
@@ -24,22 +29,40 @@ Progress = Callable[[int, int], None]
 
 
 class Laboratory(dg.ConfigurableResource[None]):
-    """Settings of an experiment; all of them can be given for one run, too."""
+    """Resource of experiments. What can be given for one run is what stands here."""
 
-    folder: str = Field(default="", description="Results. Empty: `experiments` in the storage of Dagster's instance.")
-    spark_master: str = Field(
-        default="",
-        description="Where cells run as a Spark job, e.g. local[*]. Empty: in this run, one after the other.",
-    )
     latency: bool = Field(
         default=True, description="Also how late data is read. Without it a replay takes half the time."
     )
 
     def open(self, instance: dg.DagsterInstance) -> "ExperimentFolder":
         """Where results are."""
-        from kgs_core.adapters.experiment_folder import ExperimentFolder
+        from kgs_core.adapters.experiments.store import ExperimentFolder
 
-        return ExperimentFolder(Path(self.folder or Path(instance.storage_directory()) / "experiments"))
+        own = Path(instance.storage_directory()) / "experiments"
+        return ExperimentFolder(experiment_settings().folder or own)
+
+    def recording(self, name: str) -> Path:
+        """A file of a recorded load, which lies in the folder for them.
+
+        Raises:
+            ConfigError: there is no such folder, or the file is elsewhere, be it by way of a link.
+        """
+        recordings = experiment_settings().recordings
+        if recordings is None:
+            raise ConfigError(
+                [
+                    "file: no folder for recorded loads is set up: name it by KGS_EXPERIMENTS_RECORDINGS in the "
+                    "environment of the code location, and put the file there"
+                ]
+            )
+        if "\0" in name:
+            raise ConfigError([f"file: {name!r}: not the name of a file: name another"])
+        root = recordings.resolve()
+        path = (root / name).resolve()
+        if not path.is_relative_to(root):
+            raise ConfigError([f"file: '{name}' is not in KGS_EXPERIMENTS_RECORDINGS: put it there, and name it"])
+        return path
 
     def load(self, folder: "ExperimentFolder", key: str) -> "tuple[Workload, Conditions]":
         """A load with what holds for its replays: generated, or registered.
@@ -49,9 +72,9 @@ class Laboratory(dg.ConfigurableResource[None]):
         """
         from dataclasses import replace
 
-        from kgs_core.adapters.experiment_cells import generated
-        from kgs_core.adapters.experiment_folder import is_generated, stream_of
-        from kgs_core.experiments.replay import Conditions
+        from kgs_core.adapters.experiments.grid import generated
+        from kgs_core.adapters.experiments.store import is_generated, stream_of
+        from kgs_core.simulation.replay import Conditions
 
         if is_generated(key):
             return generated(stream_of(key)), Conditions(record_latency=self.latency)
@@ -64,21 +87,18 @@ class Laboratory(dg.ConfigurableResource[None]):
         Raises:
             PermanentError: Spark does not start, or fails.
         """
-        if self.spark_master:
-            yield from zip(grid.cells, self._on_spark(grid, progress), strict=True)
+        master = experiment_settings().spark_master
+        if master is not None:
+            yield from zip(grid.cells, _on_spark(master, grid, progress), strict=True)
             return
-        from kgs_core.adapters.experiment_cells import run_cell
+        from kgs_core.adapters.experiments.grid import run_cell
 
         for cell in grid.cells:
             yield cell, run_cell(grid, cell)
 
-    def _on_spark(self, grid: "Grid", progress: Progress) -> "Sequence[Replayed]":
-        from kgs_core.adapters.experiment_grid import run_on_spark
-        from kgs_core.config.settings import SparkSettings
 
-        return run_on_spark(grid, SparkSettings(master=self.spark_master), progress)
+def _on_spark(master: str, grid: "Grid", progress: Progress) -> "Sequence[Replayed]":
+    from kgs_core.adapters.experiments.spark_runner import run_on_spark
+    from kgs_core.config.settings import SparkSettings
 
-
-def laboratory(settings: ExperimentSettings) -> Laboratory:
-    """As the code location's environment has it."""
-    return Laboratory(folder=str(settings.folder or ""), spark_master=settings.spark_master or "")
+    return run_on_spark(grid, SparkSettings(master=master), progress)

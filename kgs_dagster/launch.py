@@ -5,33 +5,33 @@ doubles nothing: a consumer with a fresh report is not started, and the lake ref
 """
 
 import json
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import dagster as dg
 
-from kgs_core.adapters.process_identity import is_gone, this_process
-from kgs_core.adapters.run_processes import RUN_ID
-from kgs_core.control.starts import retry_after_s
+from kgs_core.adapters.system.process_identity import is_gone
+from kgs_core.controller.restart_policy import retry_after_s
 from kgs_core.errors import KgsError, PermanentError, TransientError
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
 from kgs_core.protocol import Process
 from kgs_dagster.pods import grace_period_s, in_cluster, pod_template, pods_are_gone
+from kgs_dagster.run_process import ENDED, kill, process_of
 from kgs_dagster.settings import GroupConfig, pod_settings
 
-GROUP, CONSUMER, ROLE, ATTEMPT = "kgs/group", "kgs/consumer", "kgs/role", "kgs/attempt"
-INCARNATION, PROCESS = "kgs/incarnation", "kgs/process"
+GROUP, CONSUMER, ROLE = "kgs/group", "kgs/consumer", "kgs/role"
+ATTEMPT, INCARNATION = ".dagster/kgs-attempt", ".dagster/kgs-incarnation"
+"""Tags that begin so are not shown in lists of runs."""
+_ATTEMPT_BEFORE = "kgs/attempt"
+WHY = "kgs/why"
+"""Why a run was asked to end, in few words: it may be red or gray for hours, and somebody will ask."""
 POD = "dagster-k8s/config"
 CONSUMER_ROLE = "consumer"
 CONSUMER_JOB, CONSUME_OP = "consumer_job", "consume"
 
-ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 _NOT_ENDED = tuple(status for status in dg.DagsterRunStatus if status not in ENDED)
 _NOT_LAUNCHED = (dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED)
 _EXIT_CODES = {dg.DagsterRunStatus.SUCCESS: 0, dg.DagsterRunStatus.FAILURE: 1}
@@ -41,47 +41,34 @@ _SAME_LOOK_S = 0.5
 Submit = Callable[[dg.RunRequest], None]
 
 
+def attempt_of(tags: Mapping[str, str]) -> str:
+    """Which start of a consumer, or which try of a rebalance, a run is; empty where it does not say."""
+    return tags.get(ATTEMPT) or tags.get(_ATTEMPT_BEFORE) or ""
+
+
 def consumer_tags(group: GroupConfig, consumer: ConsumerId) -> dict[str, str]:
     """What a consumer's run is found by."""
     return {GROUP: group.name, CONSUMER: str(consumer), ROLE: CONSUMER_ROLE}
 
 
-def consumer_run_request(group: GroupConfig, consumer: ConsumerId, attempt: int) -> dg.RunRequest:
-    """One more start of a consumer; Dagster starts the same attempt once, however often it is asked for."""
+def consumer_run_request(
+    group: GroupConfig, consumer: ConsumerId, attempt: int, *, as_pod: bool = False
+) -> dg.RunRequest:
+    """One more start of a consumer; Dagster starts the same attempt once, however often it is asked for.
+
+    Args:
+        group: whose consumer.
+        consumer: which.
+        attempt: its how many-th start.
+        as_pod: the run will be a pod; else what a pod is made of would only stand in the way of who reads its tags.
+    """
+    pod = {POD: json.dumps(pod_template(group, pod_settings(), consumer))} if as_pod else {}
     return dg.RunRequest(
         run_key=f"{group.name}/{consumer}/{attempt}",
         job_name=f"{CONSUMER_JOB}{group.suffix}",
         run_config={"ops": {f"{CONSUME_OP}{group.suffix}": {"config": {"consumer": int(consumer)}}}},
-        tags={
-            **consumer_tags(group, consumer),
-            ATTEMPT: str(attempt),
-            POD: json.dumps(pod_template(group, pod_settings(), consumer)),
-        },
+        tags={**consumer_tags(group, consumer), ATTEMPT: str(attempt), **pod},
     )
-
-
-def process_tag(process: Process) -> str:
-    """A process as its run's tag says it."""
-    return json.dumps(asdict(process))
-
-
-def claim_run(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, str] | None = None) -> Process:
-    """Write this process on its run, before anything else: from here on it can be told whether the run lives.
-
-    Args:
-        instance: whose run.
-        run_id: the run that begins in this process.
-        tags: to write with it.
-
-    Raises:
-        Failure: the run was given up meanwhile, and perhaps another one has been started in its place.
-    """
-    process = this_process({RUN_ID: run_id})
-    instance.add_run_tags(run_id, {**(tags or {}), PROCESS: process_tag(process)})
-    run = instance.get_run_by_id(run_id)
-    if run is not None and run.status in ENDED:
-        raise dg.Failure(f"this run was marked as {run.status.value} before it began", allow_retries=False)
-    return process
 
 
 class DagsterFleet:
@@ -125,12 +112,17 @@ class DagsterFleet:
         self._looked_s = now
         return tuple(run for run in runs if run is not None)
 
+    @property
+    def launches_pods(self) -> bool:
+        """Whether its runs are pods."""
+        return in_cluster(self._instance)
+
     def next_attempt(self, consumer: ConsumerId) -> int:
         """Number of the attempt to ask for: that of the newest run, and one; 1 where there is none."""
         wanted = dg.RunsFilter(tags=consumer_tags(self._group, consumer))
         with _told("runs cannot be read"):
             newest = self._instance.get_run_records(wanted, limit=1)
-        attempt = newest[0].dagster_run.tags.get(ATTEMPT, "") if newest else ""
+        attempt = attempt_of(newest[0].dagster_run.tags) if newest else ""
         return int(attempt) + 1 if attempt.isdigit() else 1
 
     def start(self, consumer: ConsumerId) -> Run:
@@ -142,20 +134,28 @@ class DagsterFleet:
         """
         if self._submit is None:
             raise PermanentError(f"consumer {consumer}: cannot be started from here: the load sensor does that")
-        request = consumer_run_request(self._group, consumer, self.next_attempt(consumer))
+        request = consumer_run_request(self._group, consumer, self.next_attempt(consumer), as_pod=self.launches_pods)
         self._submit(request)
         return Run(consumer, str(request.run_key), 0.0, is_over=False)
 
-    def stop(self, handle: str) -> None:
+    def stop(self, handle: str, why: str = "") -> None:
         """Ask a run to drain and end; nothing where it has ended, or was asked before.
+
+        Args:
+            handle: the run.
+            why: for people: on the run, and among its events.
 
         Raises:
             TransientError: it could not be asked.
         """
         with _told(f"run {handle} cannot be stopped"):
             run = self._instance.get_run_by_id(handle)
-            if run is not None and run.status not in (*ENDED, dg.DagsterRunStatus.CANCELING):
-                self._instance.run_coordinator.cancel_run(handle)
+            if run is None or run.status in (*ENDED, dg.DagsterRunStatus.CANCELING):
+                return
+            if why:
+                self._instance.add_run_tags(handle, {WHY: why})
+                self._instance.report_engine_event(f"kgs asks this run to end: {why}", run)
+            self._instance.run_coordinator.cancel_run(handle)
 
     def is_dead(self, process: Process) -> bool | None:
         """Whether a process is gone for certain: its run is over, too, or Dagster has never heard of it.
@@ -224,9 +224,8 @@ class DagsterFleet:
         """Whoever was to tell it that it shall end may be gone, and then it would read for ever."""
         is_asked = record.dagster_run.status is dg.DagsterRunStatus.CANCELING
         is_overdue = now - record.update_timestamp.timestamp() > grace_period_s(self._group)
-        if is_asked and is_overdue and CONSUMER in record.dagster_run.tags and is_gone(process) is False:
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)
+        if is_asked and is_overdue and CONSUMER in record.dagster_run.tags:
+            kill(process, record.dagster_run.run_id)
 
     def _open(self, tags: Mapping[str, str]) -> Sequence[dg.RunRecord]:
         return self._instance.get_run_records(dg.RunsFilter(tags=tags, statuses=list(_NOT_ENDED)))
@@ -263,14 +262,6 @@ class DagsterFleet:
         if process.run_id and in_cluster(self._instance):
             return pods_are_gone(self._instance, process.run_id)
         return is_gone(process)
-
-
-def process_of(tags: Mapping[str, str]) -> Process | None:
-    """The process that a run's tags name; None before it has said so."""
-    try:
-        return Process(**json.loads(tags[PROCESS]))
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What experiments are partitioned by: loads, and ways to share out partitions.
+"""Partitions of experiments: loads, and ways to share out partitions.
 
 Dagster takes two dimensions at most, so a load's start, delta and seed are one key. Loads are dynamic partitions,
 generated ones, too, so that one dimension has room for recorded ones and for streams of any size.
@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import dagster as dg
 
-from kgs_core.experiments.workload import DELTAS, STARTS, StreamSpec
-from kgs_core.packing import ALGORITHMS, FRONT, setting_name
+from kgs_core.packing import ALGORITHMS, DEFAULT_WORTH, FRONT, setting_name
+from kgs_core.simulation.workload import DELTAS, STARTS, StreamSpec
 
 ALGORITHM, WORKLOAD = "algorithm", "workload"
 SEEDS = (1, 2, 3)
@@ -28,8 +28,11 @@ class CellKey(NamedTuple):
 
 
 def front_names() -> list[str]:
-    """`search` along its front, from the fewest consumers to the fewest moves, as `kgs simulate --front` has it."""
-    return [setting_name("search", worth) for worth in FRONT]
+    """`search` along its front, from the fewest consumers to the fewest moves, as `kgs simulate --front` has it.
+
+    Without the price that `search` has by itself: the same once more, by other random numbers.
+    """
+    return [setting_name("search", worth) for worth in FRONT if worth != DEFAULT_WORTH]
 
 
 def cell_partitions(baselines: Sequence[str]) -> dg.MultiPartitionsDefinition:

@@ -1,4 +1,4 @@
-"""What a rebalance run works with: what it was asked for, and the connections that all its steps share.
+"""Resources of a rebalance run: what it was asked for, and the connections that all its steps share.
 
 One controller lives through all steps of a run, which is why they run in one process: see `jobs.rebalance`.
 """
@@ -12,26 +12,31 @@ import dagster as dg
 from pydantic import Field
 
 from kgs_core.config import ALGORITHM_NAMES
-from kgs_core.control.controller_state import Options
+from kgs_core.controller.state import Options
+from kgs_core.controller.terms import terms_of
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
 from kgs_core.protocol import Process
-from kgs_dagster.launch import GROUP, DagsterFleet, claim_run
+from kgs_dagster.launch import GROUP, DagsterFleet
+from kgs_dagster.run_process import claim_run
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.rebalance_ports import RunPorts
-    from kgs_core.adapters.rebalance_run import RebalanceRun
+    from kgs_core.runtime.rebalance_ports import RunPorts
+    from kgs_core.runtime.rebalance_run import RebalanceRun
 
 UNWANTED = "kgs/unwanted"
+NOBODY_WANTS_IT = "nobody wants it any more"
+UNFINISHED = ".dagster/kgs-unfinished"
+"""Of a rebalance run whose change is not carried out, though nothing went wrong: no reason to wait with the next."""
 READ_TIMEOUT_S = 25.0
 """An older controller's open transaction may last for 20 s."""
 Connect = Callable[[GroupConfig, dg.DagsterInstance], AbstractContextManager["RunPorts"]]
 
 
 class RebalanceConfig(dg.Config):
-    """What a rebalance run is asked for; by hand, all of it can be left out."""
+    """Configuration of a rebalance run; by hand, all of it can be left out."""
 
     measurement_offset: int | None = Field(
         default=None, description="Of the measurement in monitor.writeSpeed to pack by. None: the newest, or its own."
@@ -61,6 +66,7 @@ class FleetWithExcuses:
         """
         self._instance = instance
         self._fleet = DagsterFleet(instance, group)
+        self._start_timeout_s = group.settings.membership.start_timeout_s
         with database("runs cannot be read"):
             self._excused = set(instance.get_run_ids(dg.RunsFilter(tags={GROUP: group.name, UNWANTED: "true"})))
 
@@ -85,11 +91,24 @@ class FleetWithExcuses:
         with database("runs cannot be marked"):
             self._instance.add_run_tags(handle, {UNWANTED: "true"})
         self._excused.add(handle)
-        self._fleet.stop(handle)
+        self._fleet.stop(handle, NOBODY_WANTS_IT)
+
+    def stop_overdue(self, handle: str) -> None:
+        """As `stop`, of a run that has not reported in time.
+
+        Raises:
+            TransientError: Dagster's database does not answer.
+        """
+        self._fleet.stop(handle, f"no report within {self._start_timeout_s:g} s")
 
     def is_dead(self, process: Process) -> bool | None:
         """See `kgs_core.ports.Fleet`."""
         return self._fleet.is_dead(process)
+
+    @property
+    def launches_pods(self) -> bool:
+        """Whether its runs are pods."""
+        return self._fleet.launches_pods
 
     def next_attempt(self, consumer: ConsumerId) -> int:
         """Number of a consumer's next start."""
@@ -97,7 +116,7 @@ class FleetWithExcuses:
 
 
 class Rebalance:
-    """What the steps of one run share.
+    """State that the steps of one run share.
 
     Attributes:
         config: what the run was asked for.
@@ -115,7 +134,7 @@ class Rebalance:
         self.written_s: float | None = None
 
     def claim(self, instance: dg.DagsterInstance, run_id: str) -> None:
-        """Write this process on the run, when its first step begins: see `launch.claim_run`.
+        """Write this process on the run, when its first step begins: see `run_process.claim_run`.
 
         Raises:
             Failure: the run was given up meanwhile.
@@ -141,8 +160,8 @@ class Rebalance:
             ConfigError: no such algorithm.
         """
         if self._run is None:
-            from kgs_core.adapters.rebalance_ports import Reference
-            from kgs_core.adapters.rebalance_run import RebalanceRun
+            from kgs_core.runtime.rebalance_ports import Reference
+            from kgs_core.runtime.rebalance_run import RebalanceRun
 
             config = self.config
             reference = Reference(
@@ -181,15 +200,16 @@ def group_options(group: GroupConfig, algorithm: str | None = None) -> Options:
         if algorithm not in ALGORITHM_NAMES:
             raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHM_NAMES)}"])
         packing = packing.model_copy(update={"algorithm": algorithm})
-    return Options(packing, group.settings.membership, lambda: Random(0))  # noqa: S311 - no secret
+    settings = group.settings
+    return Options(packing, settings.membership, lambda: Random(0), terms=terms_of(settings))  # noqa: S311 - no secret
 
 
 @contextmanager
 def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator["RunPorts"]:
     """Kafka, connected to when it is first asked, and Dagster's runs."""
-    from kgs_core.adapters.group_connections import GroupConnections
-    from kgs_core.adapters.measurement_feed import MeasurementFeed
-    from kgs_core.adapters.rebalance_ports import RunPorts
+    from kgs_core.adapters.group.connections import GroupConnections
+    from kgs_core.adapters.monitor.feed import MeasurementFeed
+    from kgs_core.runtime.rebalance_ports import RunPorts
 
     feed = MeasurementFeed(group.settings)
     with GroupConnections(group.settings, READ_TIMEOUT_S) as topics:

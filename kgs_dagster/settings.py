@@ -11,8 +11,8 @@ import dagster as dg
 from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
 from kgs_core.errors import ConfigError
-from kgs_core.experiments.replay import check_name
 from kgs_core.packing import parse_name
+from kgs_core.simulation.replay import check_name
 
 CONFIG = "KGS_CONFIG"
 """Names one kgs.yaml, or several with `os.pathsep` between; a group each."""
@@ -68,17 +68,19 @@ class PodSettings:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentSettings:
-    """Where experiments keep their results and what they compare.
+    """Settings of experiments: where they keep their results and what they compare.
 
     Attributes:
         folder: None: `experiments` in the storage of Dagster's instance.
         baselines: what algorithms are compared with: `kafka:CONSUMERS` and `keda`.
         spark_master: where grids run; None: in the process of the run.
+        recordings: where files of recorded loads lie; None: none can be registered.
     """
 
     folder: Path | None = None
     baselines: tuple[str, ...] = ("kafka:15", "kafka:20", "kafka:24", "kafka:100", "kafka:120", "keda")
     spark_master: str | None = None
+    recordings: Path | None = None
 
 
 def groups(environ: Mapping[str, str] | None = None, folder: Path | None = None) -> tuple[GroupConfig, ...]:
@@ -133,8 +135,14 @@ def pod_settings(environ: Mapping[str, str] | None = None) -> PodSettings:
     )
 
 
+def runs_are_pods(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether the environment says so: that of a pod, or with a setting for pods. The instance is not known yet."""
+    environ = os.environ if environ is None else environ
+    return bool(environ.get("KUBERNETES_SERVICE_HOST")) or pod_settings(environ) != PodSettings()
+
+
 def experiment_settings(environ: Mapping[str, str] | None = None, folder: Path | None = None) -> ExperimentSettings:
-    """What the environment says of experiments: KGS_EXPERIMENTS, _BASELINES (commas between), _SPARK.
+    """What the environment says of experiments: KGS_EXPERIMENTS, _BASELINES (commas between), _SPARK, _RECORDINGS.
 
     Args:
         environ: the environment; this process's own when None.
@@ -155,6 +163,7 @@ def experiment_settings(environ: Mapping[str, str] | None = None, folder: Path |
         folder / environ["KGS_EXPERIMENTS"] if environ.get("KGS_EXPERIMENTS") else None,
         baselines or defaults.baselines,
         environ.get("KGS_EXPERIMENTS_SPARK") or None,
+        folder / environ["KGS_EXPERIMENTS_RECORDINGS"] if environ.get("KGS_EXPERIMENTS_RECORDINGS") else None,
     )
 
 

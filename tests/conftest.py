@@ -1,5 +1,8 @@
-"""Marks tests by the folder they lie in."""
+"""Marks tests by the folder they lie in; no second try for tests that inject faults, no skips where CI runs them."""
 
+import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,10 +12,42 @@ from hypothesis import settings
 settings.register_profile("kgs", deadline=None)
 settings.load_profile("kgs")
 
+# What a command prints depends on the terminal, as its user wants it; here it must not
+for _name in ("COLUMNS", "LINES", "FORCE_COLOR", "CLICOLOR_FORCE", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+    os.environ.pop(_name, None)
+# Nor on how the tests were started: in the background of a shell SIGINT is ignored, and would be by all they start
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 _SYSTEM = Path(__file__).parent / "system"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--second-try",
+        action="store_true",
+        help="These tests failed beside others: those marked `chaos` fail at once, for a fault that shows once in ten "
+        "times is a fault.",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _SYSTEM in item.path.parents:
             item.add_marker("system")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.config.getoption("second_try") and item.get_closest_marker("chaos"):
+        pytest.fail("no second try: it injects faults", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Where CI runs the tests, a system test that was skipped has not been run: a failure there, with its reason."""
+    report = yield
+    is_ours = item.get_closest_marker("system") and os.environ.get("CI", "").lower() in ("true", "1")
+    if is_ours and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which counts as failed where CI is set: {report.longrepr[2]}"
+    return report

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from kgs_core.adapters.delta_table import DeltaTopicTable
-from kgs_core.adapters.parquet import write_table
+from kgs_core.adapters.lake.delta_table import DeltaTopicTable
+from kgs_core.adapters.lake.parquet_writer import write_table
 
 SCHEMA = pa.schema([("x", pa.int64())])
 

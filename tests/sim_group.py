@@ -4,20 +4,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 
-from kgs_core.adapters.rebalance_ports import Clocks, RunPorts
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
 from kgs_core.consumer.member import Pace
-from kgs_core.control.controller_state import Options
-from kgs_core.control.events import Measured
-from kgs_core.control.load import Load
+from kgs_core.controller.events import Measured
+from kgs_core.controller.state import Options
 from kgs_core.invariants.assignments import check_single_owner
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.sim.boxes import SimInbox, SimOutbox
-from kgs_core.sim.chance import Chance
-from kgs_core.sim.consumers import Habits
-from kgs_core.sim.fleet import SimFleet
-from kgs_core.sim.topics import TARGETS, Clock, Topics
+from kgs_core.planning.load import Load
+from kgs_core.runtime.rebalance_ports import Clocks, RunPorts
+from kgs_core.testing.boxes import SimInbox, SimOutbox
+from kgs_core.testing.chance import Chance
+from kgs_core.testing.consumers import Habits
+from kgs_core.testing.fleet import SimFleet
+from kgs_core.testing.topics import TARGETS, Clock, Topics
 
 START_S = 1_000_000.0
 LIMIT_S = 3600.0

@@ -10,17 +10,19 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from kgs_core.adapters.delta_table import DeltaTopicTable, Outcome
-from kgs_core.adapters.finish import TopicJob, finish_topic
-from kgs_core.adapters.rows import parsed_schema
-from kgs_core.adapters.storage import Storage
-from kgs_core.adapters.topic_table import TopicTable
+from kgs_core.adapters.ingest.process_batch import TopicJob, finish_topic
+from kgs_core.adapters.lake.delta_table import DeltaTopicTable, Outcome
+from kgs_core.adapters.lake.row_schema import parsed_schema
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config import TableSpec, TopicRule
 from kgs_core.config.settings import LakeSettings
-from kgs_core.consumer.app_ids import AppIds
-from kgs_core.model import OffsetRange, TopicBatch, TopicId
+from kgs_core.exactly_once.batch import TopicBatch
+from kgs_core.exactly_once.positions import AppIds
+from kgs_core.model import OffsetRange, TopicId
 
 BAD_EVERY = 5
+EPOCH_EVERY = 100
 Ranges = Mapping[int, tuple[int, int]]
 
 
@@ -56,6 +58,12 @@ class FakeRecord:
     def headers(self) -> list[tuple[str, bytes | str | None]] | None:
         return None
 
+    def set_headers(self, _: object) -> None:
+        raise AssertionError("these can be read")
+
+    def leader_epoch(self) -> int | None:
+        return self.at // EPOCH_EVERY
+
     def error(self) -> None:
         return None
 
@@ -63,12 +71,14 @@ class FakeRecord:
 class Sink:
     """One consumer's hold on the table of topic `t`."""
 
-    def __init__(self, storage: Storage, *, checkpoint_interval: int = 5, topic_id: str = "id1") -> None:
+    def __init__(
+        self, storage: Storage, *, checkpoint_interval: int = 5, topic_id: str = "id1", group: str = "g"
+    ) -> None:
         self.storage = storage
         self.lake = LakeSettings(root=storage.root, checkpoint_interval=checkpoint_interval)
         rule = TopicRule.model_validate({"topic": "t", "format": "json", "schema": {"n": "long"}})
         self.spec = TableSpec("t", "t", "t_dead_letters", rule)
-        self.ids = AppIds("g", "t", TopicId(topic_id))
+        self.ids = AppIds(group, "t", TopicId(topic_id))
         self.table = TopicTable(storage, self.lake, self.spec, self.ids, parsed_schema(rule))
 
     def started(self, partitions: int) -> "Sink":
@@ -98,7 +108,7 @@ class Sink:
 
     def assert_exact(self, partitions: int) -> dict[int, int]:
         """Every offset below a position is one row or one letter, and nothing else is there; the positions."""
-        fresh = Sink(self.storage, topic_id=self.ids.topic_id)
+        fresh = Sink(self.storage, topic_id=self.ids.topic_id, group=self.ids.group)
         positions = dict(fresh.table.positions(set(range(partitions))).next_offset)
         rows = [(r["_partition"], r["_offset"], r["n"]) for r in fresh.rows()]
         letters = [(r["_partition"], r["_offset"]) for r in fresh.rows("t_dead_letters")]

@@ -1,8 +1,10 @@
 """The tree as a whole: what no single file can promise."""
 
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -33,6 +35,29 @@ def test_no_source_file_is_too_long_to_read():
     assert not {name for name, lines in lengths.items() if lines > MAX_LINES}
 
 
+def test_no_module_imports_itself_by_way_of_others():
+    """The walls between rooms are import-linter's; this is about the modules within one."""
+    graph = grimp.build_graph("kgs_core", "kgs_dagster")
+    TopologicalSorter({each: graph.find_modules_directly_imported_by(each) for each in graph.modules}).prepare()
+
+
+def test_tests_lie_where_what_they_test_lies():
+    rooms = {path.parent.relative_to(ROOT / "kgs_core") for path in SOURCES if ROOT / "kgs_core" in path.parents}
+    folders = {path.parent.relative_to(ROOT / "tests/core") for path in SOURCES if ROOT / "tests/core" in path.parents}
+    assert folders <= rooms
+
+
+def test_what_documents_name_is_there():
+    names = [str(path.relative_to(ROOT)) for path in SOURCES]
+    missing = {
+        f"{page.name}: {found}"
+        for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+        for found in re.findall(r"[\w/]*\w\.py\b", page.read_text())
+        if not any(name == found or name.endswith(f"/{found}") for name in names)
+    }
+    assert missing == {"tables.md: shop_rows.py"}  # the reader's own
+
+
 def test_no_module_hides_under_a_name_that_says_nothing():
     names = {"utils.py", "helpers.py", "common.py", "base.py", "manager.py"}
     assert [str(path) for path in SOURCES if path.name in names] == []
@@ -44,3 +69,9 @@ def test_make_help_lists_every_target():
     explained = set(re.findall(r"^([a-z0-9-]+):.*## ", text, re.MULTILINE))
     assert phony - explained == {"dev", "s3-server"}
     assert explained <= phony
+
+
+def test_nothing_asks_a_store_in_a_way_that_stops_every_thread():
+    """`DeltaTable.is_deltatable` holds Python's lock until the store answers: heartbeats and sensors would stop."""
+    call = re.compile(r"\.is_deltatable\(")
+    assert [str(path) for path in SOURCES if call.search(path.read_text())] == []

@@ -6,22 +6,24 @@ from typing import Any
 
 import click
 
-from kgs_core.cli.audit import audit
-from kgs_core.cli.bench import bench_group
-from kgs_core.cli.capacity import capacity
-from kgs_core.cli.consume import consume
-from kgs_core.cli.control import control
-from kgs_core.cli.demo import demo
-from kgs_core.cli.generate import generate
-from kgs_core.cli.kafka import kafka_group, topics_group
-from kgs_core.cli.lake import accept_loss, accept_topic, maintain
-from kgs_core.cli.monitor import monitor
-from kgs_core.cli.plan import plan
-from kgs_core.cli.prepare import prepare
-from kgs_core.cli.simulate import simulate
-from kgs_core.cli.status import status
-from kgs_core.cli.wishes import pause, replace, resume, stop
-from kgs_core.errors import KgsError
+from kgs_core.cli.bench.capacity import capacity
+from kgs_core.cli.bench.command import bench_group
+from kgs_core.cli.group.consume import consume
+from kgs_core.cli.group.control import control
+from kgs_core.cli.group.monitor import monitor
+from kgs_core.cli.group.plan import plan
+from kgs_core.cli.group.status import status
+from kgs_core.cli.group.wishes import pause, replace, resume, stop
+from kgs_core.cli.lake.adopt import adopt
+from kgs_core.cli.lake.audit import audit
+from kgs_core.cli.lake.commands import accept_loss, accept_topic, maintain
+from kgs_core.cli.local.demo import demo
+from kgs_core.cli.local.example import example
+from kgs_core.cli.local.generate import generate
+from kgs_core.cli.local.kafka import kafka_group, topics_group
+from kgs_core.cli.local.prepare import prepare
+from kgs_core.cli.simulate.command import simulate
+from kgs_core.errors import ConfigError, KgsError
 
 
 class KgsGroup(click.Group):
@@ -32,8 +34,9 @@ class KgsGroup(click.Group):
         try:
             return super().main(*args, **kwargs)
         except KgsError as e:
-            for line in str(e).splitlines():
-                click.echo(f"error: {line}", err=True)
+            # What follows the first line, the end of a log say, is no error of its own
+            for problem in e.problems if isinstance(e, ConfigError) else (str(e),):
+                click.echo(f"error: {problem}", err=True)
             sys.stdout.flush()
             sys.exit(e.exit_code)
 
@@ -55,6 +58,7 @@ def cli(log_level: str) -> None:
 
 for command in (
     demo,
+    example,
     consume,
     control,
     status,
@@ -68,6 +72,7 @@ for command in (
     maintain,
     accept_loss,
     accept_topic,
+    adopt,
     kafka_group,
     topics_group,
     generate,

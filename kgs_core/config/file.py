@@ -1,18 +1,25 @@
 """Reads kgs.yaml from disk."""
 
+import logging
 import os
 import stat
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from kgs_core.config.settings import Settings
 from kgs_core.config.text import parse_settings
+from kgs_core.config.weak import weak_settings
 from kgs_core.config.yaml_tree import MAX_BYTES
 from kgs_core.errors import ConfigError
+
+_log = logging.getLogger(__name__)
 
 
 def load_settings(path: Path, environ: Mapping[str, str]) -> Settings:
     """Settings out of a file; a relative `lake.root` is taken relative to the file's folder.
+
+    What they give away is said once, as a warning.
 
     Args:
         path: the file; at most 1 MiB + 1 bytes of it are read.
@@ -22,11 +29,19 @@ def load_settings(path: Path, environ: Mapping[str, str]) -> Settings:
         ConfigError: no such file, not a file, not readable, or what `parse_settings` refuses.
     """
     settings = parse_settings(_read(path), str(path), environ)
+    for weakness in weak_settings(settings):
+        _warn_once(f"{path}: {weakness}")
     if "://" in settings.lake.root:
         return settings
     # resolved here: the folder is the file's whatever the process's own is, now and later
     root = path.parent.resolve() / settings.lake.root
     return settings.model_copy(update={"lake": settings.lake.model_copy(update={"root": str(root)})})
+
+
+@cache
+def _warn_once(text: str) -> None:
+    """Some commands read their file several times."""
+    _log.warning("%s", text)
 
 
 def _read(path: Path) -> bytes:
@@ -37,7 +52,7 @@ def _read(path: Path) -> bytes:
                 raise ConfigError([f"{path}: not a file: name the configuration file itself"])
             return file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise ConfigError([f"{path}: no such file: copy kgs.example.yaml, or name another file"]) from None
+        raise ConfigError([f"{path}: no such file: `kgs example > kgs.yaml` makes one, or name another file"]) from None
     except OSError as e:
         raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: mend the file or name another"]) from None
     except ValueError:  # a NUL in the name

@@ -1,4 +1,4 @@
-"""Whether two consumers run with the same settings, told from a short text that gives none of them away."""
+"""Fingerprint of the settings that consumers go by, short, and giving none of them away."""
 
 import hashlib
 import json

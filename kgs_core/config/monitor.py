@@ -8,7 +8,7 @@ from kgs_core.config.section import Section
 
 
 class MonitorSettings(Section):
-    """How write speeds are measured and where they are published."""
+    """Settings of how write speeds are measured and where they are published."""
 
     window_s: Annotated[float, Field(ge=2, le=3600, allow_inf_nan=False)] = 30.0
     min_span_s: Annotated[float, Field(ge=1, le=3600, allow_inf_nan=False)] = 10.0

@@ -40,7 +40,7 @@ Capacity = Annotated[float, Field(ge=1, le=MAX_CAPACITY)]
 
 
 class PackingSettings(Section):
-    """How partitions are packed into consumers, and when a better packing is looked for."""
+    """Settings of packing partitions into consumers, and of when a better packing is looked for."""
 
     packing_capacity_bytes_per_s: Capacity = 1_500_000.0
     consumer_capacity_bytes_per_s: Capacity = 2_000_000.0

@@ -1,4 +1,4 @@
-"""What pydantic found wrong, in words that name the field, the value (never a secret) and what is allowed."""
+"""Problems that pydantic found, in words that name the field, the value (never a secret) and what is allowed."""
 
 import difflib
 import re
@@ -16,7 +16,14 @@ Location = tuple[int | str, ...]
 MAX_SHOWN = 80
 MAX_DECIMAL_BITS = 128
 _HIDDEN = ("client", "settings", "storage_options")
-_UNITS = {"_bytes": " (bytes)", "_bytes_per_s": " (bytes/s)", "_s": " (seconds)", "_h": " (hours)"}
+_UNITS = {
+    "_bytes": " (bytes)",
+    "_bytes_per_s": " (bytes/s)",
+    "_s": " (seconds)",
+    "_h": " (hours)",
+    "_percent": " (per cent)",
+}
+_WITH_ADDRESSES = ("kafka", "lake", "spark")
 _USER_PART = re.compile(r"[^/\s,]*@")
 _KINDS = {
     "model_type": "give a mapping of key: value",
@@ -55,7 +62,8 @@ def _shown(error: ErrorDetails, loc: Location, origins: Mapping[Location, str]) 
     if any(is_secret(str(part)) or part in _HIDDEN for part in loc):
         return "(value not shown): "
     if isinstance(value, str):
-        return f"{_USER_PART.sub('...@', value)[:MAX_SHOWN]!r}: "
+        shown = _USER_PART.sub("...@", value) if loc[0] in _WITH_ADDRESSES else value
+        return f"{shown[:MAX_SHOWN]!r}: "
     if isinstance(value, bool) or value is None:
         return f"{'null' if value is None else str(value).lower()}: "
     if isinstance(value, int):  # Python refuses to write out decimals of more than 4300 digits
@@ -72,8 +80,8 @@ def _allowed(error: ErrorDetails, loc: Location) -> str:
     if error["type"] in _KINDS and (info is None or error["type"] != "string_type"):
         return _KINDS[error["type"]]
     if info is None:
-        return "see kgs.example.yaml"
-    return info.description or _range(loc, info) or _KINDS.get(error["type"], "see kgs.example.yaml")
+        return "see `kgs example`"
+    return info.description or _range(loc, info) or _KINDS.get(error["type"], "see `kgs example`")
 
 
 def _range(loc: Location, info: FieldInfo) -> str | None:

@@ -1,4 +1,4 @@
-"""What all sections of kgs.yaml are made of."""
+"""Base of all sections of kgs.yaml."""
 
 from typing import Annotated, Any
 
@@ -20,7 +20,7 @@ Passthrough = Annotated[dict[str, Annotated[str | int | bool, PlainValidator(_sc
 
 
 class Section(BaseModel):
-    """What all sections share: no unknown keys, no guessing of types, no change after start."""
+    """Base of every section: no unknown keys, no guessing of types, no change after start."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
 

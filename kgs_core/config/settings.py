@@ -33,7 +33,7 @@ Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
 
 class KafkaSettings(Section):
-    """Where the topics are."""
+    """Settings of Kafka: where the topics are."""
 
     bootstrap_servers: Annotated[
         str,
@@ -60,7 +60,7 @@ class KafkaSettings(Section):
 
 
 class LakeSettings(Section):
-    """Where the tables are, and how their logs are kept."""
+    """Settings of the lake: where the tables are, and how their logs are kept."""
 
     root: str
     storage_options: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict, repr=False)

@@ -34,7 +34,7 @@ def parse_settings(data: bytes, source: str, environ: Mapping[str, str]) -> Sett
     """
     tree = load_tree(data, source)
     if tree is None:
-        raise ConfigError([f"{source}: empty: start from kgs.example.yaml"])
+        raise ConfigError([f"{source}: empty: start from what `kgs example` prints"])
     if not isinstance(tree, dict):
         raise ConfigError([f"{source}: must be a mapping of sections, is a {type(tree).__name__}"])
     environment = _Environment(environ)

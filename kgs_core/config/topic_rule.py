@@ -18,7 +18,7 @@ FIELD_TYPES = get_args(FieldType)
 
 
 class TopicRule(Section):
-    """How one topic, or every topic that matches a pattern, becomes a table. The first rule that fits counts."""
+    """Rule by which a topic, or every topic that matches a pattern, becomes a table. The first that fits counts."""
 
     topic: str | None = None
     pattern: str | None = None
@@ -35,6 +35,7 @@ class TopicRule(Section):
     transform_arrow: HookName | None = Field(default=None, description="write module:function")
     rows: Literal["one_to_one", "filter", "any"] = "one_to_one"
     on_error: Literal["dead_letter", "stop"] = "dead_letter"
+    max_bad_share_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 50.0
     start: str = "earliest"
 
     @field_validator("topic")

@@ -8,7 +8,7 @@ from kgs_core.model import OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What lies unread in the owned partitions of one topic.
+    """Unread records in the owned partitions of one topic.
 
     Attributes:
         positions: partition -> next offset to read.

@@ -1,24 +1,15 @@
-"""What one member of the group is told, decides and knows; the values that `membership` works with."""
+"""Values that `membership` works with: what one member of the group is told, decides and knows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from kgs_core.model import BytesPerSecond, TopicPartition
 from kgs_core.protocol import Member, Process
 
 
-class Ending(StrEnum):
-    """Why a consumer drains and ends."""
-
-    ASKED = "asked to end"
-    RETIRED = "retired by the controller"
-    SUPERSEDED = "a newer process has its number"
-
-
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What is said in every full report and never changes.
+    """Identity of a member: said in every full report, never changed.
 
     Attributes:
         version: of kgs.
@@ -33,7 +24,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often to report, and how long nothing may come of it; the names are those of kgs.yaml."""
+    """Intervals and limits of reporting; the names are those of kgs.yaml."""
 
     heartbeat_s: float
     suspect_after_s: float
@@ -42,22 +33,28 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the batch loop knows of its partitions.
+    """Facts that the batch loop knows of its partitions.
 
     Attributes:
         stopped: partitions that stand still -> why.
         positions: next offset to read, as the lake's table has it.
         bytes_per_s: consumed (uncompressed) bytes per second of late.
+        bad_shares: topics of which too many records are bad -> share of these, see `consumer.bad_share`.
+        ready: coming partitions whose topic is open.
+        unready: coming partitions whose topic cannot be opened -> why.
     """
 
     stopped: Mapping[TopicPartition, str] = field(default_factory=dict)
     positions: Mapping[TopicPartition, int] = field(default_factory=dict)
     bytes_per_s: BytesPerSecond = 0.0
+    bad_shares: Mapping[str, float] = field(default_factory=dict)
+    ready: frozenset[TopicPartition] = frozenset()
+    unready: Mapping[TopicPartition, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What shall be so from the next batch on.
+    """Decision that holds from the next batch on.
 
     Attributes:
         owned: the whole set to read.
@@ -74,7 +71,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Drains:
-    """How long it took to let go what an order took away."""
+    """Times that it took to let go what an order took away."""
 
     count: int = 0
     last_s: float | None = None

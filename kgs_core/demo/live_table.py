@@ -6,10 +6,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kgs_core.adapters.lake_view import LakeSnapshot
-from kgs_core.control.overview import ConsumerLine, Overview
-from kgs_core.demo.chronicle import short_reason
+from kgs_core.adapters.lake.stats import LakeSnapshot
+from kgs_core.demo.history import short_reason
 from kgs_core.demo.snapshot import DemoSnapshot, lag_of
+from kgs_core.reporting.status import ConsumerRow, GroupStatus
 
 UNKNOWN = "?"
 _PROBLEMS_SHOWN = 2
@@ -65,13 +65,13 @@ def _decisions(snapshot: DemoSnapshot) -> Iterator[Text]:
         yield Text(f"last change at {at_s:.0f} s: {cost}\n  {short_reason(last)}", no_wrap=True, overflow="ellipsis")
 
 
-def _progress(group: Overview) -> str:
+def _progress(group: GroupStatus) -> str:
     if group.is_converged:
         return "as it shall be"
     return f"{len(group.waiting)} partitions to hand over" if group.waiting else "waiting for consumers"
 
 
-def _consumers(group: Overview | None, lake: LakeSnapshot) -> Table:
+def _consumers(group: GroupStatus | None, lake: LakeSnapshot) -> Table:
     table = _table("consumer", "pid", "partitions", "load", "MB/s", "lag", "report", "state")
     for line in group.consumers if group is not None else ():
         table.add_row(
@@ -82,7 +82,7 @@ def _consumers(group: Overview | None, lake: LakeSnapshot) -> Table:
     return table
 
 
-def _figures(line: ConsumerLine, lake: LakeSnapshot) -> list[str]:
+def _figures(line: ConsumerRow, lake: LakeSnapshot) -> list[str]:
     """From its pid to the age of its report."""
     return [
         UNKNOWN if line.process is None else str(line.process.pid),
@@ -94,7 +94,7 @@ def _figures(line: ConsumerLine, lake: LakeSnapshot) -> list[str]:
     ]
 
 
-def _state(line: ConsumerLine) -> str:
+def _state(line: ConsumerRow) -> str:
     if line.stopped:
         return f"{len(line.stopped)} partitions stopped"
     return line.state if line.incarnation is not None else "on its way"

@@ -3,14 +3,14 @@
 import time
 from collections import deque
 
-from kgs_core.adapters.group_watch import GroupWatch
-from kgs_core.adapters.lake_view import LakeView
-from kgs_core.control.overview import Overview
-from kgs_core.demo.chronicle import Chronicle
-from kgs_core.demo.crew import GroupControl
-from kgs_core.demo.scene import Scene
+from kgs_core.adapters.lake.stats import LakeView
+from kgs_core.demo.history import GroupHistory
+from kgs_core.demo.layout import Layout
 from kgs_core.demo.snapshot import DemoSnapshot, Produced, read_produced, simulated_time
+from kgs_core.demo.supervisor import GroupControl
 from kgs_core.errors import PortError
+from kgs_core.reporting.status import GroupStatus
+from kgs_core.runtime.group_status import GroupWatch
 
 _WINDOW_S = 5.0
 _SHORTEST_S = 1.5  # the tally changes once a second
@@ -20,7 +20,7 @@ class Observer:
     """Looks at one demonstration again and again."""
 
     def __init__(
-        self, scene: Scene, lake: LakeView, group: GroupWatch, control: GroupControl, elapsed_s: float
+        self, scene: Layout, lake: LakeView, group: GroupWatch, control: GroupControl, elapsed_s: float
     ) -> None:
         """The demonstration began `elapsed_s` seconds ago."""
         self._scene = scene
@@ -29,7 +29,7 @@ class Observer:
         self._control = control
         self._started_s = time.monotonic() - elapsed_s
         self._began_ms = round((time.time() - elapsed_s) * 1000)
-        self._chronicle = Chronicle()
+        self._chronicle = GroupHistory()
         self._produced: deque[tuple[float, int]] = deque()
 
     def look(self, stage: str) -> DemoSnapshot:
@@ -52,7 +52,7 @@ class Observer:
             problems=problems,
         )
 
-    def _look_at_group(self) -> tuple[Overview | None, tuple[str, ...]]:
+    def _look_at_group(self) -> tuple[GroupStatus | None, tuple[str, ...]]:
         try:
             group = self._group.look(with_lake=False)
         except PortError as e:  # the broker is being started again

@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from kgs_core.demo.flights import ORIGINS, FlightTable, WeatherTable, find_data, load_flights, load_weather
-from kgs_core.demo.track import PHASES, Floats, Ints, great_circle_point, profile
+from kgs_core.demo.trajectory import PHASES, Floats, Ints, great_circle_point, profile
 from kgs_core.errors import ConfigError
 from kgs_core.model import TopicPartition
 from kgs_core.monitor.recorded import RecordedMeasurement

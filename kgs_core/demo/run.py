@@ -10,32 +10,33 @@ from pathlib import Path
 
 from rich.console import Console
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.group_topics import create_topics
-from kgs_core.adapters.group_watch import GroupWatch
-from kgs_core.adapters.kafka_admin import KafkaAdmin
-from kgs_core.adapters.lake_view import LakeView
-from kgs_core.adapters.stop_flag import stop_on_signals
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.group.topics import create_topics
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.lake.stats import LakeView
+from kgs_core.adapters.system.shutdown import stop_on_signals
 from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
 from kgs_core.demo.bare_control import BareControl
 from kgs_core.demo.closing import close
-from kgs_core.demo.crew import Crew, GroupControl
 from kgs_core.demo.dagster_control import DagsterControl
 from kgs_core.demo.display import Display
+from kgs_core.demo.flights import find_data
+from kgs_core.demo.layout import Layout
 from kgs_core.demo.observer import Observer
 from kgs_core.demo.replay import PARTITIONS, TOPICS
-from kgs_core.demo.scene import Scene
 from kgs_core.demo.stages import Stages
 from kgs_core.demo.summary import Summary, group_lines, summary_table, verdict
+from kgs_core.demo.supervisor import GroupControl, Supervisor
 from kgs_core.errors import ConfigError, PermanentError
+from kgs_core.runtime.group_status import GroupWatch
 
 INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """What the user wishes.
+    """Options of a demonstration.
 
     Attributes:
         directory: where everything is kept; a temporary one when None.
@@ -56,11 +57,13 @@ def run_demo(options: DemoOptions, console: Console) -> int:
     """Runs a demonstration; returns the exit status.
 
     0: everything that was produced is in the lake exactly once; or, without a time, it was interrupted and ended in
-    order. 1: something is lost, doubled or went wrong; 130: interrupted before that could be seen.
+    order. 1: something is lost, doubled or went wrong, or a process has died for good; 130: interrupted before that
+    could be seen.
 
     Raises:
         KgsError: it could not be set up.
     """
+    find_data()  # before anything is started: without it no record would ever come
     display = Display(console, time.monotonic())
     directory = _fresh_directory(options.directory)
     display.say(f"everything is kept in {directory}; Ctrl-C ends it")
@@ -87,7 +90,7 @@ class _Demo:
         self._display = display
         self._console = console
         self._started_s = time.monotonic()
-        self._scene = Scene(directory, options.time_factor)
+        self._scene = Layout(directory, options.time_factor)
 
     def run(self) -> int:
         say = self._display.say
@@ -101,7 +104,7 @@ class _Demo:
             control: GroupControl = (BareControl if self._options.bare else DagsterControl)(
                 self._scene, settings, environ, say
             )
-            with Crew(self._scene, kafka, control, environ, say) as crew:
+            with Supervisor(self._scene, kafka, control, environ, say) as crew:
                 crew.start()
                 say(control.invitation)
                 elapsed_s = time.monotonic() - self._started_s
@@ -122,7 +125,7 @@ class _Demo:
         create_topics(settings, admin)  # the controller would; but the group is watched from the beginning
         return settings, environ
 
-    def _play(self, settings: Settings, crew: Crew, observer: Observer) -> int:
+    def _play(self, settings: Settings, crew: Supervisor, observer: Observer) -> int:
         display = self._display
         with stop_on_signals() as stop, display:
             stages = Stages(crew, observer, display, stop)

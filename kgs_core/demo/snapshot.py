@@ -1,4 +1,4 @@
-"""What the live table shows, as plain values; None is "not known", which is not zero."""
+"""Snapshot for the live table, as plain values; None is "not known", which is not zero."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -7,16 +7,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kgs_core.adapters.lake_view import LakeSnapshot
-from kgs_core.control.overview import Overview
-from kgs_core.demo.chronicle import GroupFigures
+from kgs_core.adapters.lake.stats import LakeSnapshot
+from kgs_core.demo.history import GroupFigures
 from kgs_core.demo.replay import DEFAULT_DATE, DEFAULT_START_AT
 from kgs_core.model import TopicPartition
+from kgs_core.reporting.status import GroupStatus
 
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """What the generator says of itself.
+    """Figures that the generator gives of itself.
 
     Attributes:
         partitions: records that the brokers acknowledged.
@@ -70,7 +70,7 @@ class DemoSnapshot:
     produced_bytes_per_s: float | None
     lake: LakeSnapshot
     control: str
-    group: Overview | None
+    group: GroupStatus | None
     figures: GroupFigures
     began_ms: int = 0
     news: tuple[str, ...] = ()

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable
 
-from kgs_core.adapters.stop_flag import StopFlag
-from kgs_core.demo.crew import Crew
+from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.demo.display import Display
 from kgs_core.demo.observer import Observer
 from kgs_core.demo.snapshot import DemoSnapshot
+from kgs_core.demo.supervisor import Supervisor
 
 _TICK_S = 0.5
 _FIRST_ROW_TIMEOUT_S = 300.0
@@ -18,9 +18,9 @@ _FOREVER = float("inf")
 
 
 class Stages:
-    """Plays one stage after the other; ends early when the flag is set."""
+    """Plays one stage after the other; ends early when the flag is set, or when a child has ended for good."""
 
-    def __init__(self, crew: Crew, observer: Observer, display: Display, stop: StopFlag) -> None:
+    def __init__(self, crew: Supervisor, observer: Observer, display: Display, stop: StopFlag) -> None:
         self._crew = crew
         self._observer = observer
         self._display = display
@@ -31,30 +31,34 @@ class Stages:
         """All stages; without `seconds` the second one has no end.
 
         Args:
-            seconds: how long to run, counted from the first row in the lake.
+            seconds: how long to run, counted from the first row in the lake, which is waited for for at most 300 s.
 
         Returns:
             What went wrong, one line each.
         """
+        problems = self._play(seconds)
+        return [self._crew.failure] if self._crew.failure and not self._is_stopped() else problems
+
+    def _play(self, seconds: float | None) -> list[str]:
         arrived = self._watch(
             "starting", lambda now: now.has_rows, _FOREVER if seconds is None else _FIRST_ROW_TIMEOUT_S
         )
         if arrived is None:
-            return [] if self._is_stopped() else [f"no row in the lake within {_FIRST_ROW_TIMEOUT_S:.0f} s"]
+            return [] if self._is_over() else [f"no row in the lake within {_FIRST_ROW_TIMEOUT_S:.0f} s"]
         self.has_begun = True
         self._display.say(f"first rows in the lake, {arrived.elapsed_s:.0f} s after the start")
         self._watch("running", lambda _: False, _FOREVER if seconds is None else seconds)
-        if self._is_stopped():
+        if self._is_over():
             return []
         self._display.say("time is up: ending the generator, then the consumers catch up")
         self._crew.end_generator()
-        last = self._watch("ending the generator", self._has_ended, _GENERATOR_TIMEOUT_S)
-        if self._is_stopped():
+        last = self._watch("ending the generator", _has_ended, _GENERATOR_TIMEOUT_S)
+        if self._is_over():
             return []
-        if last is None or self._crew.generator_failed:
+        if last is None:
             return ["the generator did not say its last word: what it produced is not known"]
         caught_up = self._watch("catching up", lambda now: now.lake.lag == 0, _CATCH_UP_TIMEOUT_S)
-        if caught_up is None and not self._is_stopped():
+        if caught_up is None and not self._is_over():
             return [f"the consumers have not caught up within {_CATCH_UP_TIMEOUT_S:.0f} s"]
         return []
 
@@ -66,14 +70,14 @@ class Stages:
         """
         self._stop = hurry
         self._crew.end_generator()
-        self._watch("ending the generator", self._has_ended, _WIND_DOWN_S)
+        self._watch("ending the generator", _has_ended, _WIND_DOWN_S)
         self._watch("catching up", lambda now: now.lake.lag == 0, _WIND_DOWN_S)
 
     def _watch(self, stage: str, done: Callable[[DemoSnapshot], bool], timeout_s: float) -> DemoSnapshot | None:
-        """Looks, shows and looks after the crew until `done`; None when time is up or the flag is set first."""
+        """Looks, shows and looks after the crew until `done`; None when time is up or all is over first."""
         began = time.monotonic()
         text = stage
-        while not self._stop.is_set:
+        while not self._is_over():
             gone = time.monotonic() - began
             if stage == "running" and timeout_s != _FOREVER:
                 text = f"running {gone:.0f} of {timeout_s:g} s"
@@ -92,9 +96,14 @@ class Stages:
             self._stop.wait(min(_TICK_S, timeout_s - gone))
         return None
 
-    def _has_ended(self, now: DemoSnapshot) -> bool:
-        """Whether the generator has said its last word, or never will."""
-        return self._crew.generator_failed or (now.produced is not None and now.produced.finished)
+    def _is_over(self) -> bool:
+        """Whether there is nothing to wait for: somebody wants the end, or a child has ended for good."""
+        return self._is_stopped() or bool(self._crew.failure)
 
     def _is_stopped(self) -> bool:
         return self._stop.is_set  # a signal sets it between any two lines
+
+
+def _has_ended(now: DemoSnapshot) -> bool:
+    """Whether the generator has said its last word."""
+    return now.produced is not None and now.produced.finished

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from kgs_core.demo.chronicle import GroupFigures
+from kgs_core.demo.history import GroupFigures
 from kgs_core.demo.live_table import count
 
 

@@ -1,4 +1,4 @@
-"""What must hold of assignments and of what consumers own."""
+"""Invariants of assignments and of what consumers own."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -27,7 +27,7 @@ def check_assignment(
         speeds: every known partition, at the speeds that the target was made with, bytes/s.
         capacity: packing capacity C, bytes/s.
         max_consumers: the bound that the target was made with; None: there was none.
-        pinned: partitions that had to stay, because their speed was unknown.
+        pinned: partitions that had to stay, because their speed was unknown, or because others were unread.
 
     Returns:
         What is wrong, a line each; empty: nothing.

@@ -1,4 +1,4 @@
-"""What must hold of what the group's topics say: S1, S4, S7 and S9 over records in their order, S6 of a Target.
+"""Invariants of the group's topics: S1, S4, S7 and S9 over records in their order, S6 of a Target.
 
 It knows the rules and not how they are kept: nothing here is shared with the code that it checks.
 """
@@ -10,6 +10,8 @@ from kgs_core.invariants.assignments import check_assignment, check_single_owner
 from kgs_core.invariants.group_events import Event, Fact, FactKind
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import (
+    DesiredState,
+    DesiredVersion,
     Heartbeat,
     Incarnation,
     Member,
@@ -18,10 +20,9 @@ from kgs_core.protocol import (
     Phase,
     Received,
     Report,
+    Starting,
     Target,
     Tombstone,
-    Wanted,
-    Wish,
 )
 
 _NOTHING: frozenset[TopicPartition] = frozenset()
@@ -29,7 +30,7 @@ _NOTHING: frozenset[TopicPartition] = frozenset()
 
 @dataclass(slots=True)
 class _Life:
-    """What the records so far say of one incarnation."""
+    """Life of one incarnation as the records so far tell it."""
 
     member: Member
     report: Report | None = None
@@ -117,7 +118,7 @@ class GroupHistory:
                 return self._take_report(received.message)
             case Tombstone():
                 self._life(received.message.member).dead = True
-            case Wish() | Wanted():
+            case Starting() | DesiredState() | DesiredVersion():
                 pass
         return []
 

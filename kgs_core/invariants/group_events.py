@@ -1,4 +1,4 @@
-"""What a history of a group is made of: records, and what is known from outside the topics."""
+"""Events of a group's history: records, and what is known from outside the topics."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ TRANSACTION_MS = 10_000
 
 
 class FactKind(StrEnum):
-    """What can be known of an incarnation from outside the topics."""
+    """Kind of fact on an incarnation from outside the topics."""
 
     DEAD = "dead"
     """Its death is confirmed."""

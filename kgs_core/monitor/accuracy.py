@@ -1,4 +1,4 @@
-"""How well speeds follow a load that is known."""
+"""Accuracy of speeds against a load that is known."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the monitor reads and what it says of it; immutable."""
+"""Readings and measurements of the monitor; immutable."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from kgs_core.model import TopicId, TopicPartition
 
 
 class Measure(StrEnum):
-    """What a reading is taken from."""
+    """Source of a reading."""
 
     LOG_DIRS = "log_dirs"
     """Sizes of the leaders' logs, asked of the brokers: exact."""
@@ -17,7 +17,7 @@ class Measure(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a partition's speed, or its absence, stands on."""
+    """Ground that a partition's speed, or its absence, stands on."""
 
     MEASURED = "measured"
     """Growth of the log's size."""

@@ -1,4 +1,4 @@
-"""What many rates of one thing have in common: mode, percentiles, histogram."""
+"""Rates of one thing, many of them: mode, percentiles, histogram."""
 
 import math
 from collections.abc import Sequence

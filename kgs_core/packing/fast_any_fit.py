@@ -7,10 +7,10 @@ import numpy as np
 from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing.fast_bins import BEST, FIRST, NEXT, WORST, Floats, Ints, Rules
 from kgs_core.packing.fast_keep import Keeping, keep
-from kgs_core.packing.fast_or_plain import Recipe
 from kgs_core.packing.fast_packing import Items, pack
 from kgs_core.packing.problem import PackingProblem, RandomSource
 from kgs_core.packing.problem_arrays import ProblemArrays, as_arrays, distinct
+from kgs_core.packing.recipe import Recipe
 from kgs_core.packing.spread import spread
 
 _FITS = {"first": FIRST, "best": BEST, "worst": WORST, "next": NEXT}

@@ -21,7 +21,7 @@ _FRESH, _BLOCKS, _AT, _INDEX = range(2, 6)
 
 
 class Rules(NamedTuple):
-    """How to pack.
+    """Rules of packing.
 
     Attributes:
         most: bins that there may be.

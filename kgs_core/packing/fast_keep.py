@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from kgs_core.packing.compiled import compiled_loop
 from kgs_core.packing.fast_bins import OPEN, Bins, Floats, Ints, Rules, choose, close, is_open, load_of, new_bins, put
 from kgs_core.packing.fast_packing import Items, pack_rest
-from kgs_core.packing.keep_and_shed import LOOKS
+from kgs_core.packing.recipe import LOOKS
 
 Flags = NDArray[np.bool_]
 
 
 class Keeping(NamedTuple):
-    """What it takes to keep and shed.
+    """Bounds and weights of keep and shed.
 
     Attributes:
         stays: whether a partition is pinned.

@@ -2,29 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
 
 from kgs_core.model import Assignment
 from kgs_core.packing.problem import PackFunction, PackingProblem, RandomSource
+from kgs_core.packing.recipe import Recipe
 
 LARGE = 5000
 """Partitions from which on compiled code is used; to load it takes a process about a second."""
-
-
-class Recipe(NamedTuple):
-    """What sets one any fit algorithm apart from another.
-
-    Attributes:
-        fit: which of the bins with room takes a partition.
-        shuffled: whether partitions come in a random order, not from fast to slow.
-        consumers_by: by the sum or the greatest of what speeds consumers are packed; None: partitions are.
-        keeps: whether all stays where it is but for what is too much, as `keep_and_shed` has it.
-    """
-
-    fit: Literal["first", "best", "worst", "next"]
-    shuffled: bool = False
-    consumers_by: Literal["sum", "max"] | None = None
-    keeps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

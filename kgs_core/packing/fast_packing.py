@@ -1,4 +1,4 @@
-"""What `any_fit`, `next_fit` and `modified_any_fit` do, over arrays and compiled, for very many partitions."""
+"""Compiled any fit, next fit and modified any fit over arrays, for very many partitions."""
 
 from typing import NamedTuple
 

@@ -5,13 +5,11 @@ from functools import reduce
 from operator import add
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition
-from kgs_core.packing.fast_or_plain import Recipe, fast_or_plain
-from kgs_core.packing.fits import BestFit
-from kgs_core.packing.open_consumers import OpenConsumers
+from kgs_core.packing.any_fit.fits import BestFit
+from kgs_core.packing.any_fit.open_bins import OpenConsumers
+from kgs_core.packing.fast_or_plain import fast_or_plain
 from kgs_core.packing.problem import PackingProblem, RandomSource
-
-LOOKS = 2_000
-"""Subsets that are looked at, at most, for the least that ends an overload; then the best one found is taken."""
+from kgs_core.packing.recipe import LOOKS, Recipe
 
 
 @fast_or_plain(Recipe("best", keeps=True))

@@ -1,4 +1,4 @@
-"""What a packing algorithm is given."""
+"""Packing problem: the input of every algorithm."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ DEFAULT_WORTH = 1.3
 
 
 class RandomSource(Protocol):
-    """Where the algorithms that begin with a shuffled list take their random numbers from."""
+    """Source of random numbers for the algorithms that begin with a shuffled list."""
 
     def random(self) -> float:
         """A number in [0, 1)."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kgs_core.model import Assignment
-from kgs_core.packing.any_fit import (
+from kgs_core.packing.any_fit.classic import (
     best_fit,
     best_fit_decreasing,
     first_fit,
@@ -12,19 +12,19 @@ from kgs_core.packing.any_fit import (
     worst_fit,
     worst_fit_decreasing,
 )
-from kgs_core.packing.keep_and_shed import keep_and_shed
-from kgs_core.packing.modified_any_fit import (
+from kgs_core.packing.any_fit.modified import (
     modified_best_fit,
     modified_best_fit_partition,
     modified_worst_fit,
     modified_worst_fit_partition,
 )
-from kgs_core.packing.next_fit import next_fit, next_fit_decreasing
+from kgs_core.packing.any_fit.next_fit import next_fit, next_fit_decreasing
+from kgs_core.packing.keep_and_shed import keep_and_shed
 from kgs_core.packing.problem import DEFAULT_WORTH, PackFunction, PackingProblem, RandomSource
 
 
 def _search(problem: PackingProblem, random: RandomSource) -> Assignment:
-    from kgs_core.packing.search import search  # compiled code: half a second that only those pay who search
+    from kgs_core.packing.search.packer import search  # compiled code: half a second that only those pay who search
 
     return search(problem, random)
 

@@ -1,4 +1,4 @@
-"""What a change of assignment costs."""
+"""Rscore: the cost of a change of assignment."""
 
 import math
 

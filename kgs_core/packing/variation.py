@@ -1,4 +1,4 @@
-"""How each partition's speed changes from one packing to the next, as its past and the others' tell."""
+"""Variation of each partition's speed from one packing to the next, as its past and the others' tell."""
 
 import math
 from collections.abc import Mapping

@@ -2,6 +2,9 @@
 
 from kgs_core.protocol.messages import (
     Change,
+    DesiredState,
+    DesiredVersion,
+    Ending,
     Heartbeat,
     Incarnation,
     Member,
@@ -12,14 +15,17 @@ from kgs_core.protocol.messages import (
     Received,
     Report,
     RunState,
+    Starting,
     Target,
+    Terms,
     Tombstone,
-    Wanted,
-    Wish,
 )
 
 __all__ = [
     "Change",
+    "DesiredState",
+    "DesiredVersion",
+    "Ending",
     "Heartbeat",
     "Incarnation",
     "Member",
@@ -30,8 +36,8 @@ __all__ = [
     "Received",
     "Report",
     "RunState",
+    "Starting",
     "Target",
+    "Terms",
     "Tombstone",
-    "Wanted",
-    "Wish",
 ]

@@ -8,7 +8,7 @@ that is not known here is refused. Numbers are finite, quantities named with the
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import PydanticSerializationError
@@ -16,32 +16,33 @@ from pydantic_core import PydanticSerializationError
 from kgs_core.errors import ProtocolError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol.messages import (
-    Change,
+    DesiredState,
+    DesiredVersion,
     Heartbeat,
     Incarnation,
     Member,
     Message,
     Order,
-    Process,
     Report,
+    Starting,
     Target,
     Tombstone,
-    Wanted,
-    Wish,
 )
+from kgs_core.protocol.parsing import message_of
 from kgs_core.protocol.wire import (
     MAX_TEXT,
     RECORD,
     VERSION,
     WireChange,
+    WireDesiredState,
+    WireDesiredVersion,
     WireHeartbeat,
     WireMember,
     WireOrder,
     WireProcess,
     WireReport,
+    WireStarting,
     WireTarget,
-    WireWanted,
-    WireWish,
 )
 
 MAX_BYTES = 8_000_000
@@ -50,12 +51,11 @@ MAX_BYTES = 8_000_000
 _REASONS_LENGTH = 1_000_000
 """Of all reasons in one report, characters: a consumer whose report cannot be sent ends itself."""
 _KEY = re.compile(rb"([1-9]\d{0,8})/([0-9A-Za-z_-]{1,64})")
-_V = TypeVar("_V")
 _TARGET_KEY, _WISH_KEY, _WANTED_KEY = b"target", b"state", b"wanted"
 
 
 class _Head(BaseModel):
-    """What is looked at first, so that an unknown version is called by that name."""
+    """Head of a record, looked at first, so that an unknown version is called by that name."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
     version: int
@@ -95,7 +95,7 @@ def decode(key: bytes | None, value: bytes | None) -> Message:
         version = _Head.model_validate_json(value).version
         if version != VERSION:
             raise ProtocolError(f"record of version {version}: only {VERSION} is known here: use a newer kgs")
-        message = _message_of(RECORD.validate_json(value))
+        message = message_of(RECORD.validate_json(value))
     except ValidationError as e:
         raise ProtocolError(f"record is no message: {_one_line(e)}") from e
     if _key_of(message) != key:
@@ -107,9 +107,9 @@ def _key_of(message: Message) -> bytes:
     match message:
         case Target():
             return _TARGET_KEY
-        case Wish():
+        case DesiredState():
             return _WISH_KEY
-        case Wanted():
+        case DesiredVersion():
             return _WANTED_KEY
         case _:
             return f"{message.member.consumer}/{message.member.incarnation}".encode()
@@ -122,7 +122,7 @@ def _member_of(key: bytes) -> Member:
     return Member(ConsumerId(int(match[1])), Incarnation(match[2].decode()))
 
 
-def _wire_of(message: Target | Order | Heartbeat | Report | Wish | Wanted) -> BaseModel:
+def _wire_of(message: Target | Order | Heartbeat | Report | Starting | DesiredState | DesiredVersion) -> BaseModel:
     match message:
         case Target():
             return _wire_target(message)
@@ -138,15 +138,18 @@ def _wire_of(message: Target | Order | Heartbeat | Report | Wish | Wanted) -> Ba
             return WireHeartbeat(**_wire_sign(message))
         case Report():
             return _wire_report(message)
-        case Wish():
-            return WireWish(state=message.state, by=_text(message.by), time_ms=message.time_ms)
-        case Wanted():
-            return WireWanted(
-                kgs_version=message.version,
-                config_hash=message.config_hash,
-                by=_text(message.by),
-                time_ms=message.time_ms,
-            )
+        case Starting():
+            process = WireProcess(**asdict(message.process))
+            return WireStarting(**_wire_member(message.member), process=process, why=_text(message.why))
+        case DesiredState() | DesiredVersion():
+            return _wire_of_people(message)
+
+
+def _wire_of_people(message: DesiredState | DesiredVersion) -> BaseModel:
+    by, time_ms = _text(message.by), message.time_ms
+    if isinstance(message, DesiredState):
+        return WireDesiredState(state=message.state, by=by, time_ms=time_ms)
+    return WireDesiredVersion(kgs_version=message.version, config_hash=message.config_hash, by=by, time_ms=time_ms)
 
 
 def _wire_target(target: Target) -> WireTarget:
@@ -164,11 +167,12 @@ def _wire_target(target: Target) -> WireTarget:
         measurement_offset=target.measurement_offset,
         pinned=_grouped(target.pinned),
         history=tuple(WireChange(**{**asdict(c), "reason": _text(c.reason)}) for c in target.history),
+        **({} if target.terms is None else asdict(target.terms)),
     )
 
 
 def _wire_report(report: Report) -> WireReport:
-    reason_length = min(MAX_TEXT, _REASONS_LENGTH // max(1, len(report.stopped)))
+    reason_length = min(MAX_TEXT, _REASONS_LENGTH // max(1, len(report.stopped) + len(report.unready)))
     return WireReport(
         **_wire_sign(report),
         process=WireProcess(**asdict(report.process)),
@@ -181,6 +185,11 @@ def _wire_report(report: Report) -> WireReport:
         last_drain_s=report.last_drain_s,
         max_drain_s=report.max_drain_s,
         drains=report.drains,
+        bad_shares=dict(report.bad_shares),
+        ready=None if report.ready is None else _grouped(report.ready),
+        unready=_nested({tp: _text(reason, reason_length) for tp, reason in report.unready.items()}),
+        ending=report.ending,
+        why=_text(report.why),
     )
 
 
@@ -196,67 +205,6 @@ def _wire_sign(sign: Heartbeat | Report) -> dict[str, Any]:
         "bytes_per_s": sign.bytes_per_s,
         "batch_age_s": sign.batch_age_s,
     }
-
-
-def _message_of(wire: BaseModel) -> Message:
-    match wire:
-        case WireTarget():
-            return _target_of(wire)
-        case WireOrder():
-            owned, revoking, coming = (_flat_set(found) for found in (wire.owned, wire.revoking, wire.coming))
-            return Order(_parsed_member(wire), owned, revoking, coming, wire.retire)
-        case WireReport():
-            return _report_of(wire)
-        case WireHeartbeat():
-            return Heartbeat(_parsed_member(wire), wire.sequence, wire.phase, wire.bytes_per_s, wire.batch_age_s)
-        case WireWish():
-            return Wish(wire.state, wire.by, wire.time_ms)
-        case WireWanted():
-            return Wanted(wire.kgs_version, wire.config_hash, wire.by, wire.time_ms)
-        case _:
-            raise AssertionError(wire)
-
-
-def _target_of(wire: WireTarget) -> Target:
-    return Target(
-        algorithm=wire.algorithm,
-        assignment={tp: ConsumerId(consumer) for tp, consumer in _flat(wire.assignment).items()},
-        spares=tuple(ConsumerId(consumer) for consumer in wire.spares),
-        speeds=_flat(wire.speeds_bytes_per_s),
-        capacity=wire.capacity_bytes_per_s,
-        rscore=wire.rscore,
-        reason=wire.reason,
-        known=tuple(_parsed_member(member) for member in wire.known),
-        set_aside=tuple(ConsumerId(consumer) for consumer in wire.set_aside),
-        time_ms=wire.time_ms,
-        measurement_offset=wire.measurement_offset,
-        pinned=_flat_set(wire.pinned),
-        history=tuple(Change(**dict(change)) for change in wire.history),
-    )
-
-
-def _report_of(wire: WireReport) -> Report:
-    return Report(
-        member=_parsed_member(wire),
-        sequence=wire.sequence,
-        phase=wire.phase,
-        bytes_per_s=wire.bytes_per_s,
-        batch_age_s=wire.batch_age_s,
-        process=Process(**dict(wire.process)),
-        applied=wire.applied,
-        owned=_flat_set(wire.owned),
-        stopped=_flat(wire.stopped),
-        positions=_flat(wire.positions),
-        version=wire.kgs_version,
-        config_hash=wire.config_hash,
-        last_drain_s=wire.last_drain_s,
-        max_drain_s=wire.max_drain_s,
-        drains=wire.drains,
-    )
-
-
-def _parsed_member(wire: WireMember) -> Member:
-    return Member(ConsumerId(wire.consumer), Incarnation(wire.incarnation))
 
 
 def _text(text: str, length: int = MAX_TEXT) -> str:
@@ -276,16 +224,6 @@ def _nested(values: Mapping[TopicPartition, Any]) -> dict[str, dict[int, Any]]:
     for tp, value in sorted(values.items(), key=lambda item: item[0]):
         found.setdefault(tp.topic, {})[tp.partition] = value
     return found
-
-
-def _flat_set(grouped: Mapping[str, Collection[int]]) -> frozenset[TopicPartition]:
-    return frozenset(TopicPartition(topic, number) for topic, numbers in grouped.items() for number in numbers)
-
-
-def _flat(nested: Mapping[str, Mapping[int, _V]]) -> dict[TopicPartition, _V]:
-    return {
-        TopicPartition(topic, number): value for topic, values in nested.items() for number, value in values.items()
-    }
 
 
 def _name(message: Message) -> str:

@@ -1,4 +1,4 @@
-"""What controller, consumers and people tell each other.
+"""Messages between controller, consumers and people.
 
 Level-triggered: every message carries the whole of what it speaks of, so that a lost, doubled or late one does no harm.
 Sets are compared, never added up: what leaves a consumer's set is a StopConsuming, what enters it a StartConsuming.
@@ -30,7 +30,7 @@ class Member(NamedTuple):
 
 
 class Phase(StrEnum):
-    """What an incarnation is doing."""
+    """Phase of an incarnation's life."""
 
     STARTING = "starting"
     """It can take orders, but Spark is not up yet."""
@@ -42,8 +42,21 @@ class Phase(StrEnum):
     """Its last word: it owns nothing and never will."""
 
 
+class Ending(StrEnum):
+    """Reason why an incarnation drains and ends."""
+
+    ASKED = "asked"
+    """By a signal, or by the end of the process that it belongs to."""
+    RETIRED = "retired"
+    """By the controller."""
+    SUPERSEDED = "superseded"
+    """A newer process has its number."""
+    FAILED = "failed"
+    """By an error of its own."""
+
+
 class RunState(StrEnum):
-    """What people want of the group as a whole."""
+    """State that people want of the group as a whole."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -58,10 +71,13 @@ class Process:
 
     Attributes:
         host: name of the machine or pod.
-        boot_id: Linux' id of the machine's present run; a process of another boot is gone.
+        boot_id: Linux' id of the machine's present run.
         start_ticks: clock ticks from boot to its start (`/proc/<pid>/stat`, field 22): tells it from a later process
             with the same pid.
         run_id: the Dagster run or pod uid that it belongs to; empty without one.
+        machine_id: which machine, over its boots (`/etc/machine-id`); empty where it has none, and in older reports.
+        pid_namespace: the world that `pid` counts in (inode of `/proc/self/ns/pid`): a container has one of its own; 0
+            where that is not told, as in older reports.
     """
 
     host: str
@@ -69,6 +85,8 @@ class Process:
     pid: int
     start_ticks: int
     run_id: str = ""
+    machine_id: str = ""
+    pid_namespace: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +112,26 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """Terms of joining: what a consumer must have alike with its group.
+
+    Attributes:
+        config_hashes: of the controller's configuration, and of the one of a rolling replacement.
+    """
+
+    lake_root: str
+    suspect_after_s: float
+    config_hashes: tuple[str, ...]
+
+    def admit(self, other: "Terms") -> bool:
+        """Whether all that may join by `other` may join by these."""
+        same = (self.lake_root, self.suspect_after_s) == (other.lake_root, other.suspect_after_s)
+        return same and set(self.config_hashes) >= set(other.config_hashes)
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
-    """Who shall read what: written by the controller alone; its offset in the topic names it (its *epoch*).
+    """Assignment for the whole group: written by the controller alone; its offset in the topic names it (its *epoch*).
 
     Attributes:
         assignment: every known partition -> its consumer.
@@ -109,9 +145,10 @@ class Target:
         set_aside: consumers that keep failing: nothing is given to them.
         time_ms: wall clock, for people only.
         measurement_offset: of the measurement in `monitor.writeSpeed` that it was packed with; None without one.
-        pinned: partitions whose speed was not known, and which therefore stayed.
+        pinned: partitions that had to stay, whatever it comes to: their speed was not known, or others were unread.
         history: the last ten changes, this one among them, from the earliest to the latest; before them those that
             have moved something in the hour before.
+        terms: what a consumer must have to join; None where the controller does not say.
     """
 
     algorithm: str
@@ -127,6 +164,7 @@ class Target:
     measurement_offset: int | None = None
     pinned: frozenset[TopicPartition] = frozenset()
     history: tuple[Change, ...] = ()
+    terms: Terms | None = None
 
     @property
     def consumers(self) -> tuple[ConsumerId, ...]:
@@ -142,7 +180,8 @@ class Order:
         owned: the whole set that it shall own.
         revoking: what it may still hold and must give up. Never in `owned`; kept so that a controller that knows this
             record alone knows all that the incarnation may hold.
-        coming: what it will be given once others have let go: a hint to fetch ahead, which gives no right to anything.
+        coming: what it will be given once others have let go, or may be given if it can open it: a hint to open topics
+            ahead, which gives no right to anything.
         retire: it gets nothing any more, for good, and ends.
     """
 
@@ -179,7 +218,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an incarnation says of itself: its persisted metadata and its acknowledgement in one durable write.
+    """Report of an incarnation: its persisted metadata and its acknowledgement in one durable write.
 
     Attributes:
         applied: offset of the last Assignment that it has acted on; None before the first.
@@ -192,6 +231,13 @@ class Report:
             first.
         max_drain_s: the longest of these.
         drains: how many there were.
+        bad_shares: owned topics of which more records than their rule allows are bad -> share of these, 0 to 1, among
+            the last ones that this consumer has read.
+        ready: partitions of the applied Assignment's `coming` whose topic it has opened, so that it can read them at
+            once; None: it is of a version that does not say so.
+        unready: those that it cannot open -> why; it goes on trying.
+        ending: why it drains or has ended; None before that, and where an older kgs wrote it.
+        why: in words, where it failed.
     """
 
     member: Member
@@ -209,16 +255,28 @@ class Report:
     last_drain_s: float | None = None
     max_drain_s: float | None = None
     drains: int = 0
-
-    @property
-    def topics_consumed(self) -> int:
-        """How many topics it owns a partition of."""
-        return len({tp.topic for tp in self.owned})
+    bad_shares: Mapping[str, float] = field(default_factory=dict)
+    ready: frozenset[TopicPartition] | None = None
+    unready: Mapping[TopicPartition, str] = field(default_factory=dict)
+    ending: Ending | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What people want of the group; the newest one counts."""
+class Starting:
+    """A process that has not joined says that it lives, and which passing trouble it waits for.
+
+    It is no member by that: it owns nothing, is given nothing, and stands in nobody's way.
+    """
+
+    member: Member
+    process: Process
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredState:
+    """State that people want of the group; the newest one counts."""
 
     state: RunState
     by: str
@@ -226,7 +284,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredVersion:
     """Version and configuration that every consumer should have, or be replaced. The newest one counts."""
 
     version: str
@@ -235,7 +293,7 @@ class Wanted:
     time_ms: int
 
 
-Message = Target | Order | Tombstone | Heartbeat | Report | Wish | Wanted
+Message = Target | Order | Tombstone | Heartbeat | Report | Starting | DesiredState | DesiredVersion
 M_co = TypeVar("M_co", bound=Message, covariant=True)
 
 

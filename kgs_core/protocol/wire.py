@@ -22,13 +22,13 @@ _ByPartition = dict[_Topic, dict[_Partition, _V]]
 
 
 class Wire(BaseModel):
-    """What all of them share: strict, finite, unknown fields passed over."""
+    """Base of all records: strict, finite, unknown fields passed over."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class WireVersioned(Wire):
-    """What a record's value is."""
+    """Base of a record's value, with its version."""
 
     version: Literal[1] = VERSION
 
@@ -52,7 +52,7 @@ class WireChange(Wire):
 
 
 class WireTarget(WireVersioned):
-    """Who shall read what."""
+    """Record of a Target."""
 
     type: Literal["target"] = "target"
     algorithm: Annotated[str, Field(min_length=1, max_length=100)]
@@ -68,10 +68,13 @@ class WireTarget(WireVersioned):
     measurement_offset: _Count | None = None
     pinned: WireSet = {}
     history: Annotated[tuple[WireChange, ...], Field(strict=False)] = ()
+    lake_root: Annotated[str, Field(max_length=4096)] | None = None
+    suspect_after_s: _NotNegative | None = None
+    config_hashes: Annotated[tuple[Annotated[str, Field(max_length=100)], ...], Field(strict=False)] = ()
 
 
 class WireOrder(WireVersioned, WireMember):
-    """What one incarnation shall own."""
+    """Record of what one incarnation shall own."""
 
     type: Literal["assignment"] = "assignment"
     owned: WireSet
@@ -103,6 +106,8 @@ class WireProcess(Wire):
     pid: _Count
     start_ticks: _Count
     run_id: Annotated[str, Field(max_length=100)] = ""
+    machine_id: Annotated[str, Field(max_length=64)] = ""
+    pid_namespace: _Count = 0
 
 
 class WireReport(WireSign):
@@ -119,10 +124,23 @@ class WireReport(WireSign):
     last_drain_s: _NotNegative | None = None
     max_drain_s: _NotNegative | None = None
     drains: _Count = 0
+    bad_shares: dict[_Topic, Annotated[float, Field(ge=0, le=1)]] = {}
+    ready: WireSet | None = None
+    unready: _ByPartition[_Text] = {}
+    ending: Annotated[str, Field(max_length=100)] | None = None  # a later kgs may know others: no reason to refuse it
+    why: _Text = ""
 
 
-class WireWish(WireVersioned):
-    """What people want of the group."""
+class WireStarting(WireVersioned, WireMember):
+    """A process that has not joined."""
+
+    type: Literal["starting"] = "starting"
+    process: WireProcess
+    why: _Text
+
+
+class WireDesiredState(WireVersioned):
+    """Record of what people want of the group."""
 
     type: Literal["wish"] = "wish"
     state: Annotated[RunState, Field(strict=False)]
@@ -130,8 +148,8 @@ class WireWish(WireVersioned):
     time_ms: _Count
 
 
-class WireWanted(WireVersioned):
-    """What consumers should run."""
+class WireDesiredVersion(WireVersioned):
+    """Record of what consumers should run."""
 
     type: Literal["wanted"] = "wanted"
     kgs_version: Annotated[str, Field(max_length=100)]
@@ -140,7 +158,6 @@ class WireWanted(WireVersioned):
     time_ms: _Count
 
 
-_Record = Annotated[
-    WireTarget | WireOrder | WireHeartbeat | WireReport | WireWish | WireWanted, Field(discriminator="type")
-]
-RECORD: TypeAdapter[WireTarget | WireOrder | WireHeartbeat | WireReport | WireWish | WireWanted] = TypeAdapter(_Record)
+_Wire = WireTarget | WireOrder | WireHeartbeat | WireReport | WireStarting | WireDesiredState | WireDesiredVersion
+_Record = Annotated[_Wire, Field(discriminator="type")]
+RECORD: TypeAdapter[_Wire] = TypeAdapter(_Record)

@@ -1,1 +1,1 @@
-"""What Dagster shows as assets: the control loop, and the lake."""
+"""Assets: the control loop, the lake, experiments."""

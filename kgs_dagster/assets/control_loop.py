@@ -12,12 +12,12 @@ from contextlib import contextmanager
 import dagster as dg
 
 from kgs_core.config import ALGORITHM_NAMES
-from kgs_core.control.controller_state import Result
+from kgs_core.controller.state import Result
 from kgs_core.errors import KgsError, UnsafeError
 from kgs_core.invariants.group import check_target
 from kgs_dagster.assets import control_loop_figures as figures
 from kgs_dagster.assets.lake import lake_layout
-from kgs_dagster.resources import Rebalance, rebalance_key
+from kgs_dagster.resources import UNFINISHED, Rebalance, rebalance_key
 from kgs_dagster.settings import GroupConfig
 
 WRITE_SPEEDS, ASSIGNMENT, RSCORE, HANDOVER = "write_speeds", "consumer_assignment", "rscore", "handover"
@@ -28,7 +28,7 @@ COVERED, FITS, SAFE, OWNERS, DONE = (
     "one_owner",
     "change_is_over",
 )
-_CONTROL_LOG = "kgs_core.adapters.control_process"
+_CONTROL_LOG = "kgs_core.runtime.controller_loop"
 Events = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 
 
@@ -149,8 +149,12 @@ def _handover(group: GroupConfig) -> dg.AssetsDefinition:
         yield dg.MaterializeResult(metadata=figures.of_handover(done, rebalance.config, times))
         yield _passed(key, SAFE)
         yield _checked(key, OWNERS, done.double_owners, dg.AssetCheckSeverity.ERROR)
-        why = () if is_done else (f"{done.outcome.result}: {done.outcome.reason}: the next run goes on from here",)
-        yield _checked(key, DONE, why)
+        why = f"{done.outcome.result}: {done.outcome.reason}: the next run goes on from here"
+        yield _checked(key, DONE, () if is_done else (why,))
+        if not is_done:
+            # Nothing went wrong, so the next run need not wait: but whoever looks at it must not take it for done
+            context.instance.add_run_tags(context.run.run_id, {UNFINISHED: "true"})
+            raise dg.Failure(f"the change is not carried out: {why}", allow_retries=False)
 
     return handover
 

@@ -1,4 +1,4 @@
-"""What is recorded of the control loop: plain numbers, which Dagster draws over time, and tables. Names must stay."""
+"""Figures of the control loop: plain numbers, which Dagster draws over time, and tables. Names must stay."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from kgs_core.config import Settings
-from kgs_core.control.events import Measured
-from kgs_core.control.load import Load
-from kgs_core.control.overload import consumer_loads
-from kgs_core.control.plan import Alternative, Move
-from kgs_core.control.plan_report import assignment_values
-from kgs_core.control.preview import Preview
+from kgs_core.controller.events import Measured
+from kgs_core.controller.preview import Preview
 from kgs_core.model import Assignment, TopicPartition, WriteSpeeds
+from kgs_core.planning.load import Load
+from kgs_core.planning.overload import consumer_loads
+from kgs_core.planning.plan import Alternative, Move
 from kgs_core.protocol import Received, Target
+from kgs_core.reporting.plan_json import assignment_values
 from kgs_dagster.resources import RebalanceConfig
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.rebalance_results import Assigned, HandedOver, Priced
+    from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced
 
 MOST_ROWS = 1000
 """Of a table, and partitions whose exact speeds are recorded; of a larger group the reference is all there is."""
@@ -34,16 +34,16 @@ def of_measurement(settings: Settings, measured: Measured) -> Metadata:
     found: Metadata = {
         "partitions": len(load.speeds.keys() | load.unknown),
         "unknown_partitions": len(load.unknown),
-        "total_load_bytes_per_s": float(sum(load.speeds.values())),
-        "max_partition_bytes_per_s": max(load.speeds.values(), default=0.0),
-        "measurement_age_s": measured.age_s,
+        "total_load_bytes_per_s": three_digits(sum(load.speeds.values())),
+        "max_partition_bytes_per_s": three_digits(max(load.speeds.values(), default=0.0)),
+        "measurement_age_s": three_digits(measured.age_s),
         "speeds": _table(rows, ("topic", "string"), ("partition", "int"), ("bytes_per_s", "float")),
         "inputs": dg.MetadataValue.json(_inputs(settings, measured.measurement_offset, load)),
     }
     if measured.measurement_offset is not None:
         found["measurement_offset"] = measured.measurement_offset
     if load.lag_bytes:
-        found["backlog_bytes"] = float(sum(load.lag_bytes.values()))
+        found["backlog_bytes"] = three_digits(sum(load.lag_bytes.values()))
     return found
 
 
@@ -75,7 +75,8 @@ def of_assignment(settings: Settings, assigned: "Assigned", config: RebalanceCon
         "reason": target.reason,
         "algorithm": target.algorithm,
         "spares": len(target.spares),
-        "rscore": target.rscore,
+        # What this run changes; the Target that stands may have been dear when it was made
+        "rscore": three_digits(target.rscore) if assigned.is_written else 0.0,
         "moved_partitions": len(_moved(before, target.assignment)) if assigned.is_written else 0,
         **_loads(target.assignment, target.speeds),
     }
@@ -95,7 +96,7 @@ def of_plan(preview: Preview | None, config: RebalanceConfig, before: Received[T
         "outcome": f"dry run: a run {due}",
         "asked_because": config.reason,
         "algorithm": plan.algorithm,
-        "rscore": plan.rscore,
+        "rscore": three_digits(plan.rscore),
         "moved_partitions": len(plan.moves),
         "spares": len(plan.spares),
         **_loads(plan.target, preview.load.write_speeds()),
@@ -107,9 +108,9 @@ def of_plan(preview: Preview | None, config: RebalanceConfig, before: Received[T
 
 def of_price(priced: "Priced") -> Metadata:
     """What a change costs."""
-    found: Metadata = {"rscore": priced.rscore, "moved_partitions": priced.moved}
+    found: Metadata = {"rscore": three_digits(priced.rscore), "moved_partitions": priced.moved}
     if priced.moves is not None:
-        found["moved_bytes_per_s"] = float(sum(move.bytes_per_s for move in priced.moves))
+        found["moved_bytes_per_s"] = three_digits(sum(move.bytes_per_s for move in priced.moves))
         found["moves"] = _moves(priced.moves)
     if priced.target is not None:
         target = priced.target.message
@@ -131,11 +132,11 @@ def of_handover(done: "HandedOver", config: RebalanceConfig, times: Metadata) ->
         "outcome": f"{done.outcome.result}{f': {done.outcome.reason}' if done.outcome.reason else ''}",
         "asked_because": config.reason,
         **times,
-        "duration_s": round(done.duration_s, 3),
+        "duration_s": three_digits(done.duration_s),
         "moved_partitions": len(gaps),
-        "unread_s": round(float(sum(gaps.values())), 3),
-        "max_unread_s": max(gaps.values(), default=0.0),
-        "unread_bytes": float(sum(speeds.get(tp, 0.0) * gap_s for tp, gap_s in gaps.items())),
+        "unread_s": three_digits(sum(gaps.values())),
+        "max_unread_s": three_digits(max(gaps.values(), default=0.0)),
+        "unread_bytes": three_digits(sum(speeds.get(tp, 0.0) * gap_s for tp, gap_s in gaps.items())),
         "unowned_partitions": len(done.unowned),
         "consumers": len(set(target.assignment.values())) if target else 0,
         "handed_over": _table(rows, *columns),
@@ -164,6 +165,11 @@ def times_told(times: Metadata) -> str:
     """The same in a line for the log."""
     parts = [f"{name.removesuffix('_s').replace('_', ' ')} {times[name]:.1f} s" for name in _TIMES]
     return f"measured -> handed over in {times['reaction_s']:.1f} s: {', '.join(parts)}"
+
+
+def three_digits(number: float) -> float:
+    """As people read it: more digits say nothing of what is measured."""
+    return float(f"{number:.3g}")
 
 
 def bullets(lines: Sequence[str], most: int = 20) -> str:
@@ -230,8 +236,8 @@ def _loads(assignment: Assignment, speeds: WriteSpeeds) -> Metadata:
     return {
         "consumers": len(set(assignment.values())),
         "partitions": len(assignment),
-        "total_load_bytes_per_s": float(sum(loads.values())),
-        "max_load_bytes_per_s": max(loads.values(), default=0.0),
+        "total_load_bytes_per_s": three_digits(sum(loads.values())),
+        "max_load_bytes_per_s": three_digits(max(loads.values(), default=0.0)),
     }
 
 

@@ -1,4 +1,4 @@
-"""What is recorded of experiments: plain numbers, which Dagster draws, tables, and plots that are small enough."""
+"""Figures of experiments: plain numbers, which Dagster draws, tables, and plots that are small enough."""
 
 import base64
 import math
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 if TYPE_CHECKING:
-    from kgs_core.experiments.charts import Chart
-    from kgs_core.experiments.comparison import Summary
-    from kgs_core.experiments.groups import Group
-    from kgs_core.experiments.replay import Conditions
-    from kgs_core.experiments.workload import Workload
+    from kgs_core.simulation.charts import Chart
+    from kgs_core.simulation.comparison import Summary
+    from kgs_core.simulation.groups import Group
+    from kgs_core.simulation.replay import Conditions
+    from kgs_core.simulation.workload import Workload
 
 MOST_ROWS = 1000
 """Of a table; all of it is in the Parquet file."""
@@ -43,7 +43,7 @@ def of_load(load: "Workload", conditions: "Conditions", path: Path) -> Metadata:
 
 def of_cell(summary: "Summary", path: Path) -> Metadata:
     """The figures that a cell has by itself; CBS takes the other algorithms, too: see algorithm_summary."""
-    from kgs_core.experiments.groups import FIGURES
+    from kgs_core.simulation.groups import FIGURES
 
     values = {name: figure(summary) for name, figure in FIGURES.items()}
     known = {name: _rounded(value) for name, value in values.items() if value is not None}
@@ -66,7 +66,7 @@ def cell_told(summary: "Summary") -> str:
 
 def group_rows(groups: "Sequence[Group]", names: Sequence[str]) -> list[Row]:
     """A row for each algorithm and load, means over seeds; what is not known is an empty cell, not 0."""
-    from kgs_core.experiments.groups import FIGURES
+    from kgs_core.simulation.groups import FIGURES
 
     rows: list[Row] = []
     for group in groups:
@@ -94,8 +94,8 @@ def plots(panels: "Sequence[Chart]", save: Callable[[str], Path]) -> Metadata:
         panels: a chart for each load.
         save: writes a picture, and says where.
     """
-    from kgs_core.experiments.charts import charts
-    from kgs_core.experiments.figure import svg
+    from kgs_core.simulation.charts import charts
+    from kgs_core.simulation.figure import svg
 
     if not panels:
         return {"plot": "nothing to draw: no replay has recorded these figures (kgs_laboratory.latency)"}
@@ -119,8 +119,8 @@ def plots(panels: "Sequence[Chart]", save: Callable[[str], Path]) -> Metadata:
 
 def _largest(panels: "Sequence[Chart]") -> tuple[str, int]:
     """The picture with as many of the first panels, two abreast, as are small enough to be kept inline."""
-    from kgs_core.experiments.charts import charts
-    from kgs_core.experiments.figure import svg
+    from kgs_core.simulation.charts import charts
+    from kgs_core.simulation.figure import svg
 
     for count in [count for count in (6, 4, 2) if count <= len(panels) + 1] + [1]:
         picture = base64.b64encode(svg(charts(panels[:count], columns=2)).encode()).decode()

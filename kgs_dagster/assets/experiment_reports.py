@@ -1,4 +1,4 @@
-"""What experiments come to: all cells side by side, the front, lateness, and the bill; tables and plots.
+"""Reports of experiments: all cells side by side, the front, latency, and the bill; tables and plots.
 
 They take what cells there are. What is missing is said, and never counts as nothing.
 """
@@ -14,9 +14,9 @@ from kgs_dagster.assets.experiments import GROUP_NAME, PACKING_RUN, told
 from kgs_dagster.laboratory import Laboratory
 
 if TYPE_CHECKING:
-    from kgs_core.experiments.charts import Chart
-    from kgs_core.experiments.comparison import Summary
-    from kgs_core.experiments.groups import Group
+    from kgs_core.simulation.charts import Chart
+    from kgs_core.simulation.comparison import Summary
+    from kgs_core.simulation.groups import Group
 
 SUMMARY = dg.AssetKey([GROUP_NAME, "algorithm_summary"])
 FRONT = dg.AssetKey([GROUP_NAME, "pareto_front"])
@@ -50,7 +50,7 @@ def _summary() -> dg.AssetsDefinition:
     def algorithm_summary(
         context: dg.AssetExecutionContext, kgs_laboratory: Laboratory
     ) -> Iterator[dg.MaterializeResult[None]]:
-        from kgs_core.experiments.groups import groups_of
+        from kgs_core.simulation.groups import groups_of
 
         folder = kgs_laboratory.open(context.instance)
         with told():
@@ -88,9 +88,9 @@ def _front() -> dg.AssetsDefinition:
         kinds={"svg"},
     )
     def pareto_front(context: dg.AssetExecutionContext, kgs_laboratory: Laboratory) -> dg.MaterializeResult[None]:
-        from kgs_core.experiments.groups import front_of
-        from kgs_core.experiments.plots import front_chart
         from kgs_core.packing import parse_name
+        from kgs_core.simulation.groups import front_of
+        from kgs_core.simulation.plots import front_chart
 
         def draw(load: str, groups: "Sequence[Group]") -> "Chart":
             packers = [group for group in groups if parse_name(group.name)]
@@ -118,7 +118,7 @@ def _latency() -> dg.AssetsDefinition:
         kinds={"svg"},
     )
     def latency_comparison(context: dg.AssetExecutionContext, kgs_laboratory: Laboratory) -> dg.MaterializeResult[None]:
-        from kgs_core.experiments.plots import latency_chart
+        from kgs_core.simulation.plots import latency_chart
 
         return _report(context, kgs_laboratory, "latency_comparison", latency_chart, _rows_of("latency", _LATE))
 
@@ -135,7 +135,7 @@ def _bill() -> dg.AssetsDefinition:
         kinds={"svg"},
     )
     def bill(context: dg.AssetExecutionContext, kgs_laboratory: Laboratory) -> dg.MaterializeResult[None]:
-        from kgs_core.experiments.plots import bill_chart
+        from kgs_core.simulation.plots import bill_chart
 
         return _report(context, kgs_laboratory, "bill", bill_chart, _rows_of("bill", _BILL))
 
@@ -158,7 +158,7 @@ def _report(
     rows: "Callable[[dict[str, list[Group]]], dict[str, Any]]",
 ) -> dg.MaterializeResult[None]:
     """A plot for each load, and a table of all of them, of what can be compared."""
-    from kgs_core.experiments.groups import comparable, groups_of, with_enough_consumers
+    from kgs_core.simulation.groups import comparable, groups_of, with_enough_consumers
 
     folder = laboratory.open(context.instance)
     with told():

@@ -18,10 +18,10 @@ from kgs_dagster.partitions import WORKLOADS, CellKey, cell_keys, cell_partition
 from kgs_dagster.settings import ExperimentSettings
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.experiment_cells import Grid
-    from kgs_core.adapters.experiment_folder import ExperimentFolder
-    from kgs_core.experiments.replay import Conditions
-    from kgs_core.experiments.workload import StreamSpec
+    from kgs_core.adapters.experiments.grid import Grid
+    from kgs_core.adapters.experiments.store import ExperimentFolder
+    from kgs_core.simulation.replay import Conditions
+    from kgs_core.simulation.workload import StreamSpec
 
 GROUP_NAME = "experiments"
 WORKLOAD = dg.AssetKey([GROUP_NAME, "workload"])
@@ -112,8 +112,8 @@ def _grids(laboratory: Laboratory, folder: "ExperimentFolder", keys: Sequence[Ce
     Raises:
         ConfigError: loads that there are not, all of them.
     """
-    from kgs_core.adapters.experiment_cells import Cell, Grid
-    from kgs_core.experiments.workload import Workload
+    from kgs_core.adapters.experiments.grid import Cell, Grid
+    from kgs_core.simulation.workload import Workload
 
     loads: dict[str, tuple[StreamSpec | Workload, Conditions]] = {}
     problems: list[str] = []

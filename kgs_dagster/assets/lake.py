@@ -17,13 +17,14 @@ from kgs_core.config import TopicRule
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.lake_view import LakeSnapshot, TableView
+    from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
 
 QUIET_S = 300.0
 """What has not changed is recorded this often, and every minute otherwise."""
 FRESHNESS = dg.FreshnessPolicy.time_window(
     warn_window=timedelta(seconds=3 * QUIET_S), fail_window=timedelta(seconds=6 * QUIET_S)
 )
+GROUP_TAG = "kgs/group"
 _REGEX_PART = re.compile(r"\\(.)|\.[*+]|([^A-Za-z0-9._-])")
 _OWN_COLUMNS = (
     ("_topic_id", "string", "Kafka's id of the topic"),
@@ -47,7 +48,7 @@ class LakeAsset:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was recorded of one asset last.
+    """Record of one asset, made last.
 
     Attributes:
         at: seconds since 1970.
@@ -57,7 +58,7 @@ class Seen:
 
     at: float
     position: int | None
-    figures: tuple[int | None, ...]
+    figures: tuple[int | str | None, ...]
 
 
 def lake_layout(group: GroupConfig) -> tuple[LakeAsset, ...]:
@@ -66,7 +67,8 @@ def lake_layout(group: GroupConfig) -> tuple[LakeAsset, ...]:
     taken: set[dg.AssetKey] = set()
     for rule in group.settings.topics:
         name = rule.topic or _plain(str(rule.pattern))
-        topic = _free(group.key("topic", name), taken)
+        # Graphs show the last part of a key only: it must not be that of the table
+        topic = _free(group.key("kafka", f"topic_{name}"), taken)
         table = _free(group.key("lake", *rule.table_of(name).split("/")), taken)
         found.append(LakeAsset(rule, topic, table))
     return tuple(found)
@@ -76,13 +78,14 @@ def lake_assets(group: GroupConfig) -> list[dg.AssetSpec]:
     """Every topic, and every table with its topic upstream."""
     specs = []
     for asset in lake_layout(group):
-        what = f"topic {asset.rule.topic}" if asset.rule.topic else f"topics that match {asset.rule.pattern}"
+        what = f"topic {asset.rule.topic}" if asset.rule.topic else f"topics that match `{asset.rule.pattern}`"
         specs += [
             dg.AssetSpec(
                 asset.topic,
-                description=f"Kafka {what}. Written by others; group {group.name} reads it.",
+                description=f"Kafka {what}. Written by others; group {group.name} reads it. Observed now and then.",
                 group_name=f"lake{group.suffix}",
                 kinds={"kafka"},
+                tags={GROUP_TAG: group.name},
             ),
             dg.AssetSpec(
                 asset.table,
@@ -91,6 +94,7 @@ def lake_assets(group: GroupConfig) -> list[dg.AssetSpec]:
                 "Materialized whenever a look finds it caught up, or further than before; observed otherwise.",
                 group_name=f"lake{group.suffix}",
                 kinds={"delta"},
+                tags={GROUP_TAG: group.name},
                 metadata=_about(group, asset.rule),
                 freshness_policy=FRESHNESS,
             ),

@@ -1,1 +1,1 @@
-"""What must be true of the assets."""
+"""Checks of the assets."""

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
-from kgs_core.control.guard import check_owners
-from kgs_core.control.view import GroupView
-from kgs_core.errors import KgsError
+from kgs_core.controller.group_view import GroupView
+from kgs_core.controller.write_guard import check_owners
 from kgs_core.invariants.group import check_target
 from kgs_core.protocol import Incarnation, Target
 from kgs_dagster.assets.control_loop import ASSIGNMENT, HANDOVER
 from kgs_dagster.assets.control_loop_figures import bullets
-from kgs_dagster.resources import Rebalance, rebalance_key
+from kgs_dagster.checks.group_view import seen_by
+from kgs_dagster.resources import rebalance_key
 from kgs_dagster.settings import GroupConfig
 
 TARGET_NOW, OWNERS_NOW = "newest_target", "owners_now"
@@ -20,7 +20,6 @@ TARGET_NOW, OWNERS_NOW = "newest_target", "owners_now"
 def control_loop_checks(group: GroupConfig) -> list[dg.AssetChecksDefinition]:
     """S6 of the newest Target, and S1 of what consumers report."""
     assignment, handover = group.key(ASSIGNMENT), group.key(HANDOVER)
-    resource = rebalance_key(group)
 
     @dg.multi_asset_check(
         name=f"group_now{group.suffix}",
@@ -34,20 +33,12 @@ def control_loop_checks(group: GroupConfig) -> list[dg.AssetChecksDefinition]:
                 OWNERS_NOW, asset=handover, description="S1: no two consumers that are heard say to own a partition."
             ),
         ],
-        required_resource_keys={resource},
+        required_resource_keys={rebalance_key(group)},
         can_subset=True,
     )
     def group_now(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        rebalance = getattr(context.resources, resource)
-        if not isinstance(rebalance, Rebalance):
-            raise dg.DagsterInvariantViolationError(f"resource {resource}: {type(rebalance).__name__}")
-        rebalance.claim(context.instance, context.run.run_id)
-        try:
-            state = rebalance.run.observe().state
-        except KgsError as e:
-            raise dg.Failure(str(e), allow_retries=False) from e
-        silent = state.view.suspects(state.read_at, group.settings.membership.suspect_after_s)
-        results = (_target(group, state.target), _owners(group, state.view, silent))
+        view, target, silent = seen_by(context, group)
+        results = (_target(group, target), _owners(group, view, silent))
         for key, result in zip(control_loop_check_keys(group), results, strict=True):
             if key in context.selected_asset_check_keys:
                 yield result

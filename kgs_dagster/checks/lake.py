@@ -1,4 +1,4 @@
-"""What must be true of the lake: every record is in its table once."""
+"""Checks of the lake: every record is in its table once."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -7,9 +7,9 @@ import dagster as dg
 
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError
-from kgs_core.invariants import Fault, LakeAudit, TableAudit
+from kgs_core.exactly_once import Fault, LakeAudit, TableAudit
 from kgs_dagster.assets.lake import LakeAsset, lake_layout
-from kgs_dagster.launch import claim_run
+from kgs_dagster.run_process import claim_run
 from kgs_dagster.settings import GroupConfig
 
 CHECK = "exactly_once"
@@ -20,7 +20,7 @@ Audit = Callable[[Settings], LakeAudit]
 
 def audit(settings: Settings) -> LakeAudit:
     """The audit of `kgs audit`, with Kafka's log."""
-    from kgs_core.adapters.audit import audit_lake
+    from kgs_core.adapters.lake.audit import audit_lake
 
     return audit_lake(settings)
 

@@ -1,1 +1,1 @@
-"""What Dagster runs, a file per purpose."""
+"""Jobs, a file per purpose."""

@@ -8,7 +8,7 @@ import dagster as dg
 from kgs_dagster.launch import CONSUMER_JOB, CONSUMER_ROLE, GROUP, POD, ROLE
 from kgs_dagster.ops import consume_op, spark_key
 from kgs_dagster.pods import pod_template
-from kgs_dagster.settings import GroupConfig, pod_settings
+from kgs_dagster.settings import GroupConfig, pod_settings, runs_are_pods
 
 
 def consumer_job(group: GroupConfig, resources: Mapping[str, Any] | None = None) -> dg.JobDefinition:
@@ -22,6 +22,7 @@ def consumer_job(group: GroupConfig, resources: Mapping[str, Any] | None = None)
             without its resources is copied by Dagster, which then warns of itself.
     """
     spark = spark_key(group)
+    pod = {POD: pod_template(group, pod_settings())} if runs_are_pods() else {}
 
     @dg.job(
         name=f"{CONSUMER_JOB}{group.suffix}",
@@ -30,7 +31,7 @@ def consumer_job(group: GroupConfig, resources: Mapping[str, Any] | None = None)
         "the group's Target wants its number.",
         executor_def=dg.in_process_executor,
         resource_defs={spark: resources[spark]} if resources and spark in resources else None,
-        tags={GROUP: group.name, ROLE: CONSUMER_ROLE, POD: pod_template(group, pod_settings())},
+        tags={GROUP: group.name, ROLE: CONSUMER_ROLE, **pod},
     )
     def job() -> None:
         consume_op(group)()
@@ -45,7 +46,7 @@ def spark_resources(group: GroupConfig) -> dict[str, Any]:
     def pyspark() -> object:
         from dagster_pyspark import LazyPySparkResource
 
-        from kgs_core.adapters.spark_session import prepare_spark
+        from kgs_core.adapters.spark.session import prepare_spark
 
         return LazyPySparkResource(spark_config=prepare_spark(group.settings.spark, f"kgs-{group.name}"))
 

@@ -16,7 +16,7 @@ from kgs_dagster.partitions import published_keys, register, unregistered
 if TYPE_CHECKING:
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-    from kgs_core.adapters.experiment_folder import ExperimentFolder
+    from kgs_core.adapters.experiments.store import ExperimentFolder
 
 _TAGS = {ROLE: "experiment"}
 
@@ -31,8 +31,9 @@ class WorkloadConfig(dg.Config):
     )
     file: str = Field(
         default="",
-        description='Of a recorded one: JSON lines {"time": s, "speeds": {topic: {"0": bytes/s}}}, or CSV with the '
-        "heading measurement,topic,partition,speed. `kgs simulate --since TIME --save-speeds FILE` writes one. Copied.",
+        description='Of a recorded one, in the folder KGS_EXPERIMENTS_RECORDINGS: JSON lines {"time": s, "speeds": '
+        '{topic: {"0": bytes/s}}}, or CSV with the heading measurement,topic,partition,speed. '
+        "`kgs simulate --since TIME --save-speeds FILE` writes one. Copied.",
     )
     capacity: float = Field(default=1_500_000.0, gt=0, description="Packing capacity C of one consumer, bytes/s.")
     unit_capacity: float | None = Field(
@@ -74,7 +75,7 @@ def _register_job() -> dg.JobDefinition:
     @dg.op(out=dg.Out(dg.Nothing))
     def register_workload(context: dg.OpExecutionContext, config: WorkloadConfig, kgs_laboratory: Laboratory) -> None:
         with told():
-            keys = _keys(config, kgs_laboratory.open(context.instance))
+            keys = _keys(config, kgs_laboratory, kgs_laboratory.open(context.instance))
         new = unregistered(context.instance, keys)
         register(context.instance, new)
         context.log.info(f"{len(new)} new of {len(keys)}: {', '.join(keys)}")
@@ -92,35 +93,34 @@ def _register_job() -> dg.JobDefinition:
     return register_workload_job
 
 
-def _keys(config: WorkloadConfig, folder: "ExperimentFolder") -> list[str]:
+def _keys(config: WorkloadConfig, laboratory: Laboratory, folder: "ExperimentFolder") -> list[str]:
     """The keys to register; the file of a recorded load is kept.
 
     Raises:
         ConfigError: a name or a file that cannot be; a wrong row is named by line and column.
     """
-    from kgs_core.adapters.experiment_folder import stream_of
+    from kgs_core.adapters.experiments.store import stream_of
 
     if config.file:
-        return [_recorded(config, folder)]
+        return [_recorded(config, laboratory.recording(config.file), folder)]
     if not config.key:
         return published_keys()
     return [stream_of(config.key).key]
 
 
-def _recorded(config: WorkloadConfig, folder: "ExperimentFolder") -> str:
-    from kgs_core.adapters.text_file import read_text
-    from kgs_core.experiments.latency import LatencySettings
-    from kgs_core.experiments.recorded import recorded_workload
-    from kgs_core.experiments.replay import Conditions
+def _recorded(config: WorkloadConfig, path: Path, folder: "ExperimentFolder") -> str:
+    from kgs_core.adapters.system.text_file import read_text
     from kgs_core.monitor.recorded import parse_measurements
+    from kgs_core.simulation.latency import LatencySettings
+    from kgs_core.simulation.recorded import recorded_workload
+    from kgs_core.simulation.replay import Conditions
 
     flat_out = 133.0
     if config.consumer_capacity is not None:
         if config.consumer_capacity < config.capacity:
             raise ConfigError([f"consumer_capacity: {config.consumer_capacity:g}: at least C ({config.capacity:g})"])
         flat_out = 100 * config.consumer_capacity / config.capacity
-    path = Path(config.file)
-    measurements = parse_measurements(read_text(path), str(path))
+    measurements = parse_measurements(read_text(path), config.file)
     key = config.key or path.stem
     latency = LatencySettings(read_speed=flat_out, interval_s=config.interval_s)
     workload = recorded_workload(key, measurements, config.unit_capacity or config.capacity)

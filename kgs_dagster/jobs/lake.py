@@ -9,20 +9,21 @@ from kgs_core.config import Settings
 from kgs_core.errors import KgsError
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.checks.lake import CHECK
-from kgs_dagster.launch import GROUP, ROLE, claim_run
+from kgs_dagster.launch import GROUP, ROLE
+from kgs_dagster.run_process import DAY_S, MAX_RUNTIME, claim_run
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-    from kgs_core.adapters.maintenance import Upkeep
+    from kgs_core.adapters.lake.maintenance import Upkeep
 
 Maintain = Callable[[Settings, Callable[["Upkeep"], None]], None]
 
 
 def maintain(settings: Settings, done: Callable[["Upkeep"], None]) -> None:
     """The upkeep of `kgs maintain`."""
-    from kgs_core.adapters.maintenance import maintain_lake
+    from kgs_core.adapters.lake.maintenance import maintain_lake
 
     maintain_lake(settings, done=done)
 
@@ -55,7 +56,7 @@ def lake_maintenance_job(group: GroupConfig, maintain: Maintain = maintain) -> d
         description="Joins small files, writes checkpoints, removes what no version of a table needs any more. "
         "Consumers go on meanwhile.",
         executor_def=dg.in_process_executor,
-        tags={GROUP: group.name, ROLE: "maintenance"},
+        tags={GROUP: group.name, ROLE: "maintenance", MAX_RUNTIME: str(DAY_S // 4)},
     )
     def job() -> None:
         maintain_tables()
@@ -71,7 +72,7 @@ def lake_audit_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition":
         selection=dg.AssetSelection.checks(*keys),
         description="Audits every table: no record lost, none twice.",
         executor_def=dg.in_process_executor,
-        tags={GROUP: group.name, ROLE: "audit"},
+        tags={GROUP: group.name, ROLE: "audit", MAX_RUNTIME: str(DAY_S)},
     )
 
 

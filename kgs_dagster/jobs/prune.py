@@ -11,15 +11,15 @@ import dagster as dg
 from pydantic import Field
 
 from kgs_dagster.assets.lake import lake_layout
-from kgs_dagster.launch import ENDED, GROUP, ROLE, claim_run
+from kgs_dagster.launch import GROUP, ROLE
+from kgs_dagster.run_process import DAY_S, ENDED, MAX_RUNTIME, claim_run
 from kgs_dagster.settings import GroupConfig
 
-_DAY_S = 86_400
 _NO_RUN = ""
 
 
 class PruneConfig(dg.Config):
-    """How long what is over is kept."""
+    """Retention of what is over."""
 
     keep_days: float = Field(default=14, gt=0, description="Runs that ended as they should.")
     keep_failed_days: float = Field(default=60, gt=0, description="Runs that failed.")
@@ -48,8 +48,8 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
             for run_id in context.instance.get_run_ids(old):
                 delete_run(context.instance, run_id)
                 count += 1
-        tables = [asset.table for asset in lake_layout(group)]
-        looks = delete_looks(context.instance, tables, _days_ago(config.keep_looks_days, now))
+        seen = [key for asset in lake_layout(group) for key in (asset.table, asset.topic)]
+        looks = delete_looks(context.instance, seen, _days_ago(config.keep_looks_days, now))
         context.add_output_metadata({"runs": count, "looks": looks})
 
     @dg.job(
@@ -57,7 +57,7 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
         description=f"Deletes runs of group {group.name} that ended long ago, with their events and logs, and what the "
         "lake sensor recorded long ago.",
         executor_def=dg.in_process_executor,
-        tags={GROUP: group.name, ROLE: "prune"},
+        tags={GROUP: group.name, ROLE: "prune", MAX_RUNTIME: str(DAY_S)},
     )
     def job() -> None:
         prune_runs()
@@ -85,7 +85,7 @@ def delete_looks(instance: dg.DagsterInstance, tables: Sequence[dg.AssetKey], be
 
 
 def _days_ago(days: float, now: float) -> datetime:
-    return datetime.fromtimestamp(now - days * _DAY_S, UTC)
+    return datetime.fromtimestamp(now - days * DAY_S, UTC)
 
 
 def delete_run(instance: dg.DagsterInstance, run_id: str) -> None:

@@ -9,8 +9,9 @@ import dagster as dg
 
 from kgs_dagster.assets.control_loop import control_loop_keys
 from kgs_dagster.checks.control_loop import control_loop_check_keys
-from kgs_dagster.launch import ATTEMPT, ENDED, GROUP, ROLE
-from kgs_dagster.resources import RebalanceConfig, database, rebalance_key
+from kgs_dagster.launch import ATTEMPT, GROUP, ROLE
+from kgs_dagster.resources import UNFINISHED, RebalanceConfig, database, rebalance_key
+from kgs_dagster.run_process import ENDED, MAX_RUNTIME, end_hung_run
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -18,9 +19,14 @@ if TYPE_CHECKING:
 
 REBALANCE = "kgs/group-rebalance"
 """One run at a time for each value: a limit of the instance."""
-TARGET = "kgs/target"
+TARGET = ".dagster/kgs-target"
+_TARGET_BEFORE = "kgs/target"
 REBALANCE_ROLE = "rebalance"
 LONGEST_BACK_OFF_S = 60.0
+HANGS_AFTER_S = 120.0
+"""Beyond what a change may take: time to begin, to measure, and to wait for an answer of Kafka once."""
+MONITORED_AFTER_S = 60.0
+"""Later than the sensor, whose words say more: Dagster's own limit is for where no sensor goes."""
 WRITES_WITHIN_S = 30.0
 """A run that has written no Target for so long will write none soon."""
 _OPEN = [status for status in dg.DagsterRunStatus if status not in ENDED]
@@ -29,7 +35,7 @@ _REMEMBERED = 10
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Why no further run is asked for now.
+    """Reason why no further run is asked for now.
 
     Attributes:
         why: for people.
@@ -49,8 +55,18 @@ def rebalance_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition":
         description=f"Packs the partitions of group {group.name} anew if that is due, and hands them over. The sensor "
         "asks for it; by hand, it takes the newest measurement. With dry_run it only shows the plan.",
         executor_def=dg.in_process_executor,
-        tags={GROUP: group.name, ROLE: REBALANCE_ROLE, REBALANCE: group.name},
+        tags={
+            GROUP: group.name,
+            ROLE: REBALANCE_ROLE,
+            REBALANCE: group.name,
+            MAX_RUNTIME: f"{longest_run_s(group) + MONITORED_AFTER_S:.0f}",
+        },
     )
+
+
+def longest_run_s(group: GroupConfig) -> float:
+    """How long a rebalance run may take; one that takes longer hangs."""
+    return group.settings.membership.group_management_timeout_s + HANGS_AFTER_S
 
 
 def rebalance_run_request(group: GroupConfig, config: RebalanceConfig, target_offset: int | None) -> dg.RunRequest:
@@ -91,11 +107,14 @@ class RebalanceRuns:
         """
         self._instance = instance
         self._tags = {GROUP: group.name, REBALANCE: group.name}
+        self._longest_s = longest_run_s(group)
         self._first_wait_s = group.settings.membership.start_backoff_s
         self._clock = clock
 
     def hold(self, target_offset: int | None) -> Hold | None:
         """Why no further run is to be asked for now; None: one may be.
+
+        A run that hangs holds up nobody: it is marked as failed, and the next one fences it.
 
         Args:
             target_offset: of the newest Target.
@@ -103,16 +122,34 @@ class RebalanceRuns:
         Raises:
             TransientError: Dagster's database does not answer.
         """
-        found = self._newest(_OPEN, 1)
+        found = [record for record in self._newest(_OPEN, _REMEMBERED) if not self._is_given_up(record)]
         if found:
             run = found[0].dagster_run
             age_s = self._clock() - found[0].create_timestamp.timestamp()
-            has_written = run.tags.get(TARGET) != _text(target_offset)
+            has_written = (run.tags.get(TARGET) or run.tags.get(_TARGET_BEFORE)) != _text(target_offset)
             return Hold(
                 f"rebalance run {run.run_id[:8]} is in progress since {age_s:.0f} s",
                 has_written or age_s > WRITES_WITHIN_S,
             )
         return self._back_off()
+
+    def _is_given_up(self, record: dg.RunRecord) -> bool:
+        """Whether a run that had not ended has hung and is over now. One in the queue waits, and does not hang."""
+        run = record.dagster_run
+        if run.status in (dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED):
+            return False
+        began_s = record.start_time or record.update_timestamp.timestamp()
+        age_s = self._clock() - began_s
+        if age_s <= self._longest_s:
+            return False
+        with database(f"run {run.run_id} cannot be ended"):
+            end_hung_run(
+                self._instance,
+                run,
+                f"hung: not over after {age_s:.0f} s, and a rebalance takes {self._longest_s:.0f} s at most "
+                "(group_management_timeout_s and two minutes): given up, the next run fences it and goes on from here",
+            )
+        return True
 
     def next_attempt(self) -> int:
         """1, and one more for each of the last runs that failed.
@@ -137,12 +174,16 @@ class RebalanceRuns:
     def _failed(self) -> list[dg.RunRecord]:
         """The last runs, as far as they failed without one between that did not; the newest first."""
         records = self._newest(list(ENDED), _REMEMBERED)
-        ends = (i for i, each in enumerate(records) if each.dagster_run.status is not dg.DagsterRunStatus.FAILURE)
+        ends = (i for i, each in enumerate(records) if not _has_failed(each.dagster_run))
         return records[: next(ends, len(records))]
 
     def _newest(self, statuses: list[dg.DagsterRunStatus], most: int) -> list[dg.RunRecord]:
         with database("runs cannot be read"):
             return list(self._instance.get_run_records(dg.RunsFilter(tags=self._tags, statuses=statuses), limit=most))
+
+
+def _has_failed(run: dg.DagsterRun) -> bool:
+    return run.status is dg.DagsterRunStatus.FAILURE and UNFINISHED not in run.tags
 
 
 def _text(offset: int | None) -> str:

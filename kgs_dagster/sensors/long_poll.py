@@ -11,15 +11,17 @@ from typing import Protocol
 
 import dagster as dg
 
-from kgs_core.adapters.control_process import fleet_seen
-from kgs_core.control.controller_state import Options
-from kgs_core.control.events import Measured
-from kgs_core.control.sentences import sentences
-from kgs_core.control.watch import Sight, Watch
-from kgs_core.errors import TransientError
+from kgs_core.controller.events import Measured
+from kgs_core.controller.observer import GroupObserver, Recommendation
+from kgs_core.controller.state import Options
+from kgs_core.errors import KgsError, TransientError
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Fleet, Inbox
 from kgs_core.protocol import Message, Received
+from kgs_core.reporting.bad_shares import judged_topics
+from kgs_core.reporting.sentences import sentences
+from kgs_core.runtime.controller_loop import fleet_seen
+from kgs_dagster.checks.bad_records import Judged
 from kgs_dagster.jobs.rebalance import Hold, rebalance_run_request
 from kgs_dagster.launch import consumer_run_request
 from kgs_dagster.resources import RebalanceConfig
@@ -43,6 +45,13 @@ class ConsumerFleet(Fleet, Protocol):
     def stop_unwanted(self, handle: str) -> None:
         """As `stop`, and the run's end is no failure."""
 
+    def stop_overdue(self, handle: str) -> None:
+        """As `stop`, of a run that has not reported in time."""
+
+    @property
+    def launches_pods(self) -> bool:
+        """Whether its runs are pods."""
+
     def next_attempt(self, consumer: ConsumerId) -> int:
         """Number of a consumer's next start."""
 
@@ -59,7 +68,7 @@ class Rebalances(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SensorPorts:
-    """What a tick needs from outside.
+    """Ports of a tick.
 
     Attributes:
         inbox: None: the group's topics are not there yet. The first rebalance run makes them.
@@ -73,7 +82,7 @@ class SensorPorts:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How a tick goes by.
+    """Times of a tick.
 
     Attributes:
         steady: seconds.
@@ -90,17 +99,19 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a tick has come to.
+    """Findings of a tick.
 
     Attributes:
         requests: runs to make.
         measurement_offset: of the last measurement; None: there was none.
         said: what was seen, for people.
+        judged: see `bad_shares.judged_topics`.
     """
 
     requests: tuple[dg.RunRequest, ...]
     measurement_offset: int | None
     said: str
+    judged: Judged
 
 
 class LongPoll:
@@ -116,7 +127,7 @@ class LongPoll:
         self._sample_due_s = timing.steady()
         self._offset: int | None = None
         self._hold: Hold | None = None
-        self._trouble = ""
+        self._trouble = self._unmeasured = ""
 
     def run(self) -> Found:
         """Until there are runs to ask for, or the time is over.
@@ -127,7 +138,7 @@ class LongPoll:
         timing = self._timing
         end = timing.steady() + timing.length_s
         messages: Sequence[Received[Message]] = self._ports.inbox.read_to_end() if self._ports.inbox else []
-        watch = Watch.begin(self._options, messages, timing.steady(), round(timing.wall() * 1000))
+        watch = GroupObserver.begin(self._options, messages, timing.steady(), round(timing.wall() * 1000))
         while True:
             due = timing.steady() + STEP_S
             self._trouble = ""
@@ -136,10 +147,11 @@ class LongPoll:
             except TransientError as e:
                 requests, self._trouble = [], str(e)
             if requests or due > end:
-                return Found(tuple(requests), self._offset, self._said(watch))
+                judged = judged_topics(watch.state.view, watch.state.suspects())
+                return Found(tuple(requests), self._offset, self._said(watch), judged)
             timing.sleep(max(0.0, due - timing.steady()))
 
-    def _step(self, watch: Watch) -> tuple[Watch, list[dg.RunRequest]]:
+    def _step(self, watch: GroupObserver) -> tuple[GroupObserver, list[dg.RunRequest]]:
         """Hear everybody, then decide.
 
         Raises:
@@ -147,17 +159,17 @@ class LongPoll:
         """
         watch = self._heard(watch)
         now = self._timing.steady()
-        after, sight = watch.look(now)
+        after, sight = watch.recommend(now)
         self._hold = self._ports.rebalances.hold(watch.target_offset) if sight.reason else None
         if self._hold is not None:
-            after, sight = watch.look(now, target_stands=self._hold.target_stands)
+            after, sight = watch.recommend(now, target_stands=self._hold.target_stands)
         for handle in sight.unwanted:
             self._ports.fleet.stop_unwanted(handle)
         for handle in sight.overdue:
-            self._ports.fleet.stop(handle)
+            self._ports.fleet.stop_overdue(handle)
         return after, [*self._launches(sight), *self._rebalances(sight, after, now)]
 
-    def _heard(self, watch: Watch) -> Watch:
+    def _heard(self, watch: GroupObserver) -> GroupObserver:
         ports, timing = self._ports, self._timing
         if timing.steady() >= self._sample_due_s:
             self._sample_due_s = timing.steady() + self._interval_s - STEP_S / 2
@@ -170,17 +182,21 @@ class LongPoll:
 
     def _sample(self) -> Measured | None:
         """Consumers that are missing are started, and orders given, without a measurement, too."""
+        self._unmeasured = ""
         try:
             return self._ports.sampler.sample()
-        except TransientError as e:
-            self._trouble = str(e)
+        except KgsError as e:  # one that is refused must not end the look at the group
+            self._unmeasured = str(e)
             return None
 
-    def _launches(self, sight: Sight) -> list[dg.RunRequest]:
-        next_attempt = self._ports.fleet.next_attempt
-        return [consumer_run_request(self._group, consumer, next_attempt(consumer)) for consumer in sight.launch]
+    def _launches(self, sight: Recommendation) -> list[dg.RunRequest]:
+        fleet = self._ports.fleet
+        return [
+            consumer_run_request(self._group, each, fleet.next_attempt(each), as_pod=fleet.launches_pods)
+            for each in sight.launch
+        ]
 
-    def _rebalances(self, sight: Sight, watch: Watch, now: float) -> list[dg.RunRequest]:
+    def _rebalances(self, sight: Recommendation, watch: GroupObserver, now: float) -> list[dg.RunRequest]:
         if not sight.reason or self._hold is not None:
             return []
         newest, measured = watch.newest_report, watch.state.measured
@@ -195,9 +211,11 @@ class LongPoll:
         )
         return [rebalance_run_request(self._group, config, watch.target_offset)]
 
-    def _said(self, watch: Watch) -> str:
+    def _said(self, watch: GroupObserver) -> str:
         now = self._timing.steady()
         lines = list(sentences(watch.state, now))
         if self._hold is not None:
-            lines.append(f"{self._hold.why}: until then this waits: {watch.look(now, target_stands=True)[1].reason}")
-        return "; ".join([self._trouble, *lines] if self._trouble else lines)
+            lines.append(
+                f"{self._hold.why}: until then this waits: {watch.recommend(now, target_stands=True)[1].reason}"
+            )
+        return "; ".join([*filter(None, (self._trouble, self._unmeasured)), *lines])

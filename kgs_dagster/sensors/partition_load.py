@@ -1,18 +1,19 @@
 """The sensor that measures the load, and asks for rebalance runs and consumers."""
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 import dagster as dg
 
-from kgs_core.errors import KgsError
+from kgs_core.errors import KgsError, TransientError
+from kgs_dagster.checks.bad_records import Judged, changed_evaluations
 from kgs_dagster.jobs.consumer import consumer_job
 from kgs_dagster.jobs.rebalance import RebalanceRuns, rebalance_job
 from kgs_dagster.resources import FleetWithExcuses, group_options
 from kgs_dagster.sensors.long_poll import LongPoll, SensorPorts, Timing
 from kgs_dagster.settings import GroupConfig
+from kgs_dagster.turn import Turn
 
 if TYPE_CHECKING:
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
@@ -26,8 +27,8 @@ Connect = Callable[[GroupConfig, dg.DagsterInstance], AbstractContextManager[Sen
 @contextmanager
 def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator[SensorPorts]:
     """Kafka and Dagster's runs, for one tick: a tick leaves nothing behind that could be broken in the next."""
-    from kgs_core.adapters.group_connections import GroupConnections
-    from kgs_core.adapters.sampler import Sampler
+    from kgs_core.adapters.group.connections import GroupConnections
+    from kgs_core.adapters.monitor.sampler import Sampler
 
     with (
         GroupConnections(group.settings, READ_TIMEOUT_S) as topics,
@@ -48,7 +49,7 @@ def build_sensors(
         connect: gives a tick its ports.
         timing: how a tick goes by; None: as the clock does.
     """
-    busy = threading.Lock()
+    turn = Turn((timing or Timing()).steady)
 
     @dg.sensor(
         name=f"partition_load_sensor{group.suffix}",
@@ -60,20 +61,32 @@ def build_sensors(
         "the last measurement.",
     )
     def partition_load_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        # A tick that took too long is given up by Dagster, while its thread goes on
-        if not busy.acquire(blocking=False):
-            return dg.SensorResult(skip_reason="the look before this one is not over", cursor=context.cursor)
-        try:
-            with connect(group, context.instance) as ports:
-                found = LongPoll(group, group_options(group), ports, timing or Timing()).run()
-        except KgsError as e:
-            return dg.SensorResult(skip_reason=str(e), cursor=context.cursor)
-        finally:
-            busy.release()
+        with turn.taken() as why:
+            if why:
+                return dg.SensorResult(skip_reason=why, cursor=context.cursor)
+            if hung := turn.hung:
+                context.log.error(f"{hung}: this one goes past it")
+            try:
+                with connect(group, context.instance) as ports:
+                    found = LongPoll(group, group_options(group), ports, timing or Timing()).run()
+                events = _check_news(context, group, found.judged)
+            except KgsError as e:
+                return dg.SensorResult(skip_reason=str(e), cursor=context.cursor)
         cursor = context.cursor if found.measurement_offset is None else str(found.measurement_offset)
         if not found.requests:
-            return dg.SensorResult(skip_reason=found.said, cursor=cursor)
+            return dg.SensorResult(skip_reason=found.said, cursor=cursor, asset_events=events)
         context.log.info(f"asked for {', '.join(str(each.run_key) for each in found.requests)}; {found.said}")
-        return dg.SensorResult(run_requests=list(found.requests), cursor=cursor)
+        return dg.SensorResult(run_requests=list(found.requests), cursor=cursor, asset_events=events)
 
     return [partition_load_sensor]
+
+
+def _check_news(
+    context: dg.SensorEvaluationContext, group: GroupConfig, judged: Judged
+) -> Sequence[dg.AssetCheckEvaluation]:
+    """What has changed of the tables' checks; runs are asked for even where that cannot be told."""
+    try:
+        return changed_evaluations(group, context.instance, judged)
+    except TransientError as e:
+        context.log.warning(str(e))
+        return ()

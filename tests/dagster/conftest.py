@@ -1,6 +1,7 @@
 """Instances of Dagster, and runs of consumers in them."""
 
 import shutil
+import sys
 from pathlib import Path
 
 import dagster as dg
@@ -9,7 +10,8 @@ from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, RemoteJobO
 
 from kgs_core.model import ConsumerId
 from kgs_dagster.jobs.consumer import consumer_job
-from kgs_dagster.launch import PROCESS, consumer_run_request, process_tag
+from kgs_dagster.launch import consumer_run_request
+from kgs_dagster.run_process import PROCESS, process_tag
 from tests.dagster.groups import group
 from tests.dagster.rebalancing import FOUR, Runs
 
@@ -60,3 +62,11 @@ def runs(instance):
     runs.sim.start(1, 2)
     assert runs.run(measurement_offset=runs.sim.publish(**FOUR)).success
     return runs
+
+
+@pytest.fixture(autouse=True)
+def traces_are_whole():
+    """A run of a consumer that fails shortens them, in a process that is to end."""
+    yield
+    if hasattr(sys, "tracebacklimit"):
+        del sys.tracebacklimit

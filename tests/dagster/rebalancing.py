@@ -8,6 +8,7 @@ from tests.dagster.groups import group as group_of
 from tests.sim_group import SimGroup
 
 PACKING = "{packing_capacity_bytes_per_s: 100, consumer_capacity_bytes_per_s: 120, spare_consumers: 0}"
+TOPICS = "[{topic: orders}, {pattern: '.*'}]"
 FOUR = {"a": 50, "b": 50, "c": 50, "d": 50}
 GROWN = {"a": 90, "b": 90, "c": 50, "d": 50}
 
@@ -17,7 +18,7 @@ class Runs:
 
     def __init__(self, instance):
         self.instance = instance
-        self.group = group_of(packing=PACKING, membership="{group_management_timeout_s: 20}")
+        self.group = group_of(topics=TOPICS, packing=PACKING, membership="{group_management_timeout_s: 20}")
         self.sim = SimGroup(group_options(self.group))
         self.defs = build_defs(control_resources(self.group, connect=self.sim.connect), [self.group])
 

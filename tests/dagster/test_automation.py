@@ -4,7 +4,7 @@ import dagster as dg
 import pytest
 from dagster import DagsterRunStatus as Status
 
-from kgs_core.adapters.process_identity import this_process
+from kgs_core.adapters.system.process_identity import this_process
 from kgs_core.errors import TransientError
 from kgs_core.protocol import Process
 from kgs_dagster.automation import lost_runs_sensor, run_failure_sensor, schedule, scheduled_jobs

@@ -6,10 +6,10 @@ import pytest
 from kgs_core.config import ALGORITHM_NAMES
 from kgs_core.consumer.member import Decision
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import RunState, Wish
+from kgs_core.protocol import DesiredState, RunState
 from kgs_dagster.assets.control_loop import COVERED, DONE, FITS, OWNERS, SAFE
 from kgs_dagster.definitions import build_defs
-from kgs_dagster.launch import PROCESS
+from kgs_dagster.run_process import PROCESS
 from tests.dagster.groups import two_groups
 from tests.dagster.rebalancing import FOUR, GROWN, Runs, checks
 from tests.sim_group import tp
@@ -151,7 +151,7 @@ def test_each_step_can_be_executed_alone(runs, step):
 
 
 def test_a_wish_is_carried_out(runs):
-    runs.sim.topics.append(Wish(RunState.PAUSED, "me", 0))
+    runs.sim.topics.append(DesiredState(RunState.PAUSED, "me", 0))
     assert runs.run(measurement_offset=runs.sim.publish(**FOUR)).success
     assert runs.sim.owners() == {}
 

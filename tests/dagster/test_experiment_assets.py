@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
 from kgs_core.cli.main import cli
-from kgs_core.experiments.workload import parse_key
 from kgs_core.packing import ALGORITHMS
+from kgs_core.simulation.workload import parse_key
 from kgs_dagster.assets.experiments import WORKLOAD
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.laboratory import LABORATORY, POOL, Laboratory
@@ -30,7 +30,7 @@ class Room:
         self.folder = folder
 
     def job(self, name, laboratory=None, **how):
-        defs = build_defs({LABORATORY: laboratory or Laboratory(folder=str(self.folder))}, [])
+        defs = build_defs({LABORATORY: laboratory or Laboratory()}, [])
         how = {"instance": self.instance, "raise_on_error": False, **how}
         return defs.resolve_job_def(name).execute_in_process(**how)
 
@@ -59,7 +59,9 @@ class Room:
 
 
 @pytest.fixture
-def room(instance, tmp_path):
+def room(instance, tmp_path, monkeypatch):
+    monkeypatch.setenv("KGS_EXPERIMENTS", str(tmp_path / "results"))
+    monkeypatch.setenv("KGS_EXPERIMENTS_RECORDINGS", str(tmp_path))
     register(instance, LOADS)
     return Room(instance, tmp_path / "results")
 
@@ -198,7 +200,7 @@ def test_no_cell_at_all_is_told(room):
 
 
 def test_without_latency_there_is_none_to_draw(room):
-    laboratory = Laboratory(folder=str(room.folder), latency=False)
+    laboratory = Laboratory(latency=False)
     assert room.job("experiments_job", laboratory, partition_key=f"mwf|{LOADS[0]}").success
     reports, _ = room.reports()
     assert reports["bill"]["plot"].startswith("nothing to draw")
@@ -214,7 +216,7 @@ def test_a_recorded_load_is_registered_once_kept_and_packed(room, tmp_path):
     assert room.job("experiments_job", partition_key="mwf|week").success
     assert room.rows()["load"].to_pylist() == pytest.approx([0.905, 1.1])
     assert room.rows()["consumers"].to_pylist() == [1, 2]
-    defs = build_defs({LABORATORY: Laboratory(folder=str(room.folder))}, [])
+    defs = build_defs(groups=[])
     done = dg.materialize(
         [defs.resolve_assets_def(WORKLOAD)],
         partition_key="week",

@@ -5,12 +5,13 @@ import json
 import dagster as dg
 import pytest
 
-from kgs_core.adapters.lake_view import LakeSnapshot, TableView
+from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
 from kgs_dagster.assets.lake import QUIET_S, lake_assets, lake_events, lake_layout
 from kgs_dagster.automation import lake_sensor
 from tests.dagster.groups import group
 
 ORDERS = dg.AssetKey(["g", "lake", "bronze", "orders"])
+TOPIC = dg.AssetKey(["g", "kafka", "topic_orders"])
 FLIGHTS = dg.AssetKey(["g", "lake", "bronze", "flights.any"])
 
 
@@ -34,14 +35,25 @@ def numbers(event):
 def test_every_rule_is_a_topic_and_a_table_that_comes_from_it():
     specs = {spec.key.to_user_string(): spec for spec in lake_assets(group())}
     assert specs.keys() == {
-        "g/topic/orders",
+        "g/kafka/topic_orders",
         "g/lake/bronze/orders",
-        "g/topic/flights.any",
+        "g/kafka/topic_flights.any",
         "g/lake/bronze/flights.any",
     }
-    assert [dep.asset_key.path for dep in specs["g/lake/bronze/orders"].deps] == [["g", "topic", "orders"]]
+    assert [dep.asset_key.path for dep in specs["g/lake/bronze/orders"].deps] == [["g", "kafka", "topic_orders"]]
     assert specs["g/lake/bronze/orders"].kinds == {"delta"}
-    assert specs["g/topic/flights.any"].kinds == {"kafka"}
+    assert specs["g/kafka/topic_flights.any"].kinds == {"kafka"}
+
+
+def test_a_topic_and_its_table_are_told_apart_where_only_the_last_part_of_a_name_is_shown():
+    """Both were called flights.jfk in the graph."""
+    for asset in lake_layout(group(topics="[{topic: flights.jfk, table: '{topic}'}, {topic: b, table: lake/b}]")):
+        assert asset.topic.path[-1] != asset.table.path[-1]
+
+
+def test_a_pattern_is_shown_as_it_is_written():
+    r"""Markdown would make `flights..*` of it."""
+    assert [r"`flights\..*`" in spec.description for spec in lake_assets(group())] == [False, False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +68,7 @@ def test_every_rule_is_a_topic_and_a_table_that_comes_from_it():
 )
 def test_a_pattern_has_a_name_of_its_own(pattern, name):
     (asset,) = lake_layout(group(topics=f"[{{pattern: '{pattern}'}}]"))
-    assert asset.topic.path == ["g", "topic", name]
+    assert asset.topic.path == ["g", "kafka", f"topic_{name}"]
 
 
 def test_no_two_rules_share_an_asset():
@@ -128,24 +140,44 @@ def test_the_topics_of_a_pattern_are_lines_of_one_asset():
 def tick(instance):
     def run(snapshot, cursor=None, now=0.0):
         context = dg.build_sensor_context(instance=instance, cursor=cursor)
-        return lake_sensor(group(), lambda: snapshot, lambda: now)(context)
+        return lake_sensor(group(), lambda: snapshot, lambda: now, lambda topics: dict.fromkeys(topics, "7 days"))(
+            context
+        )
 
     return run
 
 
 def test_the_sensor_remembers_what_it_recorded(tick):
     first = tick(seen(table()))
-    assert [event.asset_key for event in first.asset_events] == [ORDERS]
+    assert [event.asset_key for event in first.asset_events] == [ORDERS, TOPIC]
     second = tick(seen(table()), first.cursor, 60)
-    assert second.asset_events == []
-    assert json.loads(second.cursor) == json.loads(first.cursor)
+    assert [event.asset_key for event in second.asset_events] == [TOPIC], "now its rate is known"
+    third = tick(seen(table()), second.cursor, 120)
+    assert third.asset_events == []
+    assert json.loads(third.cursor) == json.loads(second.cursor)
 
 
 @pytest.mark.parametrize("cursor", ["no JSON", "[]", '{"g/lake/x": 1}', '{"g/lake/x": {"at": 1}}', "null"])
 def test_a_cursor_that_is_none_of_ours_costs_one_more_record(tick, cursor):
-    assert len(tick(seen(table()), cursor).asset_events) == 1
+    assert len(tick(seen(table()), cursor).asset_events) == 2
 
 
 def test_the_tick_says_what_could_not_be_learned(tick):
     assert tick(seen(problems=("Kafka: no answer",))).skip_reason.skip_message == "Kafka: no answer"
-    assert tick(seen(table())).skip_reason.skip_message == "1 tables seen, 1 assets recorded"
+    assert tick(seen(table())).skip_reason.skip_message == "1 tables seen, 2 assets recorded"
+
+
+def test_the_first_table_that_is_there_is_audited_once(instance):
+    """The check would say `not evaluated` until the night."""
+
+    @dg.job(name="lake_audit_job")
+    def audit():
+        pass
+
+    def asked():
+        sensor = lake_sensor(group(), lambda: seen(table()), lambda: 0.0, lambda _: {}, audit)
+        return sensor(dg.build_sensor_context(instance=instance)).run_requests
+
+    assert [(request.job_name, request.run_key) for request in asked()] == [("lake_audit_job", "g/first-audit")]
+    instance.create_run_for_job(audit)
+    assert not asked()

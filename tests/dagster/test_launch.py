@@ -2,20 +2,23 @@
 
 import signal
 import subprocess
+from dataclasses import replace
 
 import dagster as dg
 import pytest
 from dagster import DagsterRunStatus as Status
 from dagster._time import get_current_timestamp
 
-from kgs_core.adapters.process_identity import boot_id, start_ticks, this_process
+from kgs_core.adapters.system.process_identity import boot_id, start_ticks, this_process
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.model import ConsumerId
 from kgs_core.protocol import Process
 from kgs_dagster.jobs.lake import lake_maintenance_job
-from kgs_dagster.launch import PROCESS, DagsterFleet, claim_run, consumer_run_request, process_tag
+from kgs_dagster.launch import ATTEMPT, DagsterFleet, attempt_of, consumer_run_request
 from kgs_dagster.pods import grace_period_s
+from kgs_dagster.run_process import PROCESS, claim_run, process_tag, process_title
 from tests.dagster.groups import group, two_groups
+from tests.dagster.processes import a_process
 
 LIVING = this_process({})
 ONE, TWO = ConsumerId(1), ConsumerId(2)
@@ -32,7 +35,7 @@ def dead():
 
 
 def named(process, run_id):
-    return Process(process.host, process.boot_id, process.pid, process.start_ticks, run_id)
+    return replace(process, run_id=run_id)
 
 
 def test_a_request_names_job_consumer_and_attempt():
@@ -40,8 +43,15 @@ def test_a_request_names_job_consumer_and_attempt():
     assert found.run_key == "flights/3/2"
     assert found.job_name == "consumer_job"
     assert found.run_config == {"ops": {"consume": {"config": {"consumer": 3}}}}
-    names = ("kgs/group", "kgs/consumer", "kgs/role", "kgs/attempt")
-    assert [found.tags[name] for name in names] == ["flights", "3", "consumer", "2"]
+    names = ("kgs/group", "kgs/consumer", "kgs/role")
+    assert [found.tags[name] for name in names] == ["flights", "3", "consumer"]
+    assert attempt_of(found.tags) == "2"
+
+
+def test_what_a_list_of_runs_shows_fits_in_a_line():
+    """Tags that begin with .dagster/ are not shown."""
+    shown = {name for name in consumer_run_request(group(), ONE, 1).tags if not name.startswith(".dagster/")}
+    assert shown == {"kgs/group", "kgs/consumer", "kgs/role"}
 
 
 def test_each_of_several_groups_has_a_job_of_its_own():
@@ -87,6 +97,14 @@ def test_an_attempt_is_one_more_than_the_newest(instance, run_of):
     run_of(1, Status.FAILURE, attempt=4)
     run_of(2, Status.FAILURE, attempt=9)
     assert fleet.next_attempt(ONE) == 5
+
+
+def test_runs_of_the_version_before_are_known(instance, run_of, dead):
+    """Consumers run for weeks: an upgrade of the code location finds them there."""
+    run = run_of(1, Status.STARTED)
+    instance.add_run_tags(run, {"kgs/attempt": "6", "kgs/process": process_tag(named(dead, run)), ATTEMPT: ""})
+    assert DagsterFleet(instance, group()).next_attempt(ONE) == 7
+    assert DagsterFleet(instance, group()).close_lost_runs() == (run,)
 
 
 def test_a_start_is_asked_of_whoever_can(instance):
@@ -156,9 +174,9 @@ def test_a_run_whose_machine_went_down_is_closed(instance, run_of):
 
 def test_a_consumer_that_does_not_hear_that_it_shall_end_is_killed(instance, run_of):
     """The code server that has to tell it may have been killed itself."""
-    with subprocess.Popen(["sleep", "600"]) as child:
-        process = Process(LIVING.host, boot_id(), child.pid, start_ticks(child.pid) or 0)
-        deaf = run_of(1, Status.CANCELING, process)
+    deaf = run_of(1, Status.CANCELING)
+    with a_process(process_title(deaf)) as (child, process):
+        instance.add_run_tags(deaf, {PROCESS: process_tag(process)})
         assert DagsterFleet(instance, group()).close_lost_runs() == ()
         assert child.poll() is None
         in_time = get_current_timestamp() + grace_period_s(group()) + 1
@@ -167,6 +185,24 @@ def test_a_consumer_that_does_not_hear_that_it_shall_end_is_killed(instance, run
         assert child.wait(30) == -signal.SIGKILL
     later.close_lost_runs()
     assert instance.get_run_by_id(deaf).status is Status.CANCELED
+
+
+def test_a_process_is_not_killed_because_a_tag_names_it(instance, run_of):
+    """Whoever may use Dagster can write any tag, and a process has its start time in /proc for all to see."""
+    in_time = get_current_timestamp() + grace_period_s(group()) + 1
+    for title in ("postgres", process_title("another run")):
+        with a_process(title) as (child, process):
+            run_of(1, Status.CANCELING, process)
+            DagsterFleet(instance, group(), clock=lambda: in_time).close_lost_runs()
+            assert child.poll() is None
+
+
+def test_why_a_run_is_to_end_stands_on_it(local_instance, run_of):
+    run = run_of(1, Status.QUEUED, where=local_instance)
+    DagsterFleet(local_instance, group()).stop(run, "no report within 180 s")
+    assert local_instance.get_run_by_id(run).tags["kgs/why"] == "no report within 180 s"
+    said = [entry.dagster_event.message for entry in local_instance.all_logs(run)]
+    assert "kgs asks this run to end: no report within 180 s" in said
 
 
 def test_a_run_that_was_launched_and_never_heard_of_is_closed_after_a_while(instance, run_of):

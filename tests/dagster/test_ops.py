@@ -1,17 +1,24 @@
 """The run of a consumer, as far as it comes without Kafka; the rest is in tests/system/test_dagster_consumer.py."""
 
 import logging
+import os
 import signal
+import sys
+from types import SimpleNamespace
 
 import pytest
 from dagster import DagsterRunStatus as Status
 
-from kgs_core.adapters.process_identity import this_process
-from kgs_core.adapters.run_processes import RUN_ID
+from kgs_core.adapters.system.process_identity import this_process
+from kgs_core.adapters.system.processes import RUN_ID
+from kgs_core.errors import PermanentError
 from kgs_core.model import ConsumerId
+from kgs_core.protocol import Incarnation, Member
 from kgs_dagster.definitions import build_defs
-from kgs_dagster.launch import consumer_run_request, process_of
-from tests.dagster.groups import group
+from kgs_dagster.launch import INCARNATION, attempt_of, consumer_run_request
+from kgs_dagster.run_process import process_of
+from kgs_dagster.settings import name_groups
+from tests.dagster.groups import group, settings
 
 
 class NoSpark:
@@ -22,12 +29,22 @@ class NoSpark:
         raise AssertionError
 
 
-AT_FIRST = signal.getsignal(signal.SIGINT)  # ignored where the tests run in the background of a shell
+AT_FIRST = signal.getsignal(signal.SIGINT)
 
 
 @pytest.fixture
-def failed(instance, run_of, tmp_path):
-    """A run of consumer 3 of a group whose Kafka is not there, started by hand after seven by the sensor."""
+def refusing_kafka(monkeypatch):
+    """One that is away would be waited for."""
+
+    def refused(_):
+        raise PermanentError("Kafka localhost:1: list topics: not authorized: grant this user the right")
+
+    monkeypatch.setattr("kgs_core.adapters.kafka.admin.KafkaAdmin.list_topics", refused)
+
+
+@pytest.fixture
+def failed(instance, run_of, tmp_path, refusing_kafka):
+    """A run of consumer 3 of a group whose Kafka refuses it, started by hand after seven by the sensor."""
     run_of(3, Status.FAILURE, attempt=7)
     ours = group(lake=f"{{root: {tmp_path}}}")
     logging.getLogger("kgs_core").setLevel(logging.NOTSET)  # whatever an earlier test has left there
@@ -47,8 +64,8 @@ def test_a_run_says_who_it_is_also_when_somebody_started_it_by_hand(instance, fa
     """The fleet finds it by these: without them a second one would be started beside it."""
     tags = instance.get_run_by_id(failed.run_id).tags
     assert (tags["kgs/group"], tags["kgs/consumer"], tags["kgs/role"]) == ("g", "3", "consumer")
-    assert tags["kgs/attempt"] == "8"
-    assert len(tags["kgs/incarnation"]) == 36
+    assert attempt_of(tags) == "8"
+    assert len(tags[INCARNATION]) == 36
     assert process_of(tags) == this_process({RUN_ID: failed.run_id})
 
 
@@ -56,3 +73,115 @@ def test_what_a_run_changes_in_its_process_it_puts_back(failed):
     assert signal.getsignal(signal.SIGINT) is AT_FIRST
     assert logging.getLogger("kgs_core").handlers == []
     assert logging.getLogger("kgs_core").level == logging.NOTSET
+
+
+def test_the_run_finds_transforms_beside_its_configuration(instance, tmp_path, monkeypatch, refusing_kafka):
+    """Not in the code server's working directory: `kgs consume` would not find them there."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("PYTHONPATH", "/of/the/user")
+    rules = "[{topic: orders, transform_arrow: 'clean:f'}]"
+    ours = name_groups([(settings(topics=rules, lake=f"{{root: {tmp_path}}}"), tmp_path / "kgs.yaml")])[0]
+    request = consumer_run_request(ours, ConsumerId(3), 1)
+    job = build_defs({"kgs_pyspark": NoSpark()}, [ours]).resolve_job_def("consumer_job")
+    job.execute_in_process(run_config=request.run_config, instance=instance, raise_on_error=False)
+    assert sys.path[0] == str(tmp_path)
+    assert os.environ["PYTHONPATH"] == f"{tmp_path}:/of/the/user"
+
+
+class Starting:
+    """A consumer whose Spark is being started when its run is told to end.
+
+    Attributes:
+        end: does what happens then.
+    """
+
+    end = None
+    membership = None
+    ending = None
+
+    def __init__(self, _settings, consumer, **_more):
+        self.member = Member(consumer, Incarnation("0" * 36))
+
+    def run(self, stop):
+        type(self).end(self, stop)
+
+
+@pytest.fixture
+def ended(instance, monkeypatch):
+    """Runs a consumer that ends so; gives the result, and the run."""
+
+    def run(end):
+        monkeypatch.setattr("kgs_core.runtime.group_consumer.GroupConsumer", type("Ours", (Starting,), {"end": end}))
+        job = build_defs({"kgs_pyspark": NoSpark()}, [group()]).resolve_job_def("consumer_job")
+        config = consumer_run_request(group(), ConsumerId(3), 1).run_config
+        result = job.execute_in_process(run_config=config, instance=instance, raise_on_error=False)
+        return result, instance.get_run_by_id(result.run_id)
+
+    return run
+
+
+def asked_in_dagster(instance, why=""):
+    """As Dagster does when somebody asks it for the end of its only run, which is being carried out."""
+    (run,) = instance.get_runs()
+    if why:
+        instance.add_run_tags(run.run_id, {"kgs/why": why})
+    instance.report_run_canceling(run)
+
+
+def last_words(result):
+    (failure,) = [event for event in result.all_events if event.is_step_failure]
+    return failure.step_failure_data
+
+
+@pytest.mark.parametrize(
+    ("why", "told"),
+    [("", "its run was terminated in Dagster"), ("no report within 180 s", "no report within 180 s")],
+)
+@pytest.mark.parametrize("by", ["flag", "interrupt", "error"])
+def test_a_start_that_was_ended_is_canceled_and_says_why(instance, ended, why, told, by):
+    """It was a red KeyboardInterrupt with two stack traces, and its reason stood in another run."""
+
+    def end(_, stop):
+        asked_in_dagster(instance, why)
+        if by == "interrupt":  # Spark's handler
+            raise KeyboardInterrupt
+        stop.set()
+        if by == "error":  # what the end of the JVM looks like from Python
+            raise OSError("connection refused")
+
+    result, run = ended(end)
+    said = last_words(result)
+    assert run.status is Status.CANCELED
+    assert (
+        said.user_failure_data.description == f"consumer 3@00000000 ended before it had joined: asked to end ({told})"
+    )
+    assert said.error.stack == []
+    assert said.error.cause is None
+
+
+def test_a_start_that_was_ended_from_outside_has_failed(ended):
+    """Nobody has asked Dagster: the machine went down, say."""
+    result, run = ended(lambda _, stop: stop.set())
+    assert run.status is Status.FAILURE
+    assert "by a signal from outside Dagster" in last_words(result).user_failure_data.description
+
+
+def test_a_consumer_that_has_drained_says_why_it_ended(instance, ended):
+    def end(self, stop):
+        asked_in_dagster(instance, "nobody wants it any more")
+        stop.set()
+        self.membership, self.ending = object(), SimpleNamespace(name="ASKED")
+
+    _, run = ended(end)
+    assert run.status is Status.SUCCESS
+    said = [entry.user_message for entry in instance.all_logs(run.run_id)]
+    assert "consumer 3@00000000 ended: asked to end (nobody wants it any more)" in said
+
+
+def test_what_nobody_expected_keeps_its_trace(ended):
+    def end(_self, _stop):
+        raise ZeroDivisionError
+
+    result, run = ended(end)
+    assert run.status is Status.FAILURE
+    assert last_words(result).error.cause.stack != []

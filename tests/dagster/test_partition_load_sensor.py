@@ -1,136 +1,20 @@
 """Ticks of the load sensor, on a simulated group whose time goes by while the sensor sleeps."""
 
 import re
-from contextlib import contextmanager
+from dataclasses import replace
 
 import dagster as dg
 import pytest
 
-from kgs_core.control.events import Measured
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import RunState, Wish
-from kgs_dagster.definitions import build_defs
-from kgs_dagster.jobs.rebalance import RebalanceRuns
-from kgs_dagster.resources import control_resources, group_options
-from kgs_dagster.sensors import build_sensors
-from kgs_dagster.sensors.long_poll import LENGTH_S, SensorPorts, Timing
-from tests.dagster.groups import group as group_of
-from tests.sim_group import SimGroup
+from kgs_core.protocol import DesiredState, DesiredVersion, RunState
+from kgs_dagster.jobs.rebalance import TARGET
+from kgs_dagster.sensors.long_poll import LENGTH_S
+from tests.dagster.rebalancing import GROWN
+from tests.dagster.ticking import Watched
 
-PACKING = "{packing_capacity_bytes_per_s: 100, consumer_capacity_bytes_per_s: 120, spare_consumers: 0}"
-FOUR = {"a": 50, "b": 50, "c": 50, "d": 50}
-GROWN = {"a": 90, "b": 90, "c": 50, "d": 50}
-
-
-class Fleet:
-    """The simulated fleet with what a tick needs beyond the core's port."""
-
-    def __init__(self, sim):
-        self.sim = sim
-        self.stopped = []
-
-    def __getattr__(self, name):
-        return getattr(self.sim.fleet, name)
-
-    def stop(self, handle):
-        self.stopped.append(handle)
-        self.sim.fleet.stop(handle)
-
-    stop_unwanted = stop
-
-    def next_attempt(self, consumer):
-        return 1 + sum(process.consumer == consumer for process in self.sim.fleet.processes.values())
-
-
-class Watched:
-    """A group with its sensor and its job. What is asked for at a tick is carried out after it, as by the daemon.
-
-    Attributes:
-        load: what is measured; None: it is too early to know any speed.
-        errors: what -> errors that its next calls raise.
-    """
-
-    def __init__(self, instance):
-        self.instance = instance
-        self.group = group_of(packing=PACKING, membership="{group_management_timeout_s: 20}")
-        self.sim = SimGroup(group_options(self.group))
-        self.fleet = Fleet(self.sim)
-        self.load = FOUR
-        self.errors = {}
-        self.cursor = None
-        clock = self.sim.clock
-        self.runs = RebalanceRuns(instance, self.group)
-        timing = Timing(lambda: clock.now, lambda: clock.now, self.sim.go_by)
-        (self.sensor,) = build_sensors(self.group, connect=self.connect, timing=timing)
-        self.defs = build_defs(control_resources(self.group, connect=self.sim.connect), [self.group])
-
-    @contextmanager
-    def connect(self, group, instance):
-        assert (group, instance) == (self.group, self.instance)
-        self.fail("connect")
-        self.inbox = self.sim.inbox()
-        yield SensorPorts(self, self.inbox and self, self.fleet, self.runs)
-
-    def fail(self, what):
-        if self.errors.get(what):
-            raise self.errors[what].pop(0)
-
-    def sample(self):
-        self.fail("sample")
-        if self.load is None:
-            return None
-        offset = self.sim.publish(**self.load)
-        return Measured(self.sim.measurements[offset][0], offset)
-
-    def read_to_end(self):
-        self.fail("read_to_end")
-        return self.inbox.read_to_end()
-
-    def poll(self, timeout_s):
-        self.fail("poll")
-        return self.inbox.reader.poll(timeout_s)
-
-    def evaluate(self):
-        """What a tick comes to; nothing of it is carried out."""
-        result = self.sensor.evaluate_tick(
-            dg.build_sensor_context(instance=self.instance, cursor=self.cursor, definitions=self.defs)
-        )
-        self.cursor = result.cursor
-        return result
-
-    def tick(self):
-        """A tick, the pause after it, and everything that it asked for."""
-        result = self.evaluate()
-        self.sim.go_by(5.0)
-        for request in result.run_requests:
-            if request.job_name == "rebalance_job":
-                assert self.rebalance(request).success
-            else:
-                self.sim.start(int(request.tags["kgs/consumer"]))
-        return result
-
-    def rebalance(self, request, **changes):
-        job = self.defs.resolve_job_def("rebalance_job")
-        config = {**request.run_config["resources"]["rebalance"]["config"], **changes}
-        return job.execute_in_process(
-            run_config={"resources": {"rebalance": {"config": config}}},
-            instance=self.instance,
-            tags=request.tags,
-            raise_on_error=False,
-        )
-
-    def settle(self):
-        for _ in range(8):
-            if not self.tick().run_requests:
-                return
-        raise AssertionError("it goes on asking")
-
-    def open_run(self, request, status=dg.DagsterRunStatus.STARTED):
-        """A rebalance run that has not ended; or one that has."""
-        return self.instance.create_run_for_job(
-            self.defs.resolve_job_def("rebalance_job"), run_config=request.run_config, tags=request.tags, status=status
-        )
+TOPICS = "[{topic: a}, {pattern: '.*'}]"
 
 
 def keys(result):
@@ -188,7 +72,7 @@ def test_a_tick_ends_when_a_decision_falls(watched):
     assert str(config["measurement_offset"]) == result.cursor
     assert "consumer above consumer_capacity: 1" in config["reason"]
     assert (config["attempt"], config["packs"], config["dry_run"]) == (1, True, False)
-    tags = {"kgs/group": "g", "kgs/group-rebalance": "g", "kgs/role": "rebalance", "kgs/target": "0"}
+    tags = {"kgs/group": "g", "kgs/group-rebalance": "g", "kgs/role": "rebalance", TARGET: "0"}
     assert request.tags.items() >= tags.items()
 
 
@@ -238,7 +122,7 @@ def test_one_run_at_a_time_and_its_consumers_are_started_meanwhile(watched):
     assert f"rebalance run {run.run_id[:8]} is in progress" in held.skip_message
     assert "this waits: consumer above consumer_capacity: 1" in held.skip_message
     # What the open run does: it writes the Target, and waits for consumer 3
-    assert watched.rebalance(request, measurement_offset=watched.sim.publish(**GROWN)).success
+    assert watched.is_sound(watched.rebalance(request, measurement_offset=watched.sim.publish(**GROWN)))
     watched.load = {**GROWN, "c": 90, "d": 90}  # another Target is due already
     assert keys(watched.evaluate()) == ["g/3/1"]
 
@@ -293,7 +177,7 @@ def test_a_run_that_nobody_wants_is_ended(watched):
 
 
 def test_people_are_heard(watched):
-    watched.sim.topics.append(Wish(RunState.PAUSED, "me", 0))
+    watched.sim.topics.append(DesiredState(RunState.PAUSED, "me", 0))
     watched.tick()
     assert watched.sim.owners() == {}
     assert watched.evaluate().skip_message.startswith("people want the group paused")
@@ -307,13 +191,25 @@ def test_everybody_silent_is_told_to_the_run(watched):
     config = request.run_config["resources"]["rebalance"]["config"]
     assert "consumer lost: 1, 2" in config["reason"]
     assert config["report_age_s"] > 30
-    assert watched.rebalance(request).success
+    assert watched.is_sound(watched.rebalance(request))
     assert "consumer lost: 1, 2" in watched.sim.target().reason
 
 
-def test_two_looks_at_once_are_one_too_many(watched):
-    """Dagster gives up a tick after a minute, while its thread goes on."""
-    inner = []
-    watched.sim.events.append(lambda: inner.append(watched.evaluate()) is None)
-    watched.evaluate()
-    assert [result.skip_message for result in inner] == ["the look before this one is not over"]
+def test_a_monitor_that_is_refused_keeps_nobody_from_being_started(watched):
+    """As under `kgs control`: the group is looked after by what is known, and the tick says what is not."""
+    watched.errors["sample"] = [PermanentError("Kafka b:9092: write 'monitor.writeSpeed': denied")] * 600
+    watched.sim.fleet.of(ConsumerId(2))[0].kill()
+    assert keys(watched.tick()) == ["g/2/2"]
+    watched.settle()
+    assert "denied" in watched.evaluate().skip_message
+
+
+def test_a_replacement_is_asked_for_step_by_step_until_it_is_over(watched):
+    """What a spare has opened asks for the next run at once, not at the next look for a better packing."""
+    watched.sim.topics.append(DesiredVersion("2", "b", "me", watched.sim.clock.ms))
+    watched.sim.fleet.habits = replace(watched.sim.fleet.habits, version="2", config_hash="b")
+    asked = [watched.tick().run_requests for _ in range(9)]
+    assert all(asked[:6]), "no tick goes by to its end before it is over"
+    assert {process.membership.identity.version for process in watched.sim.fleet.living()} == {"2"}
+    assert len(watched.sim.owners()) == 4
+    assert asked[-1] == [], "and then nothing is asked for"

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from kgs_core.model import ConsumerId
+from kgs_dagster.jobs.consumer import consumer_job
 from kgs_dagster.launch import POD, consumer_run_request
 from kgs_dagster.pods import grace_period_s, pod_template, pods_are_gone
 from kgs_dagster.settings import PodSettings
@@ -34,7 +35,7 @@ def rendered(tag):
 
 @pytest.fixture(scope="module")
 def job():
-    request = consumer_run_request(group("flights"), ConsumerId(3), 1)
+    request = consumer_run_request(group("flights"), ConsumerId(3), 1, as_pod=True)
     return rendered(json.loads(request.tags[POD]))
 
 
@@ -89,6 +90,20 @@ def test_the_environment_sets_image_and_resources():
     (container,) = job["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "mine:2"
     assert container["resources"] == {"requests": {"cpu": "2", "memory": "3Gi"}, "limits": {"memory": "4Gi"}}
+
+
+@pytest.mark.parametrize(
+    ("environ", "pods"),
+    [({}, False), ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, True), ({"KGS_POD_MEMORY": "3Gi"}, True)],
+)
+def test_a_run_started_by_hand_is_told_what_its_pod_is_made_of_where_there_are_pods(monkeypatch, environ, pods):
+    """On one machine the tag would only stand in the way: it is as long as all others together."""
+    for name in ("KUBERNETES_SERVICE_HOST", "KGS_POD_MEMORY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert (POD in consumer_job(group()).tags) is pods
+    assert POD not in consumer_run_request(group(), ConsumerId(3), 1).tags
 
 
 def test_no_setting_of_the_group_gets_into_the_tag():

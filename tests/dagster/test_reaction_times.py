@@ -1,5 +1,7 @@
 """How fast a group answers to its load, as a rebalance run records it."""
 
+import time
+
 import pytest
 
 from kgs_dagster.assets.control_loop_figures import of_times, times_told
@@ -26,6 +28,18 @@ def test_what_is_not_known_is_left_out(missing):
 
 def test_a_target_of_an_earlier_run_says_nothing_of_this_one():
     assert of_times([100.0, 101.0, 105.0, 103.0, 106.0]) == {}
+
+
+def test_a_change_is_recorded_with_its_times(instance, monkeypatch):
+    after_dagster_s = time.time() + 60.0  # noqa: TID251 - what Dagster notes of a run is real
+    monkeypatch.setattr("tests.sim_group.START_S", after_dagster_s)
+    runs = Runs(instance)
+    runs.sim.start(1, 2, 3)
+    offset = runs.sim.publish(**GROWN)
+    runs.sim.go_by(10.0)  # it was measured before the run was asked for
+    recorded = runs.recorded(runs.run(measurement_offset=offset), "handover")
+    assert recorded["reaction_s"] == pytest.approx(sum(recorded[name] for name in NAMES[:-1]), abs=0.01)
+    assert min(recorded[name] for name in NAMES) >= 0
 
 
 def test_a_run_that_had_nothing_to_change_does_not(instance):

@@ -1,5 +1,6 @@
 """What Dagster's database says of rebalance runs, and of consumers that were ended because nobody wanted them."""
 
+import signal
 import time
 
 import dagster as dg
@@ -9,7 +10,9 @@ from kgs_core.errors import TransientError
 from kgs_dagster.jobs.rebalance import LONGEST_BACK_OFF_S, RebalanceRuns, rebalance_job, rebalance_run_request
 from kgs_dagster.launch import ATTEMPT
 from kgs_dagster.resources import FleetWithExcuses, RebalanceConfig, group_options
+from kgs_dagster.run_process import PROCESS, process_tag, process_title
 from tests.dagster.groups import group as group_of
+from tests.dagster.processes import a_process
 
 GROUP = group_of()
 STARTED, FAILURE, SUCCESS = (
@@ -58,6 +61,47 @@ def test_whether_it_will_write_another_target(instance, add):
     add(STARTED, target_offset=5)
     assert RebalanceRuns(instance, GROUP).hold(6).target_stands, "it has"
     assert ago(instance, 31).hold(5).target_stands, "it would have by now"
+
+
+LIMIT_S = GROUP.settings.membership.group_management_timeout_s + 120
+
+
+def test_a_run_that_hangs_holds_up_the_next_one_for_a_limited_time_only(instance, add, monkeypatch):
+    """A deadlock, a database or a disk that hangs: nobody would move a partition any more, for ever."""
+    monkeypatch.setattr(instance.run_coordinator, "cancel_run", lambda _: False)
+    hung = add(STARTED)
+    assert ago(instance, LIMIT_S - 5).hold(5) is not None
+    assert instance.get_run_by_id(hung).status is STARTED
+    back_off_s = GROUP.settings.membership.start_backoff_s
+    ago(instance, LIMIT_S + 5).hold(5)
+    assert instance.get_run_by_id(hung).status is FAILURE
+    assert ago(instance, back_off_s + 1).hold(5) is None
+    (why,) = [entry.dagster_event.message for entry in instance.all_logs(hung) if entry.dagster_event.is_job_failure]
+    assert "hung: not over after" in why
+    assert "the next run fences it" in why
+
+
+def test_the_process_of_a_run_that_hangs_is_ended(instance, add):
+    """One that hangs in a call to a library hears no signal but the last."""
+    hung = add(STARTED)
+    with a_process(process_title(hung)) as (child, process):
+        instance.add_run_tags(hung, {PROCESS: process_tag(process)})
+        ago(instance, LIMIT_S + 5).hold(5)
+        assert child.wait(30) == -signal.SIGKILL
+    assert instance.get_run_by_id(hung).status is FAILURE
+
+
+def test_a_run_behind_one_that_hangs_is_what_is_waited_for_then(instance, add, monkeypatch):
+    """It was asked for by hand, and stands in the queue until the first one is over."""
+    monkeypatch.setattr(instance.run_coordinator, "cancel_run", lambda _: False)
+    hung, queued = add(STARTED), add(dg.DagsterRunStatus.NOT_STARTED)
+    hold = ago(instance, LIMIT_S + 5).hold(5)
+    assert instance.get_run_by_id(hung).status is FAILURE
+    assert queued[:8] in hold.why
+
+
+def test_dagster_itself_ends_a_run_that_hangs_where_no_sensor_does():
+    assert rebalance_job(GROUP).tags["dagster/max_runtime"] == f"{LIMIT_S + 60:.0f}"
 
 
 def test_runs_of_others_hold_up_nobody(instance, add):
@@ -128,6 +172,14 @@ def test_an_end_that_somebody_wanted_is_no_failure(instance, run_of, ended):
     assert [run.handle for run in fleet.runs()] == [failed]
     assert [run.handle for run in FleetWithExcuses(instance, GROUP).runs()] == [failed], "the next one knows it, too"
     assert fleet.next_attempt(7) == 2
+
+
+def test_a_start_that_took_too_long_is_told_why_it_is_ended(instance, run_of, ended):
+    run_id = run_of(7, STARTED)
+    FleetWithExcuses(instance, GROUP).stop_overdue(run_id)
+    limit_s = GROUP.settings.membership.start_timeout_s
+    assert instance.get_run_by_id(run_id).tags["kgs/why"] == f"no report within {limit_s:g} s"
+    assert ended == [run_id]
 
 
 def test_while_it_has_not_ended_it_is_there(instance, run_of, ended):

@@ -1,6 +1,7 @@
 """Which groups Dagster looks after."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -85,9 +86,10 @@ def test_the_environment_says_where_experiments_are_kept_and_what_they_compare(t
         "KGS_EXPERIMENTS": "lab",
         "KGS_EXPERIMENTS_BASELINES": "kafka:7, keda,,kafka:7",
         "KGS_EXPERIMENTS_SPARK": "local[2]",
+        "KGS_EXPERIMENTS_RECORDINGS": "/data",
     }
     found = experiment_settings(environ, tmp_path)
-    assert found == ExperimentSettings(tmp_path / "lab", ("kafka:7", "keda"), "local[2]")
+    assert found == ExperimentSettings(tmp_path / "lab", ("kafka:7", "keda"), "local[2]", Path("/data"))
 
 
 @pytest.mark.parametrize("name", ["kafka:0", "kafka:x", "mwf", "search@0.8", "storm"])

@@ -11,13 +11,13 @@ import pytest
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
 from kgs_core.consumer.member import Pace
-from kgs_core.control.controller_state import Options
-from kgs_core.control.events import Command, Note, Write
-from kgs_core.control.load import Load
+from kgs_core.controller.events import Command, Note, Write
+from kgs_core.controller.state import Options
 from kgs_core.model import TopicPartition
-from kgs_core.sim.consumers import Habits
-from kgs_core.sim.controllers import Moment
-from kgs_core.sim.world import World
+from kgs_core.planning.load import Load
+from kgs_core.testing.consumers import Habits
+from kgs_core.testing.controllers import Moment
+from kgs_core.testing.world import World
 
 MOST_ROUNDS = 60
 

@@ -12,6 +12,7 @@ after at every turn. `python -m tests.scenarios.transcript` writes the lines bel
                                                 `controller1`, the first
     wish paused; want 2 b [in vain]             what people say; want: version and configuration; in vain: what is
                                                 started goes on having those that it has
+    unable a no rule fits; able                 what is started from now on cannot open a; everybody can open all
     target 1=a 2=bc 3=                          a Target as an earlier controller may have left it
     stuck 2 a offsets gone                      consumer 2 cannot read a
     starts fail; starts hang; starts work       processes end before they report; or never do either
@@ -32,16 +33,26 @@ from typing import Any
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
 from kgs_core.consumer.member import Pace
-from kgs_core.control.controller_state import Options
-from kgs_core.control.events import Launch, Note, Stop
-from kgs_core.control.load import Load
-from kgs_core.control.management import is_settled
-from kgs_core.control.transitions import State
+from kgs_core.controller.desired_state import is_settled
+from kgs_core.controller.events import Launch, Note, Stop
+from kgs_core.controller.state import Options
+from kgs_core.controller.transitions import State
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Heartbeat, Order, Received, Report, RunState, Target, Tombstone, Wanted, Wish
-from kgs_core.sim.chance import NO_TROUBLE, Trouble
-from kgs_core.sim.consumers import Habits
-from kgs_core.sim.world import World
+from kgs_core.planning.load import Load
+from kgs_core.protocol import (
+    DesiredState,
+    DesiredVersion,
+    Heartbeat,
+    Order,
+    Received,
+    Report,
+    RunState,
+    Target,
+    Tombstone,
+)
+from kgs_core.testing.chance import NO_TROUBLE, FaultRates
+from kgs_core.testing.consumers import Habits
+from kgs_core.testing.world import World
 
 FOLDER = Path(__file__).parent
 RULE = "----"
@@ -150,6 +161,16 @@ class Scenario:
     def do_stuck(self, number: str, name: str, *why: str) -> None:
         self.world.reading(ConsumerId(int(number))).stopped[tp(name)] = " ".join(why)
 
+    def do_unable(self, name: str, *why: str) -> None:
+        habits = self.world.fleet.habits
+        self.world.fleet.habits = replace(habits, cannot_open={**habits.cannot_open, tp(name): " ".join(why)})
+
+    def do_able(self) -> None:
+        fleet = self.world.fleet
+        fleet.habits = replace(fleet.habits, cannot_open={})
+        for process in fleet.living():
+            process.habits = replace(process.habits, cannot_open={})
+
     def do_starts(self, how: str) -> None:
         self.world.chance.trouble = replace(NO_TROUBLE, start_fails=float(how == "fail"))
         starts_in_s = math.inf if how == "hang" else 1.0
@@ -163,7 +184,7 @@ class Scenario:
 
     def do_trouble(self, *words: str) -> None:
         given = dict(word.split("=") for word in words)
-        self.world.chance.trouble = Trouble(**{name: float(likelihood) for name, likelihood in given.items()})
+        self.world.chance.trouble = FaultRates(**{name: float(likelihood) for name, likelihood in given.items()})
 
     def do_rounds(self, count: str) -> None:
         self.world.rounds(int(count))
@@ -226,9 +247,9 @@ class Scenario:
                 yield from self.report(message)
             case Tombstone():
                 yield f"tombstone {message.member}"
-            case Wish():
+            case DesiredState():
                 yield f"people wish: {message.state}"
-            case Wanted():
+            case DesiredVersion():
                 yield f"people want: version {message.version}, configuration {message.config_hash}"
 
     def report(self, report: Report) -> Iterator[str]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.kafka_admin import KafkaAdmin
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.kafka.admin import KafkaAdmin
 
 _numbers = itertools.count(1)
 

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kgs_core.adapters.local_ports import PortReservation
+from kgs_core.adapters.system.tcp_ports import PortReservation
 from kgs_core.demo.dagster_home import DagsterHome
-from kgs_core.demo.kept_process import KeptProcess
+from kgs_core.demo.supervised_process import SupervisedProcess
 from tests.waiting import wait_until
 
 UP_S = 120.0
@@ -33,8 +33,8 @@ class DagsterRoom:
         self.home.prepare()
         environ = self.home.environ(os.environ, config)
 
-        def kept(name: str, command: list[str]) -> KeptProcess:
-            return KeptProcess(name, command, folder / f"{name}.log", environ, print)
+        def kept(name: str, command: list[str]) -> SupervisedProcess:
+            return SupervisedProcess(name, command, folder / f"{name}.log", environ, print)
 
         self.code_server = kept("code-server", self.home.code_server_command())
         self.daemon = kept("daemon", self.home.daemon_command())
@@ -52,7 +52,7 @@ class DagsterRoom:
         wait_until(self.home.serves_code, UP_S, "the definitions are loaded")
         wait_until(lambda: self.home.open_runs() is not None, UP_S, "the webserver answers")
 
-    def kill(self, *processes: KeptProcess) -> None:
+    def kill(self, *processes: SupervisedProcess) -> None:
         """SIGKILL of the process alone: what it has started lives on."""
         for process in processes:
             assert process.pid is not None

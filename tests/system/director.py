@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from kgs_core.adapters.controller_outbox import KafkaOutbox
-from kgs_core.adapters.group_inbox import KafkaInbox
-from kgs_core.adapters.group_topics import GroupTopics, create_topics
+from kgs_core.adapters.group.inbox import KafkaInbox
+from kgs_core.adapters.group.outbox import KafkaOutbox
+from kgs_core.adapters.group.topics import GroupTopics, create_topics
 from kgs_core.config.file import load_settings
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import Heartbeat, Member, Order, Phase, Received, Report

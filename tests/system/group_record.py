@@ -6,10 +6,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from kgs_core.adapters.group_reader import GroupReader, Refusals
-from kgs_core.adapters.group_topics import GroupTopic, GroupTopics
-from kgs_core.adapters.kafka_admin import KafkaAdmin
-from kgs_core.adapters.kafka_clients import admin_client
+from kgs_core.adapters.group.reader import GroupReader, Refusals
+from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.config import Settings
 from kgs_core.invariants.group import check_history
 from kgs_core.invariants.group_events import Event, Fact, FactKind, in_time, silences

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kgs_core.adapters.storage import Storage
+from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError
 from tests.sink import Sink
 

@@ -8,16 +8,18 @@ from typing import Any
 import yaml
 from confluent_kafka import Producer
 
-from kgs_core.adapters.controller_outbox import KafkaOutbox
-from kgs_core.adapters.group_inbox import KafkaInbox
-from kgs_core.adapters.group_topics import GroupTopic, GroupTopics, create_topics
-from kgs_core.adapters.kafka_admin import KafkaAdmin
-from kgs_core.adapters.kafka_clients import admin_client
-from kgs_core.adapters.order_box import KafkaOrderBox
-from kgs_core.adapters.report_box import KafkaReportBox
+from kgs_core.adapters.group.assignments import KafkaAssignmentReader
+from kgs_core.adapters.group.inbox import KafkaInbox
+from kgs_core.adapters.group.outbox import KafkaOutbox
+from kgs_core.adapters.group.reports import KafkaReportWriter
+from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.config import Settings, parse_settings
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import (
+    DesiredState,
+    DesiredVersion,
     Heartbeat,
     Incarnation,
     Member,
@@ -30,8 +32,6 @@ from kgs_core.protocol import (
     RunState,
     Target,
     Tombstone,
-    Wanted,
-    Wish,
 )
 from kgs_core.protocol.codec import encode
 
@@ -74,8 +74,8 @@ def report(consumer: int, sequence: int, *owned: TopicPartition) -> Report:
     )
 
 
-WISH = Wish(RunState.PAUSED, "ada", 1_700_000_000_000)
-WANTED = Wanted("0.2.0", "abc", "ada", 1_700_000_000_001)
+WISH = DesiredState(RunState.PAUSED, "ada", 1_700_000_000_000)
+WANTED = DesiredVersion("0.2.0", "abc", "ada", 1_700_000_000_001)
 
 
 class Group:
@@ -103,12 +103,12 @@ class Group:
             self.opened[-1].fence()
         return self.opened[-1]
 
-    def order_box(self, consumer: int) -> KafkaOrderBox:
-        self.opened.append(KafkaOrderBox(self.again(), ConsumerId(consumer)))
+    def order_box(self, consumer: int) -> KafkaAssignmentReader:
+        self.opened.append(KafkaAssignmentReader(self.again(), ConsumerId(consumer)))
         return self.opened[-1]
 
-    def report_box(self) -> KafkaReportBox:
-        self.opened.append(KafkaReportBox(self.again()))
+    def report_box(self) -> KafkaReportWriter:
+        self.opened.append(KafkaReportWriter(self.again()))
         return self.opened[-1]
 
     def name(self, which: GroupTopic) -> str:

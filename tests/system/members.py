@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from uuid import uuid4
 
-from kgs_core.adapters.group_topics import GroupTopics
-from kgs_core.adapters.kafka_admin import KafkaAdmin
-from kgs_core.adapters.kafka_clients import admin_client
-from kgs_core.adapters.order_box import KafkaOrderBox
-from kgs_core.adapters.process_identity import this_process
-from kgs_core.adapters.report_box import KafkaReportBox
-from kgs_core.adapters.stop_flag import StopFlag
+from kgs_core.adapters.group.assignments import KafkaAssignmentReader
+from kgs_core.adapters.group.reports import KafkaReportWriter
+from kgs_core.adapters.group.topics import GroupTopics
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.system.process_identity import this_process
+from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import Settings
 from kgs_core.consumer.member import Identity, Pace
 from kgs_core.consumer.membership import Membership
@@ -28,8 +28,8 @@ class MemberThread:
     def __init__(self, settings: Settings, consumer: int) -> None:
         """Opens its queue."""
         topics = GroupTopics(settings, KafkaAdmin(admin_client(settings)))
-        self._orders = KafkaOrderBox(topics, ConsumerId(consumer))
-        self._reports = KafkaReportBox(topics)
+        self._orders = KafkaAssignmentReader(topics, ConsumerId(consumer))
+        self._reports = KafkaReportWriter(topics)
         member = Member(ConsumerId(consumer), Incarnation(str(uuid4())))
         membership = settings.membership
         pace = Pace(membership.heartbeat_s, membership.suspect_after_s, settings.consumer.batch_timeout_s)

@@ -5,8 +5,8 @@ from typing import Any
 
 import yaml
 
-from kgs_core.adapters.monitor_process import Monitor
-from kgs_core.adapters.stop_flag import StopFlag
+from kgs_core.adapters.monitor.monitor import Monitor
+from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import Settings, parse_settings
 from kgs_core.monitor import Measurement
 

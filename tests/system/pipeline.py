@@ -20,7 +20,7 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from kgs_core.adapters.kafka_admin import KafkaAdmin
+from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
 from kgs_core.model import TopicPartition
@@ -117,7 +117,7 @@ class Pipeline:
         return lake_rows(self.lake / table)
 
     def assert_audit_is_clean(self) -> None:
-        from kgs_core.adapters.audit import audit_lake
+        from kgs_core.adapters.lake.audit import audit_lake
 
         audit = audit_lake(self.settings, with_log=True)
         assert audit.ok, audit
@@ -158,7 +158,7 @@ class ConsumerProcess:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": str(pipeline.folder), **environ},
+                env={**os.environ, **environ},
             )
 
     def status(self) -> dict[str, Any]:

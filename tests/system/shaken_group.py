@@ -7,13 +7,13 @@ from pathlib import Path
 
 import psutil
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.group_watch import GroupWatch
-from kgs_core.adapters.run_processes import find_runs
-from kgs_core.control.overview import ConsumerLine, Overview
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.system.processes import find_runs
 from kgs_core.errors import KgsError
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import Incarnation
+from kgs_core.reporting.status import ConsumerRow, GroupStatus
+from kgs_core.runtime.group_status import GroupWatch
 from tests.system.director import wait_commits
 from tests.system.group_record import Records, find_problems, load_records, now, unread
 from tests.system.pipeline import ConsumerProcess
@@ -52,7 +52,7 @@ class ShakenGroup(Rig):
         self._watch: GroupWatch | None = None
         self._by_hand: list[ConsumerProcess] = []
 
-    def look(self) -> Overview:
+    def look(self) -> GroupStatus:
         if self._watch is None:
             self._watch = GroupWatch(self.settings)
         try:
@@ -66,8 +66,8 @@ class ShakenGroup(Rig):
             self._watch.close()
         self._watch = None
 
-    def wait(self, condition: Callable[[Overview], object], message: str, timeout_s: float = LIFE_S) -> Overview:
-        def attempt() -> Overview | None:
+    def wait(self, condition: Callable[[GroupStatus], object], message: str, timeout_s: float = LIFE_S) -> GroupStatus:
+        def attempt() -> GroupStatus | None:
             try:
                 found = self.look()
             except KgsError:  # its topics are not there yet, or Kafka is not
@@ -81,10 +81,10 @@ class ShakenGroup(Rig):
         assert found is not None
         return found
 
-    def wait_settled(self, readers: int, without: Collection[Incarnation] = ()) -> Overview:
+    def wait_settled(self, readers: int, without: Collection[Incarnation] = ()) -> GroupStatus:
         """Until so many consumers read everything, the spares are there, and nobody else is, `without` neither."""
 
-        def settled(found: Overview) -> bool:
+        def settled(found: GroupStatus) -> bool:
             lines = found.consumers
             return (
                 found.is_converged
@@ -95,10 +95,14 @@ class ShakenGroup(Rig):
 
         return self.wait(settled, f"{readers} readers and {self.spares} spares, without {without}")
 
+    def runs(self, number: int) -> dict[str, list[psutil.Process]]:
+        """A consumer's runs of which something lives, by name."""
+        found = find_runs(f"{self.settings.group}@")
+        return {name: members for name, members in found.items() if name.split("/")[-2] == str(number)}
+
     def processes(self, number: int) -> list[psutil.Process]:
         """All of a consumer's run, the leader first."""
-        runs = find_runs(f"{self.settings.group}@")
-        (members,) = [members for name, members in runs.items() if name.split("/")[-2] == str(number)]
+        (members,) = self.runs(number).values()
         return sorted(members, key=lambda member: os.getsid(member.pid) != member.pid)
 
     def start_by_hand(self, number: int) -> ConsumerProcess:
@@ -152,26 +156,26 @@ class ShakenGroup(Rig):
         self.assert_right()
 
 
-def line_of(found: Overview, number: int) -> ConsumerLine:
+def line_of(found: GroupStatus, number: int) -> ConsumerRow:
     """Of a consumer that is there once."""
     (line,) = [line for line in found.consumers if line.consumer == number]
     return line
 
 
-def incarnation_of(found: Overview, number: int) -> Incarnation:
+def incarnation_of(found: GroupStatus, number: int) -> Incarnation:
     incarnation = line_of(found, number).incarnation
     assert incarnation is not None
     return incarnation
 
 
-def owned_by(found: Overview, number: int) -> Tps:
+def owned_by(found: GroupStatus, number: int) -> Tps:
     return frozenset(line_of(found, number).partitions)
 
 
-def owned_besides(found: Overview, number: int) -> Tps:
+def owned_besides(found: GroupStatus, number: int) -> Tps:
     """What others than this consumer say that they own."""
     return frozenset(tp for line in found.consumers if line.consumer != number for tp in line.partitions)
 
 
-def readers_of(found: Overview) -> list[int]:
+def readers_of(found: GroupStatus) -> list[int]:
     return sorted(set(found.current.values()))

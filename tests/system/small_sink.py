@@ -9,19 +9,20 @@ from confluent_kafka import Producer
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.transaction import AddAction
 
-from kgs_core.adapters.delta_table import Outcome
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.fetch import Fetched, FetchSession
-from kgs_core.adapters.finish import TopicJob, finish_topic
-from kgs_core.adapters.kafka_admin import KafkaAdmin
-from kgs_core.adapters.kafka_clients import admin_client, reading_client
-from kgs_core.adapters.parquet import write_table
-from kgs_core.adapters.rows import parsed_schema
-from kgs_core.adapters.storage import Storage
-from kgs_core.adapters.topic_table import TopicTable
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.ingest.fetch import Fetched, FetchSession
+from kgs_core.adapters.ingest.process_batch import TopicJob, finish_topic
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client, reading_client
+from kgs_core.adapters.lake.delta_table import Outcome
+from kgs_core.adapters.lake.parquet_writer import write_table
+from kgs_core.adapters.lake.row_schema import parsed_schema
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config import Settings, parse_settings, resolve_tables
-from kgs_core.consumer.app_ids import AppIds
-from kgs_core.model import FileWritten, TopicBatch, TopicPartition
+from kgs_core.exactly_once.batch import FileWritten, TopicBatch
+from kgs_core.exactly_once.positions import AppIds
+from kgs_core.model import TopicPartition
 
 GOOD, BAD = b'{"n": 1}', b"not JSON"
 _YAML = """

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from kgs_core.adapters.audit import audit_lake
-from kgs_core.adapters.delta_table import Outcome
-from kgs_core.adapters.log_offsets import LogReading
+from kgs_core.adapters.lake.audit import audit_lake
+from kgs_core.adapters.lake.audit_kafka_log import LogReading
+from kgs_core.adapters.lake.delta_table import Outcome
 from kgs_core.errors import ConfigError, PermanentError
-from kgs_core.invariants import Fault
+from kgs_core.exactly_once import Fault
 from kgs_core.model import OffsetRange, TopicPartition
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_for, transactional
 
@@ -110,7 +110,7 @@ def test_killed_between_letters_and_rows_is_clean(kafka, settings, topic, sink, 
         raise KilledError(name)
 
     send(kafka, topic, GOOD, BAD, GOOD)
-    monkeypatch.setattr("kgs_core.adapters.topic_table.crash_here", die)
+    monkeypatch.setattr("kgs_core.adapters.lake.topic_table.failpoint", die)
     with pytest.raises(KilledError, match="after-dead-letter-commit"):
         sink.ingest()
     monkeypatch.undo()

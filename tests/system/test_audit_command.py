@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.cli.audit import audit
+from kgs_core.cli.lake.audit import audit
 from kgs_core.cli.main import KgsGroup
 from kgs_core.config.file import load_settings
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_text

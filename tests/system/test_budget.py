@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.known_load import KnownLoad
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.benchmarks.load_shapes import KnownLoad
 from tests.system.test_control import BUSY, CALM, SECTIONS, Rig, ended
 from tests.waiting import wait_until
 
@@ -26,6 +26,7 @@ def rig(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> Iterator[Rig
         rig.clean_up()
 
 
+@pytest.mark.chaos
 def test_what_overload_has_moved_holds_back_a_better_packing_and_a_kill_changes_nothing(rig: Rig) -> None:
     speed = CALM
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from confluent_kafka.admin import AdminClient
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.kafka_admin import KafkaAdmin
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.kafka.admin import KafkaAdmin
 from tests.system.pipeline import json_values, produce
 
 KGS = str(Path(sys.executable).with_name("kgs"))
@@ -81,7 +81,7 @@ def test_the_accuracy_of_the_monitor(tmp_path: Path) -> None:
     On average: a busy machine reads the log's size and the files' at different moments, which shows in single samples.
     """
     files = {"--json": tmp_path / "accuracy.json", "--svg": tmp_path / "accuracy.svg"}
-    code = "from kgs_core.cli.bench_monitor import bench_monitor; bench_monitor()"
+    code = "from kgs_core.cli.bench.monitor import bench_monitor; bench_monitor()"
     options = [str(part) for pair in files.items() for part in pair]
     subprocess.run(
         [sys.executable, "-c", code, "--window", "5", "--interval", "0.5", *options], check=True, env=dict(os.environ)

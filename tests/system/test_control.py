@@ -15,14 +15,14 @@ import psutil
 import pytest
 import yaml
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.group_watch import GroupWatch
-from kgs_core.adapters.known_load import KnownLoad
-from kgs_core.adapters.run_processes import find_runs
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.system.processes import find_runs
+from kgs_core.benchmarks.load_shapes import KnownLoad
 from kgs_core.config.file import load_settings
-from kgs_core.control.overview import Overview
 from kgs_core.errors import KgsError
 from kgs_core.model import TopicPartition
+from kgs_core.reporting.status import GroupStatus
+from kgs_core.runtime.group_status import GroupWatch
 from tests.system.pipeline import KGS, Pipeline, json_values, produce
 from tests.waiting import wait_until
 
@@ -64,9 +64,13 @@ class Rig:
 
     def kgs(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A command of a user, which must succeed."""
-        done = subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=300, check=False)
+        done = self.run(*arguments)
         assert done.returncode == 0, f"{done.stdout}{done.stderr}{self.tail()}"
         return done
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A command of a user, however it ends."""
+        return subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=300, check=False)
 
     @contextmanager
     def controller(self, *arguments: str, **environ: str) -> Iterator["subprocess.Popen[bytes]"]:
@@ -104,10 +108,10 @@ class Rig:
                 except psutil.NoSuchProcess:
                     continue
 
-    def wait(self, condition: Callable[[Overview], object], message: str, timeout_s: float = LIFE_S) -> Overview:
+    def wait(self, condition: Callable[[GroupStatus], object], message: str, timeout_s: float = LIFE_S) -> GroupStatus:
         """The first look at the group that `condition` holds for."""
 
-        def attempt() -> Overview | None:
+        def attempt() -> GroupStatus | None:
             try:
                 found = self.look()
             except KgsError:  # its topics are not there yet
@@ -119,11 +123,11 @@ class Rig:
             assert time.monotonic() < deadline, f"not within {timeout_s} s: {message}\n{self.tail()}"
         return found
 
-    def look(self) -> Overview:
+    def look(self) -> GroupStatus:
         with GroupWatch(self.settings) as group:
             return group.look(with_lake=False)
 
-    def wait_readers(self, number: int) -> Overview:
+    def wait_readers(self, number: int) -> GroupStatus:
         """Waits until so many consumers read everything, and no other one is left."""
         return self.wait(
             lambda found: (
@@ -191,7 +195,8 @@ def test_a_group_follows_its_people(rig: Rig) -> None:
     """Paused, resumed, stopped and resumed; nothing lost."""
     with KnownLoad(rig.pipeline.bootstrap, rig.topic, lambda _: CALM), rig.controller() as control:
         rig.wait_readers(1)
-        assert "paused" in rig.kgs("pause", "--wait").stdout
+        assert "asked for: pause" in (paused := rig.kgs("pause", "--wait").stdout)
+        assert paused.endswith("done\n")
         before = positions(rig)
         assert rig.look().current == {}
         assert "paused: nobody reads" in rig.kgs("status").stdout
@@ -213,6 +218,7 @@ def test_a_group_follows_its_people(rig: Rig) -> None:
     assert len(rig.consumers()) == 1
 
 
+@pytest.mark.chaos
 def test_consumers_outlive_their_controller_and_the_dead_are_replaced(rig: Rig) -> None:
     with KnownLoad(rig.pipeline.bootstrap, rig.topic, lambda _: BUSY):
         with rig.controller() as control:
@@ -251,6 +257,7 @@ POINTS = (
 )
 
 
+@pytest.mark.chaos
 def test_a_controller_killed_at_every_point_in_turn(rig: Rig, tmp_path: Path) -> None:
     """Each life ends at the next point, the last one lives on; nothing is started twice, nothing lost."""
     produce(rig.pipeline.bootstrap, rig.topic, json_values(0, 1000))
@@ -270,6 +277,7 @@ def test_a_controller_killed_at_every_point_in_turn(rig: Rig, tmp_path: Path) ->
     rig.pipeline.assert_exact(rig.topic)
 
 
+@pytest.mark.chaos
 def test_a_newer_controller_ends_the_older_one_for_good(rig: Rig) -> None:
     with rig.controller() as first:
         rig.wait_readers(1)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from tests.system.pipeline import JSON_FIELDS, Pipeline, json_values, produce
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 FINISHES = {
     "arrow": {"format": "json", "schema": JSON_FIELDS},
     "dataframe": {"format": "json", "schema": JSON_FIELDS, "transform": "hooks:spark_double"},

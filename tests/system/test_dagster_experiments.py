@@ -10,7 +10,6 @@ import pytest
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
 from kgs_dagster.definitions import build_defs
-from kgs_dagster.laboratory import LABORATORY, Laboratory
 from kgs_dagster.partitions import register
 from tests.system.dagster_room import dagster_room
 from tests.waiting import wait_until
@@ -109,11 +108,12 @@ def test_a_backfill_of_a_slice_runs_to_its_end_and_again_to_the_same_files(room,
     wait_until(lambda: is_done(room, backfill), DONE_S, "the backfill is over")
 
 
-def test_on_spark_the_files_are_the_same(tmp_path):
+def test_on_spark_the_files_are_the_same(tmp_path, monkeypatch):
     found = []
     for master in ("", "local[2]"):
-        laboratory = Laboratory(folder=str(tmp_path / f"on{master}"), spark_master=master)
-        defs = build_defs({LABORATORY: laboratory}, [])
+        monkeypatch.setenv("KGS_EXPERIMENTS", str(tmp_path / f"on{master}"))
+        monkeypatch.setenv("KGS_EXPERIMENTS_SPARK", master)
+        defs = build_defs(groups=[])
         with dg.DagsterInstance.ephemeral() as instance:
             register(instance, LOADS)
             tags = {ASSET_PARTITION_RANGE_START_TAG: CELLS[0], ASSET_PARTITION_RANGE_END_TAG: CELLS[-1]}

@@ -1,5 +1,6 @@
 """A group under a whole Dagster on a real broker: processes die, its memory is lost, a run is terminated."""
 
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -7,17 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.known_load import KnownLoad
-from kgs_core.control.overview import Overview
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.benchmarks.load_shapes import KnownLoad
 from kgs_core.protocol import Incarnation
+from kgs_core.reporting.status import GroupStatus
 from tests.system.dagster_room import DagsterRoom, dagster_room
 from tests.system.group_record import gone_in_order, now
 from tests.system.shaken_group import ShakenGroup, line_of, owned_by, readers_of
 from tests.system.test_control import BUSY, CALM
 from tests.system.test_group_chaos import readers_of_target
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 SUSPECT_AFTER_S = 20.0
 
 
@@ -42,14 +44,23 @@ def group(
             print("", *group.told, sep="\n")
 
 
-def incarnations(found: Overview) -> set[Incarnation | None]:
+def incarnations(found: GroupStatus) -> set[Incarnation | None]:
     return {line.incarnation for line in found.consumers}
 
 
-def pid_of(found: Overview, number: int) -> int:
+def pid_of(found: GroupStatus, number: int) -> int:
     process = line_of(found, number).process
     assert process is not None
     return process.pid
+
+
+def recorded(group: ShakenGroup, room: DagsterRoom, asset: str) -> set[str]:
+    """What the materializations of an asset name, as the UI shows them."""
+    path = json.dumps([group.settings.group, asset])
+    entries = "assetMaterializations { metadataEntries { label } }"
+    found = room.ask(f"{{ assetOrError(assetKey: {{path: {path}}}) {{ ... on Asset {{ {entries} }} }} }}")
+    made = found["assetOrError"].get("assetMaterializations", [])
+    return {entry["label"] for each in made for entry in each["metadataEntries"]}
 
 
 def terminate_in_the_ui(group: ShakenGroup, room: DagsterRoom) -> None:
@@ -124,6 +135,8 @@ def test_whatever_of_dagster_dies_the_group_goes_on(kafka: EmbeddedKafka, group:
             without_eyes(group, room)
             speed = BUSY
             without_daemon(group, room)
+            # Not of each: a change that one run does not end, and the next goes on with, has none
+            wait_until(lambda: "reaction_s" in recorded(group, room, "handover"), 60, "how long a change took")
             without_memory(group, room)
         group.pipeline.wait_caught_up([group.topic], 120)
         group.kgs("stop", "--yes", "--wait")

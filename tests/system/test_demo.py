@@ -17,7 +17,7 @@ import pytest
 
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 PROGRAM = "from kgs_core.cli.main import main; main()"
 FIRST_ROWS_S = 320
@@ -99,7 +99,6 @@ def test_it_runs_through_dagster_and_every_record_arrives_exactly_once_though_a_
     runs = consumer_runs(address)
     assert {each["status"] for each in runs} <= {"STARTED", "STARTING", "QUEUED"}, runs
     assert any(tag == {"key": "kgs/consumer", "value": "1"} for each in runs for tag in each["tags"]), runs
-    assert "reaction_s" in recorded(address, "handover"), "how long the first change took"
     os.kill(consumer, signal.SIGKILL)
     run.wait_for(rf"consumer 1 \(pid {consumer}\) has left", 60)
     assert run.process.wait(FIRST_ROWS_S + END_S) == 0, run.output
@@ -190,16 +189,6 @@ def consumer_runs(address: str) -> list[dict[str, Any]]:
     found = ask(address, f"{{ {wanted} {{ ... on Runs {{ results {{ status tags {{ key value }} }} }} }} }}")
     runs: list[dict[str, Any]] = found["runsOrError"]["results"]
     return runs
-
-
-def recorded(address: str, asset: str) -> set[str]:
-    """What the newest materialization of an asset names."""
-    key = f'{{path: ["flights-demo", "{asset}"]}}'
-    entries = "assetMaterializations(limit: 1) { metadataEntries { label } }"
-    found = ask(address, f"{{ assetOrError(assetKey: {key}) {{ ... on Asset {{ {entries} }} }} }}")
-    return {
-        entry["label"] for each in found["assetOrError"]["assetMaterializations"] for entry in each["metadataEntries"]
-    }
 
 
 def ask(address: str, query: str) -> dict[str, Any]:

@@ -12,19 +12,19 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.experiment_cells import Cell, Grid, run_here
-from kgs_core.adapters.experiment_grid import run_on_spark
-from kgs_core.adapters.kafka_admin import KafkaAdmin
-from kgs_core.adapters.monitor_topic import topic_name
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.experiments.grid import Cell, Grid, run_here
+from kgs_core.adapters.experiments.spark_runner import run_on_spark
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.monitor.topic import topic_name
 from kgs_core.config.file import load_settings
 from kgs_core.config.settings import SparkSettings
-from kgs_core.experiments.replay import Conditions
-from kgs_core.experiments.workload import StreamSpec, Workload
 from kgs_core.model import TopicPartition
 from kgs_core.monitor import Measure, Measurement, PartitionSpeed, Reading, Verdict
 from kgs_core.monitor.codec import encode
 from kgs_core.packing import ALGORITHMS
+from kgs_core.simulation.replay import Conditions
+from kgs_core.simulation.workload import StreamSpec, Workload
 
 KGS = str(Path(sys.executable).with_name("kgs"))
 SINCE = 1000 * (round(time.time()) - 600)  # noqa: TID251 - the broker's clock is that of the machine

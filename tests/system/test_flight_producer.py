@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import Consumer, TopicPartition
 
-from kgs_core.adapters.flight_producer import FlightProducer
-from kgs_core.adapters.kafka_admin import KafkaAdmin
-from kgs_core.adapters.stop_flag import StopFlag
-from kgs_core.cli.generate import generate
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.benchmarks.paced_producer import FlightProducer
+from kgs_core.cli.local.generate import generate
 from kgs_core.demo.replay import PARTITIONS, TOPICS, open_replay
 
 
@@ -94,7 +94,7 @@ def test_sigterm_ends_it_with_every_record_answered(kafka, tmp_path):
     CliRunner().invoke(generate, ["--bootstrap-servers", kafka.bootstrap_servers, "--seconds", "0.1"])
     before = end_offsets(kafka, TOPICS)
     tally_file = tmp_path / "tally.json"
-    program = "from kgs_core.cli.generate import generate; generate()"
+    program = "from kgs_core.cli.local.generate import generate; generate()"
     arguments = ["--bootstrap-servers", kafka.bootstrap_servers, "--tally", tally_file, "--start-at", "12:00"]
     process = subprocess.Popen([sys.executable, "-c", program, *arguments])
     try:

@@ -2,28 +2,28 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.group_inbox import KafkaInbox
-from kgs_core.adapters.group_topics import GroupTopics
-from kgs_core.adapters.kafka_admin import KafkaAdmin
-from kgs_core.adapters.kafka_clients import admin_client
-from kgs_core.adapters.known_load import KnownLoad
-from kgs_core.control.overview import Overview
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.group.inbox import KafkaInbox
+from kgs_core.adapters.group.topics import GroupTopics
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.benchmarks.load_shapes import KnownLoad
 from kgs_core.protocol import Order
+from kgs_core.reporting.status import GroupStatus
 from tests.system.group_record import find_problems, gone_in_order, now, time_of_stop
 from tests.system.pipeline import ConsumerProcess
 from tests.system.shaken_group import ShakenGroup, Tps, incarnation_of, line_of, owned_besides, owned_by, readers_of
 from tests.system.test_control import BUSY, CALM, LIFE_S, ended
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
 SHORT_S, LONG_S = 8.0, 40.0
 PAUSE_S = SHORT_S / 4
 
@@ -130,10 +130,47 @@ def test_silence_a_twin_and_a_death(kafka: EmbeddedKafka, open_group: Callable[.
         process = twin(group, first)
         (third,) = {*readers_of(group.look())} - {first}
         death(group, third)
-        assert second in {line.consumer for line in group.look().consumers}, "its number is used again"
+        there = {line.consumer for line in group.look().consumers}
+        assert {second, third} & there, "the number of one that has ended is used again"
         assert ended(control) == 0, group.tail()
     group.assert_complete()
     process.terminate()
+
+
+def is_started_again(group: ShakenGroup, number: int, killed: Collection[str]) -> bool:
+    """Whether it has one run, and none of the killed ones, of which a JVM may live on for a moment."""
+    runs = group.runs(number)
+    return len(runs) == 1 and not runs.keys() & killed
+
+
+def test_several_deaths_at_once(kafka: EmbeddedKafka, open_group: Callable[..., ShakenGroup]) -> None:
+    """Both readers and the spare are killed; of those that come again one is slow: the others read all there is.
+
+    With real processes, for it is their starts, which take as long as Spark does, that the others must not wait for.
+    """
+    group = open_group(kafka, spares=1, suspect_after_s=SHORT_S)
+    with KnownLoad(group.pipeline.bootstrap, group.topic, lambda _: BUSY), group.controller() as control:
+        before = group.wait_settled(2)
+        everything = frozenset(before.current)
+        group.wait_read(everything)
+        late = readers_of(before)[-1]
+        killed = {number: incarnation_of(before, number) for number in group.consumers()}
+        pids, runs = group.consumers(), set(group.runs(late))
+        for number, incarnation in killed.items():
+            os.kill(pids[number], signal.SIGKILL)
+            group.deaths[incarnation] = now()
+        at = now()
+        wait_until(lambda: is_started_again(group, late, runs), LIFE_S, f"{late} is started again")
+        with group.frozen(late):
+            group.wait(lambda found: owned_besides(found, late) == everything, "the others read everything")
+            group.wait_read(everything)
+            assert not any(line.consumer == late and line.partitions for line in group.look().consumers)
+        group.tell("three killed at once, and one of them is late", everything, at)
+        found = group.wait_settled(2, without=[*killed.values()])
+        assert late not in readers_of(found), "who comes late is the spare"
+        group.assert_right()
+        assert ended(control) == 0, group.tail()
+    group.assert_complete()
 
 
 def test_a_broker_that_dies_during_a_change(open_group: Callable[..., ShakenGroup], tmp_path: Path) -> None:
@@ -160,7 +197,7 @@ def test_a_broker_that_dies_during_a_change(open_group: Callable[..., ShakenGrou
         group.assert_complete()
 
 
-def readers_of_target(found: Overview) -> set[int]:
+def readers_of_target(found: GroupStatus) -> set[int]:
     return set(found.target.assignment.values()) if found.target else set()
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.process_identity import boot_id, start_ticks
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.system.process_identity import boot_id, start_ticks
 from kgs_core.config.fingerprint import config_hash
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Incarnation, Member, Phase
+from kgs_core.protocol import Ending, Incarnation, Member, Phase
 from tests.system.director import Director, commit_times, wait_commits
 from tests.system.pipeline import ConsumerProcess, Pipeline, produce
 from tests.waiting import wait_until
@@ -137,7 +137,7 @@ def supersede(director: Director, member: Member, process: ConsumerProcess, tps:
     director.order(Member(member.consumer, Incarnation("newer")), coming=tps)
     assert director.wait_ended(member).owned == frozenset()
     assert process.process.wait(60) == 0, process.tail()
-    assert "a newer process has its number" in process.tail()
+    assert f"why={Ending.SUPERSEDED}" in process.tail()
 
 
 def test_partitions_move_between_two_consumers_under_load(director: Director, capsys: pytest.CaptureFixture) -> None:
@@ -207,6 +207,7 @@ def test_what_cannot_be_read_stays_owned_and_is_told_with_its_reason(director: D
     director.pipeline.assert_exact(topics[0])
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("point", ["order-applied:1", "before-report:2", "after-report:2"])
 def test_killed_between_an_order_and_its_report(director: Director, tmp_path: Path, point: str) -> None:
     """All that it could have committed is in its last report or in an order behind it; the next life owns nothing."""
@@ -235,6 +236,7 @@ def test_killed_between_an_order_and_its_report(director: Director, tmp_path: Pa
     pipeline.assert_exact(topics[0])
 
 
+@pytest.mark.chaos
 def test_ends_at_once_when_nobody_can_hear_it(tmp_path: Path, topic_prefix: str) -> None:
     """Kafka is gone for 3 x suspect_after_s; until then the consumer waits for it."""
     (tmp_path / "kafka").mkdir()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from tests.system.pipeline import JSON_FIELDS, ConsumerProcess, Pipeline, json_values, produce
 from tests.waiting import wait_until
 

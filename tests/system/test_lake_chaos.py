@@ -13,17 +13,21 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.maintenance import maintain_table
-from kgs_core.adapters.storage import Storage
+from kgs_core.adapters.lake.maintenance import maintain_table
+from kgs_core.adapters.lake.storage import Storage
 from tests.sink import Sink
 from tests.system.stores import new_lake, s3_server
 from tests.waiting import wait_until
 
 __all__ = ["new_lake", "s3_server"]
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 WORKERS, PARTITIONS = 3, 6
 CHAOS_S = 12.0
+MOST_S = 120.0
+PROOF = Counter({"COMMITTED": 100, "REFUSED": 10, "move": 10, "stop": 4, "kill": 2, "double": 2, "deaths": 2})
+"""What must have happened before the chaos ends: on a slow machine it lasts longer, and is as much of a proof."""
+SEED = os.environ.get("KGS_TEST_SEED")
 STEP_S = 0.15
 ROOT = Path(__file__).parents[2]
 
@@ -124,7 +128,8 @@ class Crew:
 def test_rows_are_exact_after_kills_stops_and_double_owners(
     new_lake: Callable[[], Storage], tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    storage, seed = new_lake(), random.SystemRandom().randrange(10**6)
+    storage, seed = new_lake(), int(SEED) if SEED else random.SystemRandom().randrange(10**6)
+    print(f"KGS_TEST_SEED={seed}")  # shown with every failure; what the system does with the processes is not in it
     folder = tmp_path / "crew"
     folder.mkdir()
     sink = Sink(storage, checkpoint_interval=10).started(PARTITIONS)
@@ -134,7 +139,7 @@ def test_rows_are_exact_after_kills_stops_and_double_owners(
         wait_until(lambda: crew.wake() or crew.counts()["COMMITTED"] >= WORKERS, 60, "the workers work")
         began = now = time.monotonic()
         upkeeps = []
-        while now - began < CHAOS_S:
+        while now - began < CHAOS_S or (PROOF - (crew.done + crew.counts()) and now - began < MOST_S):
             crew.harass(now)
             if len(upkeeps) < (now - began) / 3:
                 upkeeps.append(maintain_table(storage, "t", 24))
@@ -152,6 +157,5 @@ def test_rows_are_exact_after_kills_stops_and_double_owners(
         crew.end()
     found, counts = sink.assert_exact(PARTITIONS), crew.counts()
     print(f"seed {seed}: {sum(found.values())} records, {dict(crew.done)}, {dict(counts)}, {upkeeps}")
-    assert counts["COMMITTED"] > 20
-    assert counts["REFUSED"] > 0  # else nothing was put to the proof
+    assert not PROOF - (crew.done + counts), "too little was put to the proof"
     assert [u for u in upkeeps if u is None or (u.problem and "ompaction" not in u.problem)] == []

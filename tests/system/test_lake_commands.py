@@ -5,10 +5,10 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.adapters.audit import audit_lake
-from kgs_core.adapters.delta_log import load_transactions
-from kgs_core.adapters.maintenance import maintenance_lock
-from kgs_core.cli.lake import accept_loss, accept_topic, maintain
+from kgs_core.adapters.lake.audit import audit_lake
+from kgs_core.adapters.lake.delta_log import load_transactions
+from kgs_core.adapters.lake.maintenance import maintenance_lock
+from kgs_core.cli.lake.commands import accept_loss, accept_topic, maintain
 from kgs_core.cli.main import KgsGroup
 from kgs_core.config.file import load_settings
 from kgs_core.model import TopicPartition

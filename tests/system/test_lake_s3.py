@@ -4,11 +4,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from pyarrow.fs import FileSelector
 
-from kgs_core.adapters.delta_log import load_transactions
-from kgs_core.adapters.delta_table import Outcome
-from kgs_core.adapters.maintenance import maintain_table
-from kgs_core.adapters.storage import Storage, probe
+from kgs_core.adapters.lake.delta_log import load_transactions
+from kgs_core.adapters.lake.delta_table import Outcome
+from kgs_core.adapters.lake.maintenance import maintain_table
+from kgs_core.adapters.lake.probe import PROBE_FOLDER, probe
+from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError, UnsafeError
 from tests.sink import Sink
 from tests.system.s3_meddler import DROP_CONDITIONS, LOSE_REPLIES, LOSE_REQUESTS, meddling
@@ -27,10 +29,13 @@ def test_probe_accepts_the_store_again_and_again(new_lake: NewLake) -> None:
 
 def test_consumers_that_probe_at_once_all_accept_the_store(new_lake: NewLake) -> None:
     storage = new_lake()
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(probe, [storage] * 4)) == [None] * 4
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(probe, [storage] * 8)) == [None] * 8
+    left = FileSelector(storage.path(PROBE_FOLDER), recursive=True, allow_not_found=True)
+    assert storage.filesystem().get_file_info(left) == []
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("attempt", range(3))
 def test_probe_refuses_a_store_that_ignores_conditions(s3_server: S3Server, attempt: int) -> None:
     with meddling(s3_server.port) as meddler:
@@ -67,6 +72,7 @@ def test_stale_owner_is_refused_whole_and_a_disjoint_one_is_not(new_lake: NewLak
     assert sink.assert_exact(3) == {0: 10, 1: 0, 2: 4}
 
 
+@pytest.mark.chaos
 def test_every_race_has_one_winner(new_lake: NewLake) -> None:
     storage = new_lake()
     sinks = [Sink(storage).started(1) for _ in range(4)]
@@ -80,6 +86,7 @@ def test_every_race_has_one_winner(new_lake: NewLake) -> None:
     assert 40 <= sinks[0].assert_exact(1)[0] <= 70
 
 
+@pytest.mark.chaos
 def test_letters_are_written_once_when_killed_before_the_rows(new_lake: NewLake) -> None:
     storage = new_lake()
     sink = Sink(storage).started(1)
@@ -103,6 +110,7 @@ def test_maintenance_leaves_rows_positions_and_young_files_alone(new_lake: NewLa
     assert sink.assert_exact(1) == {0: 44}
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("loss", [LOSE_REPLIES, LOSE_REQUESTS])
 @pytest.mark.parametrize("times", [1, 3])
 def test_commit_whose_reply_is_lost_is_counted_once(s3_server: S3Server, loss: str, times: int) -> None:
@@ -116,6 +124,7 @@ def test_commit_whose_reply_is_lost_is_counted_once(s3_server: S3Server, loss: s
         assert sink.assert_exact(2) == {0: 9, 1: 3}
 
 
+@pytest.mark.chaos
 @pytest.mark.slow
 def test_server_killed_midway_is_a_transient_error_and_nothing_is_lost_or_doubled(s3_server: S3Server) -> None:
     storage = storage_at(s3_server.port, "killed")

@@ -5,14 +5,15 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.group_topics import GroupTopic
-from kgs_core.adapters.operator_pen import OperatorPen
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
+from kgs_core.adapters.group.reader import GroupReader, Read
+from kgs_core.adapters.group.topics import GroupTopic
 from kgs_core.errors import ConfigError, FencedError, PermanentError, TransientError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import Order, Target, Tombstone
@@ -44,7 +45,7 @@ def group(kafka: EmbeddedKafka, topic_prefix: str) -> Iterator[Group]:
 
 def test_what_everybody_writes_is_what_the_inbox_reads(group: Group) -> None:
     with_tombstone = [order(1, A, B), order(2, C), order(3)]
-    outbox, box, pen = group.outbox(), group.report_box(), OperatorPen(group.topics)
+    outbox, box, pen = group.outbox(), group.report_box(), OperatorTopicWriter(group.topics)
     written = outbox.write(target("first", member(1)), with_tombstone, [Tombstone(member(3, "gone"))])
     wishes = [pen.write(WISH), pen.write(WANTED)]
     box.send(report(1, 1, A, B), 10)
@@ -105,8 +106,18 @@ def test_an_aborted_transaction_at_the_end_holds_up_nobody(group: Group) -> None
     assert inbox.poll(0.5) == []
 
 
-def test_an_open_transaction_is_waited_for(group: Group) -> None:
-    """An order behind it would be missed, and with it what a consumer may own."""
+def test_an_open_transaction_is_waited_for(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An order behind it would be missed, and with it what a consumer may own.
+
+    The second reader has asked for the ends before the transaction is over: which ends it asks for is what counts.
+    """
+    looked = threading.Event()
+    take_up_to = GroupReader.take_up_to
+
+    def tell(reader: GroupReader, ends: Mapping[TopicPartition, int], timeout_s: float) -> list[Read]:
+        looked.set()
+        return take_up_to(reader, ends, timeout_s)
+
     outbox = group.outbox()
     read = []
     with group.transaction(order(1, A)) as other:
@@ -115,7 +126,10 @@ def test_an_open_transaction_is_waited_for(group: Group) -> None:
             group.inbox(timeout_s=1).read_to_end()
         inbox = group.inbox(timeout_s=30)
         reading = threading.Thread(target=lambda: read.extend(inbox.read_to_end()))
+        monkeypatch.setattr(GroupReader, "take_up_to", tell)
         reading.start()
+        assert looked.wait(20)
+        assert read == []
         other.commit_transaction(20)
         reading.join(30)
     assert orders_in(read) == [order(1, A), order(1, B)]
@@ -249,7 +263,7 @@ def test_reports_that_retention_took_are_passed_over(group: Group, caplog: pytes
 
 
 def test_reports_are_read_from_a_little_before_the_newest(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgs_core.adapters.group_inbox.REPORTS_BACK_MS", 300)
+    monkeypatch.setattr("kgs_core.adapters.group.inbox.REPORTS_BACK_MS", 300)
     box = group.report_box()
     box.send(heartbeat(1, 1), 10)
     first = group.inbox().read_to_end()[0].timestamp_ms

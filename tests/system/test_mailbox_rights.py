@@ -14,15 +14,15 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from kgs_core.adapters.controller_outbox import KafkaOutbox
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.group_inbox import KafkaInbox
-from kgs_core.adapters.group_topics import GroupTopic, GroupTopics, create_topics
-from kgs_core.adapters.kafka_admin import KafkaAdmin
-from kgs_core.adapters.kafka_clients import admin_client
-from kgs_core.adapters.operator_pen import OperatorPen
-from kgs_core.adapters.order_box import KafkaOrderBox
-from kgs_core.adapters.report_box import KafkaReportBox
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.group.assignments import KafkaAssignmentReader
+from kgs_core.adapters.group.inbox import KafkaInbox
+from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
+from kgs_core.adapters.group.outbox import KafkaOutbox
+from kgs_core.adapters.group.reports import KafkaReportWriter
+from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.config import Settings
 from kgs_core.errors import PermanentError
 from kgs_core.model import ConsumerId
@@ -97,9 +97,9 @@ def test_everybody_can_do_their_part_with_the_listed_rights(guarded: EmbeddedKaf
     outbox = KafkaOutbox(topics_as(guarded, "controller"))
     outbox.fence()
     consumer = topics_as(guarded, "consumer", ORDERS, REPORTS)
-    orders, reports = KafkaOrderBox(consumer, ConsumerId(1)), KafkaReportBox(consumer)
+    orders, reports = KafkaAssignmentReader(consumer, ConsumerId(1)), KafkaReportWriter(consumer)
     reports.send(heartbeat(1, 1), 10)
-    pen = OperatorPen(topics_as(guarded, "operator", WISHES))
+    pen = OperatorTopicWriter(topics_as(guarded, "operator", WISHES))
     wish = pen.write(WISH)
     assert pen.read() == [wish]
     written = outbox.write(target(), [order(1, A)], [])
@@ -135,4 +135,4 @@ def test_a_missing_right_is_said_at_once(guarded: EmbeddedKafka) -> None:
     with pytest.raises(PermanentError, match="grant this user the right"):
         topics_as(guarded, "consumer")
     with pytest.raises(PermanentError, match="grant this user the right"):
-        KafkaReportBox(topics_as(guarded, "viewer", REPORTS)).send(heartbeat(1, 1), 10)
+        KafkaReportWriter(topics_as(guarded, "viewer", REPORTS)).send(heartbeat(1, 1), 10)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.group_topics import GroupTopic, GroupTopics, create_topics
-from kgs_core.adapters.kafka_admin import KafkaAdmin
-from kgs_core.adapters.operator_pen import OperatorPen
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
+from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
+from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.errors import ConfigError, PermanentError, UnsafeError
 from tests.system.mailboxes import WISH, A, Group, group_on, order, said, settings_of, target
 from tests.waiting import wait_until
@@ -20,7 +20,7 @@ def group(kafka: EmbeddedKafka, topic_prefix: str) -> Iterator[Group]:
 
 
 def test_a_topic_that_is_made_again_is_noticed_by_everybody_who_decides_by_it(group: Group) -> None:
-    outbox, inbox, box, pen = group.outbox(), group.inbox(), group.order_box(1), OperatorPen(group.topics)
+    outbox, inbox, box, pen = group.outbox(), group.inbox(), group.order_box(1), OperatorTopicWriter(group.topics)
     inbox.read_to_end()
     old = {name: str(found) for name, found in group.admin.topic_ids(list(map(group.name, GroupTopic))).items()}
     for name in old:

@@ -15,15 +15,17 @@ import pytest
 import yaml
 from confluent_kafka.cimpl import Producer
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.kafka_admin import KafkaAdmin
-from kgs_core.adapters.known_load import KnownLoad, steady
-from kgs_core.adapters.monitor_process import Monitor
-from kgs_core.adapters.monitor_topic import load_history, topic_name
-from kgs_core.adapters.segment_files import SegmentGrowth
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.monitor.monitor import Monitor
+from kgs_core.adapters.monitor.partition_sizes import PartitionSizes
+from kgs_core.adapters.monitor.topic import load_history, topic_name
+from kgs_core.benchmarks.load_shapes import KnownLoad, steady
+from kgs_core.benchmarks.segment_files import SegmentGrowth, segment_bytes
 from kgs_core.model import TopicPartition
 from kgs_core.monitor import Measurement, Verdict
 from tests.system.monitoring import MONITOR, run_until, settings_of, tree_of
+from tests.system.pipeline import json_values, produce
 
 KGS = str(Path(sys.executable).with_name("kgs"))
 
@@ -113,6 +115,7 @@ def test_retention_makes_no_speed_negative_or_wild(small_segments: EmbeddedKafka
         assert m.known[cut] == pytest.approx(m.known[whole], rel=0.05), m.speeds[cut]
 
 
+@pytest.mark.chaos
 def test_a_killed_monitor_goes_on_with_its_window(
     kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str, tmp_path: Path
 ) -> None:
@@ -176,6 +179,7 @@ def test_a_recreated_topic_is_said_to_be(kafka: EmbeddedKafka, admin: KafkaAdmin
         run_until(monitor, lambda m: m.speeds[tp].verdict is Verdict.MEASURED)
 
 
+@pytest.mark.chaos
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python: sockets never connected
 def test_a_broker_that_is_gone_leaves_its_partitions_unknown_and_the_others_measured(
@@ -194,4 +198,31 @@ def test_a_broker_that_is_gone_leaves_its_partitions_unknown_and_the_others_meas
             assert all(after[-1].reading.unknown[tp] for tp in hit)
             kafka.restart(gone)
             run_until(monitor, lambda m: len(m.known) == 6)
+    gc.collect()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python: sockets never connected
+def test_of_three_copies_the_leaders_alone_is_measured(tmp_path: Path, topic_prefix: str) -> None:
+    """Real brokers, since it is their answer to a request for sizes that must not count the copies that follow.
+
+    Three brokers and nothing else of kgs: consumers and controller are tested with one.
+    """
+    with EmbeddedKafka.start(tmp_path / "kafka", nodes=3, log=print) as kafka:
+        admin = KafkaAdmin({"bootstrap.servers": kafka.bootstrap_servers})
+        topic = f"{topic_prefix}a"
+        admin.create_topic(topic, 6, 3)
+        produce(kafka.bootstrap_servers, topic, json_values(0, 20_000), acks="all")
+        sizes = PartitionSizes(settings_of(kafka.bootstrap_servers, topic_prefix))
+        try:
+            read = sizes.read()
+        finally:
+            sizes.close()
+        assert read.unknown == {}
+        folders = {node.node_id: node.data for node in kafka.nodes}
+        for tp, log in read.partitions.items():
+            copies = {number: segment_bytes(folder, tp) for number, folder in folders.items()}
+            assert set(copies.values()) == {log.size_bytes}, "all copies are alike, and one of them is the size"
+        assert sum(log.size_bytes or 0 for log in read.partitions.values()) > 100_000
+        assert len({log.leader for log in read.partitions.values()}) == 3
     gc.collect()

@@ -6,10 +6,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import Producer
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.kafka_admin import KafkaAdmin
-from kgs_core.adapters.monitor_process import measure
-from kgs_core.adapters.partition_sizes import PartitionSizes
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.monitor.monitor import measure
+from kgs_core.adapters.monitor.partition_sizes import PartitionSizes
 from kgs_core.errors import PermanentError
 from kgs_core.model import TopicPartition
 from kgs_core.monitor import Measure, Verdict

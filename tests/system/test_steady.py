@@ -11,17 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka import EmbeddedKafka
-from kgs_core.adapters.known_load import KnownLoad
-from kgs_core.adapters.monitor_topic import load_history
-from kgs_core.control.unread import Unread
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.monitor.topic import load_history
+from kgs_core.benchmarks.load_shapes import KnownLoad
+from kgs_core.controller.handover_gaps import Unread
 from kgs_core.protocol import Order, Received, Target
 from tests.system.group_record import Records, load_records, now
 from tests.system.shaken_group import ShakenGroup, incarnation_of, owned_by, readers_of
 from tests.system.test_control import BUSY, CALM, SECTIONS, ended
 
 STEADY_S = float(os.environ.get("KGS_STEADY_S", "1200"))
-pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(STEADY_S + 1500)]
+pytestmark = [
+    pytest.mark.chaos,
+    pytest.mark.soak,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(STEADY_S + 1500),
+]
 SUSPECT_AFTER_S = 30.0
 
 

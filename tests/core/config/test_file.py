@@ -18,12 +18,12 @@ def refusal(path):
 
 
 def test_no_such_file(tmp_path):
-    assert refusal(tmp_path / "nope.yaml") == "no such file: copy kgs.example.yaml, or name another file"
+    assert refusal(tmp_path / "nope.yaml") == "no such file: `kgs example > kgs.yaml` makes one, or name another file"
 
 
 def test_an_empty_file(tmp_path):
     (tmp_path / "k.yaml").touch()
-    assert refusal(tmp_path / "k.yaml") == "empty: start from kgs.example.yaml"
+    assert refusal(tmp_path / "k.yaml") == "empty: start from what `kgs example` prints"
 
 
 def test_a_directory(tmp_path):

@@ -56,7 +56,7 @@ def test_unknown_keys_name_the_nearest_or_all(problems_of):
     found = problems_of(consumer="consumer: {bach_bytes: 1}", more="zzz: 1", topics=topics)
     assert found == [
         "topics[0].fields: unknown key: the keys here are topic, pattern, table, format, schema, transform, "
-        "transform_arrow, rows, on_error, start",
+        "transform_arrow, rows, on_error, max_bad_share_percent, start",
         "consumer.bach_bytes: unknown key: did you mean 'batch_bytes'?",
         "zzz: unknown key: the keys here are group, kafka, lake, topics, consumer, spark, monitor, packing, membership",
     ]
@@ -65,9 +65,9 @@ def test_unknown_keys_name_the_nearest_or_all(problems_of):
 def test_all_that_is_missing_in_one_message(problems_in):
     assert problems_in("consumer: {}\n") == [
         "group: missing: use 1 to 100 of a-z A-Z 0-9 . _ -",
-        "kafka: missing: see kgs.example.yaml",
-        "lake: missing: see kgs.example.yaml",
-        "topics: missing: see kgs.example.yaml",
+        "kafka: missing: see `kgs example`",
+        "lake: missing: see `kgs example`",
+        "topics: missing: see `kgs example`",
     ]
 
 
@@ -266,3 +266,12 @@ def test_how_much_may_be_moved_in_an_hour(problems_of):
     for odd in (".nan", ".inf"):
         (found,) = problems_of(packing=f"packing: {{max_rscore_per_hour: {odd}}}")
         assert found.startswith("packing.max_rscore_per_hour: ")
+
+
+def test_an_at_sign_in_a_name_is_shown_and_before_an_address_is_not():
+    """There it may end a password."""
+    text = "group: g\nkafka: {bootstrap_servers: 'user:s3cr3t@host'}\nlake: {root: l}\ntopics: [{topic: b@d topic}]\n"
+    with pytest.raises(ConfigError) as refused:
+        parse_settings(text.encode(), "kgs.yaml", {})
+    assert "'b@d topic'" in str(refused.value)
+    assert "s3cr3t" not in str(refused.value)

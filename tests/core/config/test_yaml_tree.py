@@ -12,8 +12,8 @@ CANARY = "hunter2"
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
-        ("", "empty: start from kgs.example.yaml"),
-        ("# only a comment\n", "empty: start from kgs.example.yaml"),
+        ("", "empty: start from what `kgs example` prints"),
+        ("# only a comment\n", "empty: start from what `kgs example` prints"),
         ("- a\n", "must be a mapping of sections, is a list"),
         ("just text", "must be a mapping of sections, is a str"),
         ("a:\n\t- b", r"line 2: found character '\t' that cannot start any token"),

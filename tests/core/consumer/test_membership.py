@@ -1,15 +1,13 @@
 """What a member owns, reports and when it ends."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgs_core.consumer.member import Decision, Ending, Facts, Identity
-from kgs_core.consumer.membership import FULL_EVERY_S, Membership
+from kgs_core.consumer.member import Decision, Identity
+from kgs_core.consumer.membership import Membership
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Heartbeat, Member, Phase, Report
+from kgs_core.protocol import Ending, Heartbeat, Member, Phase, Report
 from tests.core.consumer.membership_words import (
     ME,
     OTHER,
@@ -33,7 +31,7 @@ def test_owns_nothing_until_it_is_assigned():
     assert member().decision == Decision()
     _, first = said(member(), 0)
     assert first == Report(
-        ME, 1, Phase.READING, 0.0, None, PROCESS, None, frozenset(), version="1.0", config_hash="abc"
+        ME, 1, Phase.READING, 0.0, None, PROCESS, None, frozenset(), version="1.0", config_hash="abc", ready=frozenset()
     )
 
 
@@ -174,94 +172,64 @@ def test_end_drains_says_so_and_is_over_with_the_last_word(end, why):
     assert membership.next_message(100) == (membership, None)
 
 
+def test_error_of_its_own_is_told_with_the_last_word_and_drains_before_it():
+    membership, draining = said(reading(A).began(1).failed("5 rounds failed"), 1)
+    assert (draining.phase, draining.owned) == (Phase.DRAINING, {A})
+    assert (draining.ending, draining.why) == (Ending.FAILED, "5 rounds failed")
+    _, last = said(act(membership.rested(), 2), 2)
+    assert (last.phase, last.ending, last.why) == (Phase.ENDED, Ending.FAILED, "5 rounds failed")
+
+
+def test_the_first_reason_to_end_counts():
+    """Who was asked to end and then meets an error has not failed."""
+    assert reading(A).asked_to_end().failed("an error on the way out").ending is Ending.ASKED
+    failed = reading(A).failed("an error").asked_to_end()
+    assert (failed.ending, failed.why) == (Ending.FAILED, "an error")
+
+
 def test_end_of_the_loop_counts_as_end_whether_asked_for_or_not():
     membership, last = said(reading(A).end(3), 3)
     assert (last.phase, last.owned) == (Phase.ENDED, frozenset())
     assert membership.end(4) == membership
 
 
-# Reports
-
-
-def test_heartbeats_between_and_all_of_it_now_and_then():
-    membership = reading(A)
-    assert membership.next_message(1.9)[1] is None
-    assert membership.due_in(1.5) == 0.5
-    kinds = []
-    now = 0.0
-    while now < FULL_EVERY_S:
-        now += 2
-        membership, message = said(membership, now)
-        kinds.append(type(message))
-    assert kinds == [Heartbeat] * 29 + [Report]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda m: act(m.received([order(6, A)], 0)),
-        lambda m: m.noted(Facts(stopped={A: "poison"})),
-        lambda m: m.asked_to_end(),
-    ],
-    ids=["order applied", "stopped", "phase"],
-)
-def test_every_change_is_reported_at_once_and_in_full(change):
-    _, message = change(reading(A)).next_message(0.1)
-    assert isinstance(message, Report)
-
-
-def test_facts_are_told_of_owned_partitions_only():
-    facts = Facts({A: "poison", C: "old"}, {A: 7, B: 8, C: 9}, 1e6)
-    _, report = said(reading(A, B).noted(facts), 1)
-    assert (report.stopped, report.positions, report.bytes_per_s) == ({A: "poison"}, {A: 7, B: 8}, 1e6)
-
-
-def test_position_that_moves_is_no_change_and_a_new_one_is():
-    membership, report = said(reading(A, B).noted(Facts(positions={A: 7})), 1)
-    assert report.positions == {A: 7}
-    assert membership.noted(Facts(positions={A: 8})).next_message(1)[1] is None
-    assert membership.noted(Facts(positions={A: 8, B: 0})).next_message(1)[1].positions == {A: 8, B: 0}
-
-
-def test_sequence_rises_with_every_message_also_with_one_that_failed():
-    membership, first = member().next_message(0)
-    membership, second = membership.next_message(1)
-    membership, third = said(membership.appended(second, 1), 3)
-    assert [first.sequence, second.sequence, third.sequence] == [1, 2, 3]
-
-
-def test_heartbeat_never_confirms_a_report_of_unknown_fate():
-    """The set goes and comes back; the report between may be in the log, so it must be said again in full."""
-    membership, lost = act(reading(A).received([order(6)], 1), 1).next_message(1)
-    assert lost.owned == frozenset()
-    membership = act(membership.received([order(7, A)], 2), 2)
-    membership = replace(membership, applied=5)  # as it was when the last known report was appended
-    _, message = membership.next_message(2)
-    assert isinstance(message, Report)
-
-
-def test_batch_age_is_that_of_the_round_in_hand():
-    membership = reading(A).began(10)
-    assert membership.next_message(14)[1].batch_age_s == 4
-    assert membership.rested().next_message(14)[1].batch_age_s is None
-    assert reading().began(10).next_message(14)[1].batch_age_s is None, "who owns nothing has no batch"
-
-
-# Self-fence
-
-
 def test_ends_at_once_when_it_cannot_be_heard():
     membership = reading(A, now=10)
     assert membership.fence_reason(100) is None
     assert "no report could be appended for 90 s" in membership.fence_reason(100.1)
-    membership, _ = said(membership, 100)
+    membership, _ = said(membership.listened(100), 100)
     assert membership.fence_reason(150) is None
+
+
+def deaf(until):
+    """It is heard all the time, and has not looked at its queue with success since second 0."""
+    membership = reading(A, now=0)
+    for now in range(2, until + 1, 2):
+        membership, _ = said(membership, now)
+    return membership
+
+
+def test_who_is_heard_and_cannot_hear_drains_and_ends_and_is_fenced_where_it_does_not():
+    """What it was given would lie unread for ever: it is alive by its reports, and no order takes anything back."""
+    assert deaf(90).deaf_reason(90) is None
+    assert deaf(92).deaf_reason(92) == "no order could be read for 90 s (3 x suspect_after_s)"
+    assert deaf(120).fence_reason(120) is None
+    assert deaf(122).fence_reason(122) == "no order could be read for 120 s (4 x suspect_after_s)"
+    assert deaf(122).failed("deaf").fence_reason(122) is None, "it is about to end"
+    assert deaf(122).listened(121).deaf_reason(122) is None
+
+
+def test_while_it_is_not_heard_either_kafka_is_away_and_it_waits_as_long_as_ever():
+    membership = reading(A, now=0)
+    assert [membership.deaf_reason(now) for now in (50, 91, 1000)] == [None, None, None]
+    assert membership.fence_reason(90) is None
+    assert "no report could be appended for 90 s" in membership.fence_reason(91)
 
 
 def test_ends_at_once_when_a_batch_is_too_old():
     membership = reading(A).began(1)
     for now in range(2, 302, 2):
-        membership, _ = said(membership, now)
+        membership, _ = said(membership.listened(now), now)
     assert membership.fence_reason(301) is None
     assert "batch older than batch_timeout_s=300" in membership.fence_reason(301.1)
     assert membership.rested().fence_reason(301.1) is None
@@ -270,7 +238,7 @@ def test_ends_at_once_when_a_batch_is_too_old():
 def test_silence_of_the_controller_is_no_reason_to_end():
     membership = reading(A)
     for now in range(2, 100_000, 50):
-        membership, _ = said(membership, now)
+        membership, _ = said(membership.listened(now), now)
         assert membership.fence_reason(now) is None
     assert membership.decision.owned == {A}
 

@@ -65,3 +65,13 @@ def test_shares_that_make_no_sense_are_refused(text):
 
 def test_share_is_one_based():
     assert parse_share("2/3") == EqualShare(2, 3)
+
+
+def test_what_is_named_and_not_there_is_told():
+    named = parse_partitions("a:0-9,b:1,c:*,d:4,e:0-2,f:7")
+    assert named.missing({"a": 3, "b": 2, "c": 1, "e": 3, "f": 7}) == [
+        "a:3-9: not there: the topic has 3 partitions",
+        "d: no such topic",
+        "f:7: not there: the topic has 7 partitions",
+    ]
+    assert parse_partitions("g:*").missing({}) == ["g: no such topic"]

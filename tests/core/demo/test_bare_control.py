@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.stop_flag import StopFlag
+from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import parse_settings
 from kgs_core.demo import bare_control
 from kgs_core.demo.bare_control import BareControl
-from kgs_core.demo.scene import Scene
+from kgs_core.demo.layout import Layout
 from tests.waiting import wait_until
 
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
@@ -41,7 +41,7 @@ def made(tmp_path, monkeypatch):
     controls = []
 
     def make(program):
-        settings = parse_settings(Scene(tmp_path).configuration("127.0.0.1:1").encode(), "kgs.yaml", {})
+        settings = parse_settings(Layout(tmp_path).configuration("127.0.0.1:1").encode(), "kgs.yaml", {})
         scene = Stub(tmp_path, program, tmp_path / "logs", tmp_path / "kgs.yaml")
         said = []
         control = BareControl(scene, settings, os.environ, said.append)
@@ -79,6 +79,28 @@ def test_one_that_another_has_taken_over_from_is_not_started_again(made):
     assert len(said) == 2
     assert "error: fenced" in said[1]
     assert "not started again" in said[1]
+    assert control.failure == "controller has died (exit status 3): error: fenced"
+
+
+def test_one_that_fails_each_time_is_given_up_with_its_last_words(made):
+    control, said = made("print('error: kgs.yaml: no such topic'); raise SystemExit(2)")
+    for _ in range(3):
+        assert control.failure == ""
+        wait_until(lambda: pid_of(control) is None, 10, "it lives")
+        control.look_after()
+    control.look_after()
+    assert control.failure == "controller has died (exit status 2): error: kgs.yaml: no such topic"
+    assert (control.state, len([line for line in said if "controller started" in line])) == ("no controller", 3)
+
+
+def test_one_that_is_killed_comes_again_however_often(made):
+    control, _ = made("import time; time.sleep(600)")
+    for _ in range(4):
+        os.kill(pid_of(control), signal.SIGKILL)
+        wait_until(lambda: pid_of(control) is None, 10, "it lives")
+        control.look_after()
+        assert pid_of(control) is not None
+    assert control.failure == ""
 
 
 def test_a_deaf_controller_is_killed_in_a_hurry_and_that_is_said(made, tmp_path):

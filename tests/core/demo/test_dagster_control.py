@@ -4,11 +4,11 @@ import sys
 
 import pytest
 
-from kgs_core.adapters.stop_flag import StopFlag
+from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import parse_settings
 from kgs_core.demo.dagster_control import DagsterControl
 from kgs_core.demo.dagster_home import DagsterHome
-from kgs_core.demo.scene import Scene
+from kgs_core.demo.layout import Layout
 from kgs_core.errors import TransientError
 from tests.waiting import wait_until
 
@@ -28,9 +28,9 @@ def made(tmp_path, monkeypatch):
     monkeypatch.setattr(DagsterHome, "code_server_command", lambda home: serving(home.code_port))
     monkeypatch.setattr(DagsterHome, "daemon_command", lambda _: [sys.executable, "-c", "import time; time.sleep(600)"])
     monkeypatch.setattr(DagsterHome, "webserver_command", lambda home: serving(home.web_port))
-    settings = parse_settings(Scene(tmp_path).configuration("127.0.0.1:1").encode(), "kgs.yaml", {})
+    settings = parse_settings(Layout(tmp_path).configuration("127.0.0.1:1").encode(), "kgs.yaml", {})
     said = []
-    control = DagsterControl(Scene(tmp_path), settings, {}, said.append)
+    control = DagsterControl(Layout(tmp_path), settings, {}, said.append)
     yield control, said
     control.kill()
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kgs_core.adapters.local_ports import HOST, PortReservation
+from kgs_core.adapters.system.tcp_ports import HOST, PortReservation
 from kgs_core.config import parse_settings
 from kgs_core.demo import dagster_home
 from kgs_core.demo.dagster_home import DagsterHome
+from kgs_core.demo.layout import Layout
 from kgs_core.demo.replay import TOPICS
-from kgs_core.demo.scene import Scene
 from kgs_core.errors import PermanentError
 
 
@@ -107,7 +107,7 @@ def test_nobody_there(home):
 
 
 def test_every_topic_has_a_rule_and_so_a_table_in_the_lineage(tmp_path):
-    text = Scene(tmp_path).configuration("127.0.0.1:1")
+    text = Layout(tmp_path).configuration("127.0.0.1:1")
     settings = parse_settings(text.encode(), "kgs.yaml", {})
     assert [rule.topic for rule in settings.topics] == list(TOPICS)
     assert "&" not in text, "people read this file"
@@ -115,7 +115,7 @@ def test_every_topic_has_a_rule_and_so_a_table_in_the_lineage(tmp_path):
 
 def test_compiled_modules_are_kept_in_the_cache_where_they_are_not_wanted_beside_the_sources(tmp_path, monkeypatch):
     monkeypatch.setenv("KGS_CACHE", str(tmp_path / "cache"))
-    scene = Scene(tmp_path)
+    scene = Layout(tmp_path)
     inner = scene.environ({"PYTHONDONTWRITEBYTECODE": "1"})
     assert "PYTHONDONTWRITEBYTECODE" not in inner
     assert inner["PYTHONPYCACHEPREFIX"] == str(tmp_path / "cache" / "bytecode")

@@ -7,20 +7,20 @@ from datetime import datetime
 import pytest
 from rich.console import Console
 
-from kgs_core.adapters.lake_view import LakeSnapshot, TableView
+from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
 from kgs_core.config import parse_settings
-from kgs_core.control.overview import ConsumerLine, Overview, Surroundings
-from kgs_core.demo.chronicle import GroupFigures
 from kgs_core.demo.closing import compare, reason_to_skip
+from kgs_core.demo.history import GroupFigures
+from kgs_core.demo.layout import Layout
 from kgs_core.demo.live_table import live_table
 from kgs_core.demo.replay import TOPICS, open_replay
 from kgs_core.demo.run import exit_status
-from kgs_core.demo.scene import Scene
 from kgs_core.demo.snapshot import DemoSnapshot, Produced, lag_of, read_produced, simulated_time
 from kgs_core.demo.summary import Summary, TopicResult, group_lines, summary_table, verdict
-from kgs_core.invariants import LogPart, StoredPositions, TableAudit, check_partition
+from kgs_core.exactly_once import LogPart, StoredPositions, TableAudit, check_partition
 from kgs_core.model import ConsumerId, TopicId, TopicPartition
 from kgs_core.protocol import Change, Incarnation, Process, Target
+from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
 
 EWR = TableView("flights.ewr", "flights.ewr", 1500, 2_500_000, 7, 0, 9, {0: 1000, 1: 500}, {0: 1100, 1: 500})
 JFK = TableView("flights.jfk", "flights.jfk")
@@ -56,7 +56,7 @@ TARGET = Target(
         Change(BEGAN_MS + 70_000, "spares: 1 of 1, 0 before", 0, 0.0, 2),
     ),
 )
-READING = ConsumerLine(
+READING = ConsumerRow(
     consumer=ConsumerId(1),
     incarnation=Incarnation("one"),
     state="reading",
@@ -66,12 +66,14 @@ READING = ConsumerLine(
     report_age_s=0.6,
     process=Process("h", "b", 4711, 1),
 )
-COMING = ConsumerLine(ConsumerId(2), None, "not there", needs_attention=True)
+COMING = ConsumerRow(ConsumerId(2), None, "not there", needs_attention=True)
 
 
 def group(*lines, target=TARGET, waiting=1):
     """One in which so many partitions wait for somebody."""
-    return Overview("g", True, target, {}, not waiting, {EWR_1: "why"} if waiting else {}, lines, None, Surroundings())
+    return GroupStatus(
+        "g", True, target, {}, not waiting, {EWR_1: "why"} if waiting else {}, lines, None, ExternalFacts()
+    )
 
 
 def snapshot(*tables, problems=(), produced=PRODUCED, seen=None):
@@ -267,7 +269,7 @@ def test_exit_status_is_zero_only_for_a_proof_or_an_end_in_order(summary, timed,
 
 
 def test_configuration_fits_what_is_produced(tmp_path):
-    scene = Scene(tmp_path, 864.0)
+    scene = Layout(tmp_path, 864.0)
     settings = parse_settings(scene.configuration("127.0.0.1:9092").encode(), "kgs.yaml", {})
     seen = set()
     for record in open_replay().due(0, 40):
@@ -278,14 +280,14 @@ def test_configuration_fits_what_is_produced(tmp_path):
 
 def test_noon_needs_more_consumers_than_the_night_and_no_more_than_there_may_be(tmp_path):
     """About 0.6 MB/s as Kafka stores it at the peak; next to nothing at night."""
-    packing = parse_settings(Scene(tmp_path).configuration("127.0.0.1:9092").encode(), "kgs.yaml", {}).packing
+    packing = parse_settings(Layout(tmp_path).configuration("127.0.0.1:9092").encode(), "kgs.yaml", {}).packing
     assert 2 < 600_000 / packing.packing_capacity_bytes_per_s <= packing.max_consumers
 
 
 def test_commands_and_environment(tmp_path):
-    scene = Scene(tmp_path, 864.0)
+    scene = Layout(tmp_path, 864.0)
     command = scene.control_command(end_with=4711)
-    assert command[3:] == [
+    assert command[4:] == [
         "control", "--config", f"{tmp_path}/kgs.yaml", "--log-dir", f"{tmp_path}/consumers", "--end-with", "4711",
     ]  # fmt: skip
     assert "864" in scene.generate_command("h:1")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgs_core.cli.generate import generate
+from kgs_core.cli.local.generate import generate
 from kgs_core.demo.replay import (
     DEFAULT_DATE,
     PARTITIONS,
@@ -21,7 +21,7 @@ from kgs_core.demo.replay import (
     open_replay,
     write_speeds,
 )
-from kgs_core.demo.track import PHASES
+from kgs_core.demo.trajectory import PHASES
 from kgs_core.errors import ConfigError
 
 START_MS = 1_379_491_200_000  # 2013-09-18 04:00 in New York

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 PACK = """
 import numpy as np
-from kgs_core.packing.relabelling import _assign
+from kgs_core.packing.search.relabel import _assign
 result = _assign(np.random.default_rng(7).random((9, 12))).tolist()
 """
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgs_core.experiments.comparison import PUBLISHED
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.packing import ALGORITHMS, PackingProblem
 from kgs_core.packing.fast_or_plain import LARGE, FastOrPlain
+from kgs_core.simulation.comparison import PUBLISHED
 from tests.core.packing import reference
 
 TWO_FORMS = {name: pack for name, pack in ALGORITHMS.items() if isinstance(pack, FastOrPlain)}

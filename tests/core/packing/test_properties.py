@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from kgs_core.invariants.assignments import check_assignment
 from kgs_core.model import TopicPartition
-from kgs_core.packing import ALGORITHMS, WEIGHING, PackingProblem, rebalanced, rscore, search, search_parts
+from kgs_core.packing import ALGORITHMS, WEIGHING, PackingProblem, rebalanced, rscore
+from kgs_core.packing.search import packer, parts
 from tests.core.packing import reference
 
 LIMITS = settings(max_examples=15, deadline=None)  # a busy machine is no fault of ours
@@ -83,7 +84,7 @@ def test_with_all_options(name, problem):
 @given(problem=bounded_problems(), worth=st.sampled_from([None, 0.3, 4.0]))
 def test_with_all_options_when_searched_in_parts(problem, worth):
     """As it is with thousands of partitions, but with few."""
-    with patch.multiple(search_parts, LARGE=3, PART=2), patch.object(search, "LARGE", 3):
+    with patch.multiple(parts, LARGE=3, PART=2), patch.object(packer, "LARGE", 3):
         options_hold("search", replace(problem, consumer_worth=worth))
 
 

@@ -9,9 +9,9 @@ from statistics import mean
 
 import pytest
 
-from kgs_core.experiments.streams import generate
-from kgs_core.experiments.workload import CAPACITY, StreamSpec
 from kgs_core.packing import ALGORITHMS, PackingProblem, Variation, rscore
+from kgs_core.simulation.streams import generate
+from kgs_core.simulation.workload import CAPACITY, StreamSpec
 from tests.core.packing.optimum import least_cost, least_moved
 
 pytestmark = pytest.mark.slow

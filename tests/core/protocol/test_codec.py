@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,9 @@ from kgs_core.errors import ProtocolError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import (
     Change,
+    DesiredState,
+    DesiredVersion,
+    Ending,
     Heartbeat,
     Incarnation,
     Member,
@@ -19,10 +23,10 @@ from kgs_core.protocol import (
     Process,
     Report,
     RunState,
+    Starting,
     Target,
+    Terms,
     Tombstone,
-    Wanted,
-    Wish,
 )
 from kgs_core.protocol.codec import MAX_BYTES, decode, encode
 from kgs_core.protocol.wire import MAX_TEXT
@@ -55,6 +59,7 @@ targets = st.builds(
     measurement_offset=st.none() | counts,
     pinned=sets,
     history=st.lists(changes, max_size=3).map(tuple),
+    terms=st.none() | st.builds(Terms, texts, amounts, st.lists(texts, max_size=3).map(tuple)),
 )
 signs = {"member": members, "sequence": counts, "phase": st.sampled_from(Phase), "bytes_per_s": amounts}
 reports = st.builds(
@@ -71,6 +76,11 @@ reports = st.builds(
     last_drain_s=maybe,
     max_drain_s=maybe,
     drains=counts,
+    bad_shares=st.dictionaries(
+        st.text(st.characters(codec="utf-8"), min_size=1, max_size=12), st.floats(0, 1), max_size=2
+    ),
+    ready=st.none() | sets,
+    unready=st.dictionaries(partitions, texts, max_size=3),
 )
 messages = st.one_of(
     targets,
@@ -78,10 +88,10 @@ messages = st.one_of(
     st.builds(Order, members, sets, sets, sets, st.booleans()),
     st.builds(Tombstone, members),
     st.builds(Heartbeat, **signs, batch_age_s=maybe),
-    st.builds(Wish, st.sampled_from(RunState), texts, counts),
-    st.builds(Wanted, ids, ids, texts, counts),
+    st.builds(DesiredState, st.sampled_from(RunState), texts, counts),
+    st.builds(DesiredVersion, ids, ids, texts, counts),
 )
-WISH = Wish(RunState.PAUSED, "me", 5)
+WISH = DesiredState(RunState.PAUSED, "me", 5)
 ORDER = Order(Member(ConsumerId(3), Incarnation("ab")), frozenset({TopicPartition("t", 1)}))
 
 
@@ -184,9 +194,18 @@ def test_fields_that_are_not_known_here_are_passed_over():
     assert decode(key, json.dumps(json.loads(value or b"") | {"later": 1}).encode()) == ORDER
 
 
+def test_a_report_of_a_version_that_does_not_say_its_namespace_is_understood():
+    new = replace(stopped({}), process=Process("here", "boot", 1, 1, "run", "machine", 4026531836))
+    key, value = encode(new)
+    tree = json.loads(value)
+    assert decode(key, value).process == new.process
+    del tree["process"]["machine_id"], tree["process"]["pid_namespace"]
+    assert decode(key, json.dumps(tree).encode()).process == Process("here", "boot", 1, 1, "run")
+
+
 def test_texts_for_people_are_cut():
-    key, value = encode(Wish(RunState.STOPPED, "x" * (2 * MAX_TEXT), 1))
-    assert decode(key, value) == Wish(RunState.STOPPED, "x" * MAX_TEXT, 1)
+    key, value = encode(DesiredState(RunState.STOPPED, "x" * (2 * MAX_TEXT), 1))
+    assert decode(key, value) == DesiredState(RunState.STOPPED, "x" * MAX_TEXT, 1)
 
 
 def stopped(reasons):
@@ -194,15 +213,50 @@ def stopped(reasons):
     return Report(ORDER.member, 1, Phase.READING, 0.0, None, process, None, frozenset(reasons), reasons)
 
 
+def test_a_report_of_an_earlier_version_says_nothing_of_what_is_ready():
+    key, value = encode(stopped({}))
+    fields = json.loads(value or b"")
+    for later in ("ready", "unready"):
+        del fields[later]
+    found = decode(key, json.dumps(fields).encode())
+    assert isinstance(found, Report)
+    assert (found.ready, found.unready) == (None, {})
+
+
 def test_a_reason_with_half_a_character_is_no_reason_to_be_silent():
     tp = TopicPartition("t", 1)
     assert decode(*encode(stopped({tp: "file \udc80"}))).stopped == {tp: "file ?"}
+
+
+def ended(ending, why=""):
+    process = Process("here", "boot", 1, 1)
+    return Report(ORDER.member, 1, Phase.ENDED, 0.0, None, process, None, frozenset(), ending=ending, why=why)
+
+
+@pytest.mark.parametrize("ending", [None, *Ending])
+def test_why_a_consumer_ended_is_read_as_it_was_written(ending):
+    assert decode(*encode(ended(ending, "boom"))) == ended(ending, "boom")
+
+
+def test_a_report_of_an_older_kgs_gives_no_reason_and_an_unknown_one_of_a_newer_kgs_none_either():
+    key, value = encode(ended(Ending.FAILED, "boom"))
+    fields = json.loads(value)
+    assert decode(key, json.dumps(fields | {"ending": "eaten"}).encode()) == ended(None, "boom")
+    del fields["ending"], fields["why"]
+    assert decode(key, json.dumps(fields).encode()) == ended(None)
+
+
+def test_word_of_a_process_that_waits_to_join_is_read_and_is_no_report():
+    word = Starting(ORDER.member, Process("here", "boot", 1, 1, "run"), "no space left")
+    assert decode(*encode(word)) == word
 
 
 def test_very_many_reasons_are_cut_so_that_the_report_can_be_sent():
     """A consumer whose reports cannot be sent ends itself, and the next one would, too."""
     reasons = {TopicPartition("t", n): "\0" * MAX_TEXT for n in range(5000)}
     assert decode(*encode(stopped(reasons))).stopped == dict.fromkeys(reasons, "\0" * 200)
+    both = decode(*encode(replace(stopped(reasons), unready=reasons)))
+    assert both.unready == both.stopped == dict.fromkeys(reasons, "\0" * 100)
 
 
 @pytest.mark.parametrize(
@@ -217,3 +271,22 @@ def test_very_many_reasons_are_cut_so_that_the_report_can_be_sent():
 def test_what_breaks_a_limit_is_not_written(message):
     with pytest.raises(ProtocolError, match=type(message).__name__):
         encode(message)
+
+
+OLD_REPORT = b"""{"version": 1, "type": "report", "consumer": 3, "incarnation": "ab", "sequence": 7, "phase": "reading",
+"bytes_per_s": 1.5, "batch_age_s": null, "process": {"host": "h", "boot_id": "b", "pid": 1, "start_ticks": 2,
+"run_id": ""}, "applied": 4, "owned": {"t": [1]}, "stopped": {}, "positions": {"t": {"1": 9}}, "kgs_version": "0.1.0",
+"config_hash": "c", "last_drain_s": null, "max_drain_s": null, "drains": 0}"""
+
+
+def test_a_report_of_a_version_without_bad_shares_is_read():
+    """As 0.1.0 writes it; consumers of two versions are in one group while it is replaced."""
+    found = decode(b"3/ab", OLD_REPORT)
+    assert (found.positions, found.bad_shares) == ({TopicPartition("t", 1): 9}, {})
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, "all", None])
+def test_a_share_that_is_none_is_refused(share):
+    record = json.loads(OLD_REPORT) | {"bad_shares": {"t": share}}
+    with pytest.raises(ProtocolError, match="bad_shares"):
+        decode(b"3/ab", json.dumps(record).encode())

@@ -1,0 +1,1 @@
+"""A Kafka cluster on this machine, for tests and demonstrations."""

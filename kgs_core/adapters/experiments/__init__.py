@@ -1,0 +1,1 @@
+"""Experiments on Spark and on disk: workloads, grid, results."""

@@ -1,0 +1,1 @@
+"""Fleets: where consumers run."""

@@ -1,0 +1,1 @@
+"""The group's topics: reader, inbox, outbox, assignments, reports, operators' wishes."""

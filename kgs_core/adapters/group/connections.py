@@ -1,0 +1,66 @@
+"""The group's topics, connected to when they are needed: as an observer, or as the one who has the pen."""
+
+from contextlib import ExitStack
+from typing import Self
+
+from kgs_core.adapters.group.inbox import KafkaInbox
+from kgs_core.adapters.group.outbox import KafkaOutbox
+from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.config import Settings
+
+
+class GroupConnections:
+    """Connections to the topics of one group; a context manager that ends them. For one thread."""
+
+    def __init__(self, settings: Settings, read_timeout_s: float) -> None:
+        """Does nothing yet.
+
+        Args:
+            settings: of the group.
+            read_timeout_s: how long to wait for the end of the topics, which an open transaction may hold back.
+        """
+        self._settings = settings
+        self._read_timeout_s = read_timeout_s
+        self._held = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def inbox(self) -> KafkaInbox | None:
+        """For who only reads; None: the topics are not there yet. Makes nothing.
+
+        Raises:
+            PortError, ConfigError: Kafka does not answer, or refuses; topics that are not as they must be.
+        """
+        admin = KafkaAdmin(admin_client(self._settings))
+        names = [each.of(self._settings.group) for each in GroupTopic]
+        if len(admin.describe(names)) < len(names):
+            return None
+        return self._inbox(GroupTopics(self._settings, admin))
+
+    def controller(self) -> tuple[KafkaInbox, KafkaOutbox]:
+        """For who writes; makes the topics that are missing.
+
+        Raises:
+            PortError, ConfigError: see `inbox`.
+        """
+        admin = KafkaAdmin(admin_client(self._settings))
+        create_topics(self._settings, admin)
+        topics = GroupTopics(self._settings, admin)
+        outbox = KafkaOutbox(topics)
+        self._held.callback(outbox.close)
+        return self._inbox(topics), outbox
+
+    def close(self) -> None:
+        """End the connections."""
+        self._held.close()
+
+    def _inbox(self, topics: GroupTopics) -> KafkaInbox:
+        inbox = KafkaInbox(topics, self._read_timeout_s)
+        self._held.callback(inbox.close)
+        return inbox

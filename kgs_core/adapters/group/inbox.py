@@ -1,0 +1,99 @@
+"""Reader of all the group's topics, for whoever must know the whole group: the controller, the sensor, `kgs status`."""
+
+import time
+from collections.abc import Sequence
+
+from kgs_core.adapters.group.reader import GroupReader, Read, Refusals
+from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
+from kgs_core.errors import TransientError
+from kgs_core.model import TopicPartition
+from kgs_core.protocol import Message, Received
+
+REPORTS_BACK_MS = 150_000
+"""Every incarnation reports in full every 60 s, so that its sets are in here twice. Of those that have been silent for
+longer, `Target.known` and their last Assignments tell all that they may own."""
+READ_TIMEOUT_S = 30.0
+"""A dead controller's transaction holds readers back until the coordinator ends it: 10 s, looked at every 10 s."""
+
+
+class KafkaInbox:
+    """Port `Inbox` on Kafka. For one thread.
+
+    "To the end" is the end of the log, not that of its committed part: an order behind somebody's open transaction
+    would be missed otherwise, and with it what a consumer may own. So a reader waits until the transaction is over.
+    """
+
+    def __init__(self, topics: GroupTopics, timeout_s: float = READ_TIMEOUT_S) -> None:
+        self._topics = topics
+        self._timeout_s = timeout_s
+        self._refusals = Refusals()
+        self._reader: GroupReader | None = None
+        self._held: list[Read] = []
+
+    @property
+    def refused(self) -> int:
+        """Records left out so far, because they are no message of ours; one that is read twice counts twice."""
+        return self._refusals.count
+
+    def read_to_end(self) -> Sequence[Received[Message]]:
+        """See `Inbox`. Every call begins anew; one that fails leaves `poll` where it was.
+
+        Raises:
+            UnsafeError: a topic was made again since it was opened.
+            TransientError: Kafka does not answer, or a transaction stays open.
+            PermanentError: refused.
+        """
+        self._topics.check()
+        starts = self._starts()
+        ends = self._topics.admin.offsets(starts, "latest")
+        reader = GroupReader(self._topics, starts, self._refusals)
+        try:
+            read = reader.take_up_to(ends, self._timeout_s)
+            self._topics.check()  # else this may be the end of another topic
+        except BaseException:
+            reader.close()
+            raise
+        self.close()
+        self._reader = reader
+        return [each.received for each in read]
+
+    def poll(self, timeout_s: float) -> Sequence[Received[Message]]:
+        """See `Inbox`.
+
+        Raises:
+            UnsafeError: a topic was made again since it was opened.
+            TransientError: Kafka does not answer, or `read_to_end` has not been successful yet.
+            PermanentError: refused.
+        """
+        if self._reader is None:
+            raise TransientError(f"group {self._topics.settings.group}: its topics are not read to their ends yet")
+        deadline = time.monotonic() + timeout_s
+        while True:
+            self._held += self._reader.take(deadline - time.monotonic())
+            self._reader.rewind()
+            # Reports come all the time; what others decide by is never taken from a topic that was made again
+            if self._reader.problem or any(each.kind is not GroupTopic.REPORTS for each in self._held):
+                self._topics.check()
+                self._reader.problem = ""
+            else:
+                self._topics.check_now_and_then()
+            if self._held or time.monotonic() >= deadline:
+                held, self._held = self._held, []
+                return [each.received for each in held]
+
+    def close(self) -> None:
+        """End the client."""
+        if self._reader is not None:
+            self._reader.close()
+        self._reader, self._held = None, []
+
+    def _starts(self) -> dict[TopicPartition, int]:
+        topics, admin = self._topics, self._topics.admin
+        (reports,) = topics.partitions(GroupTopic.REPORTS)
+        tps = [*topics.partitions(GroupTopic.ORDERS), *topics.partitions(GroupTopic.WISHES), reports]
+        starts = admin.offsets(tps, "earliest")
+        # Counted back from the newest one: by the brokers' clock, and what was said last before an outage is in it
+        newest = admin.newest_timestamp(reports)
+        if newest is not None:
+            starts |= admin.offsets_at([reports], newest - REPORTS_BACK_MS)
+        return starts

@@ -1,0 +1,60 @@
+"""Reader and writer of what people want of a group, for the `kgs` command."""
+
+from collections.abc import Sequence
+
+from kgs_core.adapters.group.durable_writer import DurableWriter
+from kgs_core.adapters.group.reader import GroupReader, Refusals
+from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
+from kgs_core.protocol import DesiredState, DesiredVersion, Received
+from kgs_core.protocol.codec import encode
+
+_TIMEOUT_S = 10.0
+
+
+class OperatorTopicWriter:
+    """Writes and reads `operator.metadata`; the topics must have been opened with that one among them."""
+
+    def __init__(self, topics: GroupTopics) -> None:
+        self._topics = topics
+        self._writer = DurableWriter(topics.settings)
+        (self._tp,) = topics.partitions(GroupTopic.WISHES)
+
+    def write(
+        self, wish: DesiredState | DesiredVersion, timeout_s: float = _TIMEOUT_S
+    ) -> Received[DesiredState | DesiredVersion]:
+        """Append one wish; durable once it returns.
+
+        Raises:
+            UnsafeError: the topic was made again since it was opened.
+            TransientError: not known to be there within `timeout_s`.
+            PermanentError: refused.
+        """
+        self._topics.check()
+        key, value = encode(wish)
+        appended = self._writer.append(self._tp, key, value, timeout_s)
+        return Received(wish, appended.offset, appended.timestamp_ms)
+
+    def read(self, timeout_s: float = _TIMEOUT_S) -> Sequence[Received[DesiredState | DesiredVersion]]:
+        """What has been wished, oldest first; of each kind the newest one counts.
+
+        Raises:
+            UnsafeError: the topic was made again since it was opened.
+            TransientError: Kafka does not answer.
+            PermanentError: refused.
+        """
+        admin = self._topics.admin
+        self._topics.check()
+        reader = GroupReader(self._topics, admin.offsets([self._tp], "earliest"), Refusals())
+        try:
+            read = reader.take_up_to(admin.offsets([self._tp], "latest"), timeout_s)
+        finally:
+            reader.close()
+        return [
+            Received(each.message, each.offset, each.timestamp_ms)
+            for _, each in read
+            if isinstance(each.message, DesiredState | DesiredVersion)
+        ]
+
+    def close(self) -> None:
+        """End the client."""
+        self._writer.close()

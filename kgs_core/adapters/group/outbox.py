@@ -1,0 +1,244 @@
+"""The controller's pen: Target, Assignments and tombstones, in one transaction that only the newest controller ends."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Message as ClientMessage
+
+from kgs_core.adapters.group.topics import MAX_RECORD_BYTES, GroupTopic, GroupTopics
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.kafka.errors import ConnectionWatch
+from kgs_core.adapters.kafka.producers import make_producer, serve, write_error
+from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.errors import FencedError, PermanentError, PortError, ProtocolError, TransientError
+from kgs_core.protocol import Message, Order, Received, Target, Tombstone
+from kgs_core.protocol.codec import encode
+
+TRANSACTION_TIMEOUT_S = 10.0
+WRITE_TIMEOUT_S = 8.0
+"""Of a whole write; less than the transaction's, so that we give up before the coordinator does."""
+FENCE_TIMEOUT_S = 25.0
+"""An older controller's open transaction is ended first."""
+_ABORT_TIMEOUT_S = 1.0
+_Written = Target | Order | Tombstone
+_PURGED = frozenset({"_PURGE_INFLIGHT", "_PURGE_QUEUE"})
+_FENCED = frozenset({"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
+
+
+@dataclass(slots=True)
+class _Sending:
+    """Records of one transaction.
+
+    Attributes:
+        began: on `time.monotonic`.
+        queued: how many of the messages the client has taken.
+        received: index of a message -> as it stands in its topic.
+        failed: a message that did not arrive, and why.
+        errors: names of all errors so far.
+    """
+
+    messages: Sequence[_Written]
+    began: float
+    queued: int = 0
+    received: dict[int, Received[_Written]] = field(default_factory=dict)
+    failed: tuple[_Written, KafkaError] | None = None
+    errors: set[str] = field(default_factory=set)
+
+    @property
+    def age_s(self) -> float:
+        return time.monotonic() - self.began
+
+    @property
+    def left_s(self) -> float:
+        return max(0.1, WRITE_TIMEOUT_S - self.age_s)
+
+    @property
+    def is_delivered(self) -> bool:
+        return len(self.received) == len(self.messages)
+
+    def note(self, index: int, error: KafkaError | None, delivered: ClientMessage) -> None:
+        """Takes in the answer about one message."""
+        message = self.messages[index]
+        if error is None:
+            self.received[index] = Received(message, int(delivered.offset() or 0), int(delivered.timestamp()[1]))
+        else:
+            # The others are purged with the one that is to blame, some of them before it is heard of
+            if self.failed is None or self.failed[1].name() in _PURGED:
+                self.failed = message, error
+            self.errors.add(error.name())
+
+
+class KafkaOutbox:
+    """Port `Outbox` on Kafka. For one thread.
+
+    Killed before the commit, nothing of a write is ever visible: the next controller's fence, or the transaction's
+    time-out, aborts it. Killed after it, all of it is. Offsets are known before the commit, once all is delivered.
+
+    A TransientError of `write` takes the pen away where the transaction is not known to be over: `fence`, read to the
+    end, decide again.
+    """
+
+    def __init__(self, topics: GroupTopics) -> None:
+        settings = topics.settings
+        self._topics = topics
+        self._topic = topics.name(GroupTopic.ORDERS)
+        self._who = f"controller of group {settings.group}"
+        self._where = settings.kafka.bootstrap_servers
+        self._watch = ConnectionWatch()
+        self._producer: Producer | None = None
+        self._fenced: FencedError | None = None
+        self._config: dict[str, Any] = {
+            "reconnect.backoff.max.ms": 1000,
+            **admin_client(settings),
+            "transactional.id": f"{settings.group}-controller",
+            "transaction.timeout.ms": round(TRANSACTION_TIMEOUT_S * 1000),
+            "message.timeout.ms": round(WRITE_TIMEOUT_S * 1000),
+            "message.max.bytes": MAX_RECORD_BYTES,
+            "compression.type": "lz4",
+            "linger.ms": 0,
+            # More than a transaction's time-out is refused by the client, whoever has set it
+            "socket.timeout.ms": round(WRITE_TIMEOUT_S * 1000),
+            "error_cb": self._watch.note,
+        }
+
+    def fence(self) -> None:
+        """See `Outbox`. When it returns, every older write is over: to be seen now, or never.
+
+        Raises:
+            FencedError: a newer controller has taken the pen from this one before. Final.
+            UnsafeError: a topic was made again since it was opened.
+            TransientError: Kafka does not answer.
+            PermanentError: refused.
+        """
+        self._producer = None
+        if self._fenced is not None:
+            raise self._fenced
+        self._topics.check()
+        began = time.monotonic()
+        producer = make_producer(self._where, self._config)
+        try:
+            producer.init_transactions(FENCE_TIMEOUT_S)
+        except KafkaException as e:
+            cause = self._watch.cause_since(began)
+            raise write_error(self._where, f"{self._who}: fence", e.args[0], cause) from e
+        self._producer = producer
+
+    def write(
+        self, target: Target | None, orders: Sequence[Order], tombstones: Sequence[Tombstone]
+    ) -> Sequence[Received[Message]]:
+        """See `Outbox`.
+
+        Raises:
+            FencedError: a newer controller has the pen. Final.
+            UnsafeError: a topic was made again since it was opened.
+            TransientError: not written, or nothing is known of the result.
+            PermanentError: a message is too large, or for a consumer without a partition, or Kafka refuses.
+        """
+        messages: list[_Written] = [*([target] if target is not None else []), *orders, *tombstones]
+        if not messages:
+            return []
+        if self._fenced is not None:
+            raise self._fenced
+        if self._producer is None:
+            raise TransientError(f"{self._who}: it has no pen: fence, read to the end, decide again")
+        self._topics.check()
+        records = [self._record(message) for message in messages]
+        # Taken out until the transaction is known to be over: whatever ends this call early must not leave one open
+        # behind a pen that looks fit
+        producer, self._producer = self._producer, None
+        sending = _Sending(messages, time.monotonic())
+        try:
+            producer.begin_transaction()
+            for index, (partition, key, value) in enumerate(records):
+                producer.produce(self._topic, value, key, partition, on_delivery=partial(sending.note, index))
+                sending.queued += 1
+            serve(producer.flush, sending.left_s)
+            if not sending.is_delivered:
+                raise self._give_up(producer, sending, None)
+            failpoint("in-transaction")
+            producer.commit_transaction(sending.left_s)
+        except KafkaException as e:
+            raise self._give_up(producer, sending, e.args[0]) from e
+        self._producer = producer
+        return [sending.received[index] for index in range(len(messages))]
+
+    def close(self) -> None:
+        """Give the pen away; an open transaction ends by its time-out."""
+        self._producer = None
+
+    def _record(self, message: _Written) -> tuple[int, bytes, bytes | None]:
+        """Partition, key and value of a message.
+
+        Raises:
+            PermanentError: there is no such partition, or the message is too large or not valid.
+        """
+        try:
+            return self._partition(message), *encode(message)
+        except ProtocolError as e:
+            raise PermanentError(f"{self._who}: write {_named(message)}: {e}") from e
+
+    def _partition(self, message: _Written) -> int:
+        if isinstance(message, Target):
+            return 0
+        number, there = message.member.consumer, len(self._topics.partitions(GroupTopic.ORDERS))
+        if 1 <= number < there:
+            return number
+        raise PermanentError(
+            f"{self._who}: consumer {number}: topic {self._topic} has {there} partitions, for consumers 1 to "
+            f"{there - 1}: raise membership.metadata_partitions and the topic's partitions, or lower max_consumers"
+        )
+
+    def _give_up(self, producer: Producer, sending: _Sending, error: KafkaError | None) -> PortError:
+        """Ends a transaction that failed; the pen stays if that is known to have worked.
+
+        Args:
+            producer: that it was sent by.
+            sending: what is in it.
+            error: that ended it; None: there are failed deliveries, or no answer.
+        """
+        is_committing = sending.is_delivered and error is not None and not error.txn_requires_abort()
+        if error is not None:
+            sending.errors.add(error.name())
+        if not is_committing:
+            try:
+                producer.abort_transaction(_ABORT_TIMEOUT_S)
+                self._producer = producer
+            except KafkaException as e:
+                sending.errors.add(e.args[0].name())
+        result = "it may be written or not: fence, read to the end, decide again" if is_committing else "not written"
+        if sending.errors & _FENCED:
+            return self._lost_pen(sending.age_s, result)
+        what, cause = f"{self._who}: write", self._watch.cause_since(sending.began)
+        if sending.failed is not None:
+            message, error = sending.failed
+            what = f"{what} {_named(message)}"
+        elif sending.queued < len(sending.messages):
+            what = f"{what} {_named(sending.messages[sending.queued])}"
+        if error is None:
+            return TransientError(f"{what}: no answer in {WRITE_TIMEOUT_S:g} s: {result}")
+        told = write_error(self._where, what, error, cause)
+        return told if isinstance(told, PermanentError) else TransientError(f"{told}: {result}")
+
+    def _lost_pen(self, age_s: float, result: str) -> PortError:
+        self._producer = None
+        if age_s >= TRANSACTION_TIMEOUT_S:
+            # The coordinator itself ends and fences a transaction of this age: no proof that somebody else is there
+            return TransientError(
+                f"{self._who}: its transaction was open for {age_s:.0f} s, longer than the {TRANSACTION_TIMEOUT_S:g} s "
+                f"that it may be: {result}"
+            )
+        self._fenced = FencedError(
+            f"{self._who}: a newer controller has taken over: this one ends, and needs no mending"
+        )
+        return self._fenced
+
+
+def _named(message: _Written) -> str:
+    """A message as errors name it."""
+    if isinstance(message, Target):
+        return f"Target of {len(message.assignment)} partitions"
+    return f"{type(message).__name__} of {message.member}"

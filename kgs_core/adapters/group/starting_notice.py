@@ -1,0 +1,52 @@
+"""Notice of a consumer that waits for passing trouble, to its controller, which would give its start up otherwise."""
+
+import logging
+import time
+
+from kgs_core.adapters.group.reports import KafkaReportWriter
+from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.config import Settings
+from kgs_core.errors import KgsError
+from kgs_core.protocol import Member, Process, Starting
+
+TELL_EVERY_S = 30.0
+_SEND_S = 5.0
+_log = logging.getLogger(__name__)
+
+
+class StartingNotice:
+    """Tells what the start waits for, when that changes and again every half minute.
+
+    Where Kafka is the trouble it cannot be told. Nor can the controller decide anything then.
+    """
+
+    def __init__(self, settings: Settings, member: Member, process: Process) -> None:
+        self._settings = settings
+        self._member = member
+        self._process = process
+        self._pen: KafkaReportWriter | None = None
+        self._told = ""
+        self._told_at = 0.0
+
+    def tell(self, why: str) -> None:
+        """Append it, if it is due; in vain where Kafka does not take it."""
+        now = time.monotonic()
+        if why == self._told and now - self._told_at < TELL_EVERY_S:
+            return
+        try:
+            if self._pen is None:
+                admin = KafkaAdmin(admin_client(self._settings))
+                self._pen = KafkaReportWriter(GroupTopics(self._settings, admin, (GroupTopic.REPORTS,)))
+            self._pen.send(Starting(self._member, self._process, why), _SEND_S)
+        except KgsError as e:
+            _log.debug("cannot tell what the start waits for: %s", e)
+        else:
+            self._told, self._told_at = why, now
+
+    def close(self) -> None:
+        """End the client."""
+        if self._pen is not None:
+            self._pen.close()
+        self._pen = None

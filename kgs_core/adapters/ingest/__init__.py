@@ -1,0 +1,1 @@
+"""Records from Kafka to files of a table: fetch, parse, write, open topics, rounds."""

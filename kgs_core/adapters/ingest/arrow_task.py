@@ -1,0 +1,101 @@
+"""The arrow finish: one Spark task reads all its topics with one client and writes one file a topic."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from kgs_core.adapters.ingest.fetch import session
+from kgs_core.adapters.ingest.process_batch import TopicJob, TransformError, finish_topic
+from kgs_core.adapters.kafka.records import Record, collector_paused
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.system.failpoints import FailpointPlan, failpoint
+from kgs_core.consumer.round.questions import ReadResult
+from kgs_core.errors import TransientError, one_line
+from kgs_core.model import OffsetRange, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """Context of every task of a consumer. Picklable.
+
+    Attributes:
+        client: librdkafka's configuration.
+        crash: `crash_plan()` of the driver.
+        hurry: while this file exists, a worker that waits for records comes back. A worker of another machine does not
+            see it, and comes back at the end of its slice.
+    """
+
+    client: Mapping[str, str | int | bool]
+    storage: Storage
+    crash: FailpointPlan | None
+    hurry: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowRequest:
+    """One round: where each partition begins, and how much to gather.
+
+    Attributes:
+        epochs: leader epoch of the last record before `start`, where it is known.
+    """
+
+    context: TaskContext
+    jobs: Mapping[str, TopicJob]
+    start: Mapping[TopicPartition, int]
+    batch_bytes: int
+    wait_time_s: float
+    slice_s: float
+    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+def run_arrow_task(request: ArrowRequest, rows: Iterator[object]) -> Iterator[ReadResult]:
+    """Body of the Spark task."""
+    list(rows)  # Spark throws the worker away, and our client with it, unless its input is read to the end
+    with collector_paused():
+        result = read_round(request)
+    yield result
+
+
+def read_round(request: ArrowRequest) -> ReadResult:
+    """Fetch, transform and write one round; a topic that fails does not hold up the others."""
+    context = request.context
+    began = time.monotonic()
+    client = session("arrow", context.client)
+    client.epochs = request.epochs
+    fetched = client.gather(
+        request.start, request.batch_bytes, request.wait_time_s, request.slice_s, partial(os.path.exists, context.hurry)
+    )
+    result = ReadResult(problems=fetched.problems, fetch_s=time.monotonic() - began)
+    for tp, (trouble, words) in fetched.troubles.items():
+        result.add_trouble(tp, trouble, words)
+    if not fetched.ranges:
+        return result
+    failpoint("fetched", context.crash)
+    by_topic: dict[str, dict[int, OffsetRange]] = {}
+    for tp, offsets in fetched.ranges.items():
+        by_topic.setdefault(tp.topic, {})[tp.partition] = offsets
+    for topic, ranges in sorted(by_topic.items()):
+        _finish(request, topic, fetched.messages.get(topic, []), ranges, result)
+    failpoint("written", context.crash)
+    result.write_s = time.monotonic() - began - result.fetch_s
+    return result
+
+
+def _finish(
+    request: ArrowRequest, topic: str, messages: list[Record], ranges: Mapping[int, OffsetRange], result: ReadResult
+) -> None:
+    """Put into the result what becomes of one topic. Whatever goes wrong with it is its own affair."""
+    try:
+        batch, cut = finish_topic(request.context.storage, request.jobs[topic], messages, ranges)
+    except TransientError as e:
+        result.unavailable[topic] = str(e)
+    except TransformError as e:
+        result.failed[topic] = str(e)
+    except Exception as e:  # noqa: BLE001 - the other topics' records are fine
+        result.failed[topic] = f"{type(e).__name__}: {one_line(e)}"
+    else:
+        if batch is not None:
+            result.batches.append(batch)
+        result.poison |= {TopicPartition(topic, p): found for p, found in cut.items()}

@@ -1,0 +1,287 @@
+"""The dataframe finish: exact offset ranges of one topic through the user's Spark transform.
+
+`spark.range(1)` -> reader (mapInArrow) -> transform -> writer (mapInArrow): three parts of one Spark job. Exact ranges
+make Spark's re-execution of the plan, or a transform that reads its input twice, give the same rows. What the reader
+found beside the rows (letters, losses) comes back through an accumulator, which also proves that it was read to the
+end: a transform that takes only a part (a limit) would otherwise lose the rest.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark import AccumulatorParam
+
+from kgs_core.adapters.ingest.arrow_task import TaskContext
+from kgs_core.adapters.ingest.fetch import SilentError, UnreadableError, session
+from kgs_core.adapters.ingest.process_batch import (
+    TopicJob,
+    TransformError,
+    check_promise,
+    cut_ranges,
+    load_hook,
+    sort_records,
+    write_letters,
+)
+from kgs_core.adapters.kafka.records import collector_paused, leader_epochs, oldest_ms, payload_bytes
+from kgs_core.adapters.lake.parquet_writer import write_table
+from kgs_core.adapters.lake.row_schema import IDENTITY, LETTER_SCHEMA, parsed_schema
+from kgs_core.adapters.spark.errors import cause, transient
+from kgs_core.adapters.spark.session import jvm_has_ended
+from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.consumer.round.questions import ReadResult
+from kgs_core.consumer.round.stops import Cause
+from kgs_core.exactly_once.batch import FileWritten, TopicBatch
+from kgs_core.model import OffsetRange, TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+QUEUE_KBYTES = 16_384
+_FILE_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64()), ("rows", pa.int64()), ("stats", pa.string())])
+
+
+@dataclass(slots=True)
+class ReaderNote:
+    """Note of what the reader found beside the rows, once it has read all of them."""
+
+    rows: int = 0
+    consumed_bytes: int = 0
+    records: int = 0
+    bad_records: int = 0
+    leader_epochs: dict[int, int] = field(default_factory=dict)
+    oldest_ms: int | None = None
+    letters: FileWritten | None = None
+    cut: dict[int, tuple[int, str]] = field(default_factory=dict)
+    trouble: tuple[TopicPartition, Cause, str] | None = None
+    silent: dict[TopicPartition, str] = field(default_factory=dict)
+
+
+class _Notes(AccumulatorParam[list[ReaderNote]]):
+    def zero(self, value: list[ReaderNote]) -> list[ReaderNote]:  # noqa: ARG002 - Spark's signature
+        return []
+
+    def addInPlace(self, value1: list[ReaderNote], value2: list[ReaderNote]) -> list[ReaderNote]:  # noqa: N802
+        return value1 + value2
+
+
+class DataFrameFinish:
+    """Runs topics whose rule names `transform` on a Spark session."""
+
+    def __init__(self, spark: "SparkSession", context: TaskContext, timeout_s: float) -> None:
+        self._spark = spark
+        # One client a topic, so each prefetches less than the one of the arrow finish.
+        queue = min(int(context.client["queued.max.messages.kbytes"]), QUEUE_KBYTES)
+        self._context = replace(context, client={**context.client, "queued.max.messages.kbytes": queue})
+        self._timeout_s = timeout_s
+
+    def warm(self) -> None:
+        """Have the workers up, and Spark's planner at work once: the first job takes seconds, whatever it does."""
+        with _worker_pool(self._spark, "reader"):
+            rows = self._spark.range(1).mapInArrow(_nothing, "id long").coalesce(1)
+        with _worker_pool(self._spark, "writer"):
+            rows.mapInArrow(_nothing, "id long").collect()
+
+    def read(self, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> ReadResult:
+        """Read exactly these ranges of the job's topic, transform and write them.
+
+        Raises:
+            Exception: Spark's JVM has ended, so no batch will ever succeed; whatever Spark made of it.
+        """
+        began = time.monotonic()
+        notes = self._spark.sparkContext.accumulator([], _Notes())
+        result = ReadResult()
+        try:
+            with _exit_refused():
+                files = self._run(job, ranges, notes)
+        except Exception as e:  # py4j and Spark raise many kinds; whatever it is, the batch is off
+            if jvm_has_ended(self._spark):
+                raise
+            if (again := transient(e)) is not None:
+                result.unavailable[job.topic] = str(again)
+            else:
+                result.failed[job.topic] = f"transform {job.rule.transform}: {cause(e)}"
+            return result
+        found: list[ReaderNote] = notes.value
+        if not found:
+            result.failed[job.topic] = f"transform {job.rule.transform} did not read all rows: no limit, no sampling"
+            return result
+        note = found[0]
+        if note.silent:
+            result.silent = note.silent
+        elif note.trouble:
+            result.add_trouble(*note.trouble)
+        else:
+            self._conclude(job, ranges, note, files, result)
+        result.write_s = time.monotonic() - began
+        return result
+
+    def _conclude(
+        self,
+        job: TopicJob,
+        ranges: Mapping[int, OffsetRange],
+        note: ReaderNote,
+        files: list[FileWritten],
+        result: ReadResult,
+    ) -> None:
+        result.poison = {TopicPartition(job.topic, p): found for p, found in note.cut.items()}
+        written = sum(f.rows for f in files)
+        promise = job.rule.rows
+        if (
+            len(files) > 1
+            or (promise == "one_to_one" and written != note.rows)
+            or (promise == "filter" and written > note.rows)
+        ):
+            result.failed[job.topic] = (
+                f"the transform of {job.topic} gives {written} rows for {note.rows} records against rows: {promise}"
+            )
+            return
+        kept = cut_ranges(ranges, note.cut)
+        if kept:
+            result.batches = [
+                TopicBatch(
+                    topic=job.topic,
+                    topic_id=job.topic_id,
+                    ranges=kept,
+                    file=files[0] if files else None,
+                    letters=note.letters,
+                    letter_marks=job.letter_marks,
+                    records=note.records,
+                    consumed_bytes=note.consumed_bytes,
+                    oldest_ms=note.oldest_ms,
+                    bad_records=note.bad_records,
+                    leader_epochs=note.leader_epochs,
+                )
+            ]
+
+    def _run(self, job: TopicJob, ranges: Mapping[int, OffsetRange], notes: Any) -> list[FileWritten]:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        context, timeout_s = self._context, self._timeout_s
+
+        def reader(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for _ in batches:
+                pass
+            with collector_paused():
+                yield from _read(context, job, ranges, timeout_s, notes)
+
+        def writer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from _write(context, job, batches)
+
+        hook = load_hook(str(job.rule.transform))
+        with _worker_pool(self._spark, "reader"):
+            source: DataFrame = self._spark.range(1).mapInArrow(reader, from_arrow_schema(parsed_schema(job.rule)))
+        rows = hook(source, job.topic).select(*job.schema.names).coalesce(1)
+        with _worker_pool(self._spark, "writer"):
+            files = rows.mapInArrow(writer, from_arrow_schema(_FILE_SCHEMA))
+        return [FileWritten(row.path, row.size, row.rows, row.stats) for row in files.collect()]
+
+
+def transform_schema(spark: "SparkSession", transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
+    """Columns that a transform makes of `schema`, from Spark's analysis; no job runs.
+
+    Raises:
+        TransformError: it cannot be loaded, or it raised.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+    try:
+        empty = spark.createDataFrame([], from_arrow_schema(schema))
+        spark_schema = load_hook(transform)(empty, topic).schema
+    except (Exception, SystemExit) as e:
+        raise TransformError(f"transform {transform}: {type(e).__name__}: {cause(e)}") from e
+    return to_arrow_schema(spark_schema, timezone="UTC")
+
+
+@contextmanager
+def _worker_pool(spark: "SparkSession", role: str) -> Iterator[None]:
+    """Give a Python function a pool of workers of its own, by an environment variable that is part of the pool's key.
+
+    Otherwise Spark hands the reader's and the writer's idle workers out in turn, and the reader's Kafka client is in
+    the wrong one every second time.
+    """
+    environment = spark.sparkContext.environment
+    environment["KGS_ROLE"] = role
+    try:
+        yield
+    finally:
+        del environment["KGS_ROLE"]
+
+
+@contextmanager
+def _exit_refused() -> Iterator[None]:
+    """Have an exit in the transform, which runs in this process too, be its error: it would take the others with it."""
+    try:
+        yield
+    except SystemExit as e:
+        raise TransformError(f"SystemExit: {e}") from e
+
+
+def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    pa.array([b""])  # loads pandas, which takes a second
+    for _ in batches:
+        pass
+    yield from ()
+
+
+def _read(
+    context: TaskContext, job: TopicJob, ranges: Mapping[int, OffsetRange], timeout_s: float, notes: Any
+) -> Iterator[pa.RecordBatch]:
+    note = ReaderNote()
+    letters: list[pa.Table] = []
+    times: list[int | None] = []
+    try:
+        wanted = {TopicPartition(job.topic, p): r for p, r in ranges.items()}
+        client = session(f"topic {job.topic}", context.client)
+        client.epochs = {TopicPartition(job.topic, p): epoch for p, epoch in job.leader_epochs.items()}
+        for messages in client.read_exact(wanted, timeout_s):
+            # A partition that a bad record has stopped gives nothing more, in later chunks neither.
+            live = [m for m in messages if m.partition() not in note.cut]
+            found = sort_records(job, live)
+            note.cut |= found.cut
+            note.rows += found.rows.num_rows
+            note.records += len(messages)
+            note.bad_records += found.bad
+            note.leader_epochs |= leader_epochs(live, cut_ranges(ranges, note.cut))
+            note.consumed_bytes += payload_bytes(messages)
+            times.append(oldest_ms(messages))
+            letters.append(found.letters)
+            yield from found.rows.combine_chunks().to_batches()
+    except UnreadableError as e:
+        note.trouble = (e.tp, e.trouble, e.words)
+    except SilentError as e:
+        note.silent = dict.fromkeys(e.tps, str(e))
+    failpoint("fetched", context.crash)
+    note.oldest_ms = min((t for t in times if t), default=None)
+    note.letters = write_letters(context.storage, job, pa.concat_tables([LETTER_SCHEMA.empty_table(), *letters]))
+    notes.add([note])
+
+
+def _write(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    identity: list[pa.Table] = []
+
+    def cast() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            table = pa.Table.from_batches([batch]).cast(job.schema)
+            identity.append(table.select(list(IDENTITY)))
+            yield from table.to_batches()
+
+    rows = cast()
+    first = next((batch for batch in rows if batch.num_rows), None)
+    if first is None:
+        return
+    file = write_table(context.storage, job.table, _chain(first, rows), job.schema)
+    every = pa.concat_tables(identity)
+    check_promise(job, every, every.num_rows)
+    failpoint("written", context.crash)
+    yield pa.RecordBatch.from_pylist(
+        [{"path": file.path, "size": file.size, "rows": file.rows, "stats": file.stats}], schema=_FILE_SCHEMA
+    )
+
+
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest

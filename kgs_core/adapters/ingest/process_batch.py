@@ -1,0 +1,198 @@
+"""From records to the files of a batch: parse, set bad records aside, transform, check the promise, write."""
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from kgs_core.adapters.ingest.formats import Parsed, parse_json
+from kgs_core.adapters.kafka.records import Record, leader_epochs, oldest_ms, payload_bytes
+from kgs_core.adapters.lake.parquet_writer import write_table
+from kgs_core.adapters.lake.row_schema import IDENTITY, LETTER_SCHEMA, RAW_VALUE, origin_of, value_schema
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.config import TopicRule
+from kgs_core.exactly_once.batch import FileWritten, TopicBatch
+from kgs_core.model import OffsetRange, TopicId
+
+
+@dataclass(frozen=True, slots=True)
+class TopicJob:
+    """Job of a worker on one topic. Picklable.
+
+    Attributes:
+        table: path under the lake's root; `letters_table` likewise.
+        schema: the table's columns, after the transform.
+        letter_marks: partition -> offset below which dead letters are in the lake already; None where there are none.
+        leader_epochs: partition -> leader epoch of the record before its position; for the dataframe finish.
+    """
+
+    topic: str
+    topic_id: TopicId
+    rule: TopicRule
+    table: str
+    letters_table: str
+    schema: pa.Schema
+    letter_marks: Mapping[int, int | None]
+    leader_epochs: Mapping[int, int] = field(default_factory=dict)
+
+
+class TransformError(Exception):
+    """The user's transform raised, or gave rows that its promise does not allow."""
+
+
+@dataclass(slots=True)
+class Sorted:
+    """Records of one topic, the good ones as rows and the bad ones apart.
+
+    Attributes:
+        rows: value columns and origin columns of the good records.
+        letters: the bad ones that are not in the lake yet, in the columns of a dead-letter table.
+        bad: how many are bad, whether their letters are new or not.
+        cut: partition -> (offset, reason) of the first bad record, where bad records stop the partition; such a record
+            and what lies behind it is neither a row nor a letter.
+    """
+
+    rows: pa.Table
+    letters: pa.Table
+    bad: int
+    cut: dict[int, tuple[int, str]]
+
+
+def sort_records(job: TopicJob, messages: Sequence[Record]) -> Sorted:
+    """Parse records; what comes of a record depends on that record alone."""
+    parsed = _parse(job.rule, messages)
+    origin = origin_of(job.topic_id, messages)
+    bad = origin.faults | parsed.bad
+    cut: dict[int, tuple[int, str]] = {}
+    if bad and job.rule.on_error == "stop":
+        for i, reason in sorted(bad.items(), reverse=True):
+            cut[messages[i].partition()] = (messages[i].offset(), reason)
+        bad = {}
+    rows, good = parsed.table, parsed.good
+    if cut or origin.faults:
+        keep = [n for n, i in enumerate(good) if i not in origin.faults and not _is_cut(messages[i], cut)]
+        rows, good = rows.take(pa.array(keep, pa.int64())), [good[n] for n in keep]
+    chosen = origin.table if len(good) == len(messages) else origin.table.take(pa.array(good, pa.int64()))
+    for field_, column in zip(chosen.schema, chosen.columns, strict=True):
+        rows = rows.append_column(field_, column)
+    return Sorted(rows, _letters(job, messages, bad, origin.table), len(bad), cut)
+
+
+def _parse(rule: TopicRule, messages: Sequence[Record]) -> Parsed:
+    values = [m.value() for m in messages]
+    if rule.format == "raw":
+        column = pa.array(values, RAW_VALUE.type)
+        return Parsed(pa.Table.from_arrays([column], schema=pa.schema([RAW_VALUE])), list(range(len(values))), {})
+    return parse_json(values, value_schema(rule))
+
+
+def _is_cut(message: Record, cut: Mapping[int, tuple[int, str]]) -> bool:
+    first = cut.get(message.partition())
+    return first is not None and message.offset() >= first[0]
+
+
+def _letters(job: TopicJob, messages: Sequence[Record], bad: Mapping[int, str], origin: pa.Table) -> pa.Table:
+    new = [i for i in sorted(bad) if messages[i].offset() >= (job.letter_marks.get(messages[i].partition()) or 0)]
+    if not new:
+        return LETTER_SCHEMA.empty_table()
+    columns = [pa.array([messages[i].value() for i in new], pa.binary()), pa.array([bad[i] for i in new], pa.string())]
+    return pa.Table.from_arrays([*columns, *origin.take(pa.array(new, pa.int64())).columns], schema=LETTER_SCHEMA)
+
+
+def finish_topic(
+    storage: Storage, job: TopicJob, messages: Sequence[Record], ranges: Mapping[int, OffsetRange]
+) -> tuple[TopicBatch | None, dict[int, tuple[int, str]]]:
+    """The arrow finish: rows and letters of one topic in files, waiting for their commit.
+
+    Returns:
+        The batch (None when a bad record stands at the very start of all that was read), and the partitions that
+        must stop, each with the offset of its bad record and the reason.
+
+    Raises:
+        TransformError: the transform raised or broke its promise.
+        TransientError: the table did not take the file.
+    """
+    found = sort_records(job, messages)
+    ranges = cut_ranges(ranges, found.cut)
+    if not ranges:
+        return None, found.cut
+    rows = transform_arrow(job, found.rows) if found.rows.num_rows else found.rows
+    file = write_table(storage, job.table, rows.to_batches(), job.schema) if rows.num_rows else None
+    letters = write_letters(storage, job, found.letters)
+    batch = TopicBatch(
+        topic=job.topic,
+        topic_id=job.topic_id,
+        ranges=ranges,
+        file=file,
+        letters=letters,
+        letter_marks=job.letter_marks,
+        records=len(messages),
+        consumed_bytes=payload_bytes(messages),
+        oldest_ms=oldest_ms(messages),
+        bad_records=found.bad,
+        leader_epochs=leader_epochs(messages, ranges),
+    )
+    return batch, found.cut
+
+
+def cut_ranges(ranges: Mapping[int, OffsetRange], cut: Mapping[int, tuple[int, str]]) -> dict[int, OffsetRange]:
+    """The ranges without what lies at or behind a bad record that stops its partition."""
+    shorter = {p: r._replace(end=min(r.end, cut[p][0])) if p in cut else r for p, r in ranges.items()}
+    return {p: r for p, r in shorter.items() if r.end > r.start}
+
+
+def write_letters(storage: Storage, job: TopicJob, letters: pa.Table) -> FileWritten | None:
+    """The letters in a file of the dead-letter table; None when there are none."""
+    if not letters.num_rows:
+        return None
+    return write_table(storage, job.letters_table, letters.to_batches(), LETTER_SCHEMA)
+
+
+def transform_arrow(job: TopicJob, rows: pa.Table) -> pa.Table:
+    """Rows after the user's `transform_arrow`, in the table's columns.
+
+    Raises:
+        TransformError: it raised, lost the origin columns, or broke its promise.
+    """
+    if job.rule.transform_arrow is None:
+        return rows.combine_chunks()
+    try:
+        out = load_hook(job.rule.transform_arrow)(rows, job.topic)
+        out = out.select(job.schema.names).cast(job.schema).combine_chunks()
+    except (Exception, SystemExit) as e:  # one that ends the process would take the other topics with it
+        raise TransformError(f"transform_arrow {job.rule.transform_arrow}: {type(e).__name__}: {e}") from e
+    check_promise(job, out, rows.num_rows)
+    return out
+
+
+def check_promise(job: TopicJob, out: pa.Table, rows_in: int) -> None:
+    """Whether the transform kept `rows: ...`; only IDENTITY columns of `out` are looked at.
+
+    Raises:
+        TransformError: it did not.
+    """
+    promise, rows = job.rule.rows, out.num_rows
+    if any(out.column(name).null_count for name in IDENTITY):
+        raise TransformError(f"the transform of {job.topic} left nulls in {', '.join(IDENTITY)}")
+    if promise == "any":
+        return
+    pairs = out.select(["_partition", "_offset"]).group_by(["_partition", "_offset"]).aggregate([])
+    if pairs.num_rows != rows:
+        raise TransformError(f"the transform of {job.topic} gives several rows for one record: say rows: any")
+    if rows > rows_in or (promise == "one_to_one" and rows != rows_in):
+        raise TransformError(
+            f"the transform of {job.topic} gives {rows} rows for {rows_in} records against rows: {promise}"
+        )
+
+
+def load_hook(name: str) -> Callable[..., Any]:
+    """The function that `module:function` names.
+
+    Raises:
+        ImportError, AttributeError: there is none.
+    """
+    module, _, function = name.partition(":")
+    hook: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return hook

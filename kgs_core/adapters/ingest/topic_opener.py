@@ -1,0 +1,98 @@
+"""Finding the topics that a consumer reads, and opening their tables: ids, schemas, start positions."""
+
+import logging
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from kgs_core.adapters.ingest.process_batch import TransformError, load_hook
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
+from kgs_core.adapters.lake.row_schema import ORIGIN_FIELDS, parsed_schema
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.topic_table import TopicTable, earlier_topic_ids
+from kgs_core.config import Settings, TableSpec
+from kgs_core.config.topic_rule import start_timestamp_ms
+from kgs_core.consumer.round.reasons import recreated
+from kgs_core.errors import ConfigError, UnsafeError
+from kgs_core.exactly_once.positions import AppIds
+from kgs_core.model import TopicId, TopicPartition
+
+_log = logging.getLogger(__name__)
+DataFrameSchema = Callable[[str, str, pa.Schema], pa.Schema]
+
+
+class TopicOpener:
+    """Opens topics one by one."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        storage: Storage,
+        admin: KafkaAdmin,
+        group_offsets: GroupOffsets,
+        dataframe_schema: DataFrameSchema,
+    ) -> None:
+        self._settings = settings
+        self._storage = storage
+        self._admin = admin
+        self._group_offsets = group_offsets
+        self._dataframe_schema = dataframe_schema
+
+    def open(self, spec: TableSpec, topic_id: TopicId, partitions: int) -> TopicTable:
+        """The topic's table, made and started if need be.
+
+        Raises:
+            UnsafeError: the table breaks the guarantee, or holds rows of an earlier topic of this name.
+            ConfigError: the transform cannot be loaded or drops the columns that must be kept.
+        """
+        ids = AppIds(self._settings.group, spec.topic, topic_id)
+        table = TopicTable(self._storage, self._settings.lake, spec, ids, self.schema_of(spec))
+        table.open()
+        if not table.is_started(partitions):
+            earlier = earlier_topic_ids(self._storage, spec.table, ids)
+            if earlier:
+                raise UnsafeError(recreated(spec.topic, earlier, topic_id))
+            table.fix_start(self._first_offsets(spec, partitions))
+            _log.info("started topic=%s id=%s table=%s start=%s", spec.topic, topic_id, spec.table, spec.rule.start)
+        return table
+
+    def schema_of(self, spec: TableSpec) -> pa.Schema:
+        """Columns of the topic's table.
+
+        Raises:
+            ConfigError: see `open`.
+        """
+        rule = spec.rule
+        schema = parsed_schema(rule)
+        try:
+            if rule.transform is not None:
+                schema = self._dataframe_schema(rule.transform, spec.topic, schema)
+            elif rule.transform_arrow is not None:
+                schema = load_hook(rule.transform_arrow)(schema.empty_table(), spec.topic).schema
+        except TransformError as e:
+            raise ConfigError([f"topic {spec.topic}: {e}"]) from e
+        except (Exception, SystemExit) as e:
+            raise ConfigError(
+                [f"topic {spec.topic}: transform_arrow {rule.transform_arrow}: {type(e).__name__}: {e}"]
+            ) from e
+        lost = [f.name for f in ORIGIN_FIELDS if f.name not in schema.names or schema.field(f.name).type != f.type]
+        if lost:
+            raise ConfigError(
+                [f"topic {spec.topic}: its transform must keep the columns {', '.join(lost)} as they are"]
+            )
+        return pa.schema([pa.field(f.name, f.type) for f in schema])
+
+    def _first_offsets(self, spec: TableSpec, partitions: int) -> dict[int, int]:
+        """Where reading begins. "latest" ends before an open transaction: its records are not read by anybody yet."""
+        tps = [TopicPartition(spec.topic, p) for p in range(partitions)]
+        start = spec.rule.start
+        if start == "latest":
+            found = self._admin.offsets(tps, "latest", committed_reads=True)
+        elif start.startswith("timestamp:"):
+            found = self._admin.offsets_at(tps, start_timestamp_ms(start), committed_reads=True)
+        else:
+            found = self._admin.offsets(tps, "earliest")
+        if start == "committed":
+            found |= self._group_offsets.committed(tps)
+        return {tp.partition: offset for tp, offset in found.items()}

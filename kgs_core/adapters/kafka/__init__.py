@@ -1,0 +1,1 @@
+"""Kafka's clients: admin, producers, committed offsets, records, errors."""

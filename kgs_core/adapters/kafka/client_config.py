@@ -1,0 +1,34 @@
+"""librdkafka's settings for our clients, with the user's own between our defaults and what the guarantee needs."""
+
+from kgs_core.config import Settings
+
+
+def reading_client(settings: Settings) -> dict[str, str | int | bool]:
+    """What a reading client is made with. What the guarantee stands on is set last and cannot be overridden."""
+    return {
+        "fetch.wait.max.ms": 100,
+        "fetch.queue.backoff.ms": 10,  # its default of 1000 stalls a client that has hit its queue's limit
+        "max.partition.fetch.bytes": 4_000_000,
+        "queued.max.messages.kbytes": 65_536,
+        "receive.message.max.bytes": 1_000_000_000,  # its default cannot take a batch of records above 100 MB
+        "metadata.max.age.ms": 30_000,
+        "reconnect.backoff.max.ms": 1000,
+        "log_level": 2,  # its lines on stderr come twenty a second while a broker is away
+        **settings.kafka.client,
+        "bootstrap.servers": settings.kafka.bootstrap_servers,
+        "group.id": settings.group,  # librdkafka wants one; no membership comes of it, partitions are assigned by us
+        "auto.offset.reset": "error",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "check.crcs": True,
+        "allow.auto.create.topics": False,
+    }
+
+
+def admin_client(settings: Settings) -> dict[str, str | int]:
+    """What an administrating client is made with."""
+    skipped = ("fetch.", "max.partition.", "queued.", "receive.")
+    passed = {k: v for k, v in settings.kafka.client.items() if not k.startswith(skipped)}
+    return {**passed, "bootstrap.servers": settings.kafka.bootstrap_servers}

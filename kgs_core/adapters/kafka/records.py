@@ -1,0 +1,99 @@
+"""A Kafka record as its adapters see it."""
+
+import gc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from operator import methodcaller
+from typing import Protocol
+
+from confluent_kafka import KafkaError
+
+from kgs_core.model import OffsetRange
+
+Headers = list[tuple[str, bytes | str | None]]
+UNREADABLE: Headers = []
+"""Headers with a key that is not UTF-8; known by identity."""
+_headers = methodcaller("headers")
+
+
+class Record(Protocol):
+    """A record, or an event of a partition, as librdkafka hands it out (whose own type leaves everything optional)."""
+
+    def __len__(self) -> int: ...
+    def topic(self) -> str: ...  # noqa: D102
+    def partition(self) -> int: ...  # noqa: D102
+    def offset(self) -> int: ...  # noqa: D102
+    def timestamp(self) -> tuple[int, int]: ...  # noqa: D102
+    def key(self) -> bytes | None: ...  # noqa: D102
+    def value(self) -> bytes | None: ...  # noqa: D102
+    def headers(self) -> Headers | None: ...  # noqa: D102
+    def set_headers(self, headers: Headers) -> None: ...  # noqa: D102
+    def leader_epoch(self) -> int | None: ...  # noqa: D102
+    def error(self) -> KafkaError | None: ...  # noqa: D102
+
+
+def headers_of(record: Record) -> Headers | None:
+    """A record's headers; None without any, UNREADABLE where they cannot be had.
+
+    The only safe way to ask. At a key that is not UTF-8 the client returns a list with a hole in it *and* sets an
+    exception. Python raises that (as SystemError) only where it calls from C; its own fast way for loops takes the list
+    and the process dies of the hole. Asked again, the client returns the same list without any exception.
+    """
+    try:
+        found: Headers | None = _headers(record)
+    except (SystemError, UnicodeDecodeError):
+        record.set_headers(UNREADABLE)
+        return UNREADABLE
+    return found
+
+
+def record_bytes(record: Record) -> int:
+    """Key, value and headers of a record, uncompressed."""
+    size = len(record) + len(record.key() or b"")
+    headers = headers_of(record)
+    return size if not headers else size + sum(len(name) + len(value or b"") for name, value in headers)
+
+
+def payload_bytes(records: Iterable[Record]) -> int:
+    """Keys, values and headers, uncompressed; events count nothing."""
+    return sum(record_bytes(r) for r in records if r.error() is None)
+
+
+def oldest_ms(records: Iterable[Record]) -> int | None:
+    """The earliest Kafka timestamp, ms since 1970; None without any."""
+    return min((ms for r in records if (ms := r.timestamp()[1]) > 0), default=None)
+
+
+def leader_epochs(records: Sequence[Record], ranges: Mapping[int, OffsetRange]) -> dict[int, int]:
+    """Leader epoch of the record that each partition's range ends with; left out where it ends with none.
+
+    Past the last record there may be markers of transactions of a later epoch.
+
+    Args:
+        records: ascending by offset within each partition.
+        ranges: partition -> its range.
+    """
+    wanted = {p: r.end - 1 for p, r in ranges.items()}
+    epochs: dict[int, int] = {}
+    for record in reversed(records):
+        if not wanted:
+            break
+        partition = record.partition()
+        last = wanted.get(partition)
+        if last is None or record.offset() > last:
+            continue
+        del wanted[partition]
+        epoch = record.leader_epoch()
+        if record.offset() == last and epoch is not None:
+            epochs[partition] = epoch
+    return epochs
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Keep Python's cycle collector from running while a batch is in hand: records form no cycles."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,0 +1,43 @@
+"""One topic as Kafka describes it: its id, its partitions, who leads them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kgs_core.errors import UnsafeError
+from kgs_core.model import TopicId
+
+_NO_ID = "A" * 22  # sixteen zero bytes: what librdkafka makes of a broker that knows no ids
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """One topic as it is now.
+
+    Attributes:
+        partitions: how many; their numbers begin at 0.
+        leaders: broker that leads each partition; those without one are absent.
+    """
+
+    topic_id: TopicId
+    partitions: int
+    leaders: Mapping[int, int] = field(default_factory=dict, compare=False)
+
+
+def known_id(where: str, topic: str, theirs: object) -> TopicId:
+    """The id of a topic.
+
+    Raises:
+        UnsafeError: it has none.
+    """
+    found = topic_id_of(theirs)
+    if found == _NO_ID:
+        raise UnsafeError(
+            f"Kafka {where}: topic '{topic}' has no id, so that one made again under its name would be taken for it: "
+            "use brokers of Kafka 2.8 or later (with ZooKeeper: inter.broker.protocol.version, too)"
+        )
+    return found
+
+
+def topic_id_of(theirs: object) -> TopicId:
+    """Kafka writes its ids in URL-safe base64; librdkafka in the other, whose slash would split our application ids."""
+    return TopicId(str(theirs).rstrip("=").replace("+", "-").replace("/", "_"))

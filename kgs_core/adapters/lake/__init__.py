@@ -1,0 +1,1 @@
+"""Delta tables in a store: files, log, commits, statistics, audit, maintenance."""

@@ -1,0 +1,107 @@
+"""Tables that change hands: to a group of another name, to the same topic in another cluster. Changes no row.
+
+Every table changes hands in one compare-and-set commit: what the old side has in flight is refused, since its positions
+are closed by the same commit. The dead letters' table comes before the rows': killed in between, neither side can write
+letters against marks that the other has, and the same command again does the rest.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.lake.delta_log import load_transactions
+from kgs_core.adapters.lake.delta_table import Outcome, open_table
+from kgs_core.adapters.lake.discovery import find_tables
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.config import Settings
+from kgs_core.errors import ConfigError, TransientError, UnsafeError
+from kgs_core.exactly_once.table_owner import hand_over, owners
+
+TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """One table that changes hands.
+
+    Attributes:
+        topics: it is filled from.
+        positions: how many move.
+    """
+
+    table: str
+    topics: tuple[str, ...]
+    positions: int
+
+
+class GroupAdoption:
+    """Adoption of what a group of another name has in the lake."""
+
+    def __init__(self, settings: Settings, old: str) -> None:
+        """`settings` are those of the new name; the tables are found by them."""
+        if old == settings.group:
+            raise ConfigError([f"--from-group {old}: is this configuration's own group: name the one it had before"])
+        self._settings = settings
+        self._old = old
+        self._storage = Storage(settings.lake.root, settings.lake.storage_options)
+
+    def pending(self, topics: Collection[str]) -> list[Adopted]:
+        """The tables that the old name still has, letters before rows; none when all is done.
+
+        Args:
+            topics: only their tables; empty: all.
+
+        Raises:
+            ConfigError: no table knows the old name.
+            UnsafeError: both names fill a table.
+            PortError: Kafka or the store did not answer.
+        """
+        known = False
+        found = []
+        for table in self._tables(topics):
+            stored = load_transactions(self._storage, table)
+            known = known or any(app.startswith(f"{self._old}/") for app in stored)
+            change = hand_over(stored, self._old, self._settings.group)
+            if change is not None:
+                owned = owners(stored)
+                self._refuse_others(table, owned)
+                found.append(Adopted(table, owned[self._old], change.positions))
+        if not known:
+            raise ConfigError(
+                [f"--from-group {self._old}: no table under {self._storage.root} was filled by it: check the name"]
+            )
+        return found
+
+    def carry_out(self, adopted: Adopted) -> None:
+        """Move one table, whoever commits to it meanwhile.
+
+        Raises:
+            UnsafeError: both names fill it.
+            TransientError: the store did not answer, or others committed all the time.
+        """
+        target = open_table(self._storage, adopted.table, self._settings.lake.vacuum_retention_h)
+        for _ in range(TRIES):
+            stored = load_transactions(self._storage, adopted.table)
+            self._refuse_others(adopted.table, owners(stored))
+            change = hand_over(stored, self._old, self._settings.group)
+            if change is None or target.commit(change.expected, change.new, None) is Outcome.COMMITTED:
+                failpoint("adopted")
+                return
+        raise TransientError(f"table {adopted.table}: group {self._old} commits all the time: stop its consumers")
+
+    def _tables(self, topics: Collection[str]) -> Iterator[str]:
+        in_kafka = KafkaAdmin(admin_client(self._settings)).list_topics()
+        # Also tables of topics that Kafka no longer has: in the log they are still the old name's
+        known_as = self._settings.model_copy(update={"group": self._old})
+        specs = find_tables(known_as, self._storage, in_kafka, topics or None)
+        return iter(dict.fromkeys(name for spec in specs for name in (spec.letters_table, spec.table)))
+
+    def _refuse_others(self, table: str, owned: Mapping[str, tuple[str, ...]]) -> None:
+        others = sorted(set(owned) - {self._old})
+        if others:
+            raise UnsafeError(
+                f"table {table}: group {', '.join(others)} fills it, too: what two groups have written cannot be one "
+                "history: give one of them another table"
+            )

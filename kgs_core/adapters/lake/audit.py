@@ -1,0 +1,109 @@
+"""Audits the lake: every table against its own log and, where that is still there, against Kafka's."""
+
+from collections.abc import Callable, Collection, Mapping
+
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.lake.audit_kafka_log import load_log
+from kgs_core.adapters.lake.audit_snapshot import PartitionKey, TableSnapshot, load_snapshot
+from kgs_core.adapters.lake.discovery import find_tables
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.config import Settings, TableSpec
+from kgs_core.exactly_once import NO_OFFSETS, LakeAudit, LogPart, StoredPositions, TableAudit, check_partition
+from kgs_core.model import OffsetRange, TopicId
+
+NOT_READ = LogPart(absent="log not read")
+Progress = Callable[[str, int, int], None]
+"""Is told a topic, offsets of its log read, and offsets to read."""
+
+
+def audit_lake(
+    settings: Settings,
+    *,
+    with_log: bool = True,
+    topics: Collection[str] | None = None,
+    progress: Progress | None = None,
+) -> LakeAudit:
+    """Compare every table with what its positions promise; consumers may go on committing meanwhile.
+
+    A topic is audited with the tables of its rows and its dead letters, under every topic id that they know of. One
+    after the other, so that the memory needed (8 bytes per row and 8 per record) is that of the largest.
+
+    Args:
+        settings: which topics, which tables, where.
+        with_log: whether Kafka is asked. Without, it need not be there, and a hole in the offsets (a transaction's
+            marker, say) cannot be told from a loss: it counts as lost.
+        topics: only these; None: all that a rule fits.
+        progress: is told how far the reading of the log has come.
+
+    Raises:
+        ConfigError: see `find_tables`.
+        PortError: Kafka or the lake did not answer, or a table that is not of kgs's making.
+    """
+    storage = Storage(settings.lake.root, settings.lake.storage_options)
+    admin = KafkaAdmin(admin_client(settings)) if with_log else None
+    specs = find_tables(settings, storage, admin.list_topics() if admin else (), topics)
+    return LakeAudit(tuple(_audit(settings, storage, admin, spec, progress) for spec in specs))
+
+
+def _audit(
+    settings: Settings, storage: Storage, admin: KafkaAdmin | None, spec: TableSpec, progress: Progress | None
+) -> TableAudit:
+    snapshot = load_snapshot(storage, settings.group, spec)
+    notes = _notes_on(snapshot)
+    if admin is None:
+        log: Mapping[PartitionKey, LogPart] = dict.fromkeys(snapshot.positions, NOT_READ)
+    else:
+        log, topic_id = _read_log(settings, admin, spec.topic, snapshot, progress)
+        notes += _notes_on_topic(spec.topic, topic_id, snapshot)
+    promise = spec.rule.rows
+    partitions = tuple(
+        check_partition(
+            snapshot.positions.get(key) or StoredPositions(key.topic_id, key.partition, None, None),
+            snapshot.rows.get(key, NO_OFFSETS),
+            snapshot.letters.get(key, NO_OFFSETS),
+            log.get(key, LogPart()),
+            promise,
+        )
+        for key in sorted({*snapshot.positions, *snapshot.rows, *snapshot.letters})
+    )
+    return TableAudit(spec.topic, spec.table, promise, snapshot.version, partitions, notes)
+
+
+def _read_log(
+    settings: Settings, admin: KafkaAdmin, topic: str, snapshot: TableSnapshot, progress: Progress | None
+) -> tuple[dict[PartitionKey, LogPart], TopicId | None]:
+    """The log of the topic's present id, which is None where there is no topic of this name."""
+    known = admin.describe([topic]).get(topic)
+    if known is None:
+        return {}, None
+    wanted = {
+        key.partition: OffsetRange(stored.start, stored.position)
+        for key, stored in snapshot.positions.items()
+        if key.topic_id == known.topic_id
+        and key.partition < known.partitions
+        and stored.start is not None
+        and stored.position is not None
+    }
+    found = load_log(settings, admin, topic, wanted, lambda done, total: progress and progress(topic, done, total))
+    if admin.topic_ids([topic])[topic] != known.topic_id:  # deleted while it was read: whose records were these?
+        return {}, None
+    return {PartitionKey(known.topic_id, partition): part for partition, part in found.items()}, known.topic_id
+
+
+def _notes_on(snapshot: TableSnapshot) -> tuple[str, ...]:
+    if snapshot.handed_over:
+        to = f"to group {', '.join(snapshot.other_groups)} " if snapshot.other_groups else ""
+        return (f"handed over {to}by kgs adopt: audit it with that group's configuration",)
+    absent = ("no table yet",) if snapshot.version is None and not snapshot.letters else ()
+    missing = ("the table is not there, but its dead letters are",) if snapshot.version is None and not absent else ()
+    others = (f"group {', '.join(snapshot.other_groups)} writes this table too",) if snapshot.other_groups else ()
+    return (*absent, *missing, *others)
+
+
+def _notes_on_topic(topic: str, topic_id: TopicId | None, snapshot: TableSnapshot) -> tuple[str, ...]:
+    ids = {key.topic_id for key in snapshot.positions}
+    if topic_id is None:
+        return (f"topic {topic} is gone from Kafka: compared with the table's own log only",) if ids else ()
+    earlier = sorted(ids - {topic_id})
+    return (f"rows of earlier topics of this name: ids {', '.join(earlier)}",) if earlier else ()

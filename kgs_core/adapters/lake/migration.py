@@ -1,0 +1,136 @@
+"""A topic that has moved to another cluster: its table goes on under the new topic id, at offsets that a person says.
+
+The old life's positions are closed in the commit that begins the new one; its history stays proven by its own offsets.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.lake.delta_log import load_transactions
+from kgs_core.adapters.lake.delta_table import DeltaTopicTable, Outcome, open_table
+from kgs_core.adapters.lake.discovery import find_topic
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.table_owners import refuse_other_groups
+from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.config import Settings, TableSpec
+from kgs_core.errors import ConfigError, UnsafeError
+from kgs_core.exactly_once.positions import AppIds
+from kgs_core.exactly_once.table_owner import close_life, open_lives
+from kgs_core.model import OffsetRange, TopicId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Place where a table goes on after a topic has moved.
+
+    Attributes:
+        old_id: the topic id that the table was filled from.
+        ended: partition -> where reading under it ended.
+        offsets: partition -> where reading under the new one begins.
+        logs: partition -> the offsets that its log has.
+    """
+
+    spec: TableSpec
+    old_id: TopicId
+    new_id: TopicId
+    ended: Mapping[int, int]
+    offsets: Mapping[int, int]
+    logs: Mapping[int, OffsetRange]
+
+
+class Migration:
+    """Takes a topic of another cluster for the one that its table was filled from."""
+
+    def __init__(self, settings: Settings) -> None:
+        """`settings` are those of the new cluster."""
+        self._settings = settings
+        self._admin = KafkaAdmin(admin_client(settings))
+        self._storage = Storage(settings.lake.root, settings.lake.storage_options)
+
+    def plan(self, topic: str, given: Mapping[int, int], *, keep: bool = False, old_id: str | None = None) -> Move:
+        """What would be recorded.
+
+        Args:
+            given: partition -> offset in the new cluster.
+            keep: for the others, the table's position: the offsets are the same there as they were.
+            old_id: which earlier topic id; needed where the table knows several.
+
+        Raises:
+            ConfigError: no such topic or partition, or an offset is missing.
+            UnsafeError: there is nothing to go on from, it was done before, or an offset is not in the log.
+            PortError: Kafka or the store did not answer.
+        """
+        group = self._settings.group
+        spec, topic_id, partitions = find_topic(self._settings, self._admin, topic)
+        refuse_other_groups(self._storage, spec.table, group)
+        stored = load_transactions(self._storage, spec.table)
+        lives = open_lives(stored, group, topic)
+        if topic_id in lives:
+            raise UnsafeError(f"topic {topic}: table {spec.table} is filled from this topic, id {topic_id}, already")
+        life = _earlier_life(spec, lives, old_id)
+        tps = [TopicPartition(topic, p) for p in range(partitions)]
+        first, end = (self._admin.offsets(tps, which) for which in ("earliest", "latest"))
+        logs = {tp.partition: OffsetRange(first[tp], end[tp]) for tp in tps}
+        offsets = _first_offsets(topic, logs, given, lives[life], keep=keep)
+        return Move(spec, life, topic_id, lives[life], offsets, logs)
+
+    def carry_out(self, move: Move) -> None:
+        """Close the old life and begin the new one, first in the dead letters' table, then in the rows'.
+
+        Raises:
+            UnsafeError: somebody reads on under the old id: its positions are no longer those of `move`.
+            TransientError: the store did not answer.
+        """
+        spec, retention_h = move.spec, self._settings.lake.vacuum_retention_h
+        group = self._settings.group
+        old, new = AppIds(group, spec.topic, move.old_id), AppIds(group, spec.topic, move.new_id)
+        letters = load_transactions(self._storage, spec.letters_table)
+        if letters:
+            marks = {p: letters.get(old.position(p)) for p in move.ended}
+            self._commit(open_table(self._storage, spec.letters_table, retention_h), *close_life(letters, old, marks))
+            failpoint("adopted")
+        stored = load_transactions(self._storage, spec.table)
+        expected, versions = close_life(stored, old, dict(move.ended))
+        for p, offset in move.offsets.items():
+            expected |= {new.position(p): None, new.start(p): None}
+            versions |= {new.position(p): offset, new.start(p): offset}
+        self._commit(open_table(self._storage, spec.table, retention_h), expected, versions)
+
+    @staticmethod
+    def _commit(table: DeltaTopicTable, expected: Mapping[str, int | None], new: Mapping[str, int]) -> None:
+        if new and table.commit(expected, new, None) is Outcome.REFUSED:
+            raise UnsafeError(f"table {table.name}: somebody commits to it under the old topic id: stop the consumers")
+
+
+def _earlier_life(spec: TableSpec, lives: Mapping[TopicId, object], old_id: str | None) -> TopicId:
+    if old_id is not None and TopicId(old_id) in lives:
+        return TopicId(old_id)
+    if not lives:
+        raise UnsafeError(f"table {spec.table}: was never filled from another topic {spec.topic}: start a consumer")
+    if old_id is not None or len(lives) > 1:
+        named = ", ".join(sorted(lives))
+        raise UnsafeError(f"table {spec.table}: was filled from topic ids {named}: say which: --from-topic-id ID")
+    return next(iter(lives))
+
+
+def _first_offsets(
+    topic: str, logs: Mapping[int, OffsetRange], given: Mapping[int, int], ended: Mapping[int, int], *, keep: bool
+) -> dict[int, int]:
+    """Where each partition of the new topic begins: as given, as kept; one that is new, at its first offset."""
+    if unknown := sorted(set(given) - set(logs)):
+        raise ConfigError(
+            [f"--offset {topic}:{p}: topic {topic} has the partitions 0 to {len(logs) - 1}" for p in unknown]
+        )
+    if missing := [] if keep else sorted((set(ended) & set(logs)) - set(given)):
+        raise ConfigError([f"topic {topic}:{p}: give --keep-offsets, or --offset {topic}:{p}=OFFSET" for p in missing])
+    offsets = {p: log.start for p, log in logs.items()} | {p: o for p, o in ended.items() if p in logs} | dict(given)
+    for p, offset in sorted(offsets.items()):
+        log = logs[p]
+        if not log.start <= offset <= log.end:
+            raise UnsafeError(
+                f"topic {topic}:{p}: offset {offset} is not in its log, which has {log.start} to {log.end - 1}: what "
+                f"lies between would be skipped or read twice: to go on elsewhere, --offset {topic}:{p}=OFFSET"
+            )
+    return offsets

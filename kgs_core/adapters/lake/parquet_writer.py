@@ -1,0 +1,154 @@
+"""One Parquet file of a batch, and Delta's statistics of it."""
+
+import json
+import math
+import uuid
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.errors import TransientError
+from kgs_core.exactly_once.batch import FileWritten
+
+MAX_STRING_STATISTIC = 32
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # in a second
+_LAST_CHARACTER = "\U0010ffff"
+
+
+def write_table(storage: Storage, table_name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> FileWritten:
+    """Write one file into the table's folder; it is not part of the table until a commit names it.
+
+    Raises:
+        TransientError: the disk or the store did not take it.
+    """
+    name = f"part-{uuid.uuid4()}.snappy.parquet"
+    filesystem, path = storage.filesystem(), storage.path(table_name, name)
+    try:
+        if not storage.is_s3:
+            filesystem.create_dir(storage.path(table_name))
+        return _write(filesystem, path, name, batches, schema)
+    except Exception as e:
+        with suppress(Exception):  # no commit has named it; where it stays, vacuum takes it
+            filesystem.delete_file(path)
+        if (root := _os_error_of(e)) is None:
+            raise
+        raise TransientError(f"table {table_name}: cannot write {name}: {root}") from e
+
+
+def _write(filesystem: Any, path: str, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> FileWritten:
+    collected: list[Any] = []
+    with_nan: set[str] = set()
+    dictionary = [f.name for f in schema if not (pa.types.is_binary(f.type) or pa.types.is_nested(f.type))]
+    with filesystem.open_output_stream(path) as sink:
+        writer = pq.ParquetWriter(
+            sink, schema, compression="snappy", use_dictionary=dictionary, metadata_collector=collected
+        )
+        try:
+            for batch in batches:
+                writer.write_batch(batch)
+                with_nan |= _columns_with_nan(batch)
+            writer.close()
+        except BaseException:
+            writer.is_open = False  # else it tries again to write its footer, and hides why
+            raise
+        size = sink.tell()
+    metadata = collected[0]
+    return FileWritten(name, size, metadata.num_rows, statistics(metadata, schema, with_nan))
+
+
+def _os_error_of(error: BaseException | None) -> OSError | None:
+    """The failure of disk or store behind an error: a writer that fails at its footer complains of that instead."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _columns_with_nan(batch: pa.RecordBatch) -> set[str]:
+    floats = [f.name for f in batch.schema if pa.types.is_floating(f.type)]
+    return {name for name in floats if pc.any(pc.is_nan(batch[name])).as_py()}
+
+
+def statistics(metadata: Any, schema: pa.Schema, with_nan: Collection[str] = ()) -> str:
+    """Delta's statistics of a file as JSON text, from the Parquet footer.
+
+    Minima never lie above and maxima never below a value of the file: times are rounded outwards to ms, texts cut.
+    Either every column has bounds (but for bytes, lists and columns of nulls), or none: where one is left out beside
+    others, deltalake's pyarrow reader compares it with null and passes over the file.
+
+    Args:
+        with_nan: columns with NaN. Parquet leaves it out of the bounds, and readers hold it to be the greatest number.
+    """
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    all_bounded = not with_nan
+    for index in range(metadata.num_columns if metadata.num_row_groups else 0):
+        name = metadata.schema.column(index).path
+        if name not in schema.names or _has_no_bounds(schema.field(name).type):
+            continue
+        groups = [metadata.row_group(g).column(index).statistics for g in range(metadata.num_row_groups)]
+        if any(g is None or not g.has_null_count for g in groups):
+            all_bounded = False
+            continue
+        nulls[name] = sum(g.null_count for g in groups)
+        if nulls[name] < metadata.num_rows:
+            filled = [g for g in groups if g.num_values]
+            known = all(g.has_min_max for g in filled)
+            low[name], high[name] = _bounds(filled, schema.field(name).type) if known else (None, None)
+            all_bounded &= low[name] is not None and high[name] is not None
+    bounds = {"minValues": low, "maxValues": high} if all_bounded else {}
+    return json.dumps({"numRecords": metadata.num_rows, **bounds, "nullCount": nulls})
+
+
+def _has_no_bounds(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_nested(kind))
+
+
+def _bounds(groups: list[Any], kind: pa.DataType) -> tuple[Any, Any]:
+    """Lowest and highest value in Delta's form; None where there is none.
+
+    Times and dates are taken as the numbers that Parquet stores: Python's own end at the years 1 and 9999.
+    """
+    if pa.types.is_timestamp(kind):
+        ticks = _TICKS[kind.unit]
+        return (
+            _instant(min(g.min_raw for g in groups) * 1000 // ticks),
+            _instant(-(-max(g.max_raw for g in groups) * 1000 // ticks)),
+        )
+    if pa.types.is_date32(kind):
+        return _day(min(g.min_raw for g in groups)), _day(max(g.max_raw for g in groups))
+    lowest, highest = min(g.min for g in groups), max(g.max for g in groups)
+    if pa.types.is_string(kind):
+        return lowest[:MAX_STRING_STATISTIC], _above(highest)
+    if pa.types.is_floating(kind):
+        return (lowest, highest) if math.isfinite(lowest) and math.isfinite(highest) else (None, None)
+    return (lowest, highest) if pa.types.is_integer(kind) or pa.types.is_boolean(kind) else (None, None)
+
+
+def _above(text: str) -> str:
+    """A short text that sorts at or above `text`."""
+    if len(text) <= MAX_STRING_STATISTIC:
+        return text
+    cut = text[:MAX_STRING_STATISTIC] + _LAST_CHARACTER
+    return cut if cut >= text else text
+
+
+def _instant(ms: int) -> str | None:
+    try:
+        return f"{(_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec='milliseconds').removesuffix('+00:00')}Z"
+    except OverflowError:
+        return None
+
+
+def _day(number: int) -> str | None:
+    try:
+        return (_EPOCH + timedelta(days=number)).date().isoformat()
+    except OverflowError:
+        return None

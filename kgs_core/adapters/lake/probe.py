@@ -1,0 +1,140 @@
+"""The proof that a store refuses the second of two commits of one version, made before a consumer reads anything."""
+
+import os
+import re
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.errors import PermanentError, PortError, TransientError, UnsafeError, one_line
+
+PROBE_FOLDER = "_kgs_probe"
+PROBE_ROUNDS = 4
+PROBE_TRIES = 20
+LEFT_OVER_S = 24 * 3600.0
+_BOTH = 2
+_SCHEMA = pa.schema([("probe", pa.int64())])
+_DENIED = re.compile(
+    r"permission denied|access ?denied|status code: 40[13]|signaturedoesnotmatch|invalidaccesskey|os error 13\b", re.I
+)
+_PASSING = re.compile(
+    r"no space left|quota exceeded|read-only file system|connection refused|timed? ?out|os error (28|30|122)\b"
+    r"|client error \(connect\)|dns error|status code: (5\d\d|429)",
+    re.I,
+)
+
+
+def probe(storage: Storage) -> None:
+    """Prove that the store refuses the second of two commits of one base: a stale handle must not overwrite.
+
+    It is the very mechanism that rows and positions are committed by, tried on a table of the probe's own, so that
+    any number of consumers may start at once. The table is removed at the end. A consumer need not have the right to
+    delete: what it leaves, as what a killed one leaves, `kgs maintain` removes when it is a day old.
+
+    Both commits of a round are made at the same moment: deltalake looks for newer entries before it writes one, so a
+    second commit that comes later is refused by any store, and only one that looked before the first was written meets
+    the conditional put. Four such rounds found every store without it.
+
+    Raises:
+        UnsafeError: the store took both; such a lake would lose rows.
+        PermanentError: the root cannot be written.
+        TransientError: the store did not answer, is full or cannot be written for now.
+    """
+    table = f"{PROBE_FOLDER}/{uuid.uuid4().hex}"
+    try:
+        _prove(storage, table)
+    except PortError:
+        raise
+    except Exception as e:
+        raise _refusal(storage, e) from e
+    finally:
+        _remove(storage, table)
+
+
+def remove_left_over(storage: Storage) -> None:
+    """Remove the tables of probes that ended more than a day ago; the store's own trouble is no error here."""
+    filesystem = storage.filesystem()
+    try:
+        found = filesystem.get_file_info(
+            fs.FileSelector(storage.path(PROBE_FOLDER), allow_not_found=True, recursive=True)
+        )
+    except OSError:
+        return
+    newest: dict[str, float] = {}
+    prefix = storage.path(PROBE_FOLDER) + "/"
+    for info in found:
+        name = info.path.removeprefix(prefix).partition("/")[0]
+        changed = info.mtime.timestamp() if info.mtime is not None else 0.0  # folders of S3 have none
+        newest[name] = max(changed, newest.get(name, 0.0))
+    for name, changed in newest.items():
+        if time.time() - changed > LEFT_OVER_S:
+            _remove(storage, f"{PROBE_FOLDER}/{name}")
+
+
+def _prove(storage: Storage, table: str) -> None:
+    from deltalake import DeltaTable
+
+    if not storage.is_s3:
+        os.makedirs(storage.root, exist_ok=True)
+    uri, options = storage.uri(table), storage.delta_options()
+    DeltaTable.create(uri, schema=_SCHEMA, storage_options=options)
+    rounds = 0
+    for _ in range(PROBE_TRIES):
+        taken = _race(uri, options)
+        if taken == _BOTH:
+            raise UnsafeError(
+                f"lake {storage.root}: the store let two writers commit the same version, rows would be lost: "
+                "use a local disk or an S3 store with conditional put (If-None-Match)"
+            )
+        rounds += taken  # 0: a reply was lost and its repetition refused, which says nothing
+        if rounds == PROBE_ROUNDS:
+            return
+    raise TransientError(f"lake {storage.root}: probe: neither of two commits was taken {PROBE_TRIES} times")
+
+
+def _race(uri: str, options: dict[str, str]) -> int:
+    """How many of two commits of one version the store takes; 0 also when the handles have different bases."""
+    from deltalake import CommitProperties, DeltaTable, Transaction
+    from deltalake.exceptions import CommitFailedError
+
+    handles = [DeltaTable(uri, storage_options=options) for _ in range(_BOTH)]
+    if len({handle.version() for handle in handles}) > 1:
+        return 0
+    barrier = threading.Barrier(_BOTH)
+
+    def commit(handle: Any) -> bool:
+        mark = Transaction("kgs-probe", uuid.uuid4().int >> 66)
+        properties = CommitProperties(max_commit_retries=0, app_transactions=[mark])
+        barrier.wait()
+        try:
+            handle.create_write_transaction([], "append", _SCHEMA, commit_properties=properties)
+        except CommitFailedError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(_BOTH) as pool:
+        return sum(pool.map(commit, handles))
+
+
+def _remove(storage: Storage, table: str) -> None:
+    try:
+        storage.filesystem().delete_dir(storage.path(table))
+    except OSError:  # not there, or no right to delete
+        return
+
+
+def _refusal(storage: Storage, error: Exception) -> PortError:
+    """What a probe that failed is told as: who must act, and how."""
+    words = one_line(error)
+    where = f"lake {storage.root}: cannot be written: {words}"
+    if _DENIED.search(words):
+        return PermanentError(f"{where}: give this user the right to read and write there, or mend lake.root")
+    if _PASSING.search(words):
+        return TransientError(f"{where}: make room, or bring the store back")
+    return PermanentError(f"{where}: mend lake.root or its rights")

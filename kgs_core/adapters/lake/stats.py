@@ -1,0 +1,193 @@
+"""Statistics of the lake and of Kafka beyond it: rows, files, positions and lag of every table, from outside."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.config import Settings, TableSpec, resolve_tables
+from kgs_core.errors import KgsError
+from kgs_core.exactly_once.positions import CLOSED, AppIds
+from kgs_core.model import TopicId, TopicPartition
+
+_TIMEOUT_S = 3.0
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """One topic and its table, as they are now. None anywhere: not known, which is not zero.
+
+    Attributes:
+        rows: rows of the table.
+        size_bytes: its data files' size, compressed.
+        letters: rows of the dead-letter table; 0 without one.
+        version: of the table's log; None also before the table is made.
+        positions: partition -> next offset to read; None where the lake has none yet.
+        ends: partition -> where a read_committed reader must stop.
+    """
+
+    topic: str
+    table: str
+    rows: int | None = None
+    size_bytes: int | None = None
+    files: int | None = None
+    letters: int | None = None
+    version: int | None = None
+    positions: Mapping[int, int | None] = field(default_factory=dict)
+    ends: Mapping[int, int | None] = field(default_factory=dict)
+
+    def lag_of(self, partition: int) -> int | None:
+        """Offsets of a partition that the lake has not yet; None when either end is not known."""
+        position, end = self.positions.get(partition), self.ends.get(partition)
+        return None if position is None or end is None else max(0, end - position)
+
+    @property
+    def lag(self) -> int | None:
+        """Offsets that the lake has not yet; None when a partition's lag, or which partitions there are, is unknown."""
+        lags = [self.lag_of(partition) for partition in self.ends]
+        known = [lag for lag in lags if lag is not None]
+        return sum(known) if lags and len(known) == len(lags) else None
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSnapshot:
+    """All tables, by topic's name, and one line for each thing that could not be learned."""
+
+    tables: tuple[TableView, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def rows(self) -> int | None:
+        """Rows of all tables; None when those of one are not known."""
+        return _sum([table.rows for table in self.tables])
+
+    @property
+    def lag(self) -> int | None:
+        """Offsets that the lake has not yet, of all tables; None when one's is not known."""
+        return _sum([table.lag for table in self.tables])
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """Contents of one table's files, as its log tells them."""
+
+    version: int
+    rows: int | None
+    size_bytes: int
+    files: int
+
+
+class LakeView:
+    """Looks at the lake again and again; reads of each table's log only what is new. Used by one thread at a time."""
+
+    def __init__(self, settings: Settings, timeout_s: float = _TIMEOUT_S) -> None:
+        """Connects on first use; `timeout_s` is the longest wait for an answer of Kafka."""
+        self._settings = settings
+        self._storage = Storage(settings.lake.root, settings.lake.storage_options)
+        self._admin = KafkaAdmin(admin_client(settings), timeout_s)
+        self._handles: dict[str, DeltaTable] = {}
+        self._contents: dict[str, _Contents] = {}
+        self._specs: dict[str, TableSpec] = {}
+        self._described: dict[str, tuple[TopicId, int]] = {}
+
+    def snapshot(self) -> LakeSnapshot:
+        """Everything as of now; what cannot be learned is None and named in `problems`. Never raises a PortError."""
+        problems: list[str] = []
+        self._attempt(problems, self._look_for_topics)
+        # Positions before ends: the lag may then be too large by what came in between, never too small.
+        tables = [self._table(topic, problems) for topic in self._specs]
+        tps = [TopicPartition(topic, p) for topic, (_, n) in self._described.items() for p in range(n)]
+        ends = self._attempt(problems, lambda: self._admin.offsets(tps, "latest", committed_reads=True)) or {}
+        return LakeSnapshot(tuple(self._with_ends(table, ends) for table in tables), tuple(dict.fromkeys(problems)))
+
+    def _look_for_topics(self) -> None:
+        self._specs = resolve_tables(self._settings, self._admin.list_topics())
+        found = self._admin.describe(self._specs)
+        self._described = {topic: (d.topic_id, d.partitions) for topic, d in found.items()}
+
+    def _table(self, topic: str, problems: list[str]) -> TableView:
+        spec = self._specs[topic]
+        contents = self._attempt(problems, lambda: self._load(spec.table))
+        letters = self._attempt(problems, lambda: self._letters(spec.letters_table))
+        if contents is None:
+            return TableView(topic, spec.table, letters=letters)
+        return TableView(
+            topic,
+            spec.table,
+            contents.rows,
+            contents.size_bytes,
+            contents.files,
+            letters,
+            contents.version,
+            self._attempt(problems, lambda: self._positions(spec)) or {},
+        )
+
+    def _letters(self, table: str) -> int | None:
+        contents = self._load(table)
+        return 0 if contents is None else contents.rows
+
+    def _load(self, table: str) -> _Contents | None:
+        """The table's contents; None where there is no table yet."""
+        handle = self._handles.get(table)
+        if handle is None:
+            uri, options = self._storage.uri(table), self._storage.delta_options()
+            try:  # not `is_deltatable`: it holds Python's lock until the store answers, and every thread would wait
+                handle = self._handles[table] = DeltaTable(uri, storage_options=options)
+            except TableNotFoundError:
+                return None
+        else:
+            try:
+                handle.update_incremental()
+            except Exception:
+                del self._handles[table]  # its log was cleaned away under it: the next look loads it afresh
+                raise
+        before = self._contents.get(table)
+        if before is None or before.version != handle.version():
+            before = self._contents[table] = _contents(handle)
+        return before
+
+    def _positions(self, spec: TableSpec) -> dict[int, int | None]:
+        topic_id, partitions = self._described[spec.topic]
+        ids = AppIds(self._settings.group, spec.topic, topic_id)
+        handle = self._handles[spec.table]
+        stored = {p: handle.transaction_version(ids.position(p)) for p in range(partitions)}
+        return {p: None if position == CLOSED else position for p, position in stored.items()}
+
+    def _with_ends(self, table: TableView, ends: Mapping[TopicPartition, int]) -> TableView:
+        _, partitions = self._described.get(table.topic, (None, 0))
+        own = {p: ends.get(TopicPartition(table.topic, p)) for p in range(partitions)}
+        return replace(table, ends=own)
+
+    def _attempt(self, problems: list[str], load: Callable[[], T]) -> T | None:
+        try:
+            return load()
+        except KgsError as e:
+            problems.append(str(e))
+        except Exception as e:  # noqa: BLE001 - deltalake raises OSError, DeltaError and plain exceptions alike
+            problems.append(f"lake {self._storage.root}: {(str(e).splitlines() or [type(e).__name__])[0][:200]}")
+        return None
+
+
+def _contents(handle: DeltaTable) -> _Contents:
+    files = pa.table(handle.get_add_actions(flatten=True))
+    sizes, rows = files["size_bytes"], files["num_records"] if "num_records" in files.column_names else None
+    counted = rows is not None and rows.null_count == 0
+    return _Contents(
+        handle.version(),
+        (pc.sum(rows).as_py() or 0) if counted or not files.num_rows else None,
+        pc.sum(sizes).as_py() or 0,
+        files.num_rows,
+    )
+
+
+def _sum(values: list[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if values and len(known) == len(values) else None

@@ -1,0 +1,87 @@
+"""The lake's root, a local path or s3://bucket/prefix: addresses for Delta, a file system for the Parquet writer."""
+
+import functools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kgs_core.errors import UnsafeError
+
+_S3_KEYS = {  # deltalake's option -> pyarrow's argument
+    "aws_access_key_id": "access_key",
+    "aws_secret_access_key": "secret_key",
+    "aws_session_token": "session_token",
+    "aws_region": "region",
+    "aws_endpoint_url": "endpoint_override",
+}
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Store of the tables. Small and picklable: workers get a copy.
+
+    Attributes:
+        root: local path or s3://bucket/prefix, without a trailing slash.
+        options: storage options in deltalake's names (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, ...). Never printed.
+    """
+
+    root: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_s3(self) -> bool:
+        """Whether the root is in an object store."""
+        return self.root.startswith("s3://")
+
+    def uri(self, table: str) -> str:
+        """Address of a table for deltalake.
+
+        Raises:
+            UnsafeError: a link leads out of the root, or deltalake would take its name for another folder's.
+        """
+        uri = f"{self.root}/{table}"
+        if not self.is_s3:
+            if "%" in uri:  # deltalake reads %41 as A, the Parquet writer does not: log and files would part
+                raise UnsafeError(f"{uri}: a lake's path must not have '%' in it: rename the folder")
+            inside, root = os.path.realpath(uri), os.path.realpath(self.root)
+            if os.path.commonpath([inside, root]) != root:
+                raise UnsafeError(f"{uri}: leads out of the lake's root by a link: remove the link")
+        return uri
+
+    def delta_options(self) -> dict[str, str]:
+        """Options for deltalake; on S3 with the conditional put that the compare-and-set stands on.
+
+        Raises:
+            UnsafeError: an option would take the conditional put away.
+        """
+        options = {key.lower(): value for key, value in self.options.items()}
+        if not self.is_s3:
+            return options
+        if options.get("aws_s3_allow_unsafe_rename", "false").lower() == "true":
+            raise UnsafeError("lake.storage_options: aws_s3_allow_unsafe_rename loses commits: remove it")
+        if options.setdefault("aws_conditional_put", "etag") != "etag":
+            raise UnsafeError("lake.storage_options: aws_conditional_put must be etag: remove it or set it so")
+        return options
+
+    def filesystem(self) -> Any:
+        """A pyarrow file system; paths in it come from `path`."""
+        return _filesystem(self.is_s3, tuple(sorted((k.lower(), v) for k, v in self.options.items())))
+
+    def path(self, table: str, name: str = "") -> str:
+        """Path of a table, or of a file in it, in `filesystem`."""
+        base = f"{self.root.removeprefix('s3://')}/{table}"
+        return f"{base}/{name}" if name else base
+
+
+@functools.cache
+def _filesystem(is_s3: bool, options: tuple[tuple[str, str], ...]) -> Any:  # noqa: FBT001
+    from pyarrow import fs
+
+    if not is_s3:
+        return fs.LocalFileSystem()
+    given = dict(options)
+    arguments = {ours: given[theirs] for theirs, ours in _S3_KEYS.items() if theirs in given}
+    if given.get("aws_allow_http", "false").lower() == "true":
+        arguments["scheme"] = "http"
+    return fs.S3FileSystem(background_writes=False, **arguments)

@@ -1,0 +1,22 @@
+"""Which groups fill a table: at most one may, or every record would be in it twice."""
+
+from kgs_core.adapters.lake.delta_log import load_transactions
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.errors import UnsafeError
+from kgs_core.exactly_once.table_owner import owners
+
+
+def refuse_other_groups(storage: Storage, table: str, group: str) -> None:
+    """Refuse a table that another group fills.
+
+    Raises:
+        UnsafeError: names the groups, and the way out.
+        PortError: the log cannot be read.
+    """
+    others = {name: topics for name, topics in owners(load_transactions(storage, table)).items() if name != group}
+    if others:
+        name, topics = next(iter(others.items()))
+        raise UnsafeError(
+            f"table {table}: group {', '.join(others)} fills it (from {', '.join(topics)}): give group {group} another "
+            f"lake.root or table, or, where {name} was renamed: kgs adopt --from-group {name}"
+        )

@@ -1,0 +1,168 @@
+"""One topic's place in the lake: its table, its dead-letter table, and the commits that join them."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from kgs_core.adapters.lake.delta_log import load_transactions
+from kgs_core.adapters.lake.delta_table import DeltaTopicTable, Outcome
+from kgs_core.adapters.lake.row_schema import LETTER_SCHEMA
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.table_owners import refuse_other_groups
+from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.config import TableSpec
+from kgs_core.config.settings import LakeSettings
+from kgs_core.consumer.round.progress import TablePositions
+from kgs_core.errors import UnsafeError
+from kgs_core.exactly_once.batch import TopicBatch
+from kgs_core.exactly_once.positions import CLOSED, AppIds, epoch_at, epoch_stamp, parse_app_id
+from kgs_core.exactly_once.table_owner import STARTS
+from kgs_core.model import TopicId
+
+
+class TopicTable:
+    """The lake's side of one topic id. Used by one thread at a time."""
+
+    def __init__(self, storage: Storage, lake: LakeSettings, spec: TableSpec, ids: AppIds, schema: pa.Schema) -> None:
+        self.spec = spec
+        self.ids = ids
+        self.schema = schema
+        retention = lake.vacuum_retention_h
+        self._lake = lake
+        self._rows = DeltaTopicTable(storage, spec.table, schema, vacuum_retention_h=retention)
+        self._letters = DeltaTopicTable(storage, spec.letters_table, LETTER_SCHEMA, vacuum_retention_h=retention)
+        self._letters_exist = False
+
+    def open(self) -> None:
+        """Make the table if it is not there, and check it.
+
+        Raises:
+            UnsafeError: it is there and does not let the guarantee hold.
+        """
+        self._create(self._rows)
+
+    def _create(self, table: DeltaTopicTable) -> None:
+        lake = self._lake
+        table.create(checkpoint_interval=lake.checkpoint_interval, log_retention_h=lake.log_retention_h)
+
+    def is_started(self, partitions: int) -> bool:
+        """Whether the start position of any of partitions 0..n-1 has been fixed."""
+        stored = self._rows.versions([self.ids.start(p) for p in range(partitions)])
+        return any(version is not None for version in stored.values())
+
+    def fix_start(self, offsets: Mapping[int, int]) -> None:
+        """Fix where reading begins, for good: positions and starts in one commit, for partitions without them.
+
+        Two consumers that start at once cannot disagree: one of their commits is refused, and the other's counts.
+
+        Args:
+            offsets: partition -> first offset to read, of *all* partitions known at the topic's first start.
+
+        Raises:
+            UnsafeError: another group fills the table.
+        """
+        while True:
+            stored = self._rows.versions([*(self.ids.start(p) for p in offsets), STARTS])
+            new = {p: offset for p, offset in offsets.items() if stored[self.ids.start(p)] is None}
+            if not new:
+                return
+            apps = [self.ids.position(p) for p in new] + [self.ids.start(p) for p in new]
+            versions = {self.ids.position(p): o for p, o in new.items()} | {
+                self.ids.start(p): o for p, o in new.items()
+            }
+            refuse_other_groups(self._rows.storage, self.spec.table, self.ids.group)
+            expected = dict.fromkeys(apps) | {STARTS: stored[STARTS]}
+            versions[STARTS] = (stored[STARTS] or 0) + 1
+            if self._rows.commit(expected, versions, None) is Outcome.REFUSED:
+                self._check_starts(new)
+
+    def _check_starts(self, offsets: Mapping[int, int]) -> None:
+        """A position without a start is of nobody's making: fixing a start would be refused for ever."""
+        stored = self._rows.versions([app for p in offsets for app in (self.ids.position(p), self.ids.start(p))])
+        for p in offsets:
+            if stored[self.ids.start(p)] is None and stored[self.ids.position(p)] is not None:
+                raise UnsafeError(
+                    f"table {self.spec.table}: {self.ids.topic}:{p} has a position without a start: restore its log"
+                )
+
+    def stored_position(self, partition: int) -> int | None:
+        """The position as the table has it now; None: it was never fixed."""
+        return self._open_positions(self._rows, {partition})[partition]
+
+    def _open_positions(self, table: DeltaTopicTable, partitions: set[int]) -> dict[int, int | None]:
+        """Stored positions.
+
+        Raises:
+            UnsafeError: they were handed over, to another group or to a later life of the topic.
+        """
+        stored = table.versions([self.ids.position(p) for p in partitions])
+        if CLOSED in stored.values():
+            ids = self.ids
+            raise UnsafeError(
+                f"table {table.name}: group {ids.group} has handed over its positions of topic {ids.topic}, id "
+                f"{ids.topic_id} (kgs adopt): start consumers with the group and the cluster that have them now"
+            )
+        return {p: stored[self.ids.position(p)] for p in partitions}
+
+    def positions(self, partitions: set[int]) -> TablePositions:
+        """Positions as the table has them now; a partition that appeared after the first start is fixed at 0."""
+        stored = self._open_positions(self._rows, partitions)
+        late = {p: 0 for p in partitions if stored[p] is None}
+        if late:
+            self.fix_start(late)
+            stored = self._open_positions(self._rows, partitions)
+        found = {p: version for p, version in stored.items() if version is not None}
+        marks: dict[int, int | None] = dict.fromkeys(partitions)
+        if self._letters_exist or self._letters.exists():
+            self._letters_exist = True
+            marks = self._open_positions(self._letters, partitions)
+        stamps = self._rows.versions([self.ids.epoch(p) for p in partitions])
+        epochs = {p: epoch for p, o in found.items() if (epoch := epoch_at(stamps[self.ids.epoch(p)], o)) is not None}
+        return TablePositions(found, marks, epochs)
+
+    def commit(self, batch: TopicBatch) -> Outcome:
+        """Dead letters first, then rows and positions. REFUSED means: drop the batch, ask `positions` again.
+
+        A kill between the two leaves letters whose offsets will be read again; their own position then drops them.
+        """
+        if batch.letters is not None and self._commit_letters(batch) is Outcome.REFUSED:
+            return Outcome.REFUSED
+        expected: dict[str, int | None] = {self.ids.position(p): r.start for p, r in batch.ranges.items()}
+        new = {self.ids.position(p): r.end for p, r in batch.ranges.items()}
+        failpoint("before-commit")
+        stamps = {self.ids.epoch(p): epoch_stamp(e, batch.ranges[p].end) for p, e in self._epochs_of(batch).items()}
+        outcome = self._rows.commit(expected, new, batch.file, stamps)
+        failpoint("after-commit")
+        return outcome
+
+    @staticmethod
+    def _epochs_of(batch: TopicBatch) -> dict[int, int]:
+        return {p: epoch for p, epoch in batch.leader_epochs.items() if p in batch.ranges and epoch >= 0}
+
+    def _commit_letters(self, batch: TopicBatch) -> Outcome:
+        """Compare-and-set on the marks that the letters were filtered by, so that none is written twice."""
+        if not self._letters_exist:
+            self._create(self._letters)
+            self._letters_exist = True
+        expected = {self.ids.position(p): batch.letter_marks.get(p) for p in batch.ranges}
+        new = {self.ids.position(p): r.end for p, r in batch.ranges.items() if r.end > (batch.letter_marks.get(p) or 0)}
+        outcome = self._letters.commit(expected, new, batch.letters)
+        failpoint("after-dead-letter-commit")
+        return outcome
+
+    def accept_gap(self, partition: int, start: int, end: int) -> Outcome:
+        """Move the position over offsets that are gone, and record the loss for good, in one compare-and-set commit."""
+        position = self.ids.position(partition)
+        return self._rows.commit(
+            {position: start, self.ids.gap(partition, start): None},
+            {position: end, self.ids.gap(partition, start): end},
+            None,
+        )
+
+
+def earlier_topic_ids(storage: Storage, table: str, ids: AppIds) -> list[TopicId]:
+    """Ids of topics of the same name and group that this table has positions of, other than the present one."""
+    found = (parse_app_id(app) for app in load_transactions(storage, table))
+    return sorted(
+        {f.topic_id for f in found if f and (f.group, f.topic) == (ids.group, ids.topic) and f.topic_id != ids.topic_id}
+    )

@@ -1,0 +1,1 @@
+"""Measurements of partition sizes: asked of brokers, published, read back."""

@@ -1,0 +1,212 @@
+"""Reads all partitions of a cluster: sizes of the leaders' logs, or offsets and a sample of batches."""
+
+import logging
+import time
+import uuid
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.monitor.broker_requests import Batches, BrokerRequests, LogSizes
+from kgs_core.adapters.monitor.kafka_python import open_kafka_python
+from kgs_core.config import Settings
+from kgs_core.errors import PermanentError
+from kgs_core.model import TopicId, TopicPartition
+from kgs_core.monitor import Measure, PartitionReading, Reading
+
+TIMEOUT_S = 4.0
+"""Of each of the four requests that a reading is made of, so a reading ends within about four times of it."""
+SAMPLE_EVERY_S = 5.0
+SAMPLE_BYTES = 65_536
+SAMPLES_KEPT = 6
+SAMPLED_AT_ONCE = 256
+FIRST_SAMPLE_RECORDS = 100
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_log = logging.getLogger(__name__)
+
+
+@cache
+def clock() -> str:
+    """What tells this machine's monotonic clock since its start from every other; the same for all its processes."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return str(uuid.uuid4())
+
+
+@dataclass(slots=True)
+class _Partitions:
+    """The partitions that are to be read.
+
+    Attributes:
+        ids: topic -> its id.
+        leaders: broker that leads each.
+        unknown: why one cannot be read, so far.
+    """
+
+    ids: dict[str, TopicId] = field(default_factory=dict)
+    leaders: dict[TopicPartition, int] = field(default_factory=dict)
+    unknown: dict[TopicPartition, str] = field(default_factory=dict)
+
+    def by_leader(self) -> dict[int, list[TopicPartition]]:
+        found: dict[int, list[TopicPartition]] = defaultdict(list)
+        for tp, broker in self.leaders.items():
+            found[broker].append(tp)
+        return found
+
+    def drop(self, tp: TopicPartition, reason: str) -> None:
+        self.leaders.pop(tp, None)
+        self.unknown[tp] = reason
+
+
+class PartitionSizes:
+    """Takes readings of the topics that the settings name; `close` ends its connections."""
+
+    def __init__(self, settings: Settings, timeout_s: float = TIMEOUT_S) -> None:
+        """Connects.
+
+        Raises:
+            PortError, ConfigError: no answer, a wrong password, settings that cannot be followed.
+        """
+        self._settings = settings
+        self._admin = KafkaAdmin(admin_client(settings), timeout_s)
+        self._admin.list_topics()  # says better than the other client what is wrong with address or password
+        self._requests = BrokerRequests(open_kafka_python(settings, timeout_s), timeout_s)
+        self._chosen = settings.monitor.measure
+        self.measure = Measure.OFFSETS if self._chosen == "offsets" else Measure.LOG_DIRS
+        self._samples = _Samples(self._requests)
+
+    def read(self) -> Reading:
+        """One reading. Partitions whose leader does not answer are in `unknown`; the others are not held up by it.
+
+        Raises:
+            TransientError: Kafka does not answer at all.
+            PermanentError: the cluster does not tell sizes to this user, and `monitor.measure` allows nothing else.
+        """
+        time_s, wall_ms = time.monotonic(), round(time.time() * 1000)
+        partitions = self._find()
+        # In this order (sizes, starts, ends): what a reading promises
+        sizes = self._sizes(partitions) if self.measure is Measure.LOG_DIRS else {}
+        starts = self._admin.known_offsets(list(partitions.leaders), "earliest")
+        asked_s = time.monotonic()
+        ends = self._admin.known_offsets(list(partitions.leaders), "latest")
+        offsets_s = (asked_s + time.monotonic()) / 2
+        for tp in [tp for tp in partitions.leaders if tp not in starts or tp not in ends]:
+            partitions.drop(tp, f"broker {partitions.leaders[tp]} does not tell the offsets")
+        if self.measure is Measure.OFFSETS:
+            self._samples.refresh(partitions, starts, ends)
+        logs = {
+            tp: PartitionReading(
+                sizes[tp].time_s if tp in sizes else offsets_s,
+                offsets_s,
+                partitions.ids[tp.topic],
+                leader,
+                starts[tp],
+                ends[tp],
+                sizes[tp].size_bytes if tp in sizes else None,
+                None if tp in sizes else self._samples.bytes_per_record(partitions.ids[tp.topic], tp),
+            )
+            for tp, leader in sorted(partitions.leaders.items())
+        }
+        return Reading(time_s, wall_ms, clock(), self.measure, logs, partitions.unknown)
+
+    def close(self) -> None:
+        """End the connections."""
+        self._requests.close()
+
+    def _find(self) -> _Partitions:
+        topics = [topic for topic in self._admin.list_topics() if self._settings.rule_of(topic) is not None]
+        found = _Partitions()
+        for topic, described in self._admin.describe(topics).items():
+            found.ids[topic] = described.topic_id
+            for number in range(described.partitions):
+                if number in described.leaders:
+                    found.leaders[TopicPartition(topic, number)] = described.leaders[number]
+                else:
+                    found.unknown[TopicPartition(topic, number)] = "no broker leads this partition"
+        return found
+
+    def _sizes(self, partitions: _Partitions) -> "dict[TopicPartition, _Size]":
+        """The sizes that are told; the other partitions are dropped, unless all of them can be measured by offsets."""
+        answers = self._requests.log_sizes(partitions.by_leader())
+        told = [answer for answer in answers.values() if isinstance(answer, LogSizes)]
+        if told and all(answer.refused for answer in told):
+            self._fall_back()
+            return {}
+        sizes = {}
+        for tp, broker in list(partitions.leaders.items()):
+            answer = answers[broker]
+            if isinstance(answer, str):
+                partitions.drop(tp, answer)
+            elif tp not in answer.sizes:
+                partitions.drop(tp, f"broker {broker} tells no size of it")
+            else:
+                sizes[tp] = _Size(answer.time_s, answer.sizes[tp])
+        return sizes
+
+    def _fall_back(self) -> None:
+        refused = (
+            f"Kafka {self._settings.kafka.bootstrap_servers}: DescribeLogDirs was answered with nothing: "
+            "grant this user the right Describe on the Cluster"
+        )
+        if self._chosen != "auto":
+            raise PermanentError(f"{refused}, or set monitor.measure: offsets")
+        _log.warning("%s; measuring by offsets and a sample of record batches until then", refused)
+        self.measure = Measure.OFFSETS
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    time_s: float
+    size_bytes: int
+
+
+class _Samples:
+    """Stored bytes per offset of recent record batches, of partitions that are written.
+
+    The batches are fetched as they are stored, and counted by their headers: exact for what was sampled, which is the
+    newest 64 KB of a partition every few seconds. So the error is that of the sample: none where records are alike.
+    """
+
+    def __init__(self, requests: BrokerRequests) -> None:
+        self._requests = requests
+        self._found: dict[tuple[TopicId, int], deque[Batches]] = {}
+        self._ends: dict[tuple[TopicId, int], tuple[float, int]] = {}
+        self._due_s = float("-inf")
+
+    def bytes_per_record(self, topic_id: TopicId, tp: TopicPartition) -> float | None:
+        """None: no sample yet."""
+        found = self._found.get((topic_id, tp.partition), ())
+        offsets = sum(batches.offsets for batches in found)
+        return sum(batches.stored_bytes for batches in found) / offsets if offsets else None
+
+    def refresh(
+        self, partitions: _Partitions, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+    ) -> None:
+        """Sample the partitions that have grown, those sampled longest ago first; not more often than is useful."""
+        now = time.monotonic()
+        if now < self._due_s:
+            return
+        keys = {tp: (partitions.ids[tp.topic], tp.partition) for tp in partitions.leaders}
+        self._forget(set(keys.values()))
+        never = (float("-inf"), -1)
+        grown = [tp for tp in keys if ends[tp] > max(starts[tp], self._ends.get(keys[tp], never)[1])]
+        chosen = sorted(grown, key=lambda tp: (self._ends.get(keys[tp], never)[0], tp))[:SAMPLED_AT_ONCE]
+        self._due_s = now + (SAMPLE_EVERY_S if len(chosen) == len(grown) else 0.0)
+        wanted: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
+        for tp in chosen:
+            each = self.bytes_per_record(keys[tp][0], tp)
+            back = max(1, round(SAMPLE_BYTES / each)) if each else FIRST_SAMPLE_RECORDS
+            wanted[partitions.leaders[tp]][tp] = max(starts[tp], ends[tp] - back)
+            self._ends[keys[tp]] = (now, ends[tp])
+        for found in self._requests.batches(wanted).values():
+            for tp, batches in found.items():
+                self._found.setdefault(keys[tp], deque(maxlen=SAMPLES_KEPT)).append(batches)
+
+    def _forget(self, present: set[tuple[TopicId, int]]) -> None:
+        self._found = {key: found for key, found in self._found.items() if key in present}
+        self._ends = {key: end for key, end in self._ends.items() if key in present}

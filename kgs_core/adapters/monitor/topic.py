@@ -1,0 +1,162 @@
+"""The topic `monitor.writeSpeed`: measurements published by one monitor and read by whoever wants them."""
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as KafkaPosition
+
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client, reading_client
+from kgs_core.adapters.kafka.errors import port_error
+from kgs_core.config import Settings
+from kgs_core.errors import ProtocolError, TransientError
+from kgs_core.model import TopicPartition
+from kgs_core.monitor import Measurement
+from kgs_core.monitor.codec import MAX_BYTES, decode, encode
+
+MAX_RECORD_BYTES = 8_388_608
+"""Of one measurement as the brokers get it, compressed."""
+CLUSTER_DEFAULT = -1
+_LOAD_TIMEOUT_S = 10.0
+_POLL_S = 0.2
+_POLL_MESSAGES = 100
+_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - a public constant
+_log = logging.getLogger(__name__)
+
+
+def topic_name(settings: Settings) -> str:
+    """The topic's full name."""
+    return f"kgs.{settings.group}.monitor.writeSpeed"
+
+
+def create_topic(settings: Settings, admin: KafkaAdmin) -> bool:
+    """Makes the topic if it is missing; one that is there stays as it is.
+
+    Raises:
+        PortError: refused, or no answer.
+    """
+    monitor = settings.monitor
+    config = {
+        "cleanup.policy": "delete",
+        "retention.ms": str(monitor.topic_retention_h * 3_600_000),
+        "max.message.bytes": str(MAX_RECORD_BYTES),
+    }
+    return admin.create_topic(topic_name(settings), 1, monitor.topic_replication or CLUSTER_DEFAULT, config)
+
+
+class Publisher:
+    """Writes measurements. A slow broker holds up nobody: what is not taken within `timeout_s` is given up and said."""
+
+    def __init__(self, settings: Settings, timeout_s: float = 10.0) -> None:
+        self._topic = topic_name(settings)
+        self._where = settings.kafka.bootstrap_servers
+        self.delivered = 0
+        self.failed = 0
+        self._newest: int | None = None
+        config: dict[str, Any] = {
+            **admin_client(settings),
+            "acks": "all",
+            "enable.idempotence": True,
+            "compression.type": "lz4",
+            "message.max.bytes": MAX_BYTES,  # the client counts before it compresses
+            "message.timeout.ms": round(timeout_s * 1000),
+            "log_level": 2,
+            "on_delivery": self._count,
+        }
+        try:
+            self._producer = Producer(config)
+        except KafkaException as e:
+            raise port_error(self._where, "client settings", e.args[0]) from e
+
+    def send(self, measurement: Measurement) -> None:
+        """Queue one measurement."""
+        try:
+            self._producer.produce(self._topic, encode(measurement), partition=0)
+            self._producer.poll(0)
+        except (KafkaException, BufferError) as e:
+            self._fail(str(e))
+
+    def settle(self, timeout_s: float) -> int | None:
+        """The offset of what was sent last; None when that has not arrived within `timeout_s`, or never will."""
+        return self._newest if self._producer.flush(timeout_s) == 0 else None
+
+    def close(self, timeout_s: float = 10.0) -> None:
+        """Wait for the answers to what was sent."""
+        self._producer.flush(timeout_s)
+
+    def _count(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self.delivered += 1
+            self._newest = message.offset()
+        else:
+            self._fail(error.str())
+
+    def _fail(self, reason: str) -> None:
+        self.failed += 1
+        self._newest = None
+        _log.warning("measurement not published to %s: %s", self._topic, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The newest measurements of the topic.
+
+    Attributes:
+        measurements: in the order of the log.
+        refused: records that are no measurement, or of a version that is not known here.
+    """
+
+    measurements: tuple[Measurement, ...]
+    refused: int
+
+
+def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> History:
+    """The last records of the topic; none where there is no topic.
+
+    Args:
+        settings: which topic, and how to read it.
+        admin: used for offsets.
+        records: how many at most.
+
+    Raises:
+        PortError: refused, or no answer.
+    """
+    topic = topic_name(settings)
+    if topic not in admin.describe([topic]):
+        return History((), 0)
+    tp = TopicPartition(topic, 0)
+    start = max(admin.offsets([tp], "earliest")[tp], admin.offsets([tp], "latest")[tp] - records)
+    consumer = Consumer(reading_client(settings))
+    try:
+        consumer.assign([KafkaPosition(topic, 0, start)])
+        values = _values(consumer, settings.kafka.bootstrap_servers, topic)
+    finally:
+        consumer.close()
+    measurements, refused = [], 0
+    for value in values:
+        try:
+            measurements.append(decode(value))
+        except ProtocolError as e:
+            refused += 1
+            if refused == 1:
+                _log.warning("topic %s: %s", topic, e)
+    return History(tuple(measurements), refused)
+
+
+def _values(consumer: Consumer, where: str, topic: str) -> list[bytes]:
+    """Everything up to the end of the log."""
+    values: list[bytes] = []
+    deadline = time.monotonic() + _LOAD_TIMEOUT_S
+    while time.monotonic() < deadline:
+        for message in consumer.consume(1, _POLL_S) + consumer.consume(_POLL_MESSAGES, 0):
+            error = message.error()
+            if error is None:
+                values.append(message.value() or b"")
+            elif error.code() == _END:
+                return values
+            else:
+                raise port_error(where, f"read topic '{topic}'", error)
+    raise TransientError(f"Kafka {where}: read topic '{topic}': not at its end after {_LOAD_TIMEOUT_S:.0f} s")

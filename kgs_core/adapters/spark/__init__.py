@@ -1,0 +1,1 @@
+"""Spark: session, Java, class archive, errors of its tasks."""

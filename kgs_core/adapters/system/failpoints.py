@@ -1,0 +1,69 @@
+"""Named places where a test may kill or freeze the process, so that every "killed here, what then?" has its answer.
+
+`KGS_CRASH_AT=<name>[:n]` sends a signal to the whole process group the n-th time `name` is reached; which one says
+`KGS_CRASH_SIGNAL` (KILL or STOP, default KILL). `KGS_CRASH_DIR` is where a file of that name is left first, as the
+proof that the point was hit.
+"""
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+_BATCH_POINTS = ("fetched", "written", "before-commit", "after-dead-letter-commit", "after-commit")
+_GROUP_POINTS = ("order-applied", "before-report", "after-report")
+_CONTROL_POINTS = (
+    *("before-fence", "fenced", "before-read", "read", "before-write", "in-transaction", "after-write"),
+    *("before-launch", "launched", "before-stop", "stop-asked"),
+)
+_REBALANCE_POINTS = ("measured", "assigned", "priced", "handed-over")
+_LAKE_POINTS = ("adopted",)  # one table has changed hands
+FAILPOINTS = _BATCH_POINTS + _GROUP_POINTS + _CONTROL_POINTS + _REBALANCE_POINTS + _LAKE_POINTS
+_SIGNALS = {"KILL": signal.SIGKILL, "STOP": signal.SIGSTOP}
+_reached: dict[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class FailpointPlan:
+    """Plan of where to crash, and how. Picklable: Spark's Python workers do not share the driver's environment.
+
+    Attributes:
+        process_group: who gets the signal; the workers live in a group of their own.
+    """
+
+    name: str
+    count: int
+    directory: str
+    signal_name: str
+    process_group: int
+
+
+def crash_plan() -> FailpointPlan | None:
+    """The plan that the environment names; None without one, as always outside tests.
+
+    Raises:
+        KeyError: no such point or signal.
+    """
+    at = os.environ.get("KGS_CRASH_AT")
+    if not at:
+        return None
+    name, _, count = at.partition(":")
+    if name not in FAILPOINTS:
+        raise KeyError(name)
+    how = os.environ.get("KGS_CRASH_SIGNAL", "KILL")
+    return FailpointPlan(name, int(count or 1), os.environ["KGS_CRASH_DIR"], _SIGNALS[how].name, os.getpgid(0))
+
+
+def failpoint(name: str, plan: FailpointPlan | None = None) -> None:
+    """Crash here if the plan (default: the environment's) says so."""
+    plan = plan or crash_plan()
+    if plan is None or plan.name != name:
+        return
+    _reached[name] = _reached.get(name, 0) + 1
+    if _reached[name] != plan.count:
+        return
+    Path(plan.directory, name).touch()
+    number = signal.Signals[plan.signal_name]
+    os.killpg(plan.process_group, number)
+    if os.getpgid(0) != plan.process_group:
+        os.kill(os.getpid(), number)

@@ -1,0 +1,1 @@
+"""Measurements of speed, capacity and accuracy."""

@@ -1,0 +1,99 @@
+"""The records of the benchmark: JSON of one size, two fifths of it random, and the backlogs made of them."""
+
+import itertools
+import json
+import random
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+
+from confluent_kafka import KafkaException, Producer
+
+from kgs_core.adapters.kafka.errors import port_error
+from kgs_core.errors import TransientError
+
+RECORD_BYTES = 978
+FIELDS: Mapping[str, str] = {
+    "id": "long",
+    "device": "string",
+    "at": "timestamp",
+    "reading": "double",
+    "count": "int",
+    "ok": "boolean",
+    "note": "string",
+    "payload": "string",
+}
+_RANDOM_BYTES = 294  # 392 characters of base64: 40 % of a record
+_DIFFERENT = 20_000
+_RUN = 500  # records of one partition in a row
+_FLUSH_S = 60.0
+_WORDS = "the quick brown fox jumps over the lazy dog while seven wizards box "
+_PRODUCER: Mapping[str, str | int] = {
+    "acks": "all",
+    "linger.ms": 20,
+    "batch.size": 1_000_000,
+    "compression.type": "none",
+    "queue.buffering.max.messages": 500_000,
+    "queue.buffering.max.kbytes": 262_144,
+    "log_level": 2,
+}
+
+
+def record_values(count: int, seed: int = 1) -> list[bytes]:
+    """Different records, each of exactly `RECORD_BYTES`."""
+    source = random.Random(seed)  # noqa: S311 - test data
+    return [_value(number, source) for number in range(count)]
+
+
+def _value(number: int, source: random.Random) -> bytes:
+    record = {
+        "id": number,
+        "device": f"device-{source.randrange(1000):04d}",
+        "at": f"2026-01-{1 + number % 28:02d}T{number % 24:02d}:{number % 60:02d}:00Z",
+        "reading": round(source.uniform(-50, 150), 3),
+        "count": source.randrange(1_000_000),
+        "ok": number % 3 == 0,
+        "note": "",
+        "payload": b64encode(source.randbytes(_RANDOM_BYTES)).decode(),
+    }
+    missing = RECORD_BYTES - len(json.dumps(record))
+    record["note"] = (_WORDS * (missing // len(_WORDS) + 1))[:missing]
+    return json.dumps(record).encode()
+
+
+def produce_backlog(servers: str, topics: Sequence[str], partitions: int, topic_bytes: int) -> int:
+    """Fill each topic with `topic_bytes`, spread over its partitions; returns the number of records.
+
+    Raises:
+        PortError: the broker did not take them all.
+    """
+    values = record_values(_DIFFERENT)
+    failed: list[object] = []
+
+    def delivered(error: object, _: object) -> None:
+        if error is not None:
+            failed.append(error)
+
+    producer = Producer({**_PRODUCER, "bootstrap.servers": servers, "on_delivery": delivered})
+    per_partition = -(-topic_bytes // (RECORD_BYTES * partitions))
+    try:
+        for start in range(0, per_partition, _RUN):
+            run = [values[number % _DIFFERENT] for number in range(start, min(start + _RUN, per_partition))]
+            for partition, topic in itertools.product(range(partitions), topics):
+                _produce(producer, topic, partition, run)
+        left = producer.flush(_FLUSH_S)
+    except KafkaException as e:
+        raise port_error(servers, "produce", e.args[0]) from e
+    if left or failed:
+        raise TransientError(f"Kafka {servers}: {left + len(failed)} records of the backlog were not delivered")
+    return per_partition * partitions * len(topics)
+
+
+def _produce(producer: Producer, topic: str, partition: int, values: Sequence[bytes]) -> None:
+    for value in values:
+        while True:
+            try:
+                producer.produce(topic, value, partition=partition)
+            except BufferError:  # the queue is full: wait for answers
+                producer.poll(0.05)
+            else:
+                break

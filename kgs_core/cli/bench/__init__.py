@@ -1,0 +1,1 @@
+"""Commands that measure: `kgs bench`, `kgs capacity`."""

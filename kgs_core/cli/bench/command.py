@@ -1,0 +1,188 @@
+"""`kgs bench`: measurements that anybody can repeat, beside what they would use instead."""
+
+import json
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kgs_core.cli.bench.monitor import bench_monitor
+from kgs_core.cli.bench.packing import bench_packing
+from kgs_core.cli.simulate.reproduction import bench_reproduction
+from kgs_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kgs_core.benchmarks.figures import BenchResult
+    from kgs_core.benchmarks.ingest import IngestPlan
+
+_WIDTH_IN_LOG = 140
+_FINISHES = ("arrow", "dataframe")
+_ABOVE_0 = click.FloatRange(min=0, min_open=True)
+
+
+@click.group("bench")
+def bench_group() -> None:
+    """Measure, and print what was measured."""
+
+
+bench_group.add_command(bench_monitor)
+bench_group.add_command(bench_packing)
+bench_group.add_command(bench_reproduction)
+
+
+@bench_group.command("ingest")
+@click.option("--sizes", default="1,5,16,64", show_default=True, metavar="MB,MB", help="Batch sizes (batch_bytes).")
+@click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Passes of each, interleaved.")
+@click.option("--topics", type=click.IntRange(1, 99), default=12, show_default=True, help="Topics, each with a table.")
+@click.option(
+    "--partitions", type=click.IntRange(1, 100), default=4, show_default=True, help="Partitions of each topic."
+)
+@click.option(
+    "--records-mb", type=_ABOVE_0, default=200.0, show_default=True, help="MB consumed in one pass, uncompressed."
+)
+@click.option("--finish", "finishes", default="arrow,dataframe", show_default=True, help="Ours to measure.")
+@click.option(
+    "--peer/--no-peer",
+    default=True,
+    show_default=True,
+    help="Structured Streaming with delta-spark, into one table and into one for each topic.",
+)
+@click.option(
+    "--latency-records",
+    type=click.IntRange(min=0),
+    default=200,
+    show_default=True,
+    help="Single records of each finish; a peer gets a tenth, 20 at most.",
+)
+@click.option(
+    "--warm-up",
+    "warm_up_s",
+    type=click.FloatRange(min=0),
+    default=20.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Batches of each process before its first pass; three times as long for a peer.",
+)
+@click.option(
+    "--pass",
+    "pass_s",
+    type=_ABOVE_0,
+    default=15.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="A pass ends after so long even if it has not consumed --records-mb, but not before its third batch.",
+)
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Also write every figure there."
+)
+def ingest(  # noqa: PLR0913 - one per option
+    *,
+    sizes: str,
+    runs: int,
+    topics: int,
+    partitions: int,
+    records_mb: float,
+    finishes: str,
+    peer: bool,
+    latency_records: int,
+    warm_up_s: float,
+    pass_s: float,
+    json_file: Path | None,
+) -> None:
+    """One consumer reading a backlog, and one record at a time: MB/s, CPU, memory, latency, start-up time.
+
+    Both finishes, and beside them Structured Streaming with delta-spark on the same machine in the same minutes, each
+    in a process that stays and is warmed up first. Every figure is the median of the runs, with the least and the
+    greatest. The peer's own environment is made in the cache directory at first use (500 MB).
+
+    Takes about three quarters of an hour with the defaults, and 2 GB in the system's temporary directory. Figures mean
+    something only while the machine does nothing else.
+    """
+    from kgs_core.benchmarks.ingest import IngestPlan
+    from kgs_core.cli.bench.report import bench_report
+
+    if json_file is not None and not json_file.absolute().parent.is_dir():
+        raise ConfigError([f"--json: {json_file}: its folder does not exist: create it first"])
+    plan = IngestPlan(
+        sizes_mb=parse_sizes(sizes),
+        runs=runs,
+        topics=topics,
+        partitions=partitions,
+        records_mb=records_mb,
+        finishes=parse_finishes(finishes),
+        peer=peer,
+        latency_records=latency_records,
+        warm_up_s=warm_up_s,
+        pass_s=pass_s,
+    )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C too
+    result = _run(plan)
+    _console().print(bench_report(result), highlight=False)
+    if json_file is not None:
+        json_file.write_text(json.dumps(result.tree(), indent=1) + "\n")
+        click.echo(f"all figures: {json_file}")
+
+
+def _run(plan: "IngestPlan") -> "BenchResult":
+    """The benchmark, with a progress bar on stderr, or lines where that is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from kgs_core.benchmarks.ingest import run_ingest_bench
+
+    errors = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
+        task = progress.add_task("starting", total=plan.steps)
+
+        def say(text: str) -> None:
+            progress.update(task, description=text)
+            if not errors.is_terminal:
+                click.echo(text, err=True)
+
+        return run_ingest_bench(plan, say, lambda done, total: progress.update(task, completed=done, total=total))
+
+
+def parse_sizes(text: str) -> tuple[float, ...]:
+    """`1,5,16` as batch sizes in MB, ascending.
+
+    Raises:
+        ConfigError: names each that is not a number from 0.001 to 1000.
+    """
+    sizes, problems = [], []
+    for part in text.split(","):
+        try:
+            size = float(part)
+        except ValueError:
+            size = 0.0
+        if 0.001 <= size <= 1000:  # noqa: PLR2004 - what batch_bytes takes
+            sizes.append(size)
+        else:
+            problems.append(f"--sizes: '{part.strip()}': write MB from 0.001 to 1000, with commas between")
+    if problems:
+        raise ConfigError(problems)
+    return tuple(sorted(set(sizes)))
+
+
+def parse_finishes(text: str) -> tuple[str, ...]:
+    """`arrow,dataframe` as names.
+
+    Raises:
+        ConfigError: names each that there is not.
+    """
+    names = [part.strip() for part in text.split(",")]
+    problems = [f"--finish: '{name}': write arrow, dataframe or both with a comma" for name in names]
+    if wrong := [problem for name, problem in zip(names, problems, strict=True) if name not in _FINISHES]:
+        raise ConfigError(wrong)
+    return tuple(dict.fromkeys(names))
+
+
+def _console() -> "Console":
+    """On stdout; without a terminal, wide enough for the tables."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=_WIDTH_IN_LOG, force_terminal=False)

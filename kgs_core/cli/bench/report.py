@@ -1,0 +1,104 @@
+"""Report of `kgs bench ingest`: tables of medians with their range."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from kgs_core.benchmarks.figures import BenchResult, Pass, Spread, significant, spread
+
+TITLES: Mapping[str, str] = {
+    "mb_per_s": "MB/s",
+    "records_per_s": "records/s",
+    "batch_ms": "ms/batch",
+    "cpu_s_per_gb": "CPU s/GB",
+    "driver_mb": "driver MB",
+    "jvm_mb": "JVM MB",
+    "worker_mb": "workers MB",
+}
+"""Figure -> column, in this order. MB = 10^6 bytes."""
+
+
+def bench_report(result: BenchResult) -> RenderableType:
+    """Machine, throughput, where the time went, ratios, latency, start-up; what was not measured is left out."""
+    parts: list[tuple[str, Table]] = []
+    if result.passes:
+        runs = len({p.run for p in result.passes})
+        parts.append((f"From a backlog: median (least-greatest), runs: {runs}", _throughput(result)))
+        parts.append(("Where a batch's time goes: ms, median of the runs", _phases(result)))
+    if ratios := result.ratios():
+        parts.append(("How many times faster the arrow finish is: MB/s over MB/s of the same run", _ratios(ratios)))
+    if result.latencies:
+        parts.append(("One record, produced -> committed, idle: ms", _latencies(result)))
+    if result.starts:
+        parts.append(("Start-up, one after the other: seconds", _starts(result)))
+    shown = (item for title, table in parts for item in (Text(), Text(title, style="bold"), table))
+    return Group(_machine(result.machine), *shown)
+
+
+def _machine(machine: Mapping[str, Any]) -> Text:
+    return Text(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in machine.items()))
+
+
+def _spreads(passes: Sequence[Pass]) -> dict[str, Spread]:
+    each = [p.figures() for p in passes]
+    return {name: spread(f[name] for f in each) for name in each[0] if all(name in f for f in each)}
+
+
+def _throughput(result: BenchResult) -> Table:
+    table = _table("batch", "variant", *TITLES.values())
+    for (batch_mb, variant), passes in result.groups().items():
+        found = _spreads(passes)
+        table.add_row(f"{batch_mb:g} MB", variant, *(found[name].text() for name in TITLES))
+    return table
+
+
+def _phases(result: BenchResult) -> Table:
+    """A column of text: the variants have different phases."""
+    table = _table("batch", "variant", "phases")
+    table.columns[2].justify = "left"
+    table.columns[2].no_wrap = False
+    for (batch_mb, variant), passes in result.groups().items():
+        phases = {
+            name.removeprefix("phase_").removesuffix("_ms"): found.median
+            for name, found in _spreads(passes).items()
+            if name.startswith("phase_")
+        }
+        shown = ", ".join(f"{name} {significant(ms, 2)}" for name, ms in phases.items() if ms)
+        table.add_row(f"{batch_mb:g} MB", variant, shown)
+    return table
+
+
+def _ratios(ratios: Sequence[Mapping[str, Any]]) -> Table:
+    others = list(dict.fromkeys(ratio["to"] for ratio in ratios))
+    table = _table("batch", *(f"than {other}" for other in others))
+    for batch_mb, group in groupby(ratios, key=lambda ratio: ratio["batch_mb"]):
+        found = {ratio["to"]: ratio["times"] for ratio in group}
+        table.add_row(f"{batch_mb:g} MB", *(found[other].text() if other in found else "" for other in others))
+    return table
+
+
+def _latencies(result: BenchResult) -> Table:
+    table = _table("variant", "records", "p50", "p99", "least", "most")
+    for latency in result.latencies:
+        found = latency.tree()
+        figures = (significant(found[name], 3) for name in ("p50_ms", "p99_ms", "min_ms", "max_ms"))
+        table.add_row(latency.variant, str(found["records"]), *figures)
+    return table
+
+
+def _starts(result: BenchResult) -> Table:
+    table = _table("variant", "Spark session", "first commit")
+    for start in result.starts:
+        table.add_row(start.variant, f"{start.session_s:.1f}", f"{start.first_commit_s:.1f}")
+    return table
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name in columns:
+        table.add_column(name, justify="left" if name in ("batch", "variant") else "right", no_wrap=True)
+    return table

@@ -1,0 +1,1 @@
+"""Commands of the group: control, consume, status, plan, wishes."""

@@ -1,0 +1,105 @@
+"""`kgs consume`: one PySpark consumer."""
+
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kgs_core.cli.options import config_option
+from kgs_core.config import Settings
+from kgs_core.config.file import load_settings
+from kgs_core.consumer.share import NamedPartitions, Share, parse_partitions, parse_share
+from kgs_core.errors import ConfigError, PortError
+from kgs_core.model import ConsumerId
+
+if TYPE_CHECKING:
+    from kgs_core.runtime.group_consumer import GroupConsumer
+    from kgs_core.runtime.static_consumer import StaticConsumer
+
+_log = logging.getLogger(__name__)
+
+
+@click.command()
+@config_option
+@click.option("--id", "consumer", type=click.IntRange(min=1), required=True, help="Number of this consumer, from 1.")
+@click.option("--partitions", help="What to read: topic:0-3,other:5,third:* (all, also those that appear later).")
+@click.option("--share", help="Or: 1/2 for the first of two equal shares of every topic that the configuration names.")
+@click.option(
+    "--status",
+    "status_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="JSON file, replaced every second: partitions, bytes/s, what stands still and why.",
+)
+@click.option(
+    "--end-with",
+    type=click.IntRange(min=1),
+    metavar="PID",
+    help="End as on SIGTERM when the process PID of this machine is gone.",
+)
+def consume(
+    config_file: Path,
+    consumer: int,
+    partitions: str | None,
+    share: str | None,
+    status_file: Path | None,
+    end_with: int | None,
+) -> None:
+    """Read partitions into the lake, exactly once, until interrupted: what the controller says, or a fixed share.
+
+    Without --partitions and --share it joins the group: it owns nothing until the controller gives it something, and
+    hands over what the controller takes away. It lives on while the controller is away.
+
+    Positions come from the lake alone, so the command can be killed at any moment and started again, also twice at
+    once: what another consumer has committed is never committed again. SIGTERM and Ctrl-C end it after the batch in
+    hand.
+    """
+    if partitions is not None and share is not None:
+        raise ConfigError(["kgs consume: give either --partitions or --share, or neither to join the group"])
+    fixed = _fixed(partitions, share)
+    settings = load_settings(config_file, os.environ)
+    from kgs_core.adapters.system.process_identity import end_with_process
+    from kgs_core.adapters.system.shutdown import stop_on_signals
+    from kgs_core.adapters.system.transform_folder import use_folder_of
+
+    use_folder_of(config_file, settings)
+    if isinstance(fixed, NamedPartitions):
+        _warn_of_missing(settings, fixed)
+    with stop_on_signals() as stop:
+        process = _process(settings, ConsumerId(consumer), fixed, status_file)
+        if end_with is not None:
+            end_with_process(end_with, stop)
+        process.run(stop)
+
+
+def _fixed(partitions: str | None, share: str | None) -> Share | None:
+    """What is always read; None: what the controller says."""
+    if partitions is not None:
+        return parse_partitions(partitions)
+    return parse_share(share) if share is not None else None
+
+
+def _warn_of_missing(settings: Settings, named: NamedPartitions) -> None:
+    """It is no mistake: they may be created later, and are read then."""
+    from kgs_core.adapters.kafka.admin import KafkaAdmin
+    from kgs_core.adapters.kafka.client_config import admin_client
+
+    try:
+        found = KafkaAdmin(admin_client(settings)).describe({topic for topic, _, _ in named.ranges})
+    except PortError:
+        return  # the consumer itself asks again, and says why it gets no answer
+    for line in named.missing({topic: description.partitions for topic, description in found.items()}):
+        _log.warning("--partitions: %s; read once it is", line)
+
+
+def _process(
+    settings: Settings, consumer: ConsumerId, fixed: Share | None, status_file: Path | None
+) -> "GroupConsumer | StaticConsumer":
+    if fixed is None:
+        from kgs_core.runtime.group_consumer import GroupConsumer
+
+        return GroupConsumer(settings, consumer, status_file)
+    from kgs_core.runtime.static_consumer import StaticConsumer
+
+    return StaticConsumer(settings, consumer, fixed, status_file)

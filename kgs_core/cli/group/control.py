@@ -1,0 +1,63 @@
+"""`kgs control`: the controller of one group, with consumers as processes of this machine."""
+
+import os
+from pathlib import Path
+
+import click
+
+from kgs_core.cli.options import config_option
+from kgs_core.config.file import load_settings
+from kgs_core.errors import TransientError
+
+
+@click.command()
+@config_option
+@click.option(
+    "--log-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    help="Folder for the consumers' logs, consumer-N.log each; made if it is missing.  [default: logs beside the "
+    "configuration]",
+)
+@click.option(
+    "--end-consumers",
+    is_flag=True,
+    help="When asked to end, let all consumers drain and end, too; a second signal kills them. Without it they go on.",
+)
+@click.option(
+    "--end-with",
+    type=click.IntRange(min=1),
+    metavar="PID",
+    help="End, with all consumers started from here on, when the process PID of this machine is gone.",
+)
+def control(*, config_file: Path, log_dir: Path | None, end_consumers: bool, end_with: int | None) -> None:
+    """Look after the group: measure the load, pack, start and end consumers on this machine, hand partitions over.
+
+    Needs nothing but Kafka: makes the group's topics where they are missing, publishes the measurements as `kgs
+    monitor` does, and keeps no file. Killed at any moment and started again, it goes on where it was; consumers read on
+    meanwhile and are found again. `kgs status` shows the group, `kgs pause`, `resume`, `stop` and `replace` tell it
+    what to do.
+
+    Of several controllers of a group the newest one counts: an older one ends with exit status 3 and must not be
+    started again. SIGTERM and Ctrl-C end the controller alone; the consumers go on with what they own.
+    """
+    settings = load_settings(config_file, os.environ)
+    from kgs_core.adapters.system.process_identity import end_with_process
+    from kgs_core.adapters.system.shutdown import stop_on_signals
+    from kgs_core.runtime.local_controller import LocalControl, LocalOptions
+
+    folder = config_file.resolve().parent / "logs" if log_dir is None else log_dir
+    running = LocalControl(settings, LocalOptions(config_file, folder, end_with))
+    with stop_on_signals() as stop:
+        if end_with is not None:
+            end_with_process(end_with, stop)
+        running.run(stop)
+    if not end_consumers:
+        return
+    with stop_on_signals() as hurry:
+        killed = running.end_consumers(lambda: hurry.is_set)
+    if killed:
+        raise TransientError(
+            f"consumers {', '.join(map(str, killed))}: did not end in time and were killed: nothing is lost by it, "
+            f"see {folder}"
+        )

@@ -1,0 +1,102 @@
+"""`kgs monitor`: measures write speeds, shows and publishes them."""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.live import Live
+
+from kgs_core.cli.group.speed_table import Trends, as_json, speed_table
+from kgs_core.cli.options import config_option
+from kgs_core.cli.terminal import output_console
+from kgs_core.config.file import load_settings
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.system.shutdown import StopFlag
+    from kgs_core.config import Settings
+    from kgs_core.monitor import Measurement
+
+_IN_LOG_S = 5.0
+_WIDTH_IN_LOG = 140
+
+
+@click.command()
+@config_option
+@click.option("--once", is_flag=True, help="One measurement over a whole window, then end; nothing is published.")
+@click.option("--json", "json_", is_flag=True, help="JSON, one object a line, instead of the table.")
+@click.option(
+    "--publish/--no-publish",
+    default=True,
+    show_default=True,
+    help="Write every measurement to the topic kgs.<group>.monitor.writeSpeed, which is made if it is missing.",
+)
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many partitions are shown.")
+def monitor(*, config_file: Path, once: bool, json_: bool, publish: bool, top: int) -> None:
+    """Show how fast every partition is written: bytes/s as the log stores them, largest first.
+
+    Speeds are averages over the last 30 seconds (monitor.window_s). A speed that cannot be told has a verdict and its
+    reason instead of a number. Reads sizes and offsets, never a record, except where monitor.measure is offsets.
+    """
+    settings = load_settings(config_file, os.environ)
+    from kgs_core.adapters.system.shutdown import stop_on_signals
+
+    with stop_on_signals() as stop:
+        if once:
+            _show_one(settings, stop, top, json_=json_)
+            return
+        from kgs_core.adapters.monitor.monitor import Monitor
+
+        with Monitor(settings, publish=publish) as running, Screen(top, json_=json_) as screen:
+            if publish:
+                running.rebuild()
+            running.run(stop, screen.show)
+
+
+def _show_one(settings: "Settings", stop: "StopFlag", top: int, *, json_: bool) -> None:
+    from kgs_core.adapters.monitor.monitor import measure
+    from kgs_core.cli.progress import progress_bar
+
+    with progress_bar("measuring", Console(stderr=True)) as progress:
+        found = measure(settings, progress, stop)
+    with Screen(top, json_=json_, in_place=False) as screen:
+        screen.show(found)
+
+
+class Screen:
+    """Screen for measurements: in place on a terminal, else a block every few seconds, or a JSON line each."""
+
+    def __init__(self, top: int, *, json_: bool, in_place: bool = True) -> None:
+        console = self._console = output_console(_WIDTH_IN_LOG)
+        self._top = top
+        self._json = json_
+        self._trends = Trends()
+        self._due_s = float("-inf")
+        self._live = (
+            Live(console=console, auto_refresh=False, vertical_overflow="ellipsis")
+            if console.is_terminal and in_place and not json_
+            else None
+        )
+
+    def __enter__(self) -> "Screen":
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, measurement: "Measurement") -> None:
+        """Show one, if it is time for it."""
+        self._trends.take(measurement)
+        if self._json:
+            click.echo(json.dumps(as_json(measurement)))
+        elif self._live is not None:
+            self._live.update(speed_table(measurement, self._trends, self._top), refresh=True)
+        elif time.monotonic() >= self._due_s:
+            self._due_s = time.monotonic() + _IN_LOG_S
+            self._console.print(speed_table(measurement, self._trends, self._top), highlight=False)

@@ -1,0 +1,150 @@
+"""A plan for people: totals, loads, moves, what is overloaded, and the comparison."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.table import Table
+from rich.text import Text
+
+from kgs_core.cli.terminal import output_console, print_table
+from kgs_core.config import ALGORITHM_NAMES
+from kgs_core.planning.overload import FastPartition, Overload
+from kgs_core.planning.plan import Group, Plan
+
+MAX_ROWS = 40
+"""Of one table; --json has all."""
+_BAR_WIDTH = 24
+_WIDTH_IN_FILE = 120
+_UNITS = ((1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))
+
+
+def print_plan(plan: Plan, group: Group, *, left_out: int = 0) -> None:
+    """Print to standard output.
+
+    Args:
+        plan: what to show.
+        group: the consumers it was made for.
+        left_out: partitions that somebody reads and the load does not have.
+    """
+    console = output_console(_WIDTH_IN_FILE)
+    factor, unit = next(entry for entry in _UNITS if plan.capacity >= entry[0])
+    show = _Shown(plan, group, factor, unit)
+    console.print(show.headline())
+    for line in show.staff():
+        console.print(line)
+    if left_out:
+        console.print(
+            f"left out: {_count(left_out, 'partition')} of the current assignment without speed", style="yellow"
+        )
+    print_table(console, show.loads())
+    if plan.moves:
+        print_table(console, show.moves())
+    for overload in plan.overloaded[:MAX_ROWS]:
+        console.print(Text(f"! {show.overload(overload)}", style="red"))
+    if len(plan.overloaded) > MAX_ROWS:
+        console.print(f"! {len(plan.overloaded) - MAX_ROWS:,} more (--json has all)", style="red")
+    if plan.alternatives:
+        print_table(console, show.comparison())
+
+
+class _Shown:
+    """A plan's parts as renderables, speeds in one unit."""
+
+    def __init__(self, plan: Plan, group: Group, factor: float, unit: str) -> None:
+        self._plan = plan
+        self._group = group
+        self._factor = factor
+        self._unit = unit
+
+    def headline(self) -> Text:
+        """Algorithm, consumers, Rscore and moves in one line."""
+        plan = self._plan
+        return Text(
+            f"{plan.algorithm}: {_count(plan.consumers, 'consumer')} of {self._speed(plan.capacity)} {self._unit} for "
+            f"{_count(len(plan.target), 'partition')}, Rscore {plan.rscore:.3f}, {len(plan.moves):,} to move",
+            style="bold",
+        )
+
+    def staff(self) -> Iterator[str]:
+        """Why this one; which consumers to create and to retire, and which are spares."""
+        plan = self._plan
+        if plan.choice:
+            yield f"chosen: {plan.choice}"
+        if plan.held_back:
+            yield plan.held_back
+        for verb, numbers in (("create", plan.create), ("retire", plan.retire), ("spare", plan.spares)):
+            if numbers:
+                more = f", {len(numbers) - MAX_ROWS:,} more" if len(numbers) > MAX_ROWS else ""
+                yield f"{verb}: {', '.join(map(str, numbers[:MAX_ROWS]))}{more}"
+
+    def loads(self) -> Table:
+        """One row per consumer, by number."""
+        plan = self._plan
+        table = _table("consumer", "partitions", self._unit, "load", "")
+        counts = Counter(plan.target.values())
+        before = Counter(self._group.current.values())
+        for consumer, load in list(plan.load.items())[:MAX_ROWS]:
+            above = load > plan.capacity
+            state = ["new"] if before and consumer not in before else []
+            state += ["above capacity"] if above else []
+            filled = round(_BAR_WIDTH * min(load / plan.capacity, 1.0))
+            bar = Text("█" * filled + "░" * (_BAR_WIDTH - filled), style="red" if above else "green")
+            table.add_row(str(consumer), f"{counts[consumer]:,}", self._speed(load), bar, ", ".join(state))
+        return _with_rest(table, len(plan.load))
+
+    def moves(self) -> Table:
+        """One row per partition that changes its consumer, the fastest first."""
+        table = _table("partition", "from", "to", self._unit)
+        for move in self._plan.moves[:MAX_ROWS]:
+            row = (str(move.partition), str(move.source), str(move.destination), self._speed(move.bytes_per_s))
+            table.add_row(*row)
+        return _with_rest(table, len(self._plan.moves))
+
+    def overload(self, overload: Overload) -> str:
+        """What does not fit, and what would cure it, in one line."""
+        enough = f"a packing capacity of {self._speed(overload.capacity_bytes_per_s)} {self._unit}"
+        at = f"{self._speed(overload.bytes_per_s)} {self._unit}"
+        if isinstance(overload, FastPartition):
+            what = f"{overload.partition} at {at} is faster than a consumer"
+            if overload.partitions is None:
+                return f"{what} while its backlog is read: nothing to do, or {enough}"
+            return f"{what}: give its topic {overload.partitions:,} partitions, or {enough}"
+        what = f"consumer {overload.consumer} is given {at}"
+        if overload.consumers is None:
+            return f"{what}: {enough} would do"
+        return f"{what}: max_consumers {overload.consumers:,}, or {enough} would do"
+
+    def comparison(self) -> Table:
+        """One row per algorithm, in the order of the registry, and per setting that was weighed."""
+        plan = self._plan
+        rows = {row.algorithm: row for row in (plan.summary(), *plan.alternatives)}
+        settings = [name for name in rows if "@" in name]
+        table = _table("algorithm", "consumers", "Rscore", "moved", f"max load {self._unit}", "")
+        for name in (*ALGORITHM_NAMES, *settings):
+            if row := rows.get(name):
+                chosen = "this plan" if name == plan.algorithm else ""
+                most = self._speed(row.max_load_bytes_per_s)
+                table.add_row(name, f"{row.consumers:,}", f"{row.rscore:.3f}", f"{row.moved:,}", most, chosen)
+        return table
+
+    def _speed(self, bytes_per_s: float) -> str:
+        return f"{bytes_per_s / self._factor:,.2f}"
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    left = ("partition", "algorithm", "load", "")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in left else "right", overflow="fold")
+    return table
+
+
+def _with_rest(table: Table, rows: int) -> Table:
+    if rows > MAX_ROWS:
+        table.caption = f"{rows - MAX_ROWS:,} more (--json has all)"
+        table.caption_justify = "left"
+    return table
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,125 @@
+"""Table and JSON of a measurement, largest first."""
+
+from collections import deque
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from kgs_core.model import TopicPartition
+from kgs_core.monitor import Measurement, PartitionSpeed, Verdict
+
+_TREND_LENGTH = 20
+_BARS = "▁▂▃▄▅▆▇█"
+_UNKNOWN = "?"
+
+
+class Trends:
+    """The last speeds of each partition, for the little curve beside it."""
+
+    def __init__(self) -> None:
+        self._speeds: dict[TopicPartition, deque[float | None]] = {}
+
+    def take(self, measurement: Measurement) -> None:
+        """Remember one more."""
+        self._speeds = {
+            tp: self._speeds.get(tp, deque(maxlen=_TREND_LENGTH)) for tp in measurement.speeds
+        }  # without what has vanished
+        for tp, speed in measurement.speeds.items():
+            self._speeds[tp].append(speed.bytes_per_s)
+
+    def curve(self, tp: TopicPartition) -> str:
+        """One character per measurement, from nothing to the highest of them; a blank where it was not known."""
+        speeds = self._speeds.get(tp, ())
+        highest = max((speed for speed in speeds if speed is not None), default=0.0)
+        return "".join(" " if speed is None else _bar(speed, highest) for speed in speeds)
+
+
+def _bar(speed: float, highest: float) -> str:
+    return _BARS[round(speed / highest * (len(_BARS) - 1))] if highest > 0 else _BARS[0]
+
+
+def ranked(measurement: Measurement) -> list[tuple[TopicPartition, PartitionSpeed]]:
+    """Fastest first, unknown ones after them, each by name."""
+    return sorted(
+        measurement.speeds.items(),
+        key=lambda item: (item[1].bytes_per_s is None, -(item[1].bytes_per_s or 0.0), item[0]),
+    )
+
+
+def speed_table(measurement: Measurement, trends: Trends, top: int) -> RenderableType:
+    """A line of totals and the `top` fastest partitions."""
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("partition", min_width=16, overflow="fold")
+    for name in ("MB/s", "share"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("trend", "verdict"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("")
+    total = measurement.total_bytes_per_s
+    rows = ranked(measurement)
+    for tp, speed in rows[:top]:
+        known = speed.bytes_per_s is not None
+        table.add_row(
+            Text(str(tp)),
+            f"{(speed.bytes_per_s or 0.0) / 1e6:.3f}" if known else _UNKNOWN,
+            f"{(speed.bytes_per_s or 0.0) / total:.1%}" if known and total > 0 else _UNKNOWN if not known else "",
+            trends.curve(tp),
+            Text(speed.verdict, style="" if speed.verdict is Verdict.MEASURED else "yellow"),
+            Text(speed.reason, style="dim"),
+        )
+    more = [Text(f"and {len(rows) - top} more", style="dim")] if len(rows) > top else []
+    return Group(headline(measurement), table, *more)
+
+
+def headline(measurement: Measurement) -> Text:
+    """When, how much in all, and how much of it is known."""
+    known = len(measurement.known)
+    text = (
+        f"{_time(measurement):%H:%M:%S} | {measurement.total_bytes_per_s / 1e6:.3f} MB/s stored | "
+        f"speed known of {known} of {len(measurement.speeds)} partitions | by {measurement.reading.measure}"
+    )
+    return Text(text, style="bold")
+
+
+def as_json(measurement: Measurement) -> dict[str, Any]:
+    """The measurement as one JSON object, partitions fastest first.
+
+    Keys: `time` (UTC), `measure`, `total_bytes_per_s`, and `partitions`: `topic`, `partition`, `bytes_per_s` (stored;
+    null when not known), `share` of the total, `verdict`, `reason`, and where it was read `leader`, `log_start`,
+    `end_offset`, `size_bytes`.
+    """
+    total = measurement.total_bytes_per_s
+    return {
+        "time": _time(measurement).isoformat(timespec="milliseconds"),
+        "measure": str(measurement.reading.measure),
+        "total_bytes_per_s": total,
+        "partitions": [_partition(measurement, tp, speed, total) for tp, speed in ranked(measurement)],
+    }
+
+
+def _partition(measurement: Measurement, tp: TopicPartition, speed: PartitionSpeed, total: float) -> dict[str, Any]:
+    known = speed.bytes_per_s
+    found: dict[str, Any] = {
+        "topic": tp.topic,
+        "partition": tp.partition,
+        "bytes_per_s": known,
+        "share": known / total if known is not None and total > 0 else None,
+        "verdict": str(speed.verdict),
+        "reason": speed.reason,
+    }
+    log = measurement.reading.partitions.get(tp)
+    if log is not None:
+        found |= {
+            "leader": log.leader,
+            "log_start": log.log_start,
+            "end_offset": log.end_offset,
+            "size_bytes": log.size_bytes,
+        }
+    return found
+
+
+def _time(measurement: Measurement) -> datetime:
+    return datetime.fromtimestamp(measurement.reading.wall_ms / 1000, UTC)

@@ -1,0 +1,96 @@
+"""`kgs status`: who reads what, how it is with every consumer, and what a change waits for. Reads only."""
+
+import json
+import os
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from kgs_core.cli.group.status_json import status_values
+from kgs_core.cli.group.status_table import status_table
+from kgs_core.cli.options import config_option
+from kgs_core.config.file import load_settings
+from kgs_core.reporting.status import GroupStatus
+
+_WATCH_EVERY_S = 2.0
+_WIDTH_IN_LOG = 160
+
+
+@click.command()
+@config_option
+@click.option("--watch", is_flag=True, help="Again every two seconds, until interrupted.")
+@click.option("--json", "json_", is_flag=True, help="JSON instead of tables; with --watch one object a line.")
+def status(*, config_file: Path, watch: bool, json_: bool) -> None:
+    """Show the group: who reads what and who shall, each consumer's load, lag and last report, what stands still.
+
+    Changes nothing, and works without a controller, which it says then: consumers go on with what they own. A
+    controller counts as down when no measurement has been published of late (by it or by `kgs monitor`).
+
+    load is the write speed of what a consumer owns, as Kafka stores it; what it reads is counted uncompressed. Ages
+    of reports are told by the broker's clock and this machine's. A narrow terminal shows fewer columns; into a pipe the
+    environment variable COLUMNS counts, without it 160. With --watch a Kafka that is away is waited for.
+    """
+    settings = load_settings(config_file, os.environ)
+    from kgs_core.adapters.system.patience import try_until
+    from kgs_core.adapters.system.shutdown import stop_on_signals
+    from kgs_core.runtime.group_status import GroupWatch
+
+    if not watch:
+        with GroupWatch(settings) as group, Screen(json_=json_, in_place=False) as screen:
+            screen.show(group.look())
+        return
+    with stop_on_signals() as stop, Screen(json_=json_) as screen:
+        watched = try_until(lambda: GroupWatch(settings), stop, screen.say)
+        if watched is None:
+            return
+        with watched as group:
+            while not stop.is_set:
+                found = try_until(group.look, stop, screen.say)
+                if found is not None:
+                    screen.show(found)
+                    stop.wait(_WATCH_EVERY_S)
+
+
+class Screen:
+    """Screen for the group: in place on a terminal, else a block each time, or JSON."""
+
+    def __init__(self, *, json_: bool, in_place: bool = True) -> None:
+        console = Console(highlight=False)
+        if not console.is_terminal and not os.environ.get("COLUMNS"):
+            console = Console(width=_WIDTH_IN_LOG, force_terminal=False, highlight=False)
+        self._console = console
+        self._json = json_
+        self._once = not in_place
+        self._live = (
+            Live(console=console, auto_refresh=False, vertical_overflow="ellipsis")
+            if console.is_terminal and in_place and not json_
+            else None
+        )
+
+    def __enter__(self) -> "Screen":
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, found: GroupStatus) -> None:
+        """Show it."""
+        if self._json:
+            click.echo(json.dumps(status_values(found), indent=2 if self._once else None))
+        elif self._live is not None:
+            self._live.update(status_table(found), refresh=True)
+        else:
+            self._console.print(status_table(found))
+
+    def say(self, text: str) -> None:
+        """Say why there is nothing to show."""
+        if self._live is not None:
+            self._live.console.print(Text(text))
+        else:
+            click.echo(text, err=True)

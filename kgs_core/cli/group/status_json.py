@@ -1,0 +1,101 @@
+"""The group as plain values for JSON."""
+
+from typing import Any
+
+from kgs_core.controller.rolling_replacement import ReplacementWait
+from kgs_core.protocol import Change, DesiredVersion, Target
+from kgs_core.reporting.plan_json import RSCORE_DIGITS, SPEED_DIGITS, assignment_values
+from kgs_core.reporting.status import ConsumerRow, GroupStatus
+
+
+def status_values(found: GroupStatus) -> dict[str, Any]:
+    """The group as values for JSON; null where something is not known.
+
+    Returns:
+        {"group", "controller": "heard" | "silent", "converged", "target": {topic: {partition: consumer}} or null before
+        the first, "current": likewise, "consumers": [{"id", "incarnation" (null: nobody has joined), "state",
+        "partitions": ["topic:0"], "load" (stored bytes/s), "bytes_per_s" (consumed), "lag", "report_age_s", "stopped":
+        {"topic:0": reason}, "last_drain_s", "max_drain_s", "version", "config_hash"}], "lag" (records), "changes":
+        [{"time_ms", "reason", "moved", "rscore", "consumers", "duration_s"}] from the earliest to the latest,
+        "waiting": {"topic:0": why}, "plan": {"algorithm", "rscore", "reason", "time_ms", "capacity_bytes_per_s",
+        "spares", "set_aside"} or null, "wish": {"state", "by", "time_ms"} or null, "wanted": {"version",
+        "config_hash", "by", "time_ms"} or null, "outdated": [consumer], "replacement": {"waits_for", "refused":
+        {"topic:0": why its successor cannot open it}} or null where nobody is to be replaced, "measured_age_s",
+        "problems": [line], "bad_shares": {topic: share of bad records, 0 to 1, of those with too many}, "failures":
+        {consumer that is not there: its last words}}
+    """
+    wish, wanted = found.wish, found.wanted
+    return {
+        "group": found.group,
+        "controller": "heard" if found.controller_is_heard else "silent",
+        "converged": found.is_converged,
+        "target": assignment_values(found.target.assignment) if found.target is not None else None,
+        "current": assignment_values(found.current),
+        "consumers": [_consumer(line) for line in found.consumers],
+        "lag": found.lag,
+        "changes": [_change(change) for change in found.changes],
+        "waiting": {str(tp): why for tp, why in sorted(found.waiting.items())},
+        "plan": _plan(found.target) if found.target is not None else None,
+        "wish": {"state": str(wish.state), "by": wish.by, "time_ms": wish.time_ms} if wish is not None else None,
+        "wanted": _wanted(wanted) if wanted is not None else None,
+        "outdated": list(found.outdated),
+        "replacement": _replacement(found.replacement) if found.replacement is not None else None,
+        "failures": {str(consumer): why for consumer, why in found.failures.items()},
+        "measured_age_s": _rounded(found.surroundings.measured_age_s),
+        "problems": list(found.surroundings.problems),
+        "bad_shares": dict(found.bad_shares),
+    }
+
+
+def _consumer(line: ConsumerRow) -> dict[str, Any]:
+    return {
+        "id": line.consumer,
+        "incarnation": line.incarnation,
+        "state": line.state,
+        "partitions": [str(tp) for tp in line.partitions],
+        "load": _rounded(line.load),
+        "bytes_per_s": _rounded(line.bytes_per_s),
+        "lag": line.lag,
+        "report_age_s": _rounded(line.report_age_s),
+        "stopped": {str(tp): reason for tp, reason in sorted(line.stopped.items())},
+        "last_drain_s": _rounded(line.last_drain_s),
+        "max_drain_s": _rounded(line.max_drain_s),
+        "version": line.version,
+        "config_hash": line.config_hash,
+    }
+
+
+def _plan(target: Target) -> dict[str, Any]:
+    return {
+        "algorithm": target.algorithm,
+        "rscore": round(target.rscore, RSCORE_DIGITS),
+        "reason": target.reason,
+        "time_ms": target.time_ms,
+        "capacity_bytes_per_s": target.capacity,
+        "spares": list(target.spares),
+        "set_aside": list(target.set_aside),
+    }
+
+
+def _wanted(wanted: DesiredVersion) -> dict[str, Any]:
+    who = {"by": wanted.by, "time_ms": wanted.time_ms}
+    return {"version": wanted.version, "config_hash": wanted.config_hash, **who}
+
+
+def _replacement(wait: ReplacementWait) -> dict[str, Any]:
+    return {"waits_for": wait.what, "refused": {str(tp): why for tp, why in sorted(wait.refused.items())}}
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "time_ms": change.time_ms,
+        "reason": change.reason,
+        "moved": change.moved,
+        "rscore": round(change.rscore, RSCORE_DIGITS),
+        "consumers": change.consumers,
+        "duration_s": _rounded(change.duration_s),
+    }
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, SPEED_DIGITS)

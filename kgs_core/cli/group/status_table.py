@@ -1,0 +1,224 @@
+"""The group for people: a line of totals, one row per consumer, what stands still, what a change waits for."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from kgs_core.cli.fitting_table import Column, FittingTable
+from kgs_core.controller.plain_text import printable, ranges
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol import RunState
+from kgs_core.reporting.bad_shares import share_text
+from kgs_core.reporting.status import ConsumerRow, GroupStatus
+
+UNKNOWN = "?"
+MAX_ROWS = 40
+"""Of one table; --json has all."""
+_BLANK = Text("")
+_SHOWN = 5
+_SHOWN_IN_TENTHS_S = 100
+_CONSUMERS = (
+    Column("consumer"),
+    Column("incarnation", spared=4),
+    Column("partitions", is_number=True),
+    Column("load MB/s", is_number=True),
+    Column("reads MB/s", is_number=True, spared=2),
+    Column("lag", is_number=True),
+    Column("report", is_number=True, spared=1),
+    Column("drain", is_number=True, spared=3),
+    Column("longest", is_number=True, spared=3),
+    Column("state", is_text=True),
+)
+_WAITING = (Column("not there yet", is_text=True), Column("now"), Column("to"), Column("waits for", is_text=True))
+_CHANGES = (
+    Column("change"),
+    Column("moved", is_number=True),
+    Column("Rscore", is_number=True),
+    Column("consumers", is_number=True, spared=1),
+    Column("took", is_number=True),
+    Column("reason", is_text=True),
+)
+_WISHES = {
+    RunState.PAUSED: "paused: nobody reads until `kgs resume`",
+    RunState.STOPPED: "stopped: all consumers end; `kgs resume` starts them again",
+}
+
+
+def status_table(found: GroupStatus) -> RenderableType:
+    """Everything that `kgs status` shows."""
+    parts: list[RenderableType] = [headline(found)]
+    parts += [Text(f"! {line}", style="red") for line in alarms(found)]
+    parts += [Text(line) for line in remarks(found)]
+    if found.consumers:
+        parts += [_BLANK, _consumers(found.consumers)]
+    if found.waiting:
+        parts += [_BLANK, _waiting(found)]
+    if found.changes:
+        parts += [_BLANK, _changes(found)]
+    parts += [Text(f"? {printable(problem)}", style="yellow") for problem in found.surroundings.problems]
+    return Group(*parts)
+
+
+def headline(found: GroupStatus) -> Text:
+    """The group, how far it is, what stands still, and how much it has not read yet."""
+    if found.target is None:
+        state = "no target yet"
+    elif found.is_converged:
+        state = "converged"
+    elif found.waiting:
+        state = f"changing: {_count(len(found.waiting), 'partition')} not there yet"
+    else:
+        state = "changing: consumers start or end"
+    if still := {tp for line in found.consumers for tp in line.stopped}:
+        state += f", but {len(still):,} of {_count(len(found.current), 'partition')} stand still"
+    readers = len(set(found.current.values()))
+    parts = [
+        f"group {found.group}",
+        state,
+        f"{_count(len(found.current), 'partition')} on {_count(readers, 'consumer')}",
+        f"lag {count(found.lag)} records",
+    ]
+    if found.bad_shares:
+        parts.append(f"too many bad records in {_count(len(found.bad_shares), 'topic')}")
+    return Text(" | ".join(parts), style="bold")
+
+
+def alarms(found: GroupStatus) -> Iterator[str]:
+    """What somebody should look at, the worst first."""
+    if not found.controller_is_heard:
+        age_s = found.surroundings.measured_age_s
+        since = "no measurement was published" if age_s is None else f"the last measurement is {seconds(age_s)} old"
+        yield (
+            f"the controller is down, or cannot measure ({since}): consumers go on with what they "
+            "own; see its log, or start `kgs control`"
+        )
+    yield from _standing(found.consumers)
+    for topic, share in found.bad_shares.items():
+        yield (
+            f"topic {topic}: {share_text(share)} of its newest records are dead letters, more than its rule's "
+            "max_bad_share_percent: column `error` of its dead-letter table says why; mend the rule or the producer"
+        )
+    if found.replacement is not None and found.replacement.refused:
+        yield f"{found.replacement}; everybody reads on as before"
+    for consumer, why in found.failures.items():
+        yield f"consumer {consumer} has ended by an error: {printable(why)}"
+    if found.target is not None and found.target.set_aside:
+        yield f"set aside, since they keep failing: {', '.join(map(str, found.target.set_aside))}: see their logs"
+
+
+def _standing(consumers: Sequence[ConsumerRow]) -> Iterator[str]:
+    """Each reason once, with all that stands still for it."""
+    still: dict[str, dict[TopicPartition, ConsumerId]] = {}
+    for line in consumers:
+        for tp, reason in line.stopped.items():
+            still.setdefault(printable(reason), {})[tp] = line.consumer
+    told = sorted(still.items(), key=lambda item: (-len(item[1]), min(item[1])))
+    for reason, where in told[:_SHOWN]:
+        numbers = sorted(set(where.values()))
+        who = f"consumer{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
+        yield f"{ranges(where)} {'stands' if len(where) == 1 else 'stand'} still at {who}: {reason}"
+    more = sum(len(where) for _, where in told[_SHOWN:])
+    if more:
+        yield f"{_count(more, 'more partition')} for other reasons (--json has all)"
+
+
+def remarks(found: GroupStatus) -> Iterator[str]:
+    """What people have asked for, and why the target is as it is."""
+    if found.wish is not None and found.wish.state in _WISHES:
+        yield f"{_WISHES[found.wish.state]} (by {printable(found.wish.by)}, {_clock(found.wish.time_ms)})"
+    if found.wanted is not None and found.outdated:
+        yield (
+            f"being replaced for version {printable(found.wanted.version)}, configuration "
+            f"{printable(found.wanted.config_hash[:8])}: consumers {', '.join(map(str, found.outdated))}"
+        )
+    if found.replacement is not None and not found.replacement.refused:
+        yield str(found.replacement)
+    if found.target is not None:
+        target = found.target
+        when, why = _clock(target.time_ms), printable(target.reason)
+        yield f"target: {target.algorithm}, Rscore {target.rscore:.3f}, {when}: {why}"
+
+
+def count(number: int | None) -> str:
+    """A number of things, with separators; `?` when it is not known."""
+    return UNKNOWN if number is None else f"{number:,}"
+
+
+def megabytes(number: float | None) -> str:
+    """Bytes as MB (10^6 bytes) to three places; `?` when they are not known."""
+    return UNKNOWN if number is None else f"{number / 1e6:.3f}"
+
+
+def seconds(number: float | None) -> str:
+    """A time in seconds, `?` when it is not known."""
+    if number is None:
+        return UNKNOWN
+    return f"{number:.1f} s" if number < _SHOWN_IN_TENTHS_S else f"{number:,.0f} s"
+
+
+def _consumers(lines: Sequence[ConsumerRow]) -> FittingTable:
+    return _table(_CONSUMERS, [_consumer(line) for line in lines])
+
+
+def _consumer(line: ConsumerRow) -> list[str | Text]:
+    state = Text(line.state, style="yellow" if line.needs_attention else "")
+    if line.incarnation is None:
+        return [str(line.consumer), *[""] * (len(_CONSUMERS) - 2), state]
+    return [
+        str(line.consumer),
+        line.incarnation[:8],
+        f"{len(line.partitions):,}",
+        megabytes(line.load),
+        megabytes(line.bytes_per_s),
+        count(line.lag),
+        "" if line.report_age_s is None else f"{seconds(line.report_age_s)} ago",
+        "" if line.last_drain_s is None else seconds(line.last_drain_s),
+        "" if line.max_drain_s is None else seconds(line.max_drain_s),
+        state,
+    ]
+
+
+def _waiting(found: GroupStatus) -> FittingTable:
+    """Partitions that wait for the same are one row."""
+    current, target = found.current, found.target.assignment if found.target is not None else {}
+    together: dict[tuple[str, str, str], list[TopicPartition]] = {}
+    for tp, why in sorted(found.waiting.items()):
+        key = str(current.get(tp, "nobody")), str(target.get(tp, "nobody")), printable(why)
+        together.setdefault(key, []).append(tp)
+    return _table(_WAITING, [[Text(ranges(tps)), now, to, Text(why)] for (now, to, why), tps in together.items()])
+
+
+def _changes(found: GroupStatus) -> FittingTable:
+    last = len(found.changes) - 1
+    rows: list[Sequence[str | Text]] = [
+        [
+            _clock(change.time_ms),
+            f"{change.moved:,}",
+            f"{change.rscore:.3f}",
+            f"{change.consumers:,}",
+            seconds(change.duration_s) if number < last or change.duration_s is not None else _progress(found),
+            Text(printable(change.reason)),
+        ]
+        for number, change in reversed(list(enumerate(found.changes)))
+    ]
+    return _table(_CHANGES, rows)
+
+
+def _progress(found: GroupStatus) -> str:
+    """How it is with the last change; how long it took is written down with the next one."""
+    return "done" if found.is_converged else "running"
+
+
+def _clock(time_ms: int) -> str:
+    return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}Z"
+
+
+def _table(columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> FittingTable:
+    more = len(rows) - MAX_ROWS
+    return FittingTable(columns, rows[:MAX_ROWS], f"{more:,} more (--json has all)" if more > 0 else "")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,158 @@
+"""Progress of what people want: whether it has come true, what lacks, and waiting for it."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+
+import click
+from rich.console import Console
+
+from kgs_core.controller.plain_text import printable, ranges
+from kgs_core.errors import PermanentError, TransientError
+from kgs_core.model import TopicPartition
+from kgs_core.protocol import RunState
+from kgs_core.reporting.status import ConsumerRow, GroupStatus
+
+LOOK_EVERY_S = 0.5
+REFUSED_FOR_S = 30.0
+"""What a spare cannot open for so long does not pass by itself; an opening that failed in passing is tried sooner."""
+_SHOWN = 3
+
+
+def has_come(found: GroupStatus, state: RunState, fenced_after_s: float) -> bool:
+    """Whether the group is as people wish it: also by those that are silent, who may still read.
+
+    Args:
+        found: the group.
+        state: that people wish.
+        fenced_after_s: who has not been heard for so long has ended itself.
+    """
+    if state is RunState.STOPPED:
+        return not any((line.report_age_s or 0.0) <= fenced_after_s for line in _living(found))
+    return found.is_converged and not found.waiting
+
+
+def is_replaced(found: GroupStatus) -> bool:
+    """Whether everybody has the wanted version and configuration, and reads what he shall."""
+    return found.is_converged and not found.outdated
+
+
+def wait_for(
+    look: Callable[[], GroupStatus], is_done: Callable[[GroupStatus], bool | None], timeout_s: float
+) -> GroupStatus:
+    """The first look that `is_done` is true of; it gives None when the wish is not the newest one any more.
+
+    Says what it waits for, in place on a terminal, else a line each time that it is something else.
+
+    Raises:
+        TransientError: not within `timeout_s` seconds; says what it still waits for.
+        PermanentError: somebody wishes otherwise meanwhile, or a replacement cannot go on.
+    """
+    waiting = _Waiting(timeout_s)
+    with waiting:
+        while True:
+            try:
+                found = look()
+            except TransientError as e:
+                waiting.note(str(e))
+                continue
+            done = is_done(found)
+            if done:
+                return found
+            if done is None:
+                raise PermanentError(
+                    f"group {found.group}: another wish has come meanwhile (by {_other(found)}): see `kgs status`"
+                )
+            waiting.refuse(found)
+            waiting.note(f"group {found.group}: {lacks(found)}")
+
+
+def lacks(found: GroupStatus) -> str:
+    """What is still to happen, in one line."""
+    if not found.controller_is_heard:
+        return "the controller is down, or cannot measure: see its log, or start `kgs control`"
+    if found.waiting:
+        told = list(_by_reason(found.waiting))
+        more = f" and {len(told) - _SHOWN} more reasons" if len(told) > _SHOWN else ""
+        return f"not there yet: {', '.join(told[:_SHOWN])}{more}"
+    if found.replacement is not None and found.outdated:
+        return str(found.replacement)
+    if found.wish is not None and found.wish.state is RunState.STOPPED and (living := _living(found)):
+        return f"not ended yet: {_some(living)}"
+    if found.outdated:
+        return f"still to be replaced: consumers {', '.join(map(str, found.outdated))}"
+    absent = [line for line in found.consumers if line.incarnation is None and line.needs_attention]
+    return f"not there yet: {_some(absent)}" if absent else "consumers start or end"
+
+
+class _Waiting:
+    """Time that has been waited, and what for."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._began = time.monotonic()
+        self._console = Console(stderr=True)
+        self._status = self._console.status("waiting") if self._console.is_terminal else None
+        self._said = ""
+        self._refused: tuple[Mapping[TopicPartition, str], float] = ({}, 0.0)
+
+    def __enter__(self) -> None:
+        if self._status is not None:
+            self._status.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def note(self, what: str) -> None:
+        """Say what is waited for, and wait a little.
+
+        Raises:
+            TransientError: that has been for long enough.
+        """
+        if time.monotonic() - self._began > self._timeout_s:
+            raise TransientError(f"not in {self._timeout_s:.0f} s: {what}: the wish stands; see `kgs status`")
+        if self._status is not None:
+            self._status.update(f"waiting: {what}")
+        elif what != self._said:
+            click.echo(f"waiting: {what}", err=True)
+        self._said = what
+        time.sleep(LOOK_EVERY_S)
+
+    def refuse(self, found: GroupStatus) -> None:
+        """End the waiting where a replacement has stopped.
+
+        Raises:
+            PermanentError: a spare has not been able to open the same for too long.
+        """
+        refused = found.replacement.refused if found.replacement is not None and found.outdated else {}
+        before, since = self._refused
+        if refused.keys() != before.keys():
+            self._refused = (refused, time.monotonic())
+        elif refused and time.monotonic() - since >= REFUSED_FOR_S:
+            raise PermanentError(
+                f"group {found.group}: {found.replacement}. Everybody reads on as before. Mend that, or `kgs replace` "
+                "with the former configuration"
+            )
+
+
+def _living(found: GroupStatus) -> list[ConsumerRow]:
+    """Without those who have not reported for minutes: such a process has ended itself."""
+    return [line for line in found.consumers if line.incarnation is not None and line.report_age_s is not None]
+
+
+def _some(lines: list[ConsumerRow]) -> str:
+    told = [f"consumer {line.consumer} ({line.state})" for line in lines[:_SHOWN]]
+    more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+    return f"{', '.join(told)}{more}"
+
+
+def _by_reason(waiting: Mapping[TopicPartition, str]) -> Iterator[str]:
+    found: dict[str, list[TopicPartition]] = defaultdict(list)
+    for tp, why in sorted(waiting.items()):
+        found[why].append(tp)
+    return (f"{ranges(tps)} ({printable(why)})" for why, tps in found.items())
+
+
+def _other(found: GroupStatus) -> str:
+    return printable(found.wish.by) if found.wish is not None else "somebody"

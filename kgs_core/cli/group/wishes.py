@@ -1,0 +1,197 @@
+"""`kgs pause`, `kgs resume`, `kgs stop`, `kgs replace`: what people wish of a running group."""
+
+import getpass
+import os
+import socket
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.cli.group.wish_progress import has_come, is_replaced, wait_for
+from kgs_core.cli.options import config_option
+from kgs_core.config.file import load_settings
+from kgs_core.config.fingerprint import config_hash
+from kgs_core.consumer.membership import FENCE_FACTOR
+from kgs_core.errors import PortError
+from kgs_core.protocol import DesiredState, DesiredVersion, RunState
+from kgs_core.reporting.status import GroupStatus
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def wait_options(command: F) -> F:
+    """`--wait` and `--timeout`."""
+    wait = click.option(
+        "--wait", is_flag=True, help="Return only when it has happened; without it, when it is asked for."
+    )
+    timeout = click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0, min_open=True),
+        default=600.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait for Kafka and, with --wait, for it to happen. Exit status 1 then; the wish stands.",
+    )
+    return wait(timeout(command))
+
+
+@click.command()
+@config_option
+@wait_options
+def pause(*, config_file: Path, wait: bool, timeout_s: float) -> None:
+    """Let nobody read, until `kgs resume`.
+
+    Every consumer finishes its batch in hand, lets go its partitions and stays, so that going on takes seconds. The
+    wish is kept in Kafka: it also holds for a controller that is started later.
+    """
+    asked = "pause: every consumer is to finish its batch; then nobody reads until `kgs resume`, and all processes stay"
+    _Wisher(config_file, wait=wait, timeout_s=timeout_s).wish(RunState.PAUSED, asked)
+
+
+@click.command()
+@config_option
+@wait_options
+def resume(*, config_file: Path, wait: bool, timeout_s: float) -> None:
+    """Let a paused or stopped group read again.
+
+    Everybody gets the partitions that the group's Target gives them; missing consumers are started.
+    """
+    asked = "resume: missing consumers are to be started, and all partitions to be read again"
+    _Wisher(config_file, wait=wait, timeout_s=timeout_s).wish(RunState.RUNNING, asked)
+
+
+@click.command()
+@config_option
+@wait_options
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def stop(*, config_file: Path, wait: bool, timeout_s: float, yes: bool) -> None:
+    """End all consumers of the group, in order; the controller stays and starts them again at `kgs resume`.
+
+    Every consumer finishes its batch in hand and ends. Nothing is lost by it: what comes meanwhile stays in Kafka, as
+    long as its retention lets it.
+    """
+    wisher = _Wisher(config_file, wait=wait, timeout_s=timeout_s)
+    if not yes:
+        click.confirm(
+            f"End all consumers of group {wisher.settings.group}? Nobody reads until `kgs resume`", abort=True
+        )
+    asked = "stop: every consumer is to finish its batch and to end; `kgs resume` starts them again"
+    wisher.wish(RunState.STOPPED, asked)
+
+
+@click.command()
+@config_option
+@wait_options
+def replace(*, config_file: Path, wait: bool, timeout_s: float) -> None:
+    """Replace, one after the other, consumers of another version of kgs or another configuration.
+
+    Wanted are this installation's version and the configuration given here, which must be the one that the controller
+    starts consumers with. Each is replaced by way of a spare, so partitions change hands without a gap; nobody lets go
+    anything before the spare has opened all of it, and where it cannot, the replacement stops and says why. What the
+    controller itself does (sections packing, membership, monitor) changes when `kgs control` is started anew.
+    """
+    _Wisher(config_file, wait=wait, timeout_s=timeout_s).replace()
+
+
+class _Wisher:
+    """Writes a wish, says that it is asked for, and waits until it has come true."""
+
+    def __init__(self, config_file: Path, *, wait: bool, timeout_s: float) -> None:
+        self.settings = load_settings(config_file, os.environ)
+        self._wait = wait
+        self._timeout_s = timeout_s
+        self._deadline = time.monotonic() + timeout_s
+
+    def wish(self, state: RunState, asked: str) -> None:
+        """Write a desired state."""
+        wish = DesiredState(state, _who(), _now_ms())
+        fenced_after_s = FENCE_FACTOR * self.settings.membership.suspect_after_s
+        self._write(wish, asked, lambda found: has_come(found, state, fenced_after_s) if found.wish == wish else None)
+
+    def replace(self) -> None:
+        """Write a desired version."""
+        wanted = DesiredVersion(version("kgs"), config_hash(self.settings), _who(), _now_ms())
+        asked = (
+            f"version {wanted.version}, configuration {wanted.config_hash[:8]}: consumers that differ are to be "
+            "replaced one after the other"
+        )
+        self._write(wanted, asked, lambda found: is_replaced(found) if found.wanted == wanted else None)
+
+    def _write(
+        self, wish: DesiredState | DesiredVersion, asked: str, is_done: Callable[[GroupStatus], bool | None]
+    ) -> None:
+        from kgs_core.adapters.system.patience import try_until
+        from kgs_core.runtime.group_status import GroupWatch
+
+        never = StopFlag()
+        self._deadline = time.monotonic() + self._timeout_s
+        try_until(lambda: self._append(wish), never, _say, self._timeout_s)
+        click.echo(f"group {self.settings.group}: asked for: {asked}")
+        if not self._wait:
+            self._note_absent_controller()
+            return
+        group = try_until(lambda: GroupWatch(self.settings), never, _say, self._left_s())
+        if group is None:
+            return
+        with group:
+            found = wait_for(lambda: group.look(with_lake=False), is_done, self._left_s())
+        click.echo(f"done{_but(found)}")
+
+    def _append(self, wish: DesiredState | DesiredVersion) -> None:
+        """Twice does no harm: the newest one counts, and both say the same."""
+        from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
+        from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
+        from kgs_core.adapters.kafka.admin import KafkaAdmin
+        from kgs_core.adapters.kafka.client_config import admin_client
+
+        pen = OperatorTopicWriter(
+            GroupTopics(self.settings, KafkaAdmin(admin_client(self.settings)), [GroupTopic.WISHES])
+        )
+        try:
+            pen.write(wish)
+        finally:
+            pen.close()
+
+    def _note_absent_controller(self) -> None:
+        from kgs_core.runtime.group_status import hears_controller
+
+        try:
+            is_heard = hears_controller(self.settings)
+        except PortError as e:
+            _say(f"whether a controller runs that does it is not known: {e}")
+            return
+        if not is_heard:
+            _say(
+                "no controller has measured anything of late: nothing happens until one runs: see whether one does, "
+                "else start `kgs control`"
+            )
+
+    def _left_s(self) -> float:
+        return max(0.0, self._deadline - time.monotonic())
+
+
+def _but(found: GroupStatus) -> str:
+    """What stands still all the same: nobody shall take that for reading."""
+    still = {tp for line in found.consumers for tp in line.stopped}
+    return f", but {len(still)} of {len(found.current)} partitions stand still: see `kgs status`" if still else ""
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _who() -> str:
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (KeyError, OSError):  # a container's user need not have a name
+        return f"{os.getuid()}@{socket.gethostname()}"
+
+
+def _now_ms() -> int:
+    return round(time.time() * 1000)

@@ -1,0 +1,148 @@
+"""`kgs adopt`: tables that change hands, with their positions."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kgs_core.cli.options import config_option
+from kgs_core.config import Settings
+from kgs_core.config.file import load_settings
+from kgs_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.lake.migration import Move
+
+_OFFSET = re.compile(r"([a-zA-Z0-9._-]{1,249}):(\d{1,10})=(\d{1,18})")
+_DRY = "nothing was recorded: give --yes to do it"
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """Options of one of two things: a group of another name, or a topic that has moved."""
+
+    config_file: Path
+    old_group: str | None
+    topics: tuple[str, ...]
+    keep_offsets: bool
+    given: tuple[str, ...]
+    offsets_file: Path | None
+    old_id: str | None
+    yes: bool
+
+    def __post_init__(self) -> None:
+        moves = self.keep_offsets or self.given or self.offsets_file is not None or self.old_id is not None
+        if (self.old_group is None) == (not moves):
+            raise ConfigError(
+                ["kgs adopt: give --from-group OLD; or --topic T with --keep-offsets, --offset or --offsets"]
+            )
+        if moves and not self.topics:
+            raise ConfigError(["kgs adopt: give --topic T: which topic has moved?"])
+
+    def offsets(self) -> dict[str, dict[int, int]]:
+        """Topic -> partition -> offset, of those that are given."""
+        lines = [*self.given, *(self.offsets_file.read_text().split() if self.offsets_file else ())]
+        return _parse(lines, self.topics)
+
+
+@click.command()
+@config_option
+@click.option("--from-group", "old_group", metavar="GROUP", help="The name that this group had before.")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic's tables. May be repeated.")
+@click.option("--keep-offsets", is_flag=True, help="The topic has moved, and its offsets are the same as they were.")
+@click.option(
+    "--offset", "given", multiple=True, metavar="TOPIC:P=OFFSET", help="Where partition P goes on. May be repeated."
+)
+@click.option(
+    "--offsets",
+    "offsets_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file with TOPIC:P=OFFSET in each line.",
+)
+@click.option("--from-topic-id", "old_id", metavar="ID", help="Which earlier topic id, where the table knows several.")
+@click.option("--yes", is_flag=True, help="Do it; without, it says what it would do.")
+def adopt(**options: Any) -> None:
+    """Go on filling tables that another group name, or this topic in another cluster, has filled until now.
+
+    A renamed group: `kgs adopt --from-group OLD` with the configuration of the new name makes positions, starts and
+    accepted gaps of OLD its own, table by table; consumers of OLD are refused from then on.
+
+    A topic that moved to another cluster has a new id there. `kgs adopt --topic T --keep-offsets` (or `--offset` for
+    each partition), with the configuration of the new cluster, ends the history under the old id and begins one under
+    the new id: nothing is read again, and nothing is skipped that is not named here. Consumers that run must be
+    started again.
+
+    Each table changes in one commit; killed in between, the same command again does the rest.
+    """
+    wish = _Wish(**options)
+    settings = load_settings(wish.config_file, os.environ)
+    if wish.old_group is not None:
+        _from_group(settings, wish.old_group, wish.topics, yes=wish.yes)
+    else:
+        _from_cluster(settings, wish)
+
+
+def _from_group(settings: Settings, old: str, topics: tuple[str, ...], *, yes: bool) -> None:
+    from kgs_core.adapters.lake.adoption import GroupAdoption
+
+    adoption = GroupAdoption(settings, old)
+    pending = adoption.pending(topics)
+    if not pending:
+        click.echo(f"group {old} has handed over all its tables already: nothing to do")
+    for table in pending:
+        if yes:
+            adoption.carry_out(table)
+        click.echo(
+            f"table {table.table}: {', '.join(table.topics)}, positions: {table.positions}: "
+            f"{'now' if yes else 'would be'} group {settings.group}'s, no longer {old}'s"
+        )
+    if pending and not yes:
+        click.echo(_DRY)
+
+
+def _from_cluster(settings: Settings, wish: _Wish) -> None:
+    from kgs_core.adapters.lake.migration import Migration
+
+    offsets, migration = wish.offsets(), Migration(settings)
+    moves = [
+        migration.plan(topic, offsets.get(topic, {}), keep=wish.keep_offsets, old_id=wish.old_id)
+        for topic in wish.topics
+    ]
+    for move in moves:
+        if wish.yes:
+            migration.carry_out(move)
+        for line in _lines(move, yes=wish.yes):
+            click.echo(line)
+    if not wish.yes:
+        click.echo(_DRY)
+
+
+def _lines(move: "Move", *, yes: bool) -> list[str]:
+    verb = "goes" if yes else "would go"
+    lines = [f"table {move.spec.table}: {verb} on with topic id {move.new_id} (before: {move.old_id})"]
+    for p, offset in sorted(move.offsets.items()):
+        ended, first = move.ended.get(p), move.logs[p].start
+        before = "was not read before" if ended is None else f"ended at {ended}"
+        unread = f"; {first} to {offset - 1} of the new log are not read" if offset > first else ""
+        lines.append(f"  {move.spec.topic}:{p} {before}, begins at {offset}{unread}")
+    gone = sorted(set(move.ended) - set(move.offsets))
+    return [*lines, *(f"  {move.spec.topic}:{p} ended at {move.ended[p]}; the new topic has none" for p in gone)]
+
+
+def _parse(lines: list[str], topics: tuple[str, ...]) -> dict[str, dict[int, int]]:
+    found: dict[str, dict[int, int]] = {}
+    problems = []
+    for text in lines:
+        match = _OFFSET.fullmatch(text)
+        if match is None:
+            problems.append(f"adopt: '{text}': write TOPIC:PARTITION=OFFSET, e.g. orders:3=1200")
+        elif match.group(1) not in topics:
+            problems.append(f"adopt: '{text}': give --topic {match.group(1)}, too")
+        else:
+            found.setdefault(match.group(1), {})[int(match.group(2))] = int(match.group(3))
+    if problems:
+        raise ConfigError(problems)
+    return found

@@ -1,0 +1,153 @@
+"""`kgs audit`: whether every table holds what it must."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kgs_core.cli.options import config_option
+from kgs_core.config.file import load_settings
+from kgs_core.exactly_once import Fault, LakeAudit, PartitionAudit, TableAudit
+
+_FAULTS = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN)
+_HEADINGS = ("table", "rows", "dead letters", *_FAULTS, "")
+_ADVICE = {
+    Fault.LOST: "the table says that it has read these: fill a new table (another group or table name), compare",
+    Fault.DOUBLED: "something writes the table without comparing positions: find it in the table's history, end it",
+    Fault.AHEAD: "rows without position will be written once more; a log that is too short must be restored",
+    Fault.FOREIGN: "something else writes this table: find it in the table's history, give it a table of its own",
+    Fault.CONTRADICTION: "the table's log was changed by other means than kgs: restore an earlier version",
+}
+
+
+@click.command()
+@config_option
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic's table. May be repeated.")
+@click.option(
+    "--log/--no-log",
+    "with_log",
+    default=True,
+    show_default=True,
+    help="Also read the topics, as far as they are still there. Without: Kafka need not run, holes count as lost.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.pass_context
+def audit(context: click.Context, *, config_file: Path, topics: tuple[str, ...], with_log: bool, as_json: bool) -> None:
+    """Check that every record is in its table once: rows against start, position, accepted gaps and Kafka's log.
+
+    Changes nothing, and may run beside consumers. lost: read, but neither row nor dead letter. doubled: more than one
+    row of a record. ahead: rows that the position does not know of. foreign: rows that no record of the topic became.
+    With `rows: filter` a missing row is right; with `rows: any` several rows of a record are, too.
+
+    Exit status: 0 nothing found; 1 something found, or not everything could be read; 2 usage or configuration.
+    """
+    settings = load_settings(config_file, os.environ)
+    from kgs_core.adapters.lake.audit import audit_lake
+
+    with _progress_bar() as progress:
+        found = audit_lake(settings, with_log=with_log, topics=topics or None, progress=progress)
+    if as_json:
+        click.echo(json.dumps(report(found), indent=2))
+    else:
+        for line in lines(found):
+            click.echo(line)
+    if not found.ok:
+        context.exit(1)
+
+
+def report(found: LakeAudit) -> dict[str, Any]:
+    """The audit as plain values for JSON."""
+    return {"ok": found.ok, "tables": [_table_report(table) for table in found.tables]}
+
+
+def _table_report(table: TableAudit) -> dict[str, Any]:
+    return {
+        "table": table.table,
+        "topic": table.topic,
+        "ok": table.ok,
+        "promise": table.promise,
+        "version": table.version,
+        "rows": table.rows,
+        "dead_letters": table.letters,
+        **{fault.value: table.count(fault) for fault in _FAULTS},
+        "notes": list(table.notes),
+        "partitions": [_partition_report(partition) for partition in table.partitions],
+    }
+
+
+def _partition_report(partition: PartitionAudit) -> dict[str, Any]:
+    stored = partition.stored
+    return {
+        "topic_id": stored.topic_id,
+        "partition": stored.partition,
+        "ok": partition.ok,
+        "start": stored.start,
+        "position": stored.position,
+        "gaps": [list(gap) for gap in stored.gaps],
+        "rows": partition.rows,
+        "dead_letters": partition.letters,
+        **{fault.value: partition.count(fault) for fault in _FAULTS},
+        "findings": [str(finding) for finding in partition.findings],
+    }
+
+
+def lines(found: LakeAudit) -> Iterator[str]:
+    """The audit for people: a line per table, below it what is wrong where."""
+    if not found.tables:
+        yield "no table: no topic that a rule fits, neither in Kafka nor in the lake"
+        return
+    cells = [_HEADINGS, *(_cells(table) for table in found.tables)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(_HEADINGS))]
+    yield _line(_HEADINGS, widths)
+    for table, row in zip(found.tables, cells[1:], strict=True):
+        yield _line(row, widths)
+        yield from _details(table)
+    faults = {f.fault for t in found.tables for p in t.partitions for f in p.findings}
+    for fault in Fault:
+        if fault in faults:
+            yield f"{fault}: {_ADVICE[fault]}"
+
+
+def _cells(table: TableAudit) -> tuple[str, ...]:
+    counts = (table.rows, table.letters, *(table.count(fault) for fault in _FAULTS))
+    state = "-" if table.version is None and table.ok else "ok" if table.ok else "WRONG"
+    return (table.table, *(f"{count:,}" for count in counts), state)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *others = (
+        cell.rjust(width) if 0 < i < len(widths) - 1 else cell.ljust(width)
+        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return "  ".join([first, *others]).rstrip()
+
+
+def _details(table: TableAudit) -> Iterator[str]:
+    for note in table.notes:
+        yield f"  {note}"
+    if table.letters and not table.rows:
+        yield f"  WARNING: {table.letters:,} dead letters of {table.topic} and no row: mend its rule or the producer"
+    several = len({p.stored.topic_id for p in table.partitions}) > 1
+    for partition in table.partitions:
+        stored = partition.stored
+        name = f"{table.topic}:{stored.partition}" + (f" of topic id {stored.topic_id or 'none'}" if several else "")
+        for gap in stored.gaps:
+            yield f"  {name}: accepted gap {gap.start}-{gap.end - 1}"
+        for finding in partition.findings:
+            yield f"  {name}: {finding}"
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Callable[[str, int, int], None]]:
+    """On a terminal, a bar for the topic whose log is being read."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("reading tables", total=None)
+        yield lambda topic, done, total: bar.update(task, description=f"log of {topic}", completed=done, total=total)

@@ -1,0 +1,124 @@
+"""`kgs maintain`, `kgs accept-loss`, `kgs accept-topic`: what people do to the lake's tables."""
+
+import json
+import os
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kgs_core.cli.options import config_option
+from kgs_core.config.file import load_settings
+from kgs_core.errors import ConfigError, TransientError, UnsafeError
+from kgs_core.model import OffsetRange, TopicPartition
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.lake.maintenance import Upkeep
+
+_LOSS = re.compile(r"([a-zA-Z0-9._-]{1,249}):(\d{1,10})=(\d{1,19})-(\d{1,19})")
+_MAX_OFFSET = 2**63 - 1
+_MB = 1_000_000
+_yes_option = click.option("--yes", is_flag=True, help="Do it; without, nothing is recorded.")
+
+
+@click.command()
+@config_option
+@click.option(
+    "--table", "tables", multiple=True, metavar="TABLE", help="Only this table (its path in the lake). May be repeated."
+)
+@click.option("--dry-run", is_flag=True, help="Only say what vacuum would remove.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of text.")
+def maintain(*, config_file: Path, tables: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+    """Compact the lake's tables, and remove what no version of them needs any more.
+
+    For each table: small files are joined, a checkpoint is written, expired log entries go (lake.log_retention_h), and
+    so do files that belong to no version and are older than lake.vacuum_retention_h: replaced ones, and those that
+    killed consumers left. Run it every hour; consumers go on meanwhile.
+
+    Run it from one place at a time: on a local disk a second one refuses to start; on S3 nothing holds it back, and
+    both would do the same work (no row is lost by it).
+    """
+    settings = load_settings(config_file, os.environ)
+    from kgs_core.adapters.lake.maintenance import maintain_lake
+
+    problems = []
+
+    def show(upkeep: "Upkeep") -> None:
+        click.echo(json.dumps(asdict(upkeep)) if as_json else _line(upkeep, dry_run=dry_run))
+        if upkeep.problem is not None:
+            problems.append(f"table {upkeep.table}: {upkeep.problem}")
+
+    maintain_lake(settings, tables, dry_run=dry_run, done=show)
+    if problems:
+        raise TransientError("\n".join(problems))
+
+
+def _line(upkeep: "Upkeep", *, dry_run: bool) -> str:
+    (before, after), (bytes_before, bytes_after) = upkeep.files, upkeep.bytes
+    verb = "would remove" if dry_run else "removed"
+    return (
+        f"{upkeep.table}: {before} -> {after} files, {bytes_before / _MB:.1f} -> {bytes_after / _MB:.1f} MB, "
+        f"{verb} {upkeep.removed} old files ({upkeep.removed_bytes / _MB:.1f} MB), {upkeep.seconds:.1f} s"
+    )
+
+
+@click.command("accept-loss")
+@click.argument("loss", metavar="TOPIC:PARTITION=FROM-TO")
+@config_option
+@_yes_option
+@click.option("--even-if-readable", is_flag=True, help="Also pass over records that are still in the log.")
+def accept_loss(*, loss: str, config_file: Path, yes: bool, even_if_readable: bool) -> None:
+    """Go on at offset TO, and record for good that FROM to TO-1 are not in the table.
+
+    For a partition that stands still because Kafka deleted records before they were read; the consumer says FROM and
+    TO when it stops, and goes on by itself afterwards. FROM must be the table's position. An audit knows of the gap.
+    """
+    tp, lost = _parse_loss(loss)
+    settings = load_settings(config_file, os.environ)
+    _only_with_yes(yes, f"{tp}: offsets {lost.start} to {lost.end - 1} would be given up")
+    from kgs_core.adapters.lake.recovery import Acceptance
+
+    table = Acceptance(settings).accept_loss(tp, lost, even_if_readable=even_if_readable)
+    click.echo(
+        f"table {table}: {tp} goes on at {lost.end}; recorded: {lost.end - lost.start} offsets, {lost.start} to "
+        f"{lost.end - 1}, are not in it"
+    )
+
+
+@click.command("accept-topic")
+@click.argument("topic")
+@config_option
+@_yes_option
+def accept_topic(*, topic: str, config_file: Path, yes: bool) -> None:
+    """Fill the table of a topic that was deleted and created again from the new one, too.
+
+    Its rows are told from the old ones by their _topic_id. Reading begins at the new topic's first offsets. Consumers
+    that run must be started again.
+    """
+    settings = load_settings(config_file, os.environ)
+    _only_with_yes(yes, f"topic {topic}: its table would hold rows of two topics")
+    from kgs_core.adapters.lake.recovery import Acceptance
+
+    start = Acceptance(settings).accept_topic(topic)
+    offsets = ", ".join(f"{partition}: {offset}" for partition, offset in start.offsets.items())
+    click.echo(
+        f"table {start.table}: goes on with topic id {start.topic_id} (before: {', '.join(start.earlier)}), "
+        f"first offset of each partition: {offsets}"
+    )
+
+
+def _only_with_yes(yes: bool, what: str) -> None:  # noqa: FBT001 - a flag of the command line
+    if not yes:
+        raise UnsafeError(f"{what}, for good: nothing was recorded: give --yes to do it")
+
+
+def _parse_loss(text: str) -> tuple[TopicPartition, OffsetRange]:
+    match = _LOSS.fullmatch(text)
+    if match is None:
+        raise ConfigError([f"accept-loss: '{text}': write TOPIC:PARTITION=FROM-TO, e.g. orders:3=1200-1350"])
+    topic, partition, start, end = match.group(1), *(int(number) for number in match.groups()[1:])
+    if not start < end <= _MAX_OFFSET:
+        raise ConfigError([f"accept-loss: '{text}': TO, the offset to go on at, must be greater than FROM"])
+    return TopicPartition(topic, partition), OffsetRange(start, end)

@@ -1,0 +1,1 @@
+"""Commands for one machine: demo, broker, generator, example, prepare."""

@@ -1,0 +1,153 @@
+"""`kgs generate`: the flight replay as a load on a Kafka cluster."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kgs_core.errors import ConfigError, PermanentError
+
+if TYPE_CHECKING:
+    from kgs_core.demo.replay import Replay
+
+_SPEEDS_STEP_S = 5.0
+_ABOVE_0 = click.FloatRange(min=0, min_open=True)
+
+
+@click.command()
+@click.option("--bootstrap-servers", default="localhost:9092", show_default=True, help="Brokers, host:port,host:port.")
+@click.option(
+    "--time-factor",
+    type=_ABOVE_0,
+    default=432.0,
+    show_default=True,
+    help="Simulated seconds per second. 432 lets a day pass in 200 s; 864 doubles the load, 1 is real time.",
+)
+@click.option(
+    "--report-every",
+    "report_every_s",
+    type=_ABOVE_0,
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Simulated seconds between two reports of one aircraft. 5 doubles the load at the same pace of the day.",
+)
+@click.option(
+    "--date",
+    "day",
+    type=click.DateTime(["%Y-%m-%d"]),
+    default="2013-09-18",
+    show_default=True,
+    help="First day, in 2013; the days after it follow, and after the last one the year begins anew.",
+)
+@click.option(
+    "--start-at",
+    type=click.DateTime(["%H:%M"]),
+    default="04:00",
+    show_default=True,
+    metavar="HH:MM",
+    help="Time of that day in New York to start at.",
+)
+@click.option("--seconds", type=_ABOVE_0, help="Stop after so many seconds of the clock. Default: when interrupted.")
+@click.option(
+    "--tally",
+    "tally_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="JSON file, rewritten every second: the records the brokers acknowledged, by topic and partition.",
+)
+@click.option(
+    "--save-speeds",
+    "speeds_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Produce nothing: write the load there instead, write speeds of every 5 s, for `kgs simulate --speeds`. With "
+    "--seconds.",
+)
+@click.option(
+    "--create-topics/--no-create-topics",
+    default=True,
+    show_default=True,
+    help="Create the topics that are missing, 8 partitions each.",
+)
+@click.option(
+    "--replication",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Replication factor of created topics.",
+)
+@click.option(
+    "--compression",
+    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    default="lz4",
+    show_default=True,
+    help="How batches are compressed.",
+)
+def generate(  # noqa: PLR0913 - one per option
+    *,
+    bootstrap_servers: str,
+    time_factor: float,
+    report_every_s: float,
+    day: datetime,
+    start_at: datetime,
+    seconds: float | None,
+    tally_file: Path | None,
+    speeds_file: Path | None,
+    create_topics: bool,
+    replication: int,
+    compression: str,
+) -> None:
+    """Replay the flights that left New York City in 2013 into Kafka.
+
+    Every aircraft in the air reports its position to flights.ewr, flights.jfk or flights.lga, keyed by tail number;
+    the weather of the three airports goes to flights.weather. Flights, delays and weather are measured; the positions
+    between two airports are interpolated. At the default pace the peak is about 2 MB/s uncompressed and the night
+    nearly nothing.
+
+    SIGINT or SIGTERM ends the replay after the outstanding records are acknowledged.
+    """
+    from kgs_core.adapters.system.shutdown import stop_on_signals
+    from kgs_core.benchmarks.paced_producer import FlightProducer
+    from kgs_core.demo.replay import open_replay
+
+    if tally_file is not None and not tally_file.absolute().parent.is_dir():
+        raise ConfigError([f"--tally: {tally_file}: its folder does not exist: create it first"])
+    if speeds_file is not None:
+        if seconds is None:
+            raise ConfigError(["--save-speeds: how much of the replay: give --seconds, 200 for a day"])
+        _save_speeds(speeds_file, open_replay(day.date(), start_at.time(), time_factor, report_every_s), seconds)
+        return
+    with stop_on_signals() as stop:
+        replay = open_replay(day.date(), start_at.time(), time_factor, report_every_s)
+        if create_topics:
+            _create_topics(bootstrap_servers, replication)
+        config = {"bootstrap.servers": bootstrap_servers, "compression.type": compression}
+        producer = FlightProducer(config, tally_file)
+        click.echo(f"replaying from {day:%Y-%m-%d} {start_at:%H:%M} at {time_factor:g} simulated seconds per second")
+        tally = producer.run(replay.due, stop, seconds)
+    click.echo(f"delivered {tally.delivered} records in {tally.replayed_s:.1f} s of replay, {tally.failed} failed")
+    if tally.failed:
+        raise PermanentError(
+            f"generate: {tally.failed} records were not delivered: check that the topics exist and the brokers are up"
+        )
+
+
+def _save_speeds(path: Path, replay: "Replay", seconds: float) -> None:
+    from kgs_core.adapters.system.whole_file import check_writable, write_whole
+    from kgs_core.demo.replay import write_speeds
+    from kgs_core.simulation.recorded import json_lines
+
+    check_writable("--save-speeds", path)
+    measurements = list(write_speeds(replay, seconds, _SPEEDS_STEP_S))
+    write_whole(path, json_lines(measurements).encode())
+    click.echo(f"{path}: {len(measurements)} measurements, {_SPEEDS_STEP_S:g} s each")
+
+
+def _create_topics(bootstrap_servers: str, replication: int) -> None:
+    """Creates the topics of the replay that are not there."""
+    from kgs_core.adapters.kafka.admin import KafkaAdmin
+    from kgs_core.demo.replay import PARTITIONS, TOPICS
+
+    admin = KafkaAdmin({"bootstrap.servers": bootstrap_servers})
+    for topic in TOPICS:
+        admin.create_topic(topic, PARTITIONS, replication, {})

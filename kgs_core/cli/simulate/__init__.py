@@ -1,0 +1,1 @@
+"""`kgs simulate`: replay of loads, with tables, plots and pages."""

@@ -1,0 +1,207 @@
+"""`kgs simulate`: what algorithms, and Kafka without them, would have cost on a load. Changes nothing."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+from rich.console import Console
+
+from kgs_core.cli.options import config_option
+from kgs_core.cli.progress import progress_bar
+from kgs_core.packing import ALGORITHMS
+from kgs_core.simulation.workload import STARTS
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.experiments.grid import Grid
+    from kgs_core.cli.simulate.options import SimulateOptions
+    from kgs_core.simulation.comparison import Replayed
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command(short_help="What algorithms, and Kafka without them, would have cost on a load.")
+@click.option(
+    "--algorithm",
+    "algorithms",
+    multiple=True,
+    metavar="NAME[,NAME...]|all",
+    help=f"Which to replay: {', '.join(ALGORITHMS)}. Several with commas, blanks or by repetition; "
+    "keep and search also with a setting: search@0.8.  [default: all; with --front none]",
+)
+@click.argument("more_algorithms", nargs=-1, metavar="[NAME]...")
+@click.option("--partitions", type=click.IntRange(1, 1_000_000), default=200, show_default=True)
+@click.option(
+    "--topics", type=click.IntRange(1, 100_000), default=2, show_default=True, help="They share the partitions."
+)
+@click.option(
+    "--delta",
+    "deltas",
+    default="10",
+    show_default=True,
+    metavar="N[,N...]|all",
+    help="Greatest change of a speed from one measurement to the next, per cent of C; all: 0,5,10,15,20,25.",
+)
+@click.option(
+    "--start",
+    "starts",
+    default="uniform",
+    show_default=True,
+    metavar="NAME[,NAME...]|all",
+    help=f"First speeds: {', '.join(STARTS)} (drawn from 0 to C; all 0; all half of C; all C).",
+)
+@click.option(
+    "--steps", type=click.IntRange(0, 1_000_000), default=500, show_default=True, help="Measurements after the first."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="First or only seed.")
+@click.option(
+    "--seeds", type=click.IntRange(1, 1000), default=1, show_default=True, help="How many seeds: means and ranges."
+)
+@click.option(
+    "--speeds",
+    "speeds_file",
+    type=_FILE,
+    metavar="FILE",
+    help='A recorded load instead: JSON lines {"time": s, "speeds": {topic: {"0": bytes/s}}} or CSV with '
+    "measurement,topic,partition,speed.",
+)
+@click.option(
+    "--since", metavar="TIME", help="A load that `kgs monitor` published: from when on, e.g. 2026-11-15T08:00."
+)
+@click.option(
+    "--until", metavar="TIME", help="Until when, as --since; without an offset both are in UTC.  [default: now]"
+)
+@click.option(
+    "--unit-capacity",
+    type=float,
+    metavar="UNITS",
+    help="C in the unit of the recorded speeds: 100 for a load in per cent of C.  [default: --capacity]",
+)
+@click.option(
+    "--capacity",
+    type=float,
+    metavar="BYTES_PER_S",
+    help="Packing capacity C of one consumer.  [default: 1500000]",
+)
+@click.option(
+    "--consumer-capacity",
+    type=float,
+    metavar="BYTES_PER_S",
+    help="What a consumer reads flat out; in the unit of --capacity, else of the speeds.  [default: 133 % of C]",
+)
+@click.option("--latency", is_flag=True, help="Also how late data is read, by the latency model.")
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    metavar="NAME[,NAME...]",
+    help="Beside them Kafka without a packer: kafka:K (K consumers, round robin) or keda (scaled by lag).",
+)
+@click.option(
+    "--orders",
+    type=click.IntRange(0, 1000),
+    default=0,
+    show_default=True,
+    help="kafka:K also with so many shuffled orders of the partitions: the range that luck has.",
+)
+@click.option(
+    "--front",
+    is_flag=True,
+    help="Also `search` along its front: what one consumer is worth, from any price (fewest consumers) to little "
+    "(fewest moves), each as search@SETTING.",
+)
+@click.option(
+    "--interval",
+    "interval_s",
+    type=float,
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a measurement lasts, in the latency model and in the bill.",
+)
+@click.option(
+    "--cbs/--no-cbs",
+    default=True,
+    show_default=True,
+    help="Replay all twelve published algorithms, those not asked for too: CBS compares with the best of them.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@click.option("--plot", "plot_file", type=_FILE, metavar="FILE", help="Draw the comparison: .svg or .png.")
+@click.option(
+    "--results", "results_file", type=_FILE, metavar="FILE", help="Write a Parquet file with a row per measurement."
+)
+@click.option(
+    "--save-speeds", "saved_file", type=_FILE, metavar="FILE", help="Write the load of --since as JSON lines."
+)
+@click.option(
+    "--spark",
+    "spark_master",
+    is_flag=False,
+    flag_value="",
+    metavar="[MASTER]",
+    help="Run as a Spark job, one task per algorithm and load, on MASTER, else on spark.master of the configuration, "
+    "else on all cores of this machine.",
+)
+@config_option
+@click.pass_context
+def simulate(context: click.Context, /, **options: Any) -> None:
+    """Replay a load through packing algorithms: consumers, Rscore, moves, latency, and the bill. Changes nothing.
+
+    The load is generated as the published experiments have it (random walks, in per cent of the packing capacity C),
+    or recorded. Every measurement is packed, beginning with nothing.
+
+    \b
+    CBS          consumers above the best published algorithm's, mean share (cardinal bin score)
+    E[R]         mean Rscore: write speed moved / C
+    least        consumers that the load takes whoever reads what: ceil(sum of speeds / C)
+    latency      model: kept partitions are read on, moved ones are unread for 5 s, then catch up
+
+    The same options give the same figures to the bit, with --spark, too.
+
+    \b
+    kgs simulate --algorithm all --delta 5 --seeds 5
+    kgs simulate --algorithm all --front --delta 5,10,25 --plot front.svg
+    kgs simulate --speeds week.jsonl --latency --baseline kafka:24,keda --plot week.svg
+    kgs simulate --delta all --start all --spark local[2] --results grid.parquet
+    """  # noqa: D301 - \b is click's
+    from kgs_core.cli.simulate.options import SimulateOptions, make_request  # numpy: not for every command
+
+    named = {name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    given = SimulateOptions(**options)
+    request = make_request(given, named, os.environ)
+    replays = _run(request.grid, given)
+    from kgs_core.cli.simulate.report import Report
+
+    report = Report(request, replays)
+    if given.results_file is not None:
+        from kgs_core.adapters.experiments.results import save_results
+
+        save_results(given.results_file, replays, request.grid.conditions)
+    if given.plot_file is not None:
+        from kgs_core.adapters.system.whole_file import write_whole
+        from kgs_core.cli.simulate.plot import plot
+
+        write_whole(given.plot_file, plot(report, given.plot_file.suffix.lower()))
+    if request.hint:
+        click.secho(f"note: {request.hint}", fg="yellow", err=True)
+    if given.as_json:
+        click.echo(json.dumps(report.tree(), indent=1, allow_nan=False))
+    else:
+        from kgs_core.cli.simulate.table import print_report
+
+        print_report(report)
+
+
+def _run(grid: "Grid", given: "SimulateOptions") -> "list[Replayed]":
+    """All cells, with a bar on stderr where that is a terminal."""
+    from kgs_core.adapters.experiments.grid import run_here
+
+    with progress_bar("replaying", Console(stderr=True), unit="cells") as advance:
+        if given.spark_master is None:
+            return run_here(grid, advance)
+        from kgs_core.adapters.experiments.spark_runner import run_on_spark
+        from kgs_core.cli.simulate.options import spark_settings
+
+        return run_on_spark(grid, spark_settings(given.spark_master, given.config_file, os.environ), advance)

@@ -1,0 +1,300 @@
+"""Options of `kgs simulate`: from the command line to a grid of cells, every problem named."""
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from kgs_core.adapters.experiments.grid import Cell, Grid
+from kgs_core.adapters.system.text_file import read_text
+from kgs_core.adapters.system.whole_file import check_writable, write_whole
+from kgs_core.config.file import load_settings
+from kgs_core.config.packing import MAX_CAPACITY
+from kgs_core.config.settings import SparkSettings
+from kgs_core.errors import ConfigError
+from kgs_core.monitor.recorded import RecordedMeasurement, parse_measurements
+from kgs_core.packing import ALGORITHMS, DEFAULT_WORTH, FRONT, WEIGHING, parse_name, setting_name
+from kgs_core.simulation.comparison import PUBLISHED
+from kgs_core.simulation.latency import LatencySettings
+from kgs_core.simulation.recorded import json_lines, recorded_workload
+from kgs_core.simulation.replay import KAFKA, Conditions, check_name
+from kgs_core.simulation.workload import CAPACITY, DEFAULT_CAPACITY, DELTAS, STARTS, Start, StreamSpec, Workload
+
+READ_SHARE = 1.33
+"""What a consumer reads flat out, of C, where nothing else is said: as the latency model has it."""
+MAX_DELTA = 100
+FRONT_PACKER = "search"
+_ALL = "all"
+_WITH_SETTING = f"{' and '.join(sorted(WEIGHING))} with a setting, too, as search@0.8 or search@fewest"
+_GENERATED = ("deltas", "starts", "steps", "partitions", "topics", "seed", "seeds")
+_COMPANY = (
+    ("unit_capacity", "--unit-capacity", "--speeds"),
+    ("until", "--until", "--since"),
+    ("saved_file", "--save-speeds", "--since"),
+)
+_OPTION = {"deltas": "--delta", "starts": "--start"}
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateOptions:
+    """The command line. Attributes are named after the options; None: not given."""
+
+    algorithms: tuple[str, ...]
+    more_algorithms: tuple[str, ...]
+    partitions: int
+    topics: int
+    deltas: str
+    starts: str
+    steps: int
+    seed: int
+    seeds: int
+    speeds_file: Path | None
+    since: str | None
+    until: str | None
+    unit_capacity: float | None
+    capacity: float | None
+    consumer_capacity: float | None
+    latency: bool
+    baselines: tuple[str, ...]
+    orders: int
+    interval_s: float
+    front: bool
+    cbs: bool
+    as_json: bool
+    plot_file: Path | None
+    results_file: Path | None
+    saved_file: Path | None
+    spark_master: str | None
+    config_file: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Request of what to run and what to show of it.
+
+    Attributes:
+        names: algorithms and baselines to show; the grid may have more, which CBS needs.
+        hint: something that looks like a mistake in the units; empty if nothing does.
+    """
+
+    grid: Grid
+    names: tuple[str, ...]
+    hint: str = ""
+
+
+def make_request(given: SimulateOptions, named: Collection[str], environ: Mapping[str, str]) -> Request:
+    """What the command line asks for.
+
+    Args:
+        given: all options.
+        named: the names of those that were given, by attribute.
+        environ: for the configuration, where one is needed.
+
+    Raises:
+        ConfigError: what cannot be, everything in one go as far as the options alone tell.
+    """
+    _check(given, named)
+    names = (*algorithm_names(given), *_baselines(given))
+    capacity = given.capacity or DEFAULT_CAPACITY
+    conditions = Conditions(
+        capacity, LatencySettings(read_speed=_read_speed(given), interval_s=given.interval_s), given.latency
+    )
+    hidden = [name for name in PUBLISHED if name not in names] if given.cbs else []
+    recorded = _recorded(given, environ)
+    if recorded is not None:
+        loads: list[StreamSpec | str] = [recorded.key]
+    else:
+        loads = [*_specs(given)]
+    cells = [Cell(name, load) for load in loads for name in (*names, *hidden)]
+    kafka = [name for name in names if name.startswith(KAFKA)]
+    cells += [Cell(name, load, order) for load in loads for name in kafka for order in range(1, given.orders + 1)]
+    grid = Grid(tuple(cells), conditions, {recorded.key: recorded} if recorded is not None else {})
+    return Request(grid, names, _hint(recorded, given) if recorded is not None else "")
+
+
+def algorithm_names(given: SimulateOptions) -> tuple[str, ...]:
+    """The algorithms asked for, each once, in the order given."""
+    asked = (*given.algorithms, *given.more_algorithms)
+    listed = _split(asked)
+    if asked and not listed:
+        raise ConfigError([f"--algorithm: empty: write {', '.join(ALGORITHMS)} or all; {_WITH_SETTING}"])
+    listed = listed or ([] if given.front else [_ALL])
+    names = [name for entry in listed for name in (ALGORITHMS if entry == _ALL else (entry,))]
+    wrong = [name for name in names if parse_name(name) is None]
+    if wrong:
+        known = f"write {', '.join(ALGORITHMS)} or all; {_WITH_SETTING}"
+        raise ConfigError([f"--algorithm: '{name}': {known}" for name in wrong])
+    if given.front:
+        names += [setting_name(FRONT_PACKER, worth) for worth in FRONT]
+    # The price that an algorithm has by itself, written out, would be the same once more, by other random numbers
+    twice = {setting_name(name, DEFAULT_WORTH) for name in names if name in WEIGHING}
+    return tuple(dict.fromkeys(name for name in names if name not in twice))
+
+
+def _baselines(given: SimulateOptions) -> tuple[str, ...]:
+    """The baselines asked for, each once, in the order given."""
+    problems = []
+    names = tuple(dict.fromkeys(_split(given.baselines)))
+    for name in names:
+        try:
+            check_name(name if parse_name(name) is None else f"{name} is an algorithm")
+        except ConfigError:
+            problems.append(f"--baseline: '{name}': write kafka:CONSUMERS or keda, with commas between")
+    if problems:
+        raise ConfigError(problems)
+    return names
+
+
+def spark_settings(master: str, config_file: Path, environ: Mapping[str, str]) -> SparkSettings:
+    """On what to run: on `master`, unless that is empty, else as the configuration says, else on all cores here."""
+    configured = SparkSettings(master="local[*]")
+    if config_file.exists():
+        configured = load_settings(config_file, environ).spark
+    return configured.model_copy(update={"master": master}) if master else configured
+
+
+def _check(given: SimulateOptions, named: Collection[str]) -> None:
+    """Everything that the options alone tell."""
+    problems = [*_wrong_company(given, named), *_wrong_numbers(given)]
+    if given.plot_file is not None and given.plot_file.suffix.lower() not in (".svg", ".png"):
+        problems.append(f"--plot: {given.plot_file}: name a file that ends in .svg or .png")
+    for option, path in (("--plot", given.plot_file), ("--results", given.results_file)):
+        if path is not None:
+            problems += _problems_of(partial(check_writable, option, path))
+    for check in (algorithm_names, _baselines, _deltas, _starts, _specs):
+        problems += _problems_of(partial(check, given))
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+
+
+def _wrong_company(given: SimulateOptions, named: Collection[str]) -> Iterator[str]:
+    """Options that do not go together."""
+    sources = [option for option, value in (("--speeds", given.speeds_file), ("--since", given.since)) if value]
+    if len(sources) > 1:
+        yield "--since: names a load, and so does --speeds: leave out one of them"
+    for name in _GENERATED:
+        if sources and name in named:
+            option = _OPTION.get(name, f"--{name}")
+            yield f"{option}: shapes a generated load: leave it out, or leave out {sources[0]}"
+    for name, option, needs in _COMPANY:
+        if name in named and needs not in sources:
+            yield f"{option}: goes with {needs}: give that, too, or leave it out"
+
+
+def _wrong_numbers(given: SimulateOptions) -> Iterator[str]:
+    for option, value in (
+        ("--capacity", given.capacity),
+        ("--unit-capacity", given.unit_capacity),
+        ("--consumer-capacity", given.consumer_capacity),
+        ("--interval", given.interval_s),
+    ):
+        if value is not None and not 0 < value <= MAX_CAPACITY:
+            yield f"{option}: {value:g}: give a number above 0, at most {MAX_CAPACITY:g}"
+
+
+def _problems_of(check: Callable[[], object]) -> tuple[str, ...]:
+    try:
+        check()
+    except ConfigError as e:
+        return e.problems
+    return ()
+
+
+def _specs(given: SimulateOptions) -> list[StreamSpec]:
+    if given.topics > given.partitions:
+        raise ConfigError([f"--topics: {given.topics}: at most one for each partition ({given.partitions})"])
+    return [
+        StreamSpec(delta, start, seed, given.steps, given.partitions, given.topics)
+        for start in _starts(given)
+        for delta in _deltas(given)
+        for seed in range(given.seed, given.seed + given.seeds)
+    ]
+
+
+def _deltas(given: SimulateOptions) -> list[int]:
+    entries = map(str, DELTAS) if given.deltas == _ALL else _split([given.deltas]) or [""]
+    return list(dict.fromkeys(map(_delta, entries)))
+
+
+def _starts(given: SimulateOptions) -> list[Start]:
+    entries = STARTS if given.starts == _ALL else _split([given.starts]) or [""]
+    return list(dict.fromkeys(map(_start, entries)))
+
+
+def _delta(entry: str) -> int:
+    if entry.isascii() and entry.isdigit() and int(entry) <= MAX_DELTA:
+        return int(entry)
+    raise ConfigError([f"--delta: '{entry}': write whole per cents from 0 to {MAX_DELTA}, or all"])
+
+
+def _start(entry: str) -> Start:
+    for start in STARTS:
+        if entry == start:
+            return start
+    raise ConfigError([f"--start: '{entry}': write {', '.join(STARTS)} or all"])
+
+
+def _split(entries: Sequence[str]) -> list[str]:
+    return [part.strip() for entry in entries for part in entry.split(",") if part.strip()]
+
+
+def _read_speed(given: SimulateOptions) -> float:
+    """What a consumer reads flat out, where C is 100."""
+    if given.consumer_capacity is None:
+        return round(100 * READ_SHARE, 9)
+    unit = given.capacity or given.unit_capacity
+    if unit is None:
+        recorded = given.speeds_file is not None or given.since is not None
+        unit = DEFAULT_CAPACITY if recorded else CAPACITY
+    if given.consumer_capacity < unit:
+        raise ConfigError([f"--consumer-capacity: {given.consumer_capacity:g}: must be at least C ({unit:g})"])
+    return 100 * given.consumer_capacity / unit
+
+
+def _recorded(given: SimulateOptions, environ: Mapping[str, str]) -> Workload | None:
+    capacity = given.unit_capacity or given.capacity or DEFAULT_CAPACITY
+    if given.speeds_file is not None:
+        measurements = parse_measurements(read_text(given.speeds_file), str(given.speeds_file))
+        return recorded_workload(given.speeds_file.stem, measurements, capacity)
+    if given.since is None:
+        return None
+    since, until = _moment("--since", given.since), datetime.now(UTC)
+    if given.until is not None:
+        until = _moment("--until", given.until)
+    from kgs_core.adapters.monitor.recorded_load import load_recorded
+
+    settings = load_settings(given.config_file, environ)
+    found = load_recorded(settings, _ms(since), _ms(until), given.interval_s)
+    if given.saved_file is not None:
+        _save(given.saved_file, found)
+    return recorded_workload(f"{settings.group}-{since:%Y%m%dT%H%M%SZ}", found, capacity)
+
+
+def _save(path: Path, measurements: Sequence[RecordedMeasurement]) -> None:
+    check_writable("--save-speeds", path)
+    write_whole(path, json_lines(measurements).encode())
+
+
+def _moment(option: str, text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError([f"{option}: '{text}': write a time as 2026-11-15T08:00 or 2026-11-15T08:00+01:00"]) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _ms(moment: datetime) -> int:
+    return max(0, round(moment.timestamp() * 1000))
+
+
+def _hint(load: Workload, given: SimulateOptions) -> str:
+    """Speeds in per cent taken for bytes/s make a load of next to nothing."""
+    most = max(math.fsum(speeds.values()) for speeds in load.measurements)
+    if given.unit_capacity is None and given.capacity is None and 0 < most < load.capacity / 10:
+        return (
+            f"the whole load is at most {most / load.capacity:.2%} of one consumer of {load.capacity:g} bytes/s: "
+            "if its speeds are in per cent of C, add --unit-capacity 100"
+        )
+    return ""

@@ -1,0 +1,24 @@
+"""Console for tables: as wide as the terminal, as COLUMNS says, or as wide as a file wants them."""
+
+import os
+
+from rich.console import Console
+from rich.table import Table
+
+
+def output_console(width_in_file: int) -> Console:
+    """Standard output; in a pipe or a file COLUMNS has the say, else it is `width_in_file` wide."""
+    console = Console(highlight=False)
+    if console.is_terminal:
+        return console
+    named = os.environ.get("COLUMNS", "")
+    width = int(named) if named.isdecimal() and int(named) > 0 else width_in_file
+    return Console(highlight=False, width=width, force_terminal=False)
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print it with every word and every figure whole: heads break between words, and what is too wide sticks out."""
+    for column in table.columns:
+        words = [word for text in (column.header, *column.cells) for word in str(text).split()]
+        column.min_width = max((len(word) for word in words), default=0)
+    console.print(table, crop=False)

@@ -1,0 +1,33 @@
+"""Settings that are taken although they give something away: what people are told of them at start. Pure."""
+
+from collections.abc import Iterator, Mapping
+
+from kgs_core.config.passthrough import Scalar
+from kgs_core.config.settings import Settings
+
+
+def weak_settings(settings: Settings) -> tuple[str, ...]:
+    """One line for each, without any value of a secret; none where all is as it should be."""
+    return (*_of_kafka(settings.kafka.client), *_of_lake(settings.lake.storage_options))
+
+
+def _of_kafka(client: Mapping[str, Scalar]) -> Iterator[str]:
+    if str(client.get("security.protocol", "")).upper() == "SASL_PLAINTEXT":
+        yield (
+            "kafka.client: security.protocol SASL_PLAINTEXT: password and records cross the network readable for "
+            "everybody: use SASL_SSL"
+        )
+    if str(client.get("ssl.endpoint.identification.algorithm", "https")).lower() == "none":
+        yield (
+            "kafka.client: ssl.endpoint.identification.algorithm none: whoever has any certificate of the same "
+            "authority can pose as the broker: remove it"
+        )
+
+
+def _of_lake(options: Mapping[str, Scalar]) -> Iterator[str]:
+    names = {name.lower().removeprefix("aws_"): str(value).lower() for name, value in options.items()}
+    if names.get("allow_http", "false") in ("true", "1", "yes", "on"):
+        yield (
+            "lake.storage_options: aws_allow_http: rows cross the network readable for everybody, and can be changed "
+            "on their way: use https"
+        )

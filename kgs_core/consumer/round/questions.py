@@ -1,0 +1,156 @@
+"""Questions of a round, and their answers. Pure values; `machine` says when, the driver carries it out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kgs_core.consumer.batch_plan import PlannedRead
+from kgs_core.consumer.round.progress import TablePositions
+from kgs_core.consumer.round.stops import Cause
+from kgs_core.exactly_once.batch import TopicBatch
+from kgs_core.model import TopicId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """An answer that is none: refused, failed, or not there in time.
+
+    Attributes:
+        cause: what it stops a partition for.
+    """
+
+    reason: str
+    cause: Cause = Cause.NO_ANSWER
+
+
+@dataclass(frozen=True, slots=True)
+class AskEnds:
+    """Question where these partitions end for a reader of committed records. Answer: `Ends`."""
+
+    tps: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskTopicIds:
+    """Which id has each topic now? Answer: `TopicIds`."""
+
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskLogs:
+    """Which offsets does Kafka have of these partitions? Answer: `Logs`."""
+
+    tps: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskPositions:
+    """Question where the topic's table stands. Answer: `TablePositions` or Trouble."""
+
+    topic: str
+    partitions: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Gather, transform and write. Answer: ReadResult.
+
+    Attributes:
+        start: position of each partition of the topics that share a task.
+        epochs: leader epoch of the record before it, where it is known.
+        planned: exact ranges of the one topic that has a job of its own this time.
+        has_dataframe: there are such topics, so the others may not be waited for long.
+    """
+
+    start: Mapping[TopicPartition, int]
+    epochs: Mapping[TopicPartition, int]
+    planned: PlannedRead | None
+    has_dataframe: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Write rows and positions, if the table stands where the batch began. Answer: Landed or Trouble."""
+
+    batch: TopicBatch
+
+
+Question = AskEnds | AskTopicIds | AskLogs | AskPositions | Read | Commit
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Answer to `AskEnds`; a partition that is left out was not answered."""
+
+    ends: Mapping[TopicPartition, int | Trouble]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicIds:
+    """Answer to `AskTopicIds`; None: Kafka knows no such topic."""
+
+    ids: Mapping[str, TopicId | Trouble | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """Answer to `AskLogs`: the first offset that is there, and the next one to be written."""
+
+    logs: Mapping[TopicPartition, tuple[int, int] | Trouble]
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """Answer to `Commit`.
+
+    Attributes:
+        committed: False: another writer was there first.
+    """
+
+    committed: bool
+
+
+@dataclass(slots=True)
+class ReadResult:
+    """Result of one round of reading, over one or more topics.
+
+    Attributes:
+        lost: partitions whose next offset the broker does not have, with its words.
+        poison: partitions that must stop at a bad record (`on_error: stop`): offset and reason.
+        corrupt: partitions whose next batch fails its check or cannot be decompressed, with librdkafka's words.
+        refused: partitions that the broker refuses to give (no right, a record above a limit), with its words.
+        silent: partitions that gave nothing for long, where more was known to be, with the offsets.
+        failed: topics whose records could not be worked on (the transform raised or broke its promise, any other
+            exception), with the reason.
+        unavailable: topics whose table or store did not take the file, with the reason: passing trouble.
+        problems: Kafka's other errors; librdkafka goes on trying.
+    """
+
+    batches: list[TopicBatch] = field(default_factory=list)
+    lost: dict[TopicPartition, str] = field(default_factory=dict)
+    poison: dict[TopicPartition, tuple[int, str]] = field(default_factory=dict)
+    corrupt: dict[TopicPartition, str] = field(default_factory=dict)
+    refused: dict[TopicPartition, str] = field(default_factory=dict)
+    silent: dict[TopicPartition, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    unavailable: dict[str, str] = field(default_factory=dict)
+    problems: set[str] = field(default_factory=set)
+    fetch_s: float = 0.0
+    write_s: float = 0.0
+
+    def add_trouble(self, tp: TopicPartition, cause: Cause, words: str) -> None:
+        """Name a partition that cannot be read on."""
+        kinds = {Cause.OUT_OF_RANGE: self.lost, Cause.CORRUPT: self.corrupt, Cause.DENIED: self.refused}
+        kinds[cause][tp] = words
+
+    def add(self, other: "ReadResult") -> None:
+        """Take in what another job of the same round came to."""
+        self.batches += other.batches
+        for name in ("lost", "poison", "corrupt", "refused", "silent", "failed", "unavailable"):
+            getattr(self, name).update(getattr(other, name))
+        self.problems |= other.problems
+        self.fetch_s += other.fetch_s
+        self.write_s += other.write_s
+
+
+Answer = Ends | TopicIds | Logs | TablePositions | ReadResult | Landed | Trouble

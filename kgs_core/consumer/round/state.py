@@ -1,0 +1,77 @@
+"""State of a round: the value that `answers` and `machine` step on. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum, auto
+
+from kgs_core.consumer.round.progress import TopicProgress
+from kgs_core.consumer.round.questions import Question, ReadResult
+from kgs_core.consumer.round.stops import Cause
+from kgs_core.exactly_once.batch import TopicBatch
+from kgs_core.model import TopicPartition
+
+
+class Stage(IntEnum):
+    """Stage of a round."""
+
+    LOOK = auto()
+    READ = auto()
+    CHECK = auto()
+    COMMIT = auto()
+    RECOVER = auto()
+    OVER = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Size of a round, and how long a record may wait for others; the names are those of kgs.yaml."""
+
+    batch_bytes: int
+    wait_time_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A round; made by `begin`, over when `open` is empty.
+
+    Attributes:
+        open: number -> question that waits for its answer.
+        asked: how many questions have been asked.
+        ends: where partitions end for readers of committed records, as far as Kafka said.
+        same: topics that are known to be the ones that the tables were filled from.
+        logs: first offset and end of partitions that are out of range.
+        landed: batches that were committed.
+        refused: topics whose batch did not land, with the reason.
+        unsure: those of them whose table must be asked where it stands.
+        looks: topics whose stopped partitions may be read again, as far as is known.
+    """
+
+    pace: Pace
+    topics: Mapping[str, TopicProgress]
+    stage: Stage = Stage.LOOK
+    open: Mapping[int, Question] = field(default_factory=dict)
+    asked: int = 0
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    same: frozenset[str] = frozenset()
+    logs: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    result: ReadResult = field(default_factory=ReadResult)
+    batches: tuple[TopicBatch, ...] = ()
+    landed: tuple[TopicBatch, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    unsure: frozenset[str] = frozenset()
+    looks: frozenset[str] = frozenset()
+
+    def asking(self, questions: Iterable[Question]) -> "Round":
+        """With more open questions."""
+        asked = {self.asked + n: question for n, question in enumerate(questions, 1)}
+        return replace(self, open={**self.open, **asked}, asked=self.asked + len(asked))
+
+    def with_topic(self, topic: TopicProgress) -> "Round":
+        """With the newer value of one topic."""
+        return replace(self, topics={**self.topics, topic.topic: topic})
+
+    def stopping(self, topic: str, stops: Mapping[int, str], cause: Cause, now: float) -> "Round":
+        """With these partitions (and reasons) of a topic stopped; nothing of a topic that is not ours."""
+        if topic not in self.topics or not stops:
+            return self
+        return self.with_topic(self.topics[topic].stopped(stops, cause, now))

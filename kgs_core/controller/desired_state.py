@@ -1,0 +1,100 @@
+"""The Group Management state: what the group shall be, what is missing, and when a change is over."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from kgs_core.controller.group_health import Disruption, GroupHealth
+from kgs_core.controller.group_view import GroupView
+from kgs_core.controller.reconcile import Changes, converged, reconcile
+from kgs_core.controller.rolling_replacement import ReplacementWait, next_hand_over, replacement_wait
+from kgs_core.controller.state import ControllerState
+from kgs_core.model import Assignment, ConsumerId, TopicPartition
+from kgs_core.protocol import Member, Order, RunState, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Goal of the group.
+
+    Attributes:
+        desired: who shall read what.
+        may_stay: consumers that are not told to end.
+        joined: consumers that have joined when it is reached.
+        trials: what consumers shall open to see whether they can, before anybody lets it go.
+    """
+
+    desired: Assignment
+    may_stay: Collection[ConsumerId]
+    joined: Collection[ConsumerId]
+    trials: Mapping[ConsumerId, frozenset[TopicPartition]] = field(default_factory=dict)
+
+
+def goal_of(state: ControllerState, target: Target | None) -> Goal | None:
+    """By the Target and by what people wish; None: neither says anything, so nothing is changed."""
+    match state.wish:
+        case RunState.STOPPED:
+            return Goal({}, (), ())
+        case RunState.PAUSED:
+            return Goal({}, state.view.newest().keys(), state.view.joined(state.suspects()))
+        case RunState.RUNNING:
+            if target is None:
+                return None
+            return Goal(target.assignment, target.consumers, target.consumers, _trials(state, target))
+
+
+def _trials(state: ControllerState, target: Target) -> Mapping[ConsumerId, frozenset[TopicPartition]]:
+    if state.view.wanted is None:
+        return {}
+    step = next_hand_over(state.view, target, state.view.joined(state.suspects()))
+    return {step.spare: step.partitions} if step is not None else {}
+
+
+def orders_for(state: ControllerState, target: Target | None) -> Changes:
+    """What is to be written so that the group comes one step nearer to `target`."""
+    goal = goal_of(state, target)
+    if goal is None:
+        return Changes()
+    changes = reconcile(
+        state.view, goal.desired, goal.may_stay, state.suspects(), strict=state.strict, trials=goal.trials
+    )
+    doubled = {member: Order(member, retire=True) for member in _doubled(state.view)}
+    orders = [order for order in changes.orders if order.member not in doubled]
+    return replace(changes, orders=(*orders, *doubled.values()))
+
+
+def is_settled(state: ControllerState) -> bool:
+    """Whether the group is as it shall be, and nothing is left to write."""
+    goal = goal_of(state, state.target)
+    if goal is None:
+        return True
+    suspects = state.suspects()
+    # One that is silent and wanted nowhere cannot be told to end: it would keep the group waiting for ever
+    counted = {i: m for i, m in state.view.members.items() if i not in suspects or m.member.consumer in goal.joined}
+    has_come = converged(replace(state.view, members=counted), goal.desired, goal.joined, suspects)
+    return has_come and not orders_for(state, state.target)
+
+
+def held_replacement(state: ControllerState) -> ReplacementWait | None:
+    """What the next step of a replacement waits for; None: nobody is to be replaced."""
+    return replacement_wait(state.view, state.target, state.suspects()) if state.target else None
+
+
+def upsets_now(state: ControllerState, now: float) -> frozenset[Disruption]:
+    """What is amiss; nothing is while people want the group paused or stopped."""
+    if state.wish is not RunState.RUNNING:
+        return frozenset()
+    partitions = state.measured.load.write_speeds().keys() if state.measured and state.is_fresh(now) else None
+    return GroupHealth(state.view, state.suspects(), state.starts(now), state.strict).upsets(partitions)
+
+
+def _doubled(view: GroupView) -> Iterator[Member]:
+    """Older processes of a consumer that hold nothing.
+
+    One that never was ordered anything does not learn of the newer one by itself; and the fleet may know nothing of
+    it, so that no Stop reaches it.
+    """
+    newest = {member.member.incarnation for member in view.newest().values()}
+    for incarnation, member in view.members.items():
+        is_there = member.report is not None and not member.ended
+        if incarnation not in newest and is_there and not member.retiring and not member.possibly_owned:
+            yield member.member

@@ -1,0 +1,136 @@
+"""Events and commands: the two sides of the controller's `step`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kgs_core.model import ConsumerId
+from kgs_core.planning.load import Load
+from kgs_core.ports import Run
+from kgs_core.protocol import Incarnation, Message, Order, Received, Target, Tombstone
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Records of the topics; the first after a Fence is the whole of them, up to the ends. Empty ones count, too.
+
+    They say that nothing came: only so can silence be told from not having listened.
+
+    Attributes:
+        report_age_s: of the first, how long ago the newest report in it came at least: else that counts as come now.
+    """
+
+    messages: Sequence[Received[Message]] = ()
+    report_age_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The Write is committed.
+
+    Attributes:
+        messages: each with its offset, in the order Target, orders, tombstones.
+    """
+
+    messages: Sequence[Received[Message]]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFailed:
+    """A Fence, ReadToEnd or Write came to nothing that is known (`TransientError`). The commands after it were dropped.
+
+    To be told when the error's `retry_after_s` is over.
+    """
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """A Fence or Write was refused, because a newer controller has the pen (`FencedError`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSeen:
+    """Runs that the fleet knows now.
+
+    Attributes:
+        runs: `Fleet.runs()`.
+        dead: of the incarnations that have reported, those whose process `Fleet.is_dead` says is gone for certain.
+    """
+
+    runs: Sequence[Run]
+    dead: frozenset[Incarnation] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A measurement of every partition that there is.
+
+    Attributes:
+        measurement_offset: in `monitor.writeSpeed`; None: from elsewhere.
+        age_s: how old it is now.
+    """
+
+    load: Load
+    measurement_offset: int | None = None
+    age_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StartFailed:
+    """A Launch was refused: there is no run of it."""
+
+    consumer: ConsumerId
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time goes by: about once a second."""
+
+
+Event = Read | Written | WriteFailed | Fenced | FleetSeen | Measured | StartFailed | Tick
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Take the pen (`Outbox.fence`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadToEnd:
+    """Read all topics to their ends (`Inbox.read_to_end`); answered by Read or WriteFailed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Write all of it or nothing (`Outbox.write`); answered by Written, WriteFailed or Fenced."""
+
+    target: Target | None = None
+    orders: tuple[Order, ...] = ()
+    tombstones: tuple[Tombstone, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Start one process for this consumer (`Fleet.start`); answered by StartFailed, or by nothing."""
+
+    consumer: ConsumerId
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Ask a run to drain and end (`Fleet.stop`)."""
+
+    handle: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A line for the log; `fields` are plain values."""
+
+    text: str
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+
+Command = Fence | ReadToEnd | Write | Launch | Stop | Note

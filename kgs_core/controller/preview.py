@@ -1,0 +1,58 @@
+"""The plan that the controller would make now, whether one is due or not, beside those of other algorithms."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kgs_core.controller.group_health import GroupHealth
+from kgs_core.controller.state import ControllerState
+from kgs_core.controller.target_selection import bounded, remembered, select_target
+from kgs_core.model import Assignment
+from kgs_core.packing import rebalanced
+from kgs_core.planning.load import Load
+from kgs_core.planning.plan import Group, Move, Plan, make_plan
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A plan, and what it was made from.
+
+    Attributes:
+        load: with the last known speeds in the place of unknown ones.
+        group: who reads what, who is free, who is set aside.
+        reason: why the controller would write a Target now; empty: it would not.
+        held_back: why it would not write a better one now; empty: there is none, or nothing holds it back.
+    """
+
+    plan: Plan
+    load: Load
+    group: Group
+    reason: str
+    held_back: str = ""
+
+
+def preview(state: ControllerState, now: float, compare: Sequence[str] = ()) -> Preview | None:
+    """What would come of a look at the group; None without a measurement.
+
+    Args:
+        state: with a view, a fleet and a measurement.
+        now: steady clock, seconds.
+        compare: algorithms to try beside the one of the settings.
+    """
+    if state.measured is None:
+        return None
+    condition = GroupHealth(state.view, state.suspects(), state.starts(now), state.strict)
+    group = condition.watched(state.since_packing_s(now)).group()
+    load = remembered(state.measured.load, state.target)
+    highest = state.options.membership.metadata_partitions - 1
+    packing = bounded(state.options.packing, highest, len(group.set_aside))
+    plan = make_plan(load, group, packing, state.options.new_random, compare)
+    found = select_target(state, now)
+    held_back = str(found.held_back) if found.held_back else ""
+    return Preview(plan, load, group, found.target.reason if found.target else "", held_back)
+
+
+def moves_to(target: Assignment, preview: Preview) -> tuple[Move, ...]:
+    """What a Target moves of the group that a plan was made for, from the fastest partition to the slowest."""
+    homes, speeds = preview.group.current, preview.load.write_speeds()
+    moves = [Move(p, homes[p], target[p], speeds.get(p, 0.0)) for p in rebalanced(homes, target)]
+    return tuple(sorted(moves, key=lambda move: (-move.bytes_per_s, move.partition)))

@@ -1,0 +1,273 @@
+"""The Reassign state: which Target is due, if any."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kgs_core.config.packing import PackingSettings
+from kgs_core.controller.group_health import GroupHealth
+from kgs_core.controller.reconcile import converged
+from kgs_core.controller.restart_policy import Starts, retry_after_s
+from kgs_core.controller.rolling_replacement import Replacement, next_hand_over, outdated, plan_replacement
+from kgs_core.controller.state import ControllerState
+from kgs_core.model import Assignment, ConsumerId
+from kgs_core.packing import rebalanced, rscore
+from kgs_core.planning.load import Load
+from kgs_core.planning.placement import to_joined
+from kgs_core.planning.rebalance_budget import HeldBack, moved_within_an_hour, with_change
+from kgs_core.planning.spares import Numbers, choose_spares
+from kgs_core.planning.triggers import Decision, NoRun, Reason, Watched, decide
+from kgs_core.protocol import Change, RunState, Target
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TargetDecision:
+    """Decision after a look at the group.
+
+    Attributes:
+        target: the one that is due; None: the one that stands is right.
+        looked_in_vain: a better packing was looked for, and there is none, or none that may be made now.
+        held_back: a better one that must wait.
+        moved: partitions that change their consumer.
+        overloaded: how many partitions and consumers do not fit below the capacity.
+    """
+
+    target: Target | None = None
+    looked_in_vain: bool = False
+    held_back: HeldBack | None = None
+    moved: int = 0
+    overloaded: int = 0
+
+
+def select_target(state: ControllerState, now: float) -> TargetDecision:
+    """Whether another Target is due: by an exit condition, to replace a consumer, or because spares lack.
+
+    Nothing is packed while people want the group paused or stopped, and by a stale measurement: without one a consumer
+    that has joined and reads nothing still takes over the share of one that is not there.
+    """
+    if state.wish is not RunState.RUNNING:
+        return TargetDecision()
+    starts = state.starts(now)
+    watched = _watched(state, now)
+    history = state.target.history if state.target else ()
+    watched = replace(watched, moved_rscore=moved_within_an_hour(history, state.time_ms(now)))
+    if state.options.packing.moves_are_forced_only(state.time_ms(now)) or _is_trying(state):
+        watched = replace(watched, since_packing_s=0.0)  # nobody looks for a better packing
+    numbers = _numbers(state, watched)
+    found = _packed(state, watched, numbers, now) if state.is_fresh(now) else TargetDecision()
+    if found.target is None and state.target is not None:
+        step = (
+            _taken_over(state, state.target, watched, numbers)
+            or _replaced(state, state.target, numbers, now)
+            or _with_spares(state, state.target, numbers)
+            or _with_twins(state, state.target)
+            or _with_terms(state, state.target)
+        )
+        if step is not None:
+            return replace(found, target=_target_of(step, state, state.target, starts, now), moved=_moved(step, state))
+    return found
+
+
+def unread_to_place(state: ControllerState, now: float) -> str:
+    """Partitions that nobody reads and that the Target gives to consumers which are not there, while others could.
+
+    Empty: there are none.
+    """
+    if state.target is None or state.wish is not RunState.RUNNING:
+        return ""
+    stands, watched = state.target.assignment, _watched(state, now)
+    readers = watched.readers()
+    if all(partition in readers.read or consumer in readers.joined for partition, consumer in stands.items()):
+        return ""  # as ever but after deaths, and at each event of a change
+    placed = _placed(state, state.target, watched, now)
+    found = [str(p) for p, consumer in sorted(placed.items()) if stands[p] != consumer]
+    more = [f"{len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+    return ", ".join(found[:_SHOWN] + more)
+
+
+def _is_trying(state: ControllerState) -> bool:
+    """Whether a spare opens what it is to take over: until it has, nothing is given to its kind without need."""
+    if state.target is None or state.view.wanted is None:
+        return False
+    return next_hand_over(state.view, state.target, state.view.joined(state.suspects())) is not None
+
+
+def remembered(load: Load, target: Target | None) -> Load:
+    """`load`, with the speeds that the Target was packed with: as earlier ones, and where the monitor knows none.
+
+    Such a speed may hold a share of a backlog, so none is added to it once more.
+    """
+    last = target.speeds if target else {}
+    known = {p: last[p] for p in load.unknown - load.speeds.keys() if p in last}
+    lags = {p: lag for p, lag in load.lag_bytes.items() if p not in known}
+    return replace(load, speeds={**known, **load.speeds}, lag_bytes=lags, earlier=last)
+
+
+def bounded(packing: PackingSettings, highest: int, barred: int) -> PackingSettings:
+    """`packing` with so few consumers that every one of them, every spare and every barred number has a queue."""
+    room = max(1, highest - packing.spare_consumers - barred)
+    most = room if packing.max_consumers is None else min(room, packing.max_consumers)
+    return packing.model_copy(update={"max_consumers": most, "min_consumers": min(most, packing.min_consumers)})
+
+
+def _watched(state: ControllerState, now: float) -> Watched:
+    return GroupHealth(state.view, state.suspects(), state.starts(now), state.strict).watched(
+        state.since_packing_s(now)
+    )
+
+
+def _placed(state: ControllerState, target: Target, watched: Watched, now: float) -> Assignment:
+    """The Target's own shares, with what is unread given to who has joined."""
+    packing, readers = state.options.packing, watched.readers()
+    if state.measured is None or not state.is_fresh(now):
+        return to_joined(target.assignment, readers, None, packing.packing_capacity_bytes_per_s)
+    speeds = remembered(state.measured.load, target).packed_speeds(packing.catch_up_s)
+    planned = {p: consumer for p, consumer in target.assignment.items() if p in speeds}
+    return to_joined(planned, readers, speeds, packing.packing_capacity_bytes_per_s)
+
+
+def _numbers(state: ControllerState, watched: Watched) -> Numbers:
+    return Numbers(
+        standing=state.target.spares if state.target else (),
+        joined=watched.joined - watched.failing,
+        barred=watched.group().set_aside,
+        highest=state.options.membership.metadata_partitions - 1,
+    )
+
+
+def _packed(state: ControllerState, watched: Watched, numbers: Numbers, now: float) -> TargetDecision:
+    """The Target that an exit condition asks for."""
+    if state.measured is None:
+        return TargetDecision()
+    load = remembered(state.measured.load, state.target)
+    packing = bounded(state.options.packing, numbers.highest, len(numbers.barred))
+    decision = decide(load, watched, packing, state.options.new_random)
+    stands = state.target.assignment if state.target else {}
+    if isinstance(decision, NoRun) or decision.plan.target == stands:
+        # A run for the plan that stands needs orders, and no Target
+        held_back = decision.held_back if isinstance(decision, NoRun) else None
+        return TargetDecision(looked_in_vain=_has_timed_out(decision), held_back=held_back)
+    plan = decision.plan
+    target = Target(
+        algorithm=plan.algorithm,
+        assignment=plan.target,
+        spares=choose_spares(plan.load.keys(), packing.spare_consumers, numbers),
+        speeds=load.packed_speeds(packing.catch_up_s),
+        capacity=plan.capacity,
+        rscore=plan.rscore,
+        reason="; ".join(str(condition) for condition in decision.conditions),
+        known=state.view.known,
+        set_aside=tuple(sorted(watched.failing)),
+        time_ms=state.time_ms(now),
+        measurement_offset=state.measured.measurement_offset,
+        pinned=plan.pinned | (load.unknown & watched.group().current.keys()),
+        terms=state.terms(),
+    )
+    return TargetDecision(
+        _with_history(target, state, len(plan.moves)), moved=len(plan.moves), overloaded=len(plan.overloaded)
+    )
+
+
+def _has_timed_out(decision: Decision) -> bool:
+    return any(condition.reason is Reason.TIMEOUT for condition in decision.conditions)
+
+
+def _taken_over(state: ControllerState, target: Target, watched: Watched, numbers: Numbers) -> Replacement | None:
+    """The Target that stands, with whole shares of consumers that are not there read by idle ones that have joined."""
+    assignment = to_joined(target.assignment, watched.readers(), None, target.capacity)
+    taken = {p: consumer for p, consumer in assignment.items() if target.assignment[p] != consumer}
+    if not taken:
+        return None
+    takers, absent = sorted(set(taken.values())), sorted({target.assignment[p] for p in taken})
+    spares = choose_spares(set(assignment.values()), state.options.packing.spare_consumers, numbers)
+    reason = f"{_some(takers)} takes over what {_some(absent)} was to read: nobody read it"
+    return Replacement(assignment, spares, reason)
+
+
+def _some(consumers: Sequence[ConsumerId]) -> str:
+    return f"consumer {', '.join(map(str, consumers))}"
+
+
+def _replaced(state: ControllerState, target: Target, numbers: Numbers, now: float) -> Replacement | None:
+    if not outdated(state.view, target.consumers):
+        return None
+    if not converged(state.view, target.assignment, target.consumers, state.suspects()):
+        return None
+    stood_s = now - (state.packed_at or 0.0)
+    return plan_replacement(
+        state.view,
+        target,
+        state.options.packing.spare_consumers,
+        numbers,
+        is_settled=stood_s >= retry_after_s(state.options.membership),
+    )
+
+
+def _with_spares(state: ControllerState, target: Target, numbers: Numbers) -> Replacement | None:
+    """The Target that stands, with as many spares as there shall be."""
+    count = state.options.packing.spare_consumers
+    if outdated(state.view, target.consumers):
+        count = max(1, count)  # one more for a while: see plan_replacement
+    used = set(target.assignment.values())
+    spares = choose_spares(used, count, numbers)
+    if len(numbers.usable() - used) == len(spares) == len(target.spares):
+        return None
+    return Replacement(target.assignment, spares, f"spares: {len(spares)} of {count}, {len(target.spares)} before")
+
+
+def _with_twins(state: ControllerState, target: Target) -> Replacement | None:
+    """The Target that stands, if of two living processes of one consumer the newer one is not known to it.
+
+    Which one is the newer must outlast their first reports.
+    """
+    listed = {member.incarnation for member in target.known}
+    older = {m.member.consumer for i, m in state.view.members.items() if i in listed and not m.ended}
+    twins = sorted(c for c, m in state.view.newest().items() if c in older and m.member.incarnation not in listed)
+    if not twins:
+        return None
+    reason = f"another process of consumer {', '.join(map(str, twins))}"
+    return Replacement(target.assignment, target.spares, reason)
+
+
+def _with_terms(state: ControllerState, target: Target) -> Replacement | None:
+    """The Target that stands, if it keeps out who has this controller's configuration, or the wanted one and is needed.
+
+    While nobody is missing, the configuration that people want comes into the Target with the first replacement.
+    """
+    is_whole = converged(state.view, target.assignment, target.consumers, state.suspects())
+    said, new = target.terms, state.options.terms if is_whole else state.terms()
+    if said is None or new is None or said.admit(new):
+        return None
+    return Replacement(target.assignment, target.spares, "who may join has changed: another configuration")
+
+
+def _target_of(step: Replacement, state: ControllerState, target: Target, starts: Starts, now: float) -> Target:
+    """A Target that is packed as the one that stands: same speeds, same capacity."""
+    consumers = {*step.assignment.values(), *step.spares}
+    new = replace(
+        target,
+        assignment=step.assignment,
+        spares=step.spares,
+        rscore=rscore(target.assignment, step.assignment, target.speeds, target.capacity),
+        reason=step.reason,
+        known=state.view.known,
+        set_aside=tuple(sorted(starts.set_aside - consumers)),
+        time_ms=state.time_ms(now),
+        terms=state.terms(),
+    )
+    return _with_history(new, state, _moved(step, state))
+
+
+def _moved(step: Replacement, state: ControllerState) -> int:
+    before: Assignment = state.target.assignment if state.target else {}
+    return len(rebalanced(before, step.assignment))
+
+
+def _with_history(target: Target, state: ControllerState, moved: int) -> Target:
+    before: Sequence[Change] = state.target.history if state.target else ()
+    if before:
+        before = (*before[:-1], replace(before[-1], duration_s=state.settled_s))
+    readers: set[ConsumerId] = set(target.assignment.values())
+    change = Change(target.time_ms, target.reason, moved, target.rscore, len(readers))
+    return replace(target, history=with_change(before, change))

@@ -1,0 +1,29 @@
+"""Exactly once: positions in the table's log, the commit rule, owners of tables, the audit of rows; pure."""
+
+from kgs_core.exactly_once.audit import check_partition
+from kgs_core.exactly_once.audit_result import (
+    NO_OFFSETS,
+    Fault,
+    Finding,
+    LakeAudit,
+    LogPart,
+    Offsets,
+    PartitionAudit,
+    Promise,
+    StoredPositions,
+    TableAudit,
+)
+
+__all__ = [
+    "NO_OFFSETS",
+    "Fault",
+    "Finding",
+    "LakeAudit",
+    "LogPart",
+    "Offsets",
+    "PartitionAudit",
+    "Promise",
+    "StoredPositions",
+    "TableAudit",
+    "check_partition",
+]

@@ -1,0 +1,188 @@
+"""Compares the rows of a table with its start, position and gaps (invariant S3)."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kgs_core.exactly_once.audit_result import (
+    Fault,
+    Finding,
+    LogPart,
+    Offsets,
+    PartitionAudit,
+    Promise,
+    StoredPositions,
+)
+from kgs_core.model import OffsetRange
+
+MAX_RANGES = 5
+_Mask = npt.NDArray[np.bool_]
+_Test = Callable[[Offsets], _Mask]
+
+
+def check_partition(
+    stored: StoredPositions, rows: Offsets, letters: Offsets, log: LogPart, promise: Promise
+) -> PartitionAudit:
+    """Compare the rows of a partition with what its start, position and gaps promise.
+
+    Each row counts in one fault at most.
+
+    Args:
+        rows: offset of every row, in any order; `letters` likewise of every dead letter.
+        promise: what the table's transform promises. `one_to_one`: every record is one row or one letter. `filter`:
+            at most one. `any`: several rows of one offset are right, and so is none.
+    """
+    rows, letters = np.sort(rows), np.sort(letters)
+    if stored.start is None or stored.position is None:
+        findings = _without_start(stored, rows, letters)
+    else:
+        span = OffsetRange(stored.start, stored.position)
+        findings = [*_contradictions(stored.gaps, span)]
+        rows_here, wrong = _place_rows(rows, span, stored.gaps, log)
+        letters_here, wrong_letters = _place_letters(letters, span, stored, log)
+        findings += [*wrong, *wrong_letters, *_doubled(rows_here, letters_here, promise), *_truncated(span, log)]
+        if promise == "one_to_one":
+            findings += _lost(np.union1d(rows_here, letters_here), span, stored.gaps, log)
+    return PartitionAudit(stored, len(rows), len(letters), tuple(findings))
+
+
+def _without_start(stored: StoredPositions, rows: Offsets, letters: Offsets) -> list[Finding]:
+    if stored.start is not None or stored.position is not None or stored.gaps:
+        what = "start without position" if stored.position is None else "position without start"
+        contradiction = [Finding(Fault.CONTRADICTION, 1, (), what)]
+    else:
+        contradiction = []
+    return [
+        *contradiction,
+        *_found(Fault.FOREIGN, rows, "rows of a partition or topic id that the table has no position of"),
+        *_found(Fault.FOREIGN, letters, "dead letters of a partition or topic id that the table has no position of"),
+    ]
+
+
+def _contradictions(gaps: Sequence[OffsetRange], span: OffsetRange) -> Iterator[Finding]:
+    if span.end < span.start:
+        yield Finding(Fault.CONTRADICTION, 1, (), f"position {span.end} lies below the start {span.start}")
+    for gap in gaps:
+        if not span.start <= gap.start < gap.end <= span.end:
+            note = f"accepted gap {gap.start} to {gap.end} is not within start {span.start} and position {span.end}"
+            yield Finding(Fault.CONTRADICTION, 1, (), note)
+
+
+def _place_rows(
+    rows: Offsets, span: OffsetRange, gaps: Sequence[OffsetRange], log: LogPart
+) -> tuple[Offsets, list[Finding]]:
+    return _set_aside(
+        rows,
+        (Fault.FOREIGN, "rows below the start", lambda o: o < span.start),
+        (Fault.AHEAD, f"rows at or above the position {span.end}", lambda o: o >= span.end),
+        (Fault.FOREIGN, "rows inside an accepted gap", lambda o: _within_any(o, gaps)),
+        (Fault.FOREIGN, "rows where the log has no record", lambda o: _not_in_log(o, log)),
+    )
+
+
+def _place_letters(
+    letters: Offsets, span: OffsetRange, stored: StoredPositions, log: LogPart
+) -> tuple[Offsets, list[Finding]]:
+    """Letters at or above the table's position, or in a gap accepted there, are right.
+
+    They are committed before the rows: whoever is killed in between leaves them, and what lies behind them may be
+    deleted before it is read again.
+    """
+    mark = stored.letters_position or 0
+    return _set_aside(
+        letters,
+        (Fault.FOREIGN, "dead letters below the start", lambda o: o < span.start),
+        (Fault.AHEAD, f"dead letters at or above their table's position {mark}", lambda o: o >= mark),
+        (Fault.FOREIGN, "dead letters where the log has no record", lambda o: _not_in_log(o, log)),
+    )
+
+
+def _set_aside(offsets: Offsets, *tests: tuple[Fault, str, _Test]) -> tuple[Offsets, list[Finding]]:
+    """What passes all tests, and a finding for each test with what fails it and passed those before."""
+    findings: list[Finding] = []
+    for fault, note, fails in tests:
+        wrong = fails(offsets)
+        findings += _found(fault, offsets[wrong], note)
+        offsets = offsets[~wrong]
+    return offsets, findings
+
+
+def _doubled(rows: Offsets, letters: Offsets, promise: Promise) -> Iterator[Finding]:
+    if promise != "any":
+        yield from _found(Fault.DOUBLED, _repeats(rows), "rows")
+    yield from _found(Fault.DOUBLED, _repeats(letters), "dead letters")
+    yield from _found(Fault.DOUBLED, np.intersect1d(rows, letters), "row and dead letter of one record")
+
+
+def _truncated(span: OffsetRange, log: LogPart) -> Iterator[Finding]:
+    if log.end is not None and span.end > log.end:
+        yield _ranges_found(Fault.AHEAD, [OffsetRange(log.end, span.end)], f"the log ends at {log.end}")
+
+
+def _lost(present: Offsets, span: OffsetRange, gaps: Sequence[OffsetRange], log: LogPart) -> Iterator[Finding]:
+    end = span.end if log.end is None else min(span.end, log.end)  # above the log's end: see _truncated
+    span = OffsetRange(span.start, max(span.start, end))
+    records = log.records[_within(log.records, span) & ~_within_any(log.records, gaps)]
+    yield from _found(Fault.LOST, np.setdiff1d(records, present, assume_unique=True), "in the log")
+    holes = [hole for part in _without(span, [*gaps, log.covered]) for hole in _holes(present, part)]
+    if holes:
+        yield _ranges_found(Fault.LOST, holes, log.absent)
+
+
+def _within(offsets: Offsets, span: OffsetRange) -> _Mask:
+    return (offsets >= span.start) & (offsets < span.end)
+
+
+def _within_any(offsets: Offsets, ranges: Iterable[OffsetRange]) -> _Mask:
+    mask = np.zeros(len(offsets), np.bool_)
+    for span in ranges:
+        mask |= _within(offsets, span)
+    return mask
+
+
+def _not_in_log(offsets: Offsets, log: LogPart) -> _Mask:
+    unknown: _Mask = _within(offsets, log.covered) & ~np.isin(offsets, log.records)
+    return unknown
+
+
+def _repeats(ascending: Offsets) -> Offsets:
+    again: Offsets = ascending[1:][ascending[1:] == ascending[:-1]]
+    return again
+
+
+def _without(span: OffsetRange, cuts: Iterable[OffsetRange]) -> list[OffsetRange]:
+    """`span` without what the cuts cover, ascending."""
+    left, at = [], span.start
+    for cut in sorted(cuts):
+        if cut.start > at:
+            left.append(OffsetRange(at, min(cut.start, span.end)))
+        at = max(at, cut.end)
+        if at >= span.end:
+            return [r for r in left if r.end > r.start]
+    return [*left, OffsetRange(at, span.end)]
+
+
+def _holes(present: Offsets, span: OffsetRange) -> list[OffsetRange]:
+    """The parts of `span` that `present` (ascending, each once) leaves out."""
+    inside = present[np.searchsorted(present, span.start) : np.searchsorted(present, span.end)]
+    edges = np.concatenate(([span.start - 1], inside, [span.end]))
+    before = np.flatnonzero(np.diff(edges) > 1)
+    return [OffsetRange(int(edges[i]) + 1, int(edges[i + 1])) for i in before]
+
+
+def _found(fault: Fault, offsets: Offsets, note: str) -> list[Finding]:
+    """A finding of these offsets, which ascend; nothing where there are none."""
+    if not len(offsets):
+        return []
+    last = np.flatnonzero(np.diff(offsets) > 1)
+    starts, ends = [0, *(last + 1)], [*last, len(offsets) - 1]
+    ranges = [
+        OffsetRange(int(offsets[a]), int(offsets[b]) + 1) for a, b in zip(starts[:MAX_RANGES], ends, strict=False)
+    ]
+    return [Finding(fault, len(offsets), tuple(ranges), note, len(starts) - len(ranges))]
+
+
+def _ranges_found(fault: Fault, ranges: Sequence[OffsetRange], note: str) -> Finding:
+    count = sum(r.end - r.start for r in ranges)
+    return Finding(fault, count, tuple(ranges[:MAX_RANGES]), note, max(0, len(ranges) - MAX_RANGES))

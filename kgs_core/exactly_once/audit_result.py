@@ -1,0 +1,165 @@
+"""The nouns of a table's audit: what is known of a partition beforehand, and what was found."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from kgs_core.model import OffsetRange, TopicId
+
+Offsets = npt.NDArray[np.int64]
+Promise = Literal["one_to_one", "filter", "any"]
+NO_OFFSETS: Offsets = np.empty(0, np.int64)
+NOTHING = OffsetRange(0, 0)
+
+
+class Fault(StrEnum):
+    """Kind of fault in a partition of a table."""
+
+    LOST = "lost"
+    """A record below the position that is neither a row nor a dead letter, nor in a gap that was accepted."""
+    DOUBLED = "doubled"
+    """One more row, or dead letter, of an offset that is there already."""
+    AHEAD = "ahead"
+    """A row at or above the position, which will be read once more; or a position above the log's end."""
+    FOREIGN = "foreign"
+    """A row that no record of this topic between start and position can have become."""
+    CONTRADICTION = "contradiction"
+    """Start, position and gaps that cannot all be true."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault of one partition.
+
+    Attributes:
+        count: rows, or offsets where rows are missing.
+        ranges: the first few offsets that it shows at, ascending.
+        note: what tells it from other findings of this fault.
+        more: ranges left out.
+    """
+
+    fault: Fault
+    count: int
+    ranges: tuple[OffsetRange, ...]
+    note: str
+    more: int = 0
+
+    def __str__(self) -> str:
+        """`lost 3: 17-18, 40 (in the log)`."""
+        if not self.ranges:
+            return f"{self.fault}: {self.note}"
+        shown = [str(r.start) if r.end == r.start + 1 else f"{r.start}-{r.end - 1}" for r in self.ranges]
+        rest = [f"{self.more} more ranges"] if self.more else []
+        return f"{self.fault} {self.count}: {', '.join(shown + rest)} ({self.note})"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPositions:
+    """Positions of one partition in a table's log.
+
+    Attributes:
+        start: where reading began; None: never fixed.
+        position: next offset to read.
+        gaps: losses that were accepted.
+        letters_position: offset below which dead letters are written; None: there are none.
+    """
+
+    topic_id: TopicId
+    partition: int
+    start: int | None
+    position: int | None
+    gaps: tuple[OffsetRange, ...] = ()
+    letters_position: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogPart:
+    """Part of a partition that Kafka's log still holds.
+
+    Attributes:
+        covered: the offsets that were read, without those of open transactions.
+        records: offsets in `covered` that hold a record, ascending; the others hold markers of transactions, aborted
+            records, or what compaction took.
+        end: where a reader of committed records must stop; None: unknown.
+        absent: why the log says nothing of offsets outside `covered`.
+    """
+
+    covered: OffsetRange = NOTHING
+    records: Offsets = field(default_factory=lambda: NO_OFFSETS)
+    end: int | None = None
+    absent: str = "log no longer there"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAudit:
+    """Findings in one partition of one table.
+
+    Attributes:
+        rows: in the table, whether right or wrong; `letters` likewise in the dead-letter table.
+    """
+
+    stored: StoredPositions
+    rows: int
+    letters: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+    def count(self, fault: Fault) -> int:
+        """How many rows or offsets have this fault."""
+        return sum(f.count for f in self.findings if f.fault is fault)
+
+
+@dataclass(frozen=True, slots=True)
+class TableAudit:
+    """Findings in one table and its dead letters.
+
+    Attributes:
+        version: of the table that was looked at; None: there is no table.
+        partitions: ascending by topic id and number, of every topic id that the table has positions or rows of.
+        notes: what a reader should know and is no fault.
+    """
+
+    topic: str
+    table: str
+    promise: Promise
+    version: int | None
+    partitions: tuple[PartitionAudit, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong in any partition."""
+        return all(p.ok for p in self.partitions)
+
+    @property
+    def rows(self) -> int:
+        """Rows of all partitions."""
+        return sum(p.rows for p in self.partitions)
+
+    @property
+    def letters(self) -> int:
+        """Dead letters of all partitions."""
+        return sum(p.letters for p in self.partitions)
+
+    def count(self, fault: Fault) -> int:
+        """How many rows or offsets have this fault."""
+        return sum(p.count(fault) for p in self.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class LakeAudit:
+    """Findings in every table that was looked at."""
+
+    tables: tuple[TableAudit, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong in any table."""
+        return all(t.ok for t in self.tables)

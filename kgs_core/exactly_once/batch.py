@@ -1,0 +1,50 @@
+"""A batch of one topic, written out and waiting for its commit."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kgs_core.model import OffsetRange, TopicId
+
+
+@dataclass(frozen=True, slots=True)
+class FileWritten:
+    """One Parquet file that lies in a table's folder and is not part of the table yet.
+
+    Attributes:
+        path: relative to the table's root.
+        size: bytes.
+        stats: Delta's statistics of the file as JSON text.
+    """
+
+    path: str
+    size: int
+    rows: int
+    stats: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicBatch:
+    """Batch that one round read from one topic, written out and waiting for its commit.
+
+    Attributes:
+        ranges: partition -> offsets read. Every one of them moves the table's position, rows or not.
+        file: the rows; None when the ranges held none.
+        letters: records that could not be parsed; None when there were none.
+        letter_marks: partition -> the dead-letter table's position that the letters were filtered by (None: none yet).
+        consumed_bytes: keys, values and headers as read, uncompressed.
+        oldest_ms: Kafka timestamp of the oldest record, ms since 1970; None without records.
+        bad_records: those of `records` that could not be taken, whether their letters are new or already in the lake.
+        leader_epochs: partition -> leader epoch of the last record read; a partition without one is left out.
+    """
+
+    topic: str
+    topic_id: TopicId
+    ranges: Mapping[int, OffsetRange]
+    file: FileWritten | None
+    letters: FileWritten | None = None
+    letter_marks: Mapping[int, int | None] = field(default_factory=dict)
+    records: int = 0
+    consumed_bytes: int = 0
+    oldest_ms: int | None = None
+    bad_records: int = 0
+    leader_epochs: Mapping[int, int] = field(default_factory=dict)

@@ -1,0 +1,83 @@
+"""Whose a table is, told from the application ids in its log, and how it changes hands. Pure."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kgs_core.exactly_once.positions import CLOSED, AppIds
+from kgs_core.model import TopicId
+
+STARTS = "kgs/starts"
+"""Application id of a count that every fixing of starts raises: of two groups that begin at once, one is refused."""
+_OURS = re.compile(r"([^/@]+)/([^/@]+@[^/@]+/.+)")
+_POSITION = re.compile(r"([^/@]+)/([^/@]+)@([^/@]+)/(\d+)")
+
+
+def owners(stored: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """Group -> the topics that it fills the table from; a group that has handed all of them over is absent.
+
+    Args:
+        stored: every application id of the table's log with its version.
+    """
+    found: dict[str, set[str]] = {}
+    for app, version in stored.items():
+        match = _POSITION.fullmatch(app)
+        if match is not None and version != CLOSED:
+            found.setdefault(match.group(1), set()).add(match.group(2))
+    return {group: tuple(sorted(topics)) for group, topics in sorted(found.items())}
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """One compare-and-set commit that moves all that a group has in a table's log to another group.
+
+    Attributes:
+        expected: application id -> version that must be stored; None: none.
+        new: the versions afterwards. No batch of the old group can be committed against its positions any more.
+        positions: how many positions move.
+    """
+
+    expected: Mapping[str, int | None]
+    new: Mapping[str, int]
+    positions: int
+
+
+def hand_over(stored: Mapping[str, int], old: str, new: str) -> HandOver | None:
+    """How what `old` has becomes `new`'s; None where `old` has nothing (any more)."""
+    if old not in owners(stored):
+        return None
+    apps = {app: f"{new}/{match.group(2)}" for app in stored if (match := _OURS.fullmatch(app)) and match[1] == old}
+    positions = [app for app in apps if _POSITION.fullmatch(app)]
+    expected: dict[str, int | None] = {app: stored[app] for app in apps}
+    expected |= {theirs: stored.get(theirs) for theirs in apps.values()}
+    versions = {theirs: stored[app] for app, theirs in apps.items()} | dict.fromkeys(positions, CLOSED)
+    return HandOver(expected, versions, len(positions))
+
+
+def open_lives(stored: Mapping[str, int], group: str, topic: str) -> dict[TopicId, dict[int, int]]:
+    """Topic id -> partition -> position, of the lives of a topic whose positions may still move."""
+    lives: dict[TopicId, dict[int, int]] = {}
+    for app, version in stored.items():
+        match = _POSITION.fullmatch(app)
+        if match is not None and match.group(1, 2) == (group, topic) and version != CLOSED:
+            lives.setdefault(TopicId(match[3]), {})[int(match[4])] = version
+    return lives
+
+
+def close_life(
+    stored: Mapping[str, int], ids: AppIds, ends: Mapping[int, int | None]
+) -> tuple[dict[str, int | None], dict[str, int]]:
+    """What must be stored, and what is stored afterwards, so that a life of a topic ends where it stands.
+
+    Args:
+        ends: partition -> where it must stand; None: at nothing. Those that are closed already are left alone.
+    """
+    expected: dict[str, int | None] = {}
+    new: dict[str, int] = {}
+    for partition, end in ends.items():
+        position = ids.position(partition)
+        if stored.get(position) != CLOSED:
+            expected[position], new[position] = end, CLOSED
+            if end is not None:
+                new[ids.end(partition)] = end
+    return expected, new

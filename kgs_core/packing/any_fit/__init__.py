@@ -1,0 +1,1 @@
+"""The any-fit packers, classic and modified, and next fit."""

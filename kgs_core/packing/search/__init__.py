@@ -1,0 +1,1 @@
+"""The search packer: annealing over moves, in parts."""

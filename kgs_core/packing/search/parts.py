@@ -1,0 +1,134 @@
+"""Hands the partitions to the compiled search: all at once, or with very many in parts, one after the other."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgs_core.packing.problem_arrays import distinct
+from kgs_core.packing.search.annealing import anneal
+from kgs_core.packing.search.state import ELSEWHERE, HOMELESS, Bins, Floats, Ints, Items, Terms, Work, new_work
+
+BUDGET = 300_000
+"""Operations of one search."""
+BUDGET_SMALL = 10_000
+"""For each partition of a small group, whose search then ends earlier."""
+BUDGET_EACH, BUDGET_LARGE, BUDGET_VERY_LARGE = 150, 3_000_000, 60
+"""For each partition of a large group; up to so many in all; but at least so many for each."""
+LARGE = 2_000
+"""From so many partitions on, parts of the group are searched one after the other."""
+PART = 400
+"""Consumers of a part."""
+SPARE = 4
+"""New consumers that a part may open."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchStep:
+    """A packing problem as arrays: partitions that may move 0 ... P - 1, consumers 0 ... K - 1, speeds in units of C.
+
+    Attributes:
+        consumers: their numbers, ascending.
+        speed: of each partition, > 0.
+        home: consumer of each now; `HOMELESS`.
+        drift, variance: of the change of each speed until the next packing.
+        fixed: speed of what is pinned to each consumer.
+        held: whether something is.
+    """
+
+    consumers: Ints
+    speed: Floats
+    home: Ints
+    drift: Floats
+    variance: Floats
+    fixed: Floats
+    held: NDArray[np.bool_]
+
+
+def annealed(step: SearchStep, begin: Ints, terms: Terms, seed: int) -> Ints:
+    """A better bin for each partition than `begin` has; bins from K on are new consumers."""
+    size = len(step.speed)
+    if size < LARGE:
+        parts = _Parts(step, begin, SPARE)
+        parts.anneal(np.arange(size), terms, min(BUDGET, BUDGET_SMALL * size), seed)
+        return parts.found
+    budget = max(BUDGET, min(BUDGET_EACH * size, BUDGET_LARGE), BUDGET_VERY_LARGE * size)
+    parts = _Parts(step, begin, SPARE * (size // PART + 1))
+    for members in _cut(begin, seed):
+        parts.anneal(members, terms, budget * len(members) // size, seed)
+    return parts.found
+
+
+def _cut(found: Ints, seed: int) -> Iterator[Ints]:
+    """Partitions of `PART` consumers at a time, in an order that `seed` shuffles."""
+    used = distinct(found)
+    shuffled = used[np.argsort((used * 2654435761 + seed * 40503) % 1_000_003, kind="stable")]
+    turn = np.zeros(int(used.max()) + 1, np.int64)
+    turn[shuffled] = np.arange(len(shuffled)) // PART
+    order = np.argsort(turn[found], kind="stable")
+    cuts = np.flatnonzero(np.diff(turn[found][order])) + 1
+    yield from np.split(order, cuts)
+
+
+class _Parts:
+    """The bins of all partitions while some are searched."""
+
+    def __init__(self, step: SearchStep, begin: Ints, spare: int) -> None:
+        """`spare` bins beyond those in `begin` can be opened in all."""
+        self.found = begin.copy()
+        self._step = step
+        self._new = max(len(step.consumers), int(begin.max()) + 1)
+        self._used = np.zeros(self._new + spare, np.bool_)
+        self._used[begin] = True
+        self._count = int(self._used.sum())
+        self._place = np.full(len(self._used), ELSEWHERE)
+        self._work: Work = new_work()
+
+    def anneal(self, members: Ints, terms: Terms, budget: int, seed: int) -> None:
+        """Search for the bins of some partitions, which are all that is not pinned to those bins."""
+        step, start = self._step, self.found[members]
+        home, speed = step.home[members], step.speed[members]
+        own = distinct(start)
+        settled = home[home >= 0]
+        # a bin that others are in is no home here
+        known = distinct(np.concatenate([own, settled[~self._used[settled]]]))
+        size = len(known) + SPARE
+        place = self._place
+        place[known] = np.arange(len(known))
+        bins = self._bins(place[start], known, size)
+        order = np.argsort(speed, kind="stable")
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        local = np.where(home >= 0, place[home], HOMELESS)
+        items = Items(speed, local, step.drift[members], step.variance[members], order, rank)
+        others = self._count - len(own)
+        anneal(items, bins, terms._replace(most=terms.most - others), budget, seed, self._work)
+        place[known] = ELSEWHERE
+        self._keep(members, own, known, bins.of)
+
+    def _bins(self, of: Ints, known: Ints, size: int) -> Bins:
+        fixed = np.zeros(size)
+        old = known < len(self._step.consumers)
+        fixed[: len(known)][old] = self._step.fixed[known[old]]
+        return Bins(
+            of=of,
+            head=np.full(size, -1),
+            after=np.full(len(of), -1),
+            before=np.full(len(of), -1),
+            fixed=fixed,
+            load=np.zeros(size),
+            count=np.zeros(size, np.int64),
+            energy=np.zeros(size),
+        )
+
+    def _keep(self, members: Ints, own: Ints, known: Ints, of: Ints) -> None:
+        names = np.append(known, np.zeros(SPARE, np.int64))
+        found = distinct(of)
+        opened = found[found >= len(known)]
+        names[opened] = self._new + np.arange(len(opened))
+        self._new += len(opened)
+        self.found[members] = names[of]
+        self._used[own] = False
+        self._used[names[found]] = True
+        self._count += len(found) - len(own)

@@ -1,0 +1,1 @@
+"""Plans from loads: triggers, packing, budget, overload, spares; pure, usable alone."""

@@ -1,0 +1,65 @@
+"""Load that a plan is made for: what there is to read."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kgs_core.errors import MeasurementError
+from kgs_core.model import TopicPartition, WriteSpeeds
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Every partition that must have a consumer, and how fast it grows.
+
+    Attributes:
+        speeds: write speed of each partition, bytes/s; the last known one where it is not known now.
+        unknown: partitions whose speed is not known now. Unknown is not zero: such a partition keeps its consumer and
+            its last known speed, so it may be missing in `speeds` only when it was never measured.
+        lag_bytes: stored bytes that are there and not read yet; 0 for partitions that are not named.
+        earlier: speeds when partitions were packed last, as far as that is known: what has changed since tells how much
+            may change until the next time.
+
+    Raises:
+        MeasurementError: a speed or a lag is negative, infinite or no number.
+    """
+
+    speeds: WriteSpeeds
+    unknown: frozenset[TopicPartition] = frozenset()
+    lag_bytes: Mapping[TopicPartition, float] = field(default_factory=dict)
+    earlier: WriteSpeeds = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for noun, readings in (("write speed", self.speeds), ("lag", self.lag_bytes)):
+            wrong = sorted(p for p, number in readings.items() if not 0 <= number < math.inf)
+            if wrong:
+                raise MeasurementError(f"load: {wrong[0]}: {noun} {readings[wrong[0]]}: must be 0 or greater")
+
+    def write_speeds(self) -> WriteSpeeds:
+        """A speed for every partition; a partition never measured is taken for as fast as its topic's others.
+
+        That is their mean; where the topic has no other, the mean of all; 0 only when nothing at all was measured.
+        """
+        missing = self.unknown - self.speeds.keys()
+        if not missing:
+            return self.speeds
+        by_topic: dict[str, list[float]] = {}
+        for partition, speed in self.speeds.items():
+            by_topic.setdefault(partition.topic, []).append(speed)
+        overall = _mean(list(self.speeds.values()))
+        means = {topic: _mean(speeds) for topic, speeds in by_topic.items()}
+        return {**self.speeds, **{p: means.get(p.topic, overall) for p in missing}}
+
+    def packed_speeds(self, catch_up_s: float) -> WriteSpeeds:
+        """The speed that each partition must be read with so that its backlog is gone in `catch_up_s` seconds.
+
+        That is s + lag bytes / `catch_up_s`; s alone when `catch_up_s` is 0.
+        """
+        speeds = self.write_speeds()
+        if catch_up_s == 0 or not self.lag_bytes:
+            return speeds
+        return {p: speed + self.lag_bytes.get(p, 0.0) / catch_up_s for p, speed in speeds.items()}
+
+
+def _mean(numbers: list[float]) -> float:
+    return math.fsum(numbers) / len(numbers) if numbers else 0.0

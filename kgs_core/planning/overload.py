@@ -1,0 +1,101 @@
+"""Overloads that a plan cannot fit below capacity, and their cures."""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+
+ROUNDING = 1e-9
+"""Sums of the same speeds differ in their last digits with the order of addition; relative to the capacity."""
+
+
+@dataclass(frozen=True, slots=True)
+class FastPartition:
+    """One partition that is faster than a consumer. Either cure is enough.
+
+    Attributes:
+        bytes_per_s: speed that it was packed with.
+        partitions: how many its topic must have so that, spread as now, this one fits; None: its write speed alone
+            would fit, and what makes it too fast is its backlog, which passes.
+        capacity_bytes_per_s: packing capacity that is enough.
+    """
+
+    partition: TopicPartition
+    consumer: ConsumerId
+    bytes_per_s: BytesPerSecond
+    partitions: int | None
+    capacity_bytes_per_s: BytesPerSecond
+
+
+@dataclass(frozen=True, slots=True)
+class FullConsumer:
+    """One consumer that is given more than the capacity in several partitions. Either cure is enough.
+
+    Attributes:
+        bytes_per_s: what it is given.
+        consumers: `max_consumers` that is enough; None: more consumers are no cure, since the partitions of this one
+            stay where they are until their speed is known.
+        capacity_bytes_per_s: packing capacity that is enough for this consumer.
+    """
+
+    consumer: ConsumerId
+    bytes_per_s: BytesPerSecond
+    consumers: int | None
+    capacity_bytes_per_s: BytesPerSecond
+
+
+Overload = FastPartition | FullConsumer
+
+
+def fast_partitions(
+    target: Assignment, packed: WriteSpeeds, written: WriteSpeeds, capacity: BytesPerSecond
+) -> list[FastPartition]:
+    """The partitions faster than `capacity`, by topic and number.
+
+    Args:
+        target: partition -> consumer.
+        packed: speeds that the target was made with, bytes/s.
+        written: write speeds, bytes/s, at most `packed`.
+        capacity: C, bytes/s.
+    """
+    counts = Counter(p.topic for p in packed)
+    return [
+        FastPartition(
+            partition=p,
+            consumer=target[p],
+            bytes_per_s=packed[p],
+            partitions=math.ceil(counts[p.topic] * written[p] / capacity) if written[p] > capacity else None,
+            capacity_bytes_per_s=packed[p],
+        )
+        for p in sorted(packed)
+        if packed[p] > capacity
+    ]
+
+
+def full_consumers(
+    target: Assignment, packed: WriteSpeeds, capacity: BytesPerSecond, consumers_needed: int | None
+) -> list[FullConsumer]:
+    """The consumers above `capacity` that read several partitions, by number.
+
+    Args:
+        target: partition -> consumer.
+        packed: speeds that the target was made with, bytes/s.
+        capacity: C, bytes/s.
+        consumers_needed: how many there would be without a bound; None: unknown, or no more than there are.
+    """
+    loads = consumer_loads(target, packed)
+    counts = Counter(target.values())
+    return [
+        FullConsumer(consumer, load, consumers_needed, load)
+        for consumer, load in sorted(loads.items())
+        if counts[consumer] > 1 and load > capacity * (1 + ROUNDING)
+    ]
+
+
+def consumer_loads(target: Assignment, speeds: WriteSpeeds) -> dict[ConsumerId, BytesPerSecond]:
+    """Sum of the speeds of each consumer's partitions, bytes/s, by number; rounded once, whatever the order."""
+    held: dict[ConsumerId, list[BytesPerSecond]] = {}
+    for partition, consumer in target.items():
+        held.setdefault(consumer, []).append(speeds[partition])
+    return {consumer: math.fsum(held[consumer]) for consumer in sorted(held)}

@@ -1,0 +1,268 @@
+"""The plan: who shall read what, what moves for it, and what it costs."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
+
+from kgs_core.config.packing import PackingSettings
+from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+from kgs_core.packing import (
+    ALGORITHMS,
+    FRONT,
+    WEIGHING,
+    PackingProblem,
+    RandomSource,
+    Variation,
+    parse_name,
+    rebalanced,
+    rscore,
+    setting_name,
+)
+from kgs_core.planning.load import Load
+from kgs_core.planning.overload import Overload, consumer_loads, fast_partitions, full_consumers
+from kgs_core.planning.placement import Readers, pinned_partitions, to_joined
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The consumers as they are.
+
+    Attributes:
+        current: who reads what; without partitions that nobody reads.
+        spares: consumers that run and read nothing.
+        set_aside: numbers that keep failing: not used, and what they read is placed elsewhere.
+        readers: who is there to read; None: not known, so what has no consumer is packed as if all were there.
+    """
+
+    current: Assignment = field(default_factory=dict)
+    spares: frozenset[ConsumerId] = frozenset()
+    set_aside: frozenset[ConsumerId] = frozenset()
+    readers: Readers | None = None
+
+    @property
+    def had(self) -> Assignment:
+        """Who has each partition, or had it last."""
+        return self.current if self.readers is None else self.readers.had
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One partition that changes its consumer; `bytes_per_s` is its write speed."""
+
+    partition: TopicPartition
+    source: ConsumerId
+    destination: ConsumerId
+    bytes_per_s: BytesPerSecond
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Outcome of another algorithm for the same load.
+
+    Attributes:
+        moved: number of partitions that change their consumer.
+        max_load_bytes_per_s: load of the most loaded consumer.
+    """
+
+    algorithm: str
+    consumers: int
+    rscore: float
+    moved: int
+    max_load_bytes_per_s: BytesPerSecond
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Assignment of partitions to consumers, and what the change to it costs.
+
+    Attributes:
+        capacity: C that was packed with, bytes/s.
+        target: every partition of the load -> its consumer.
+        moves: from the fastest partition to the slowest.
+        rscore: of the moves; dimensionless, at write speeds.
+        load: what each consumer is given, bytes/s, by number, with the share of the backlog that was packed.
+        create: numbers to start, ascending; spares among them.
+        retire: numbers to end once they read nothing, ascending.
+        spares: numbers that shall run and read nothing, ascending.
+        overloaded: what does not fit below C, each with its cure.
+        alternatives: the same by other algorithms, or by other settings of this one, as asked for or weighed.
+        choice: why this setting of the algorithm; empty if it has none.
+        held_back: why the controller would not carry it out now; empty: nothing holds it back.
+        pinned: partitions that had to stay although their consumer is given more than C.
+    """
+
+    algorithm: str
+    capacity: BytesPerSecond
+    target: Assignment
+    moves: tuple[Move, ...]
+    rscore: float
+    load: Mapping[ConsumerId, BytesPerSecond]
+    create: tuple[ConsumerId, ...]
+    retire: tuple[ConsumerId, ...]
+    spares: tuple[ConsumerId, ...]
+    overloaded: tuple[Overload, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    choice: str = ""
+    held_back: str = ""
+    pinned: frozenset[TopicPartition] = frozenset()
+
+    @property
+    def consumers(self) -> int:
+        """How many consumers read something."""
+        return len(self.load)
+
+    def summary(self) -> Alternative:
+        """The plan as one row of a comparison."""
+        most = max(self.load.values(), default=0.0)
+        return Alternative(self.algorithm, self.consumers, self.rscore, len(self.moves), most)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Input of all algorithms that are tried; `written` are the write speeds without backlog."""
+
+    problem: PackingProblem
+    written: WriteSpeeds
+    group: Group
+    settings: PackingSettings
+    new_random: Callable[[], RandomSource]
+
+
+def make_plan(
+    load: Load,
+    group: Group,
+    settings: PackingSettings,
+    new_random: Callable[[], RandomSource],
+    compare: Sequence[str] = (),
+) -> Plan:
+    """The plan of `settings.algorithm` for this load and group.
+
+    A partition whose speed is unknown keeps its consumer, unless that one was set aside. While a speed is unknown, or
+    a partition is unread, only what must move does: nobody who reads is given up, and no better packing is looked for.
+    What is unread goes to consumers that have joined, as far as they have room: see `to_joined`.
+
+    Args:
+        load: every partition that must have a consumer.
+        group: the consumers as they are; what they read beside `load` is passed over.
+        settings: algorithm, capacity and bounds.
+        new_random: makes a generator, the same one every time, so that no algorithm's result depends on which others
+            were asked.
+        compare: names of algorithms to try beside it; with a setting, as in `search@0.8`, of those that have one.
+    """
+    step = _Step(_problem(load, group, settings), load.write_speeds(), group, settings, new_random)
+    plan, weighed = _chosen(step)
+    others = [name for name in compare if name != settings.algorithm and name not in weighed]
+    alternatives = (*weighed.values(), *(_plan(name, step).summary() for name in others))
+    return replace(plan, algorithm=settings.algorithm, alternatives=alternatives)
+
+
+def _chosen(step: _Step) -> tuple[Plan, dict[str, Alternative]]:
+    """The plan, and what it was weighed against: with a bound on consumers, the plan within it that moves least."""
+    algorithm, percent = step.settings.algorithm, step.settings.max_extra_consumers_percent
+    if algorithm not in WEIGHING:
+        return _plan(algorithm, step), {}
+    if percent is None:
+        worth = step.settings.worth
+        why = (
+            "fewest consumers"
+            if worth is None
+            else f"one consumer is worth moving {worth:.0%} of a consumer's capacity"
+        )
+        return replace(_plan(algorithm, step), choice=why), {}
+    least = _plan(setting_name(algorithm, None), step)
+    most = math.floor(least.consumers * (1 + percent / 100))
+    tried = [_plan(setting_name(algorithm, worth), step) for worth in FRONT if worth is not None]
+    within = [plan for plan in (least, *tried) if plan.consumers <= most]
+    best = min(within, key=lambda plan: (plan.rscore, plan.consumers))
+    why = f"{best.algorithm}: moves least of those with at most {percent:g} % more consumers than {least.consumers}"
+    return replace(best, choice=why), {plan.algorithm: plan.summary() for plan in (least, *tried)}
+
+
+def _problem(load: Load, group: Group, settings: PackingSettings) -> PackingProblem:
+    speeds = load.packed_speeds(settings.catch_up_s)
+    current = {p: consumer for p, consumer in group.current.items() if p in speeds}
+    spares, unread = group.spares, frozenset[TopicPartition]()
+    readers = group.readers
+    if readers is not None and (unread := readers.unread(speeds.keys())):
+        homes = {p: consumer for p, consumer in readers.had.items() if p in speeds} | current
+        current = to_joined(homes, readers, speeds, settings.packing_capacity_bytes_per_s)
+        spares -= set(current.values())
+    usable = {p: consumer for p, consumer in current.items() if consumer not in group.set_aside}
+    pinned = load.unknown & usable.keys()
+    if unread or load.unknown:
+        pinned |= pinned_partitions(usable, speeds, settings.consumer_capacity_bytes_per_s)
+    return PackingProblem(
+        speeds=speeds,
+        capacity=float(settings.packing_capacity_bytes_per_s),
+        current=current,
+        pinned=pinned,
+        spares=spares,
+        set_aside=group.set_aside,
+        min_consumers=settings.min_consumers,
+        max_consumers=settings.max_consumers,
+        consumer_worth=settings.worth,
+        variation=_variation(load, speeds),
+    )
+
+
+def _variation(load: Load, speeds: WriteSpeeds) -> WriteSpeeds:
+    """How much each speed may change until the next packing: as since the last one, but no less than a tenth."""
+    variation = Variation()
+    variation.update(load.earlier)
+    variation.update(speeds)
+    found = variation.deviations()
+    return {p: max(found.get(p, 0.0), speed / 10) for p, speed in speeds.items()}
+
+
+def _plan(name: str, step: _Step) -> Plan:
+    """By the algorithm of this name, which may have a setting."""
+    problem, written = step.problem, step.written
+    algorithm, at, _ = name.partition("@")
+    meant = parse_name(name)
+    if at and meant is not None:
+        problem = replace(problem, consumer_worth=meant[1])
+    packed = ALGORITHMS[algorithm](problem, step.new_random())
+    if step.group.readers is not None:
+        packed = to_joined(packed, step.group.readers, problem.speeds, problem.capacity)
+    target, had = dict(sorted(packed.items())), step.group.had
+    moves = [Move(p, had[p], target[p], written[p]) for p in rebalanced(had, target)]
+    loads = consumer_loads(target, problem.speeds)
+    create, retire, spares = _staff(frozenset(loads), step)
+    return Plan(
+        algorithm=name,
+        capacity=problem.capacity,
+        target=target,
+        moves=tuple(sorted(moves, key=lambda move: (-move.bytes_per_s, move.partition))),
+        rscore=rscore(had, target, written, problem.capacity),
+        load=loads,
+        create=create,
+        retire=retire,
+        spares=spares,
+        overloaded=_overloads(algorithm, target, step),
+        pinned=frozenset(p for p in problem.pinned if loads[target[p]] > problem.capacity),
+    )
+
+
+def _staff(used: frozenset[ConsumerId], step: _Step) -> tuple[tuple[ConsumerId, ...], ...]:
+    """Numbers to create, to retire, and to keep as spares: joined spares first, then emptied ones, then new ones."""
+    group = step.group
+    running = (group.spares | frozenset(group.current.values())) - group.set_aside
+    idle = sorted(running - used, key=lambda c: (c not in group.spares, c))
+    wanted = step.settings.spare_consumers
+    taken = running | used | group.set_aside
+    new = (ConsumerId(number) for number in count(1) if number not in taken)
+    spares = {*idle[:wanted], *islice(new, max(0, wanted - len(idle)))}
+    return tuple(sorted((used | spares) - running)), tuple(sorted(idle[wanted:])), tuple(sorted(spares))
+
+
+def _overloads(name: str, target: Assignment, step: _Step) -> tuple[Overload, ...]:
+    problem = step.problem
+    fast = fast_partitions(target, problem.speeds, step.written, problem.capacity)
+    full = full_consumers(target, problem.speeds, problem.capacity, None)
+    if full and problem.max_consumers is not None:
+        unbound = ALGORITHMS[name](replace(problem, max_consumers=None), step.new_random())
+        needed = len(set(unbound.values()))
+        if needed > len(set(target.values())):
+            full = full_consumers(target, problem.speeds, problem.capacity, needed)
+    return (*fast, *full)

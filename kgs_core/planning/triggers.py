@@ -1,0 +1,231 @@
+"""The Sentinel state: what in the group or its load asks for another plan, and whether that plan is worth a run."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kgs_core.config.packing import PackingSettings
+from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+from kgs_core.packing import RandomSource, rscore
+from kgs_core.planning.load import Load
+from kgs_core.planning.overload import consumer_loads
+from kgs_core.planning.placement import Readers
+from kgs_core.planning.plan import Group, Plan, make_plan
+from kgs_core.planning.rebalance_budget import HeldBack, over_budget
+
+RELIEF = 0.1
+"""Share of the load above capacity that a plan must take away: less would move partitions at every look for nothing."""
+_SHOWN = 5
+
+
+class Reason(StrEnum):
+    """Reason to leave the Sentinel state."""
+
+    OVERLOADED = "consumer above consumer_capacity"
+    UNOWNED = "partition without owner"
+    DIFFERENT = "current differs from target"
+    LOST = "consumer lost"
+    RESTARTED = "consumer restarted"
+    FAILING = "consumer keeps failing"
+    CHANGED = "topics or partitions changed"
+    TIMEOUT = "looking for a better packing"
+
+
+@dataclass(frozen=True, slots=True)
+class ExitCondition:
+    """One reason that holds, and whom it concerns, ascending."""
+
+    reason: Reason
+    consumers: tuple[ConsumerId, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+
+    def __str__(self) -> str:
+        """`consumer lost: 2, 5`; long lists are cut."""
+        concerned = [str(item) for item in (*self.consumers, *self.partitions)]
+        more = [f"{len(concerned) - _SHOWN} more"] if len(concerned) > _SHOWN else []
+        return f"{self.reason}: {', '.join(concerned[:_SHOWN] + more)}" if concerned else str(self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The group as the Sentinel sees it.
+
+    Attributes:
+        target: as the newest Target has it.
+        current: who reads what, by the reports of living incarnations.
+        joined: consumers with a living incarnation that has reported.
+        lost: consumers whose incarnation is dead or suspected, and that nobody is starting.
+        restarted: consumers whose incarnation is newer than the Target.
+        failing: consumers that are set aside, because every start of them fails.
+        since_packing_s: time since partitions were packed last.
+        barred: numbers that cannot be started, because a process of theirs that is of no use may still live: they read
+            on where they read, but no other partition is given to them.
+        moved_rscore: Rscore of all changes within the last hour.
+    """
+
+    target: Assignment
+    current: Assignment
+    joined: frozenset[ConsumerId]
+    lost: frozenset[ConsumerId] = frozenset()
+    restarted: frozenset[ConsumerId] = frozenset()
+    failing: frozenset[ConsumerId] = frozenset()
+    since_packing_s: float = 0.0
+    barred: frozenset[ConsumerId] = frozenset()
+    moved_rscore: float = 0.0
+
+    def placed(self) -> dict[TopicPartition, ConsumerId]:
+        """Where each partition is at home: its owner, else its consumer in the target, unless that one is gone."""
+        gone = self.lost | self.failing
+        homes = {**self.target, **self.current}
+        return {p: consumer for p, consumer in homes.items() if consumer not in gone}
+
+    def group(self) -> Group:
+        """The group as a plan is made for it: while anything is unread, what is planned for the rest stays planned."""
+        homes = self.placed()
+        if self.target.keys() - self.current.keys():
+            gone = self.lost | self.failing
+            homes |= {p: consumer for p, consumer in self.target.items() if consumer not in gone}
+        busy = set(homes.values())
+        readers = self.readers()
+        return Group(homes, readers.joined - busy, self.failing | (self.barred - busy), readers)
+
+    def readers(self) -> Readers:
+        """Who is there to read."""
+        joined = self.joined - self.failing - self.lost
+        return Readers({**self.target, **self.current}, frozenset(self.current), joined)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """A rebalance is due: to carry out `plan`, for these reasons."""
+
+    conditions: tuple[ExitCondition, ...]
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class NoRun:
+    """Nothing is to be done; `conditions` hold, but no plan is another or a better one, or a better one must wait."""
+
+    conditions: tuple[ExitCondition, ...] = ()
+    held_back: HeldBack | None = None
+
+
+Decision = RunRequest | NoRun
+
+
+def decide(load: Load, watched: Watched, settings: PackingSettings, new_random: Callable[[], RandomSource]) -> Decision:
+    """Whether a rebalance is due, and which.
+
+    Each exit condition asks for a run only if its plan differs from the target, and, beyond that:
+
+    - one about owners or consumers also when the plan is the target's own and a partition only has to be handed over
+      to a consumer that has joined: nobody else would carry it out;
+    - a consumer above capacity only if the plan relieves it: a partition too fast for any consumer, or `max_consumers`,
+      must not keep the group moving;
+    - the timeout only if the plan is better: fewer consumers, then a lower Rscore; and if the consumers saved are worth
+      what is moved for them, by `consumer_worth`; and if nothing else asks, too, only within `max_rscore_per_hour`.
+
+    Args:
+        load: every partition there is now.
+        watched: the group as it is.
+        settings: capacities, algorithm, bounds, timeout.
+        new_random: see `make_plan`.
+
+    References:
+        Landau 2022, section "Controller", the Sentinel state.
+    """
+    conditions = exit_conditions(load, watched, settings)
+    if not conditions:
+        return NoRun()
+    plan = make_plan(load, watched.group(), settings, new_random)
+    return judge(plan, conditions, load, watched, settings)
+
+
+def judge(
+    plan: Plan, conditions: tuple[ExitCondition, ...], load: Load, watched: Watched, settings: PackingSettings
+) -> Decision:
+    """Whether `plan` is to be carried out for one of the conditions that hold; see `decide`."""
+    asking = tuple(c for c in conditions if _asks(c.reason, plan, load, watched, settings))
+    if not asking:
+        return NoRun(conditions)
+    if all(condition.reason is Reason.TIMEOUT for condition in asking):
+        held_back = over_budget(plan.rscore, watched.moved_rscore, settings.max_rscore_per_hour)
+        if held_back is not None:
+            return NoRun(conditions, held_back)
+    return RunRequest(asking, plan)
+
+
+def exit_conditions(load: Load, watched: Watched, settings: PackingSettings) -> tuple[ExitCondition, ...]:
+    """The exit conditions that hold, in the order of `Reason`.
+
+    The timeout does not count while a speed is unknown: no consumer is given up on missing measurements. Nor does it
+    while a partition is unread: what there is to read comes before how well it is packed.
+    """
+    known = load.write_speeds().keys()
+    wanted = set(watched.target.values())
+    owner, target = watched.current, watched.target
+    overloaded = _overloaded(watched.placed(), load.packed_speeds(settings.catch_up_s), settings)
+    found = (
+        ExitCondition(Reason.OVERLOADED, tuple(overloaded)),
+        ExitCondition(Reason.UNOWNED, partitions=_ascending(known - owner.keys())),
+        ExitCondition(Reason.DIFFERENT, partitions=_ascending({p for p in owner if owner[p] != target.get(p)})),
+        ExitCondition(Reason.LOST, tuple(sorted(watched.lost & wanted))),
+        ExitCondition(Reason.RESTARTED, tuple(sorted(watched.restarted & wanted))),
+        ExitCondition(Reason.FAILING, tuple(sorted(watched.failing & wanted))),
+        ExitCondition(Reason.CHANGED, partitions=_ascending(known ^ target.keys())),
+    )
+    holding = tuple(condition for condition in found if condition.consumers or condition.partitions)
+    is_calm = not load.unknown and known <= owner.keys()
+    if watched.since_packing_s >= settings.sentinel_timeout_s and is_calm:
+        return (*holding, ExitCondition(Reason.TIMEOUT))
+    return holding
+
+
+def _asks(reason: Reason, plan: Plan, load: Load, watched: Watched, settings: PackingSettings) -> bool:
+    differs = plan.target != watched.target
+    match reason:
+        case Reason.OVERLOADED:
+            return differs and _relieves(plan, load, watched, settings)
+        case Reason.TIMEOUT:
+            return differs and _is_better(plan, load, watched, settings)
+        case Reason.CHANGED:
+            return differs
+        case _:
+            return differs or _can_hand_over(plan, watched)
+
+
+def _can_hand_over(plan: Plan, watched: Watched) -> bool:
+    return any(c in watched.joined and watched.current.get(p) != c for p, c in plan.target.items())
+
+
+def _is_better(plan: Plan, load: Load, watched: Watched, settings: PackingSettings) -> bool:
+    speeds = load.write_speeds()
+    target = {p: consumer for p, consumer in watched.target.items() if p in speeds}
+    price = rscore(watched.placed(), target, speeds, plan.capacity)
+    consumers = len(set(target.values()))
+    is_worth_it = settings.worth is None or plan.rscore - price <= settings.worth * (consumers - plan.consumers)
+    return is_worth_it and (plan.consumers, plan.rscore) < (consumers, price)
+
+
+def _relieves(plan: Plan, load: Load, watched: Watched, settings: PackingSettings) -> bool:
+    speeds = load.packed_speeds(settings.catch_up_s)
+    before = sum(_overloaded(watched.placed(), speeds, settings).values())
+    after = sum(_overloaded(plan.target, speeds, settings).values())
+    return after <= (1 - RELIEF) * before
+
+
+def _overloaded(
+    assignment: Assignment, speeds: WriteSpeeds, settings: PackingSettings
+) -> dict[ConsumerId, BytesPerSecond]:
+    """The consumers above `consumer_capacity` that can be relieved, since they read several partitions; by how much."""
+    known = {p: consumer for p, consumer in assignment.items() if p in speeds}
+    counts = Counter(known.values())
+    capacity = settings.consumer_capacity_bytes_per_s
+    loads = consumer_loads(known, speeds)
+    return {c: load - capacity for c, load in loads.items() if load > capacity and counts[c] > 1}
+
+
+def _ascending(partitions: set[TopicPartition]) -> tuple[TopicPartition, ...]:
+    return tuple(sorted(partitions))

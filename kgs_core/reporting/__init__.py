@@ -1,0 +1,1 @@
+"""Status, plans and sentences for people and as JSON."""

@@ -1,0 +1,127 @@
+"""Sentences for people on what an observer sees of a group."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from kgs_core.controller.desired_state import held_replacement
+from kgs_core.controller.measuring import blind_wait
+from kgs_core.controller.reconcile import waiting
+from kgs_core.controller.state import ControllerState
+from kgs_core.model import TopicPartition
+from kgs_core.planning.overload import consumer_loads
+from kgs_core.protocol import RunState
+from kgs_core.reporting.bad_shares import bad_shares, share_text
+
+_SHOWN = 3
+_MB = 1e6
+
+
+def sentences(state: ControllerState, now: float) -> tuple[str, ...]:
+    """Who reads, how much there is to read, who is silent, what is waited for."""
+    return tuple(_all(state, now))
+
+
+def _all(state: ControllerState, now: float) -> Iterator[str]:
+    if state.wish is not RunState.RUNNING:
+        yield f"people want the group {state.wish}"
+    still = _standing_still(state)
+    yield _readers(state, still)
+    if still:
+        yield _still_told(still)
+    yield _load(state, now)
+    for topic, share in bad_shares(state.view, state.suspects()).items():
+        yield f"topic {topic}: {share_text(share)} of its newest records are dead letters"
+    yield from _members(state, now)
+    yield from _held(state, now)
+    if state.target is not None and state.wish is RunState.RUNNING:
+        late = waiting(state.view, state.target.assignment, state.suspects())
+        if late:
+            yield f"waiting: {_some([str(one) for one in late])}"
+
+
+def _held(state: ControllerState, now: float) -> Iterator[str]:
+    """What is not done now, and why."""
+    if (held := held_replacement(state)) is not None:
+        yield str(held)
+    if state.held_back is not None:
+        yield str(state.held_back)
+    if blind := blind_wait(state, now):
+        yield blind
+
+
+def _members(state: ControllerState, now: float) -> Iterator[str]:
+    silent = sorted(state.view.members[i].member for i in state.suspects())
+    if silent:
+        yield f"silent: {_some([str(member) for member in silent])}"
+    yield from _starts(state, now)
+
+
+def _standing_still(state: ControllerState) -> dict[TopicPartition, str]:
+    """Partitions that have an owner and are not read -> why."""
+    owned = state.view.current()
+    return {
+        partition: why
+        for view in state.view.members.values()
+        if view.report is not None and not view.ended
+        for partition, why in view.report.stopped.items()
+        if owned.get(partition) == view.member.consumer
+    }
+
+
+def _still_told(still: Mapping[TopicPartition, str]) -> str:
+    counts = Counter((partition.topic, why) for partition, why in still.items())
+    causes = [f"{topic} ({count}): {why}" for (topic, why), count in sorted(counts.items())]
+    verb = "stands" if len(still) == 1 else "stand"
+    return f"{_count(len(still), 'partition')} {verb} still: {_some(causes)}"
+
+
+def _readers(state: ControllerState, still: Collection[TopicPartition]) -> str:
+    if state.target is None:
+        return "no Target yet"
+    owned = {partition: c for partition, c in state.view.current().items() if partition not in still}
+    wanted, spares = state.target.assignment, state.target.spares
+    text = f"{_count(len(set(owned.values())), 'consumer')} read {len(owned.keys() & wanted.keys())} of "
+    return f"{text}{_count(len(wanted), 'partition')}" + (
+        f", spare: {_some([str(c) for c in spares])}" if spares else ""
+    )
+
+
+def _load(state: ControllerState, now: float) -> str:
+    if state.measured is None:
+        return "no measurement yet"
+    if not state.is_fresh(now):
+        return f"the last measurement is {now - state.measured_at:.0f} s old"
+    load = state.measured.load
+    text = f"{sum(load.speeds.values()) / _MB:.3g} MB/s in all"
+    owned = {p: c for p, c in state.view.current().items() if p in load.speeds}
+    loads = consumer_loads(owned, load.speeds)
+    if loads:
+        most = max(loads, key=lambda consumer: (loads[consumer], -consumer))
+        capacity = state.options.packing.consumer_capacity_bytes_per_s
+        text += f", most for consumer {most}: {loads[most] / _MB:.3g} of {capacity / _MB:.3g} MB/s"
+    return text + (f", speed unknown: {_count(len(load.unknown), 'partition')}" if load.unknown else "")
+
+
+def _starts(state: ControllerState, now: float) -> Iterator[str]:
+    if state.runs is None:
+        return
+    starts = state.starts(now)
+    if starts.starting:
+        yield f"starting: {_some([str(c) for c in sorted(starts.starting)])}"
+    for consumer, why in sorted(starts.trouble.items()):
+        yield f"consumer {consumer} waits to start: {why}"
+    if starts.held_s:
+        yield f"nobody new is started for {starts.held_s:.0f} s, since consumers that had joined keep failing"
+    for consumer, wait_s in sorted(starts.waiting.items()):
+        what = "set aside for" if consumer in starts.set_aside else "tried again in"
+        why = f": {starts.why[consumer]}" if consumer in starts.why else ""
+        yield f"consumer {consumer} failed {_count(starts.failures[consumer], 'time')}, {what} {wait_s:.0f} s{why}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+    return ", ".join([*names[:_SHOWN], *more])

@@ -1,0 +1,251 @@
+"""The group as people are shown it: who reads what, how it is with each consumer, and what a change waits for."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from kgs_core.controller.group_view import GroupView, MemberView
+from kgs_core.controller.reconcile import converged, waiting
+from kgs_core.controller.rolling_replacement import ReplacementWait, is_outdated, replacement_wait
+from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+from kgs_core.planning.rebalance_budget import MAX_HISTORY
+from kgs_core.protocol import Change, DesiredState, DesiredVersion, Incarnation, Phase, Process, RunState, Target
+from kgs_core.reporting.bad_shares import bad_shares
+
+_N = TypeVar("_N", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalFacts:
+    """Facts that the group's own topics do not tell.
+
+    Attributes:
+        speeds: write speeds as measured last, bytes/s; without those that are not known.
+        measured_age_s: how old that measurement is; None: there is none.
+        lags: offsets that the lake has not yet, by partition; None where that is not known.
+        problems: what could not be learned, a line each.
+    """
+
+    speeds: WriteSpeeds = field(default_factory=dict)
+    measured_age_s: float | None = None
+    lags: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerRow:
+    """One consumer, or one of its incarnations where there are several.
+
+    Attributes:
+        incarnation: None: nobody has joined under this number.
+        partitions: what it owns, by its last report, ascending.
+        load: sum of the write speeds of these, stored bytes/s; None where one is not known.
+        bytes_per_s: what it has consumed of late, uncompressed.
+        lag: offsets of these that the lake has not yet; None where one is not known.
+        stopped: which of these stand still, and why.
+        state: for people.
+        needs_attention: somebody should know of it.
+        process: that it is, as it says itself; None before its first report.
+    """
+
+    consumer: ConsumerId
+    incarnation: Incarnation | None
+    state: str
+    partitions: tuple[TopicPartition, ...] = ()
+    load: BytesPerSecond | None = None
+    bytes_per_s: BytesPerSecond | None = None
+    lag: int | None = None
+    report_age_s: float | None = None
+    stopped: Mapping[TopicPartition, str] = field(default_factory=dict)
+    last_drain_s: float | None = None
+    max_drain_s: float | None = None
+    version: str = ""
+    config_hash: str = ""
+    needs_attention: bool = False
+    process: Process | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """Everything that `kgs status` shows.
+
+    Attributes:
+        controller_is_heard: whether measurements have been published of late, which a controller does all the time.
+        target: the newest one; None before the first.
+        current: who reads what, by the reports.
+        is_converged: whether all is as it shall be: by the target, and by what people wish.
+        waiting: partitions that are not where they shall be -> why.
+        lag: offsets that the lake has not yet; None where one partition's is not known.
+        surroundings: what it was made with.
+        outdated: consumers of another version or configuration than wanted.
+        bad_shares: topics of which too many records are bad -> share of these, 0 to 1.
+        replacement: what replacing them waits for; None: nothing of it is left to do.
+        failures: consumers that are not there -> the error that ended them, in their last words.
+    """
+
+    group: str
+    controller_is_heard: bool
+    target: Target | None
+    current: Assignment
+    is_converged: bool
+    waiting: Mapping[TopicPartition, str]
+    consumers: tuple[ConsumerRow, ...]
+    lag: int | None
+    surroundings: ExternalFacts
+    wish: DesiredState | None = None
+    wanted: DesiredVersion | None = None
+    outdated: tuple[ConsumerId, ...] = ()
+    bad_shares: Mapping[str, float] = field(default_factory=dict)
+    replacement: ReplacementWait | None = None
+    failures: Mapping[ConsumerId, str] = field(default_factory=dict)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The last ones, from the earliest to the latest."""
+        return self.target.history[-MAX_HISTORY:] if self.target is not None else ()
+
+
+def overview(
+    group: str, view: GroupView, surroundings: ExternalFacts, now: float, suspect_after_s: float, silence_s: float
+) -> GroupStatus:
+    """The group as of `now`.
+
+    Args:
+        group: its name.
+        view: what its topics say.
+        surroundings: what they do not say.
+        now: monotonic seconds, on the clock that the view was made with.
+        suspect_after_s: silence that makes a consumer a suspect.
+        silence_s: age of the last measurement from which on the controller counts as down.
+    """
+    target = view.target.message if view.target is not None else None
+    suspects = view.suspects(now, suspect_after_s)
+    state = view.wish.state if view.wish is not None else RunState.RUNNING
+    desired = target.assignment if target is not None and state is RunState.RUNNING else {}
+    wanted = _who_shall_be_there(view, target, state, suspects)
+    age_s = surroundings.measured_age_s
+    return GroupStatus(
+        group=group,
+        controller_is_heard=age_s is not None and age_s <= silence_s,
+        target=target,
+        current=view.current(),
+        is_converged=(target is not None or state is not RunState.RUNNING)
+        and converged(view, desired, wanted, suspects),
+        waiting=_waiting(view, desired, suspects),
+        consumers=tuple(_Lines(view, target, surroundings, now, suspects).all()),
+        lag=_sum(surroundings.lags.values()) if surroundings.lags else None,
+        surroundings=surroundings,
+        wish=view.wish,
+        wanted=view.wanted,
+        outdated=tuple(sorted({m.member.consumer for m in view.members.values() if is_outdated(m, view.wanted)})),
+        bad_shares=bad_shares(view, suspects),
+        replacement=replacement_wait(view, target, suspects) if target is not None else None,
+        failures={c: why for c, why in sorted(view.failures.items()) if c not in _living(view)},
+    )
+
+
+def _living(view: GroupView) -> frozenset[ConsumerId]:
+    return frozenset(member.member.consumer for member in view.members.values() if not member.ended)
+
+
+def _who_shall_be_there(
+    view: GroupView, target: Target | None, state: RunState, suspects: frozenset[Incarnation]
+) -> Collection[ConsumerId]:
+    if state is RunState.STOPPED:
+        return ()
+    if state is RunState.PAUSED:  # nobody is started meanwhile
+        return view.joined(suspects)
+    return target.consumers if target is not None else ()
+
+
+def _waiting(view: GroupView, desired: Assignment, suspects: frozenset[Incarnation]) -> dict[TopicPartition, str]:
+    found = {one.partition: one.why for one in waiting(view, desired, suspects)}
+    # What is read and shall not be: the group is paused, or the topic is none of ours any more
+    left = sorted((tp, consumer) for tp, consumer in view.current().items() if tp not in desired)
+    return found | {tp: f"consumer {consumer} is to let it go" for tp, consumer in left}
+
+
+class _Lines:
+    """Makes a line of every member, and of every consumer that should be one."""
+
+    def __init__(
+        self,
+        view: GroupView,
+        target: Target | None,
+        surroundings: ExternalFacts,
+        now: float,
+        suspects: frozenset[Incarnation],
+    ) -> None:
+        self._view = view
+        self._target = target
+        self._surroundings = surroundings
+        self._now = now
+        self._suspects = suspects
+
+    def all(self) -> list[ConsumerRow]:
+        """By number, newer incarnations first; those that have ended are left out."""
+        living = sorted(
+            (member for member in self._view.members.values() if not member.ended),
+            key=lambda member: (member.member.consumer, -member.joined),
+        )
+        lines = [self._line(member) for member in living]
+        there = {line.consumer for line in lines}
+        lines += [self._absent(consumer) for consumer in self._wanted() if consumer not in there]
+        return sorted(lines, key=lambda line: line.consumer)
+
+    def _wanted(self) -> tuple[ConsumerId, ...]:
+        return self._target.consumers if self._target is not None else ()
+
+    def _absent(self, consumer: ConsumerId) -> ConsumerRow:
+        stopped = self._view.wish is not None and self._view.wish.state is RunState.STOPPED
+        return ConsumerRow(consumer, None, "ended" if stopped else "not there", needs_attention=not stopped)
+
+    def _line(self, member: MemberView) -> ConsumerRow:
+        report = member.report
+        consumer, incarnation = member.member
+        state = self._state(member)
+        age_s = None if member.last_seen_at is None else max(0.0, self._now - member.last_seen_at)
+        if report is None:
+            return ConsumerRow(consumer, incarnation, state, report_age_s=age_s, needs_attention=True)
+        seen = self._surroundings
+        return ConsumerRow(
+            consumer=consumer,
+            incarnation=incarnation,
+            state=state,
+            partitions=tuple(sorted(report.owned)),
+            load=_sum(seen.speeds.get(tp) for tp in report.owned),
+            bytes_per_s=report.bytes_per_s,
+            lag=_sum(seen.lags.get(tp) for tp in report.owned),
+            report_age_s=age_s,
+            stopped=report.stopped,
+            last_drain_s=report.last_drain_s,
+            max_drain_s=report.max_drain_s,
+            version=report.version,
+            config_hash=report.config_hash,
+            needs_attention=incarnation in self._suspects or bool(report.stopped),
+            process=report.process,
+        )
+
+    def _state(self, member: MemberView) -> str:
+        """What it is doing, the most important thing first."""
+        consumer, incarnation = member.member
+        report = member.report
+        if incarnation in self._suspects:
+            return "silent"
+        if report is None:
+            return "has not reported"
+        if self._view.newest()[consumer].member.incarnation != incarnation:
+            return "replaced by a newer process"
+        if member.retiring or report.phase is Phase.DRAINING:
+            return "retiring" if member.retiring else "draining"
+        if report.phase is Phase.READING and not report.owned:
+            is_spare = self._target is not None and consumer in self._target.spares
+            return "spare" if is_spare else "reads nothing"
+        return str(report.phase)
+
+
+def _sum(values: Iterable[_N | None]) -> _N | None:
+    """The sum; None when one of them is not known."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return sum(known) if len(known) == len(found) else None

@@ -1,0 +1,1 @@
+"""Processes that drive the core through its ports: controller, consumers, rebalance run."""

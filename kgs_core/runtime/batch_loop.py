@@ -1,0 +1,171 @@
+"""A group member's rounds, and between them what the newest order says.
+
+The only one that commits. Between two rounds no batch is in hand; there, and nowhere else, it lets go what an order
+took away and takes up what one gave. What may be said when stands in `consumer.membership`.
+"""
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+
+from kgs_core.adapters.ingest.rounds import RoundReport
+from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.consumer.member import Decision, Facts
+from kgs_core.consumer.membership import Membership
+from kgs_core.model import TopicPartition
+from kgs_core.runtime.consumer_context import Reader
+from kgs_core.runtime.membership_threads import SharedMembership
+from kgs_core.runtime.throughput_log import ConsumerStatus
+
+IDLE_S = 1.0
+STOP_CHECK_S = 0.1
+KEEP_WARM_S = 20.0
+"""Spark ends a Python worker that was idle for a minute, and Kafka's client with it."""
+_log = logging.getLogger(__name__)
+
+
+class BatchLoop:
+    """Reads what the membership decides."""
+
+    def __init__(
+        self, reader: Reader, membership: SharedMembership, status: ConsumerStatus, topics_refresh_s: float
+    ) -> None:
+        self._reader = reader
+        self._topics = reader.topics
+        self._membership = membership
+        self._status = status
+        self._topics_refresh_s = topics_refresh_s
+        self._refresh_at = float("inf")
+        self._decision = Decision()
+        self._is_taken_up = True
+        self._warmed: set[str] = set()
+        self._warmed_at = time.monotonic()
+
+    def run(self, stop: StopFlag) -> None:
+        """Until there is an end, asked for or ordered, and nothing is held any more.
+
+        Raises:
+            ConfigError, PermanentError, TransientError: see `Reader.attempt`.
+        """
+
+        def wait(seconds: float) -> None:
+            end = time.monotonic() + seconds
+            while not stop.is_set and (left := end - time.monotonic()) > 0:
+                if self._membership.wait(lambda m: not m.is_acted_on, min(left, STOP_CHECK_S)):
+                    return
+
+        def step() -> None:
+            report = self._step()
+            if report is None and not self._membership.now.ended:
+                wait(IDLE_S)
+            self._status.note(report or RoundReport(), self._topics.states.values())
+
+        while not self._membership.now.ended:
+            if stop.is_set:
+                self._membership.change(Membership.asked_to_end)
+            self._reader.attempt(step, wait)
+        self._status.write(self._topics.states.values())
+
+    def _step(self) -> RoundReport | None:
+        """Act on the newest order, then one round; None when there is nothing to read."""
+        self._reader.ingest.reads.take_your_time()
+        if not self._membership.now.is_acted_on:
+            self._act(self._membership.now.decision)
+        if self._membership.now.ended:
+            return None
+        begun = self._membership.change(lambda m: m.began(time.monotonic()))
+        try:
+            if not begun.is_acted_on:  # an order that comes from here on hurries the round
+                return RoundReport()
+            self._take_up()
+            return self._round()
+        finally:
+            facts = self._facts()
+            self._membership.change(lambda m: m.noted(facts).rested())
+
+    def _facts(self) -> Facts:
+        topics, decision = self._topics, self._decision
+        ready = topics.openable(decision.coming)
+        # Before the first look at a topic there is nothing to say of it
+        unready = {tp: why for tp in decision.coming - ready if (why := topics.problem_of(tp))}
+        return Facts(
+            topics.reasons(decision.owned),
+            topics.positions(),
+            self._status.bytes_per_s,
+            bad_shares=self._status.bad.shares,
+            ready=ready,
+            unready=unready,
+        )
+
+    def _act(self, decision: Decision) -> None:
+        before = self._membership.now.owned
+        self._topics.let_go(decision.owned, decision.coming)
+        self._decision = decision
+        self._is_taken_up = False
+        failpoint("order-applied")
+        self._membership.change(lambda m: m.acted(decision, time.monotonic()))
+        _log_difference("StopConsuming", before - decision.owned, decision)
+        _log_difference("StartConsuming", decision.owned - before, decision)
+
+    def _take_up(self) -> None:
+        """Read from the table where each new partition stands; open topics when first needed, also coming ones."""
+        now = time.monotonic()
+        if not self._is_taken_up:
+            if not self._own_at_once():
+                self._refresh_at = now
+            self._is_taken_up = True
+        if now >= self._refresh_at:
+            topics = {tp.topic for tp in self._decision.owned | self._decision.coming}
+            again = self._topics.refresh(topics, self._ours)
+            ended = time.monotonic()
+            # What waits long for an answer is not asked for all the time: what is open is read meanwhile
+            again = float("inf") if again is None else max(again, ended - now)
+            self._refresh_at = ended + min(self._topics_refresh_s, again)
+        self._warm_topics()
+
+    def _warm_topics(self) -> None:
+        """The first batch of a transform waits for its workers: rather now, while another consumer still reads."""
+        states = self._topics.states
+        self._warmed &= states.keys()
+        for topic in {tp.topic for tp in self._decision.coming} & (states.keys() - self._warmed):
+            self._warmed.add(topic)
+            if (
+                states[topic].uses_dataframe and not states[topic].owned
+            ):  # else they are up, and would lose what their client has fetched ahead
+                self._reader.ingest.reads.warm_topic(states[topic].job())
+
+    def _own_at_once(self) -> bool:
+        """Own what is in topics that are open, without asking Kafka; whether that was all."""
+        wanted = _by_topic(self._decision.owned)
+        try:
+            owned = [self._topics.own(topic, partitions) for topic, partitions in sorted(wanted.items())]
+        except Exception:  # noqa: BLE001 - the refresh tells which topic it is, and takes the others all the same
+            return False
+        return all(owned) and all(tp.topic in self._topics.states for tp in self._decision.coming)
+
+    def _ours(self, topic: str, partitions: int) -> frozenset[int]:
+        return frozenset(tp.partition for tp in self._decision.owned if tp.topic == topic and tp.partition < partitions)
+
+    def _round(self) -> RoundReport | None:
+        ingest = self._reader.ingest
+        if any(state.owned for state in self._topics.states.values()):
+            return ingest.round()
+        now = time.monotonic()
+        if now - self._warmed_at > KEEP_WARM_S:
+            self._warmed_at = now
+            ingest.reads.warm()
+        return None
+
+
+def _by_topic(tps: Iterable[TopicPartition]) -> dict[str, frozenset[int]]:
+    found: dict[str, set[int]] = defaultdict(set)
+    for tp in tps:
+        found[tp.topic].add(tp.partition)
+    return {topic: frozenset(partitions) for topic, partitions in found.items()}
+
+
+def _log_difference(name: str, tps: frozenset[TopicPartition], decision: Decision) -> None:
+    if tps:
+        _log.info("%s order=%s partitions=%s", name, decision.offset, ",".join(map(str, sorted(tps))))

@@ -1,0 +1,187 @@
+"""Context of every consumer, however it comes to its partitions: clients, Spark, topics, rounds, patience."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kgs_core.adapters.ingest.arrow_task import TaskContext
+from kgs_core.adapters.ingest.owned_topics import OwnedTopics
+from kgs_core.adapters.ingest.rounds import Ingest
+from kgs_core.adapters.ingest.spark_reads import SparkReads
+from kgs_core.adapters.ingest.topic_opener import TopicOpener
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client, reading_client
+from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
+from kgs_core.adapters.lake.probe import probe
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.spark.errors import cause, passing, transient
+from kgs_core.adapters.spark.session import (
+    end_accumulators_in_silence,
+    interrupt_handler_kept,
+    jvm_has_ended,
+    start_spark,
+    stop_spark,
+)
+from kgs_core.adapters.system.failpoints import crash_plan
+from kgs_core.adapters.system.watchdog import limited
+from kgs_core.config import Settings
+from kgs_core.consumer.round.state import Pace
+from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError
+from kgs_core.model import ConsumerId
+from kgs_core.runtime.start_up import StartUp
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+StartSpark = Callable[[], "SparkSession"]
+MAX_FAILURES = 5
+MAX_BACKOFF_S = 10.0
+_log = logging.getLogger(__name__)
+
+
+class Reader:
+    """One consumer's means; Spark is started when first needed, since it takes seconds.
+
+    Attributes:
+        start_spark: gives the session, which is the reader's to end.
+    """
+
+    def __init__(
+        self, settings: Settings, consumer: ConsumerId, storage: Storage, admin: KafkaAdmin, offsets: GroupOffsets
+    ) -> None:
+        self.admin = admin
+        self.topics = OwnedTopics(settings, admin, TopicOpener(settings, storage, admin, offsets, self._schema))
+        self.start_spark: StartSpark = lambda: start_spark(settings.spark, f"kgs-{settings.group}-{consumer}")
+        self._settings = settings
+        self._consumer = consumer
+        self._storage = storage
+        self._offsets = offsets
+        self._failures = 0
+
+    @cached_property
+    def _spark(self) -> "SparkSession":
+        with interrupt_handler_kept():
+            spark = self.start_spark()
+        end_accumulators_in_silence(spark)
+        return spark
+
+    @cached_property
+    def ingest(self) -> Ingest:
+        """The rounds over `topics`."""
+        settings = self._settings
+        context = TaskContext(reading_client(settings), self._storage, crash_plan())
+        reads = SparkReads(self._spark, context, settings.consumer)
+        pace = Pace(settings.consumer.batch_bytes, settings.consumer.wait_time_s)
+        return Ingest(self.topics.states, pace, reads, self.admin, self._offsets)
+
+    def _schema(self, transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
+        from kgs_core.adapters.ingest.dataframe_task import transform_schema
+
+        return transform_schema(self._spark, transform, topic, schema)
+
+    def warm_up(self) -> None:
+        """Start Spark, with Python workers that can read at once.
+
+        Raises:
+            PortError: it does not start.
+        """
+        try:
+            self.ingest.reads.warm()
+            if any(rule.transform for rule in self._settings.topics):
+                self.ingest.reads.dataframe.warm()
+        except PortError:
+            raise
+        except Exception as e:
+            raise TransientError(f"consumer {self._consumer}: Spark does not start: {cause(e)}") from e
+
+    def attempt(self, step: Callable[[], None], wait: Callable[[float], None]) -> None:
+        """Run one step; what may pass is waited for.
+
+        Raises:
+            ConfigError, PermanentError: a person must act.
+            TransientError: the same failure several times over, or Spark's JVM is gone.
+        """
+        try:
+            step()
+        except Exception as e:
+            if (again := _may_pass(e)) is not None:
+                # Waits for as long as it takes: a consumer that ends because Kafka is away would come back no wiser.
+                _log.warning("trying again: %s", again)
+                wait(again.retry_after_s)
+                return
+            if isinstance(e, ConfigError | PermanentError):
+                raise
+            # A Python worker or the whole JVM of Spark has died. Nothing is lost by it: the lake has the positions.
+            self._failures += 1
+            if self._failures >= MAX_FAILURES or jvm_has_ended(self._spark):
+                raise TransientError(
+                    f"consumer {self._consumer}: {self._failures} rounds failed, last: {cause(e)}"
+                ) from e
+            _log.warning("round failed (%d of %d): %s", self._failures, MAX_FAILURES, cause(e))
+            wait(min(0.5 * 2**self._failures, MAX_BACKOFF_S))
+        else:
+            self._failures = 0
+            if self.has_lost_spark:  # a topic's own failures do not get as far as here, and each of them would fail
+                raise TransientError(f"consumer {self._consumer}: Spark's JVM has ended")
+
+    @property
+    def has_lost_spark(self) -> bool:
+        """Whether Spark was started, and its JVM is gone."""
+        return "_spark" in self.__dict__ and jvm_has_ended(self._spark)
+
+    def close(self) -> None:
+        """End the commit threads, the client of the group's offsets, and Spark where it was started."""
+        if "ingest" in self.__dict__:
+            self.ingest.close()
+        self._offsets.close()
+        if "_spark" in self.__dict__:
+            try:
+                stop_spark(self._spark)
+            except Exception as e:  # noqa: BLE001 - py4j raises anything when the JVM dies, and why we end must be told
+                _log.warning("Spark did not end in order: %s", cause(e))
+
+
+def _may_pass(error: Exception) -> TransientError | None:
+    """What to wait for; None where another try is as good as the last one."""
+    if isinstance(error, TransientError):
+        return error
+    return transient(error) or (TransientError(cause(error)) if passing(error) is not None else None)
+
+
+@contextmanager
+def open_reader(
+    settings: Settings,
+    consumer: ConsumerId,
+    start_up: StartUp,
+    start_spark: StartSpark | None = None,
+    last_word: Callable[[str], None] | None = None,
+) -> Iterator[Reader]:
+    """A reader, closed at the end of the block; the process ends where that does not come to an end.
+
+    Args:
+        settings: what is read, and where to.
+        consumer: who reads.
+        start_up: waits for Kafka and the lake.
+        start_spark: gives the session where somebody else makes it; it is ended here all the same.
+        last_word: see `watchdog.start_watchdog`.
+
+    Raises:
+        PortError: Kafka or the lake refuses us.
+        AskedToEndError: see `StartUp.bear`.
+    """
+    admin = KafkaAdmin(admin_client(settings))
+    storage = Storage(settings.lake.root, settings.lake.storage_options)
+    start_up.bear(admin.list_topics)
+    start_up.bear(lambda: probe(storage))
+    reader = Reader(settings, consumer, storage, admin, GroupOffsets(reading_client(settings), settings.group))
+    if start_spark is not None:
+        reader.start_spark = start_spark
+    try:
+        yield reader
+    finally:
+        with limited("the end", settings.consumer.batch_timeout_s, last_word):
+            reader.close()

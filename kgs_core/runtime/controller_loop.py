@@ -1,0 +1,270 @@
+"""The bare control loop: drives the controller with real ports, until a signal ends it or a newer one takes over.
+
+Killed at any point, the next one reads everything from Kafka; the consumers do not notice.
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, assert_never
+
+from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.controller.events import (
+    Command,
+    Event,
+    Fence,
+    Fenced,
+    FleetSeen,
+    Launch,
+    Measured,
+    Note,
+    Read,
+    ReadToEnd,
+    StartFailed,
+    Stop,
+    Tick,
+    Write,
+    WriteFailed,
+    Written,
+)
+from kgs_core.controller.group_view import GroupView
+from kgs_core.controller.machine import begin, step
+from kgs_core.controller.state import ControllerState, Options, Outcome, Result
+from kgs_core.errors import FencedError, PortError, TransientError
+from kgs_core.ports import Fleet, Inbox, Outbox
+from kgs_core.protocol import Message, Received
+
+POLL_S = 0.1
+FLEET_EVERY_S = 0.5
+TICK_EVERY_S = 1.0
+_SHOWN = 20
+_log = logging.getLogger(__name__)
+
+
+class Measurements(Protocol):
+    """Source of the load."""
+
+    def newest(self) -> Measured | None:
+        """The newest measurement, once; None when there is none since the last call."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPorts:
+    """Ports of a controller.
+
+    Attributes:
+        report_age_s: of all that has been read, how long ago the newest report came at least; 0 where nothing is known.
+    """
+
+    inbox: Inbox
+    outbox: Outbox
+    fleet: Fleet
+    measurements: Measurements
+    report_age_s: Callable[[Sequence[Received[Message]]], float] = lambda _: 0.0
+
+
+class ControlLoop:
+    """One controller's life."""
+
+    def __init__(
+        self,
+        group: str,
+        options: Options,
+        ports: ControlPorts,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Does nothing yet.
+
+        Args:
+            group: its name, for people.
+            options: how the controller is set up.
+            ports: the world.
+            clock: steady, seconds.
+            wall: seconds since 1970, for people.
+        """
+        self._group = group
+        self._options = options
+        self._ports = ports
+        self._clock = clock
+        self._wall = wall
+        self._said = ""
+        self._fleet_due_s = self._tick_due_s = float("-inf")
+        self._state: ControllerState
+
+    @property
+    def state(self) -> ControllerState:
+        """What the controller knows; there is none before `start`."""
+        return self._state
+
+    def run(self, stop: StopFlag) -> Outcome | None:
+        """Look after the group until `stop`, or, where only one change is asked for, until that is over.
+
+        Returns:
+            How the change ended; None when it was stopped.
+
+        Raises:
+            FencedError: a newer controller has taken over. Final.
+            UnsafeError, PermanentError: a person must act.
+        """
+        self.start(stop)
+        return self.go_on(stop)
+
+    def start(self, stop: StopFlag) -> None:
+        """Fence every older controller, and read the topics to their ends.
+
+        Raises:
+            UnsafeError, PermanentError: a person must act.
+        """
+        self._state, commands = begin(self._options, self._clock(), round(self._wall() * 1000))
+        self._carry_out(commands, stop)
+
+    def go_on(self, stop: StopFlag, until: Callable[[ControllerState], bool] = lambda _: False) -> Outcome | None:
+        """As `run`, from where it is, and no further than to a state that `until` holds for.
+
+        Returns:
+            How the change ended; None when it is not over.
+
+        Raises:
+            FencedError, UnsafeError, PermanentError: see `run`.
+        """
+        while not self._is_over(stop) and not until(self._state):
+            for event in self._events():
+                if not self._is_over(stop) and not until(self._state):
+                    self._tell(event, stop)
+        outcome = self._state.outcome
+        if outcome is not None and outcome.result is Result.FENCED:
+            raise FencedError(
+                f"controller of group {self._group}: {outcome.reason}: this one has ended, do not start it again"
+            )
+        return outcome
+
+    def _is_over(self, stop: StopFlag) -> bool:
+        return stop.is_set or self._state.outcome is not None
+
+    def _events(self) -> Iterable[Event]:
+        """What has happened since the last look; waits a moment for news of the group."""
+        try:
+            yield Read(self._ports.inbox.poll(POLL_S))
+        except TransientError as e:
+            self._say(f"Kafka: {e}")
+            time.sleep(min(e.retry_after_s, POLL_S))
+        else:
+            self._said = ""
+        now = self._clock()
+        if now >= self._fleet_due_s:
+            self._fleet_due_s = now + FLEET_EVERY_S
+            yield fleet_seen(self._ports.fleet, self._state.view)
+        if (measured := self._ports.measurements.newest()) is not None:
+            yield measured
+        if now >= self._tick_due_s:
+            self._tick_due_s = now + TICK_EVERY_S
+            yield Tick()
+
+    def _tell(self, event: Event, stop: StopFlag) -> None:
+        self._state, commands = step(self._state, event, self._clock())
+        self._carry_out(commands, stop)
+
+    def _carry_out(self, commands: Iterable[Command], stop: StopFlag) -> None:
+        """In their order, then what follows from their answers. Where one fails or is refused, the rest is dropped."""
+        due = deque(commands)
+        while due and not stop.is_set:
+            try:
+                answer = self._execute(due.popleft())
+            except TransientError as e:
+                self._say(f"trying again: {e}")
+                due.clear()
+                stop.wait(e.retry_after_s)
+                answer = WriteFailed(str(e))
+            if isinstance(answer, Fenced):
+                due.clear()  # S5: nothing behind a refused write has an effect
+            if answer is not None:
+                self._state, more = step(self._state, answer, self._clock())
+                due.extend(more)
+
+    def _execute(self, command: Command) -> Event | None:
+        """The answer to a command.
+
+        Raises:
+            TransientError: it came to nothing that is known.
+        """
+        match command:
+            case Fence() | ReadToEnd() | Write():
+                return self._ask_kafka(command)
+            case Launch():
+                return self._launch(command)
+            case Stop():
+                failpoint("before-stop")
+                self._ports.fleet.stop(command.handle)
+                failpoint("stop-asked")
+                return None
+            case Note():
+                _log.info("%s", note_line(command))
+                return None
+            case _:
+                assert_never(command)
+
+    def _ask_kafka(self, command: Fence | ReadToEnd | Write) -> Event | None:
+        try:
+            match command:
+                case Fence():
+                    failpoint("before-fence")
+                    self._ports.outbox.fence()
+                    failpoint("fenced")
+                    return None
+                case ReadToEnd():
+                    failpoint("before-read")
+                    messages = self._ports.inbox.read_to_end()
+                    failpoint("read")
+                    return Read(messages, self._ports.report_age_s(messages))
+                case Write():
+                    failpoint("before-write")
+                    written = self._ports.outbox.write(command.target, command.orders, command.tombstones)
+                    failpoint("after-write")
+                    return Written(written)
+                case _:
+                    assert_never(command)
+        except FencedError as e:
+            _log.warning("%s", e)
+            return Fenced()
+
+    def _launch(self, command: Launch) -> Event | None:
+        failpoint("before-launch")
+        try:
+            self._ports.fleet.start(command.consumer)
+        except PortError as e:
+            return StartFailed(command.consumer, str(e))
+        failpoint("launched")
+        return None
+
+    def _say(self, text: str) -> None:
+        """Once, not ten times a second."""
+        if text != self._said:
+            self._said = text
+            _log.warning("%s", text)
+
+
+def note_line(note: Note) -> str:
+    """As `handover partitions=a:0,a:1 reason="consumer lost: 2"`: what has blanks is quoted, what is empty left out."""
+    found = [f"{name}={_field(value)}" for name, value in note.fields.items() if value not in ("", (), None)]
+    return " ".join([note.text, *found])
+
+
+def _field(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    if isinstance(value, tuple | list):
+        more = [f"and {len(value) - _SHOWN} more"] if len(value) > _SHOWN else []
+        return _field(",".join([*map(str, value[:_SHOWN]), *more]))
+    text = str(value)
+    return f'"{text}"' if " " in text else text
+
+
+def fleet_seen(fleet: Fleet, view: GroupView) -> FleetSeen:
+    """What a fleet says of a group's consumers."""
+    runs = fleet.runs()
+    dead = (i for i, m in view.members.items() if m.report is not None and fleet.is_dead(m.report.process))
+    return FleetSeen(runs, frozenset(dead))

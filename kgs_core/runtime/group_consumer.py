@@ -1,0 +1,187 @@
+"""One consumer's process as a member of the group: orders say what it owns, reports say what it holds."""
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from kgs_core.adapters.group.assignments import KafkaAssignmentReader
+from kgs_core.adapters.group.reports import KafkaReportWriter
+from kgs_core.adapters.group.starting_notice import StartingNotice
+from kgs_core.adapters.group.terms import refuse_other_terms
+from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
+from kgs_core.adapters.system.process_identity import this_process
+from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.adapters.system.watchdog import SparkWatch, limited, start_watchdog
+from kgs_core.config import Settings
+from kgs_core.config.fingerprint import config_hash
+from kgs_core.consumer.member import Identity, Pace
+from kgs_core.consumer.membership import FENCE_FACTOR, Membership
+from kgs_core.errors import one_line
+from kgs_core.model import ConsumerId
+from kgs_core.protocol import Ending, Incarnation, Member, Process
+from kgs_core.runtime.batch_loop import BatchLoop
+from kgs_core.runtime.consumer_context import Reader, StartSpark, open_reader
+from kgs_core.runtime.membership_threads import OrderThread, ReportThread, SharedMembership, dead_thread
+from kgs_core.runtime.start_up import StartUp
+from kgs_core.runtime.throughput_log import ConsumerStatus
+
+LAST_WORD_S = 10.0
+SAY_WHY_S = 1.0
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Hosting:
+    """Hooks of a process that hosts a consumer and is somebody else's; the defaults are those of `kgs consume`.
+
+    Attributes:
+        process: what its reports say of the process; None: it finds that out itself.
+        start_spark: gives the session, which the consumer ends; None: it starts one itself.
+        last_word: told why, when the consumer ends its process from one moment to the next.
+    """
+
+    process: Process | None = None
+    start_spark: StartSpark | None = None
+    last_word: Callable[[str], None] | None = None
+
+
+class GroupConsumer:
+    """A consumer that reads what the controller's orders give it.
+
+    Attributes:
+        member: its number, and the incarnation that was minted for this life of it.
+        ending: why it has ended; None before, and where it has never joined.
+        membership: what it owns and where it stands; None before it has joined.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        consumer: ConsumerId,
+        status_file: Path | None = None,
+        hosting: Hosting | None = None,
+    ) -> None:
+        self.member = Member(consumer, Incarnation(str(uuid.uuid4())))
+        self.ending: Ending | None = None
+        self.membership: SharedMembership | None = None
+        self._settings = settings
+        self._hosting = hosting or Hosting()
+        self._status = ConsumerStatus(consumer, status_file)
+
+    def run(self, stop: StopFlag) -> None:
+        """Join the group and read, until told to end; the last report says that nothing is held any more.
+
+        Raises:
+            ConfigError, PermanentError, UnsafeError: a person must act, or the process must be started anew.
+            TransientError: the same failure several times over.
+        """
+        settings = self._settings
+        hosting = self._hosting
+        process = hosting.process or this_process()
+        waiting = StartingNotice(settings, self.member, process)
+        start_up = StartUp(stop, waiting.tell, is_hosted=hosting.process is not None)
+        with (
+            start_up,
+            open_reader(settings, self.member.consumer, start_up, hosting.start_spark, hosting.last_word) as reader,
+        ):
+            topics = start_up.bear(lambda: GroupTopics(settings, reader.admin, (GroupTopic.ORDERS, GroupTopic.REPORTS)))
+            start_up.bear(lambda: refuse_other_terms(topics, self.member.consumer))
+            self._warm_up(reader, start_up)
+            # The queue first, then the first report: what is ordered because of the report must be received.
+            queue = start_up.bear(lambda: KafkaAssignmentReader(topics, self.member.consumer))
+            pen = KafkaReportWriter(topics)
+            waiting.close()
+            if not start_up.is_done():
+                return
+            spark = SparkWatch(lambda: reader.has_lost_spark)
+            with self.joined(process, (queue, pen), stop, reader.ingest.reads.hurry, spark) as membership:
+                self.membership = membership
+                BatchLoop(reader, membership, self._status, settings.consumer.topics_refresh_s).run(stop)
+            self.ending = membership.now.ending
+            _log.info("ended member=%s records=%d why=%s", self.member, self._status.records, self.ending)
+
+    def _warm_up(self, reader: Reader, start_up: StartUp) -> None:
+        """Have Spark up: who joins can read at once, and a spare whose Spark is not up would be none.
+
+        Who has waited is not looked after by the controller any more, so the rest of its start is limited here.
+        """
+        if not start_up.has_waited:
+            reader.warm_up()
+            return
+        with limited("the start of Spark", self._settings.membership.start_timeout_s, self._hosting.last_word):
+            reader.warm_up()
+
+    @contextmanager
+    def joined(
+        self,
+        process: Process,
+        boxes: tuple[KafkaAssignmentReader, KafkaReportWriter],
+        stop: StopFlag,
+        hurry: Callable[[], None],
+        spark: SparkWatch,
+    ) -> Iterator[SharedMembership]:
+        """A member of the group while the block runs, however that ends; then its last word is in the log.
+
+        Raises:
+            UnsafeError: no order can come any more; it has drained, and must be started anew.
+            PortError: the same, or another error of one of the two threads.
+        """
+        identity = Identity(self.member, process, version("kgs"), config_hash(self._settings))
+        membership = SharedMembership(Membership.join(identity, self._pace(), time.monotonic()))
+        queue, pen = boxes
+        orders, reports = OrderThread(membership, queue, stop, hurry), ReportThread(membership, pen)
+        pace = membership.now.pace
+        shortest_s = min(pace.batch_timeout_s, FENCE_FACTOR * pace.suspect_after_s)
+        start_watchdog(
+            lambda now: (
+                membership.fence_reason(now)
+                or dead_thread(membership, orders, reports)
+                or (None if membership.now.ended else spark.reason(now))
+            ),
+            shortest_s,
+            lambda why: self._say_why(membership, why),
+        )
+        _log.info("joining group=%s member=%s", self._settings.group, self.member)
+        orders.start()
+        reports.start()
+        try:
+            yield membership
+        except (Exception, SystemExit) as e:
+            failed = one_line(e) if isinstance(e, Exception) else f"SystemExit: {e}"
+            membership.change(lambda m: m.failed(failed))
+            raise
+        finally:
+            # No commit is under way here, be it after the loop's own end or after an error out of it.
+            membership.change(lambda m: m.end(time.monotonic()))
+            reports.join(LAST_WORD_S)
+            orders.join(LAST_WORD_S)
+            if reports.is_alive():
+                _log.warning("the last report is not known to be there: the end of this process must tell instead")
+            for thread, box in ((orders, queue), (reports, pen)):
+                if not thread.is_alive():
+                    box.close()
+        failure = orders.failure or reports.failure
+        if failure is not None:
+            raise failure
+
+    def _say_why(self, membership: SharedMembership, why: str) -> None:
+        """The word before the process ends from one moment to the next.
+
+        It is not the last word: a commit may be under way, in another thread, until the very end. So the report says
+        that it drains, and why, and still owns what it owns. Nobody takes anything over because of it; that it holds
+        nothing is told by the end of the process.
+        """
+        said = membership.change(lambda m: m.failed(why))
+        if said.why == why:
+            membership.wait(lambda m: m.said is not None and m.said.why == why, SAY_WHY_S)
+        if self._hosting.last_word is not None:
+            self._hosting.last_word(why)
+
+    def _pace(self) -> Pace:
+        membership = self._settings.membership
+        return Pace(membership.heartbeat_s, membership.suspect_after_s, self._settings.consumer.batch_timeout_s)

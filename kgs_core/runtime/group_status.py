@@ -1,0 +1,138 @@
+"""The group from outside: what its topics, the monitor and the lake say of it. Reads only."""
+
+import time
+from collections.abc import Sequence
+from typing import Self
+
+from kgs_core.adapters.group.inbox import KafkaInbox
+from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.lake.stats import LakeView
+from kgs_core.adapters.monitor.topic import load_history
+from kgs_core.config import Settings
+from kgs_core.controller.group_view import GroupView
+from kgs_core.errors import PortError
+from kgs_core.model import TopicPartition
+from kgs_core.monitor import Measurement
+from kgs_core.protocol import Heartbeat, Message, Received, Report, Target
+from kgs_core.reporting.status import ExternalFacts, GroupStatus, overview
+
+_SILENT_INTERVALS = 5
+_SILENT_AT_LEAST_S = 10.0
+
+
+class GroupWatch:
+    """Looks at the group again and again; a context manager that ends its connections. For one thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Reads all that the group's topics hold.
+
+        Raises:
+            PermanentError: the topics do not exist yet, or may not be read.
+            TransientError: Kafka does not answer.
+        """
+        self._settings = settings
+        self._admin = KafkaAdmin(admin_client(settings))
+        self._inbox = KafkaInbox(GroupTopics(settings, self._admin))
+        self._lake = LakeView(settings)
+        self._view = GroupView()
+        self._take(self._inbox.read_to_end())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def look(self, *, with_lake: bool = True) -> GroupStatus:
+        """The group as it is now.
+
+        Args:
+            with_lake: also ask the lake how much it has not read yet.
+
+        Raises:
+            PortError: Kafka does not answer, or refuses.
+        """
+        surroundings = self._surroundings(with_lake=with_lake)
+        while received := self._inbox.poll(0.0):  # last, so that nobody looks silent because the lake was slow
+            self._take(received)
+        membership = self._settings.membership
+        return overview(
+            self._settings.group,
+            self._view,
+            surroundings,
+            time.monotonic(),
+            membership.suspect_after_s,
+            _silence_s(self._settings),
+        )
+
+    def close(self) -> None:
+        """End the connections."""
+        self._inbox.close()
+
+    def _take(self, received: Sequence[Received[Message]]) -> None:
+        # The view takes the newest report for one that has come just now; after an outage that may be days ago
+        newest_ms = max((r.timestamp_ms for r in received if isinstance(r.message, Report | Heartbeat)), default=None)
+        age_s = 0.0 if newest_ms is None else max(0.0, time.time() - newest_ms / 1000)
+        self._view = self._view.take_all(received, time.monotonic() - age_s)
+
+    def _surroundings(self, *, with_lake: bool) -> ExternalFacts:
+        problems: list[str] = []
+        lags: dict[TopicPartition, int | None] = {}
+        if with_lake:
+            snapshot = self._lake.snapshot()
+            problems += snapshot.problems
+            lags = {TopicPartition(t.topic, p): t.lag_of(p) for t in snapshot.tables for p in t.ends}
+        measurement = self._measurement(problems)
+        return ExternalFacts(
+            speeds=measurement.known if measurement is not None else {},
+            measured_age_s=_age_s(measurement) if measurement is not None else None,
+            lags=lags,
+            problems=tuple(problems),
+        )
+
+    def _measurement(self, problems: list[str]) -> Measurement | None:
+        try:
+            history = load_history(self._settings, self._admin, 1)
+        except PortError as e:  # whoever may read the group's topics need not have the right to read this one
+            problems.append(str(e))
+            return None
+        return history.measurements[-1] if history.measurements else None
+
+
+def hears_controller(settings: Settings) -> bool:
+    """Whether measurements have been published of late, which a controller does all the time.
+
+    Raises:
+        PortError: Kafka does not answer, or refuses: whoever may wish need not have the right to read them.
+    """
+    measurements = load_history(settings, KafkaAdmin(admin_client(settings)), 1).measurements
+    return bool(measurements) and _age_s(measurements[-1]) <= _silence_s(settings)
+
+
+def _age_s(measurement: Measurement) -> float:
+    return max(0.0, time.time() - measurement.reading.wall_ms / 1000)
+
+
+def _silence_s(settings: Settings) -> float:
+    """Age of the last measurement from which on the controller counts as down."""
+    return max(_SILENT_AT_LEAST_S, _SILENT_INTERVALS * settings.monitor.interval_s)
+
+
+def load_target(settings: Settings) -> Target | None:
+    """The group's newest Target; None where its controller has not written one yet.
+
+    Raises:
+        PortError: Kafka does not answer, or refuses.
+    """
+    admin = KafkaAdmin(admin_client(settings))
+    names = [kind.of(settings.group) for kind in GroupTopic]
+    if len(admin.describe(names)) < len(names):
+        return None
+    inbox = KafkaInbox(GroupTopics(settings, admin))
+    try:
+        view = GroupView().take_all(inbox.read_to_end(), time.monotonic())
+    finally:
+        inbox.close()
+    return view.target.message if view.target is not None else None

@@ -1,0 +1,99 @@
+"""A controller on this machine: its topics, its monitor, its fleet, from the first connection to the last."""
+
+import logging
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from kgs_core.adapters.fleet.local import LocalFleet, consume_command
+from kgs_core.adapters.group.inbox import KafkaInbox
+from kgs_core.adapters.group.outbox import KafkaOutbox
+from kgs_core.adapters.group.topics import GroupTopics, create_topics
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.monitor.measurement_thread import MeasurementThread
+from kgs_core.adapters.system.patience import try_until
+from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.config import Settings
+from kgs_core.controller.state import Options
+from kgs_core.controller.terms import terms_of
+from kgs_core.model import ConsumerId
+from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalOptions:
+    """Options of the command line.
+
+    Attributes:
+        config_file: that consumers are started with.
+        log_dir: for their logs.
+        consumers_end_with: process whose end ends the consumers; None: nobody's does.
+    """
+
+    config_file: Path
+    log_dir: Path
+    consumers_end_with: int | None = None
+
+
+class LocalControl:
+    """Looks after one group with processes of this machine."""
+
+    def __init__(self, settings: Settings, options: LocalOptions) -> None:
+        """Finds what runs already.
+
+        Raises:
+            PermanentError: the folder for logs cannot be made.
+        """
+        self._settings = settings
+        more = [] if options.consumers_end_with is None else ["--end-with", str(options.consumers_end_with)]
+        self._fleet = LocalFleet(settings, consume_command(options.config_file, *more), options.log_dir, os.environ)
+        self._log_dir = options.log_dir
+
+    def run(self, stop: StopFlag) -> None:
+        """Until `stop`; the consumers go on. Waits for a Kafka that does not answer.
+
+        Raises:
+            FencedError: a newer controller has taken over. Final.
+            KgsError: it cannot begin, or a person must act.
+        """
+        settings = self._settings
+        with ExitStack() as held:
+            ports = try_until(lambda: self._connect(held), stop, _log.warning)
+            if ports is not None:
+                _log.info("controller group=%s logs=%s", settings.group, self._log_dir)
+                options = Options(
+                    settings.packing,
+                    settings.membership,
+                    lambda: Random(0),  # noqa: S311 - no secret
+                    terms=terms_of(settings),
+                )
+                ControlLoop(settings.group, options, ports).run(stop)
+        _log.info("controller ended group=%s", settings.group)
+
+    def _connect(self, held: ExitStack) -> ControlPorts:
+        """The world as the controller needs it; `held` ends the connections, those of a failed attempt have ended."""
+        settings = self._settings
+        admin = KafkaAdmin(admin_client(settings))
+        create_topics(settings, admin)
+        topics = GroupTopics(settings, admin)
+        with ExitStack() as opened:
+            measurements = opened.enter_context(MeasurementThread(settings))
+            inbox, outbox = KafkaInbox(topics), KafkaOutbox(topics)
+            opened.callback(inbox.close)
+            opened.callback(outbox.close)
+            held.push(opened.pop_all())
+        return ControlPorts(inbox, outbox, self._fleet, measurements)
+
+    def end_consumers(self, hurry: Callable[[], bool]) -> tuple[ConsumerId, ...]:
+        """Let all consumers drain and end; those that take too long, or all when `hurry` says so, are killed.
+
+        Returns:
+            The consumers that had to be killed.
+        """
+        return self._fleet.end_all(self._settings.consumer.batch_timeout_s, hurry)

@@ -1,0 +1,211 @@
+"""The threads beside the batch loop: one takes orders, one reports. A slow batch holds up neither."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.consumer.membership import Membership
+from kgs_core.errors import KgsError, PortError, TransientError, UnsafeError, one_line
+from kgs_core.ports import AssignmentReader, ReportWriter
+from kgs_core.protocol import Heartbeat, Order, Received, Report
+
+POLL_S = 0.5
+RETRY_S = 0.2
+_log = logging.getLogger(__name__)
+
+
+class SharedMembership:
+    """The membership as the threads of a process share it: each step is a pure function, applied under a lock."""
+
+    def __init__(self, membership: Membership) -> None:
+        self._membership = membership
+        self._changed = threading.Condition()
+
+    @property
+    def now(self) -> Membership:
+        """As it is at this moment."""
+        with self._changed:
+            return self._membership
+
+    def change(self, step: Callable[[Membership], Membership]) -> Membership:
+        """Apply a step; returns what came of it."""
+        with self._changed:
+            self._membership = step(self._membership)
+            self._changed.notify_all()
+            return self._membership
+
+    def next_message(self) -> tuple[Report | Heartbeat | None, float]:
+        """The message that is due, for the one thread that sends them, and when it was made.
+
+        The clock is read under the lock: else a round could begin between the two, and its age would be negative.
+        """
+        with self._changed:
+            now = time.monotonic()
+            self._membership, message = self._membership.next_message(now)
+            return message, now
+
+    def fence_reason(self, now: float) -> str | None:
+        """For the watchdog, see `Membership.fence_reason`."""
+        return self.now.fence_reason(now)
+
+    def wait(self, is_enough: Callable[[Membership], bool], timeout_s: float) -> bool:
+        """Wait until it is so, for `timeout_s` at most; returns whether it is."""
+        with self._changed:
+            return self._changed.wait_for(lambda: is_enough(self._membership), timeout_s)
+
+
+class OrderThread(threading.Thread):
+    """Takes orders from our queue as they come, and hears of the stop signal during a long batch.
+
+    Attributes:
+        failure: why no order can come any more; the consumer then drains and ends, to be started anew.
+    """
+
+    def __init__(
+        self, membership: SharedMembership, box: AssignmentReader, stop: StopFlag, hurry: Callable[[], None]
+    ) -> None:
+        """Starts nothing yet.
+
+        Args:
+            membership: gets what comes.
+            box: our queue.
+            stop: somebody wants the process to end.
+            hurry: called when something has come that must wait for the end of the round in hand.
+        """
+        super().__init__(name="orders", daemon=True)
+        self.failure: KgsError | None = None
+        self._membership = membership
+        self._box = box
+        self._stop_flag = stop
+        self._hurry = hurry
+        self._outage = _Outage("orders cannot be read")
+
+    def run(self) -> None:
+        """Until we have ended, or hear nothing more: from then on no order matters."""
+        while self.failure is None and not self._membership.now.ended:
+            try:
+                if self._stop_flag.is_set:
+                    self._change(Membership.asked_to_end)
+                self._take(self._box.newest(POLL_S))
+            except UnsafeError as e:
+                self._fail(e)
+            except PortError as e:
+                self._bear(e)
+            except Exception as e:  # noqa: BLE001 - no thread ends in silence, whatever it is
+                _log.exception("the thread of orders has failed")
+                self._fail(_unexpected("orders", e))
+
+    def _take(self, orders: Sequence[Received[Order]]) -> None:
+        self._outage.note(None)
+        came = time.monotonic()
+        if orders:
+            self._change(lambda m: m.received(orders, came))
+        self._membership.change(lambda m: m.listened(came))
+
+    def _bear(self, error: PortError) -> None:
+        """Whatever keeps orders away may pass, but not for ever."""
+        self._outage.note(error)
+        reason = self._membership.now.deaf_reason(time.monotonic())
+        if reason is None:
+            time.sleep(RETRY_S)
+        else:
+            self._fail(type(error)(f"{reason}: {error}"))
+
+    def _fail(self, error: KgsError) -> None:
+        self.failure = error
+        self._change(lambda m: m.failed(str(error)))
+
+    def _change(self, step: Callable[[Membership], Membership]) -> None:
+        membership = self._membership.change(step)
+        if membership.busy_since is not None and not membership.is_acted_on:
+            self._hurry()
+
+
+class ReportThread(threading.Thread):
+    """The only writer of this incarnation's reports: in full at once on every change, else heartbeats.
+
+    Attributes:
+        failure: an error that is none of the log's; the consumer then drains and ends, and this thread goes on trying
+            to say so.
+    """
+
+    def __init__(self, membership: SharedMembership, box: ReportWriter) -> None:
+        super().__init__(name="reports", daemon=True)
+        self.failure: KgsError | None = None
+        self._membership = membership
+        self._box = box
+        self._outage = _Outage("reports cannot be appended")
+        # An answer later than this is as good as none: the next report says all that this one says.
+        self._timeout_s = membership.now.pace.suspect_after_s / 3
+
+    def run(self) -> None:
+        """Until the last word is in the log."""
+        while not (membership := self._membership.now).is_over:
+            due_s = membership.due_in(time.monotonic())
+            if due_s > 0:
+                self._membership.wait(lambda m: m.due_in(time.monotonic()) <= 0, due_s)
+            elif not self._send():
+                time.sleep(RETRY_S)
+
+    def _send(self) -> bool:
+        try:
+            return self.send_due()
+        except Exception as e:  # noqa: BLE001 - as above
+            if self.failure is None:
+                _log.exception("the thread of reports has failed")
+                self.failure = error = _unexpected("reports", e)
+                self._membership.change(lambda m: m.failed(str(error)))
+            return False
+
+    def send_due(self) -> bool:
+        """Send what is due; whether all went well."""
+        message, made_at = self._membership.next_message()
+        if message is None:
+            return True
+        if isinstance(message, Report):
+            failpoint("before-report")
+        try:
+            self._box.send(message, self._timeout_s)
+        except PortError as e:
+            self._outage.note(e)
+            return False
+        self._outage.note(None)
+        if isinstance(message, Report):
+            failpoint("after-report")
+        self._membership.change(lambda m: m.appended(message, made_at))
+        return True
+
+
+def dead_thread(membership: SharedMembership, orders: OrderThread, reports: ReportThread) -> str | None:
+    """For the watchdog: which of the two has died without a word, so that the process must end; None: neither."""
+    now = membership.now
+    if now.ended:
+        return None
+    needed = (reports,) if now.ending else (orders, reports)
+    for thread in needed:
+        if thread.ident is not None and not thread.is_alive():
+            return f"the thread of {thread.name} has died"
+    return None
+
+
+def _unexpected(what: str, error: Exception) -> KgsError:
+    return TransientError(f"the thread of {what} has failed: {type(error).__name__}: {one_line(error)}")
+
+
+class _Outage:
+    """Says once that something fails, and once that it goes on."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._lasts = False
+
+    def note(self, error: PortError | None) -> None:
+        if error is not None and not self._lasts:
+            level = logging.WARNING if isinstance(error, TransientError) else logging.ERROR
+            _log.log(level, "%s, trying again: %s", self._what, error)
+        elif error is None and self._lasts:
+            _log.info("over: %s", self._what)
+        self._lasts = error is not None

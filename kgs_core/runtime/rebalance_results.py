@@ -1,0 +1,68 @@
+"""Results of the parts of a rebalance run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kgs_core.controller.preview import Preview
+from kgs_core.controller.state import Outcome
+from kgs_core.model import TopicPartition
+from kgs_core.planning.plan import Move
+from kgs_core.protocol import Received, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """Result of assigning the group.
+
+    Attributes:
+        before: the Target that stood.
+        target: the one that stands now.
+        is_written: it is another one.
+        preview: the plan at that moment, and those of other algorithms.
+        outcome: None: there is something to hand over.
+    """
+
+    before: Received[Target] | None
+    target: Received[Target] | None
+    is_written: bool
+    preview: Preview | None
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """Price of a change.
+
+    Attributes:
+        target: that it leads to; None: there is none.
+        rscore: 0 where nothing changes.
+        moved: partitions that change their consumer.
+        moves: which, from the fastest to the slowest; None: not known any more.
+    """
+
+    target: Received[Target] | None
+    rscore: float = 0.0
+    moved: int = 0
+    moves: tuple[Move, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """End of a change.
+
+    Attributes:
+        duration_s: of this part.
+        gaps_s: partition that has another owner -> seconds for which it had none.
+        unowned: partitions that were let go and that nobody has taken.
+        double_owners: what is wrong with who says to own what, a line each.
+        taken_ms: when the last partition found its new owner, ms since 1970; None where none has changed hands. The
+            end may come much later: it waits for a new spare, too.
+    """
+
+    outcome: Outcome
+    target: Received[Target] | None
+    duration_s: float
+    gaps_s: Mapping[TopicPartition, float]
+    unowned: frozenset[TopicPartition]
+    double_owners: tuple[str, ...] = ()
+    taken_ms: int | None = None

@@ -1,0 +1,269 @@
+"""One change of a group, in parts: measure, assign, price, hand over. For who records each part by itself.
+
+Killed between two parts, or within one: nothing is lost by it. Whoever comes next reads from the topics how far the
+change has come. So each part can also be done alone; what it needs of the ones before, it finds out anew.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.config.membership import MembershipSettings
+from kgs_core.controller.events import Measured, Write
+from kgs_core.controller.handover_gaps import Unread
+from kgs_core.controller.observer import GroupObserver
+from kgs_core.controller.preview import Preview, moves_to, preview
+from kgs_core.controller.state import ControllerState, Options, Outcome, Result
+from kgs_core.controller.transitions import State
+from kgs_core.controller.write_guard import check_owners, check_write
+from kgs_core.errors import MeasurementError, TransientError, UnsafeError
+from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, fleet_seen
+from kgs_core.runtime.rebalance_ports import CheckedOutbox, HearingInbox, Reference, RunPorts
+from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced
+
+_log = logging.getLogger(__name__)
+PATIENCE_S = 60.0
+"""How long a run goes on without an answer of Kafka, beside what its change may take."""
+
+
+class RebalanceRun:
+    """One run. For one thread."""
+
+    def __init__(self, group: str, options: Options, reference: Reference, ports: RunPorts) -> None:
+        """Does nothing yet.
+
+        Args:
+            group: its name, for people.
+            options: how its controller is set up.
+            reference: what the run was asked for by.
+            ports: the world.
+        """
+        self._group = group
+        self._options = replace(options, launches=False, until_done=True)
+        self._reference = reference
+        self._ports = ports
+        self._clocks = ports.clocks
+        self._measured: tuple[Measured, float] | None = None
+        self._is_told = False
+        self._loop: ControlLoop | None = None
+        self._began: float | None = None
+        self._before: ControllerState | None = None
+        self._assigned: Assigned | None = None
+        self._unread = Unread()
+        self._problems: tuple[str, ...] = ()
+
+    def measure(self) -> Measured:
+        """The measurement that partitions are packed by; the same one at every call, unless it has grown too old.
+
+        A run may take long to begin. Where the one of its reference is too old, or not there any more, the newest one
+        counts, and where that is no better, one of its own.
+
+        Raises:
+            MeasurementError: none was to be had that is young enough.
+            PortError: Kafka does not answer, or refuses.
+        """
+        now = self._clocks.steady()
+        limit_s = self._options.membership.max_measurement_age_s
+        if self._measured is not None and not self._is_told and self._aged(now).age_s > limit_s:
+            self._measured = None
+        if self._measured is None:
+            found = self._young_enough(limit_s)
+            now = self._clocks.steady()
+            self._measured = found, now
+            failpoint("measured")
+        return self._aged(now)
+
+    def look(self, compare: Sequence[str] = ()) -> tuple[GroupObserver, Preview | None]:
+        """What a run would do now. Fences nobody and writes nothing.
+
+        Args:
+            compare: algorithms to try beside that of the settings.
+
+        Raises:
+            MeasurementError, PortError: see `measure`.
+        """
+        if self._reference.packs:
+            self.measure()  # may take a while
+        watch = self.observe()
+        now = self._clocks.steady()
+        if self._reference.packs:
+            watch = watch.told(self.measure(), now)
+        return watch, preview(watch.state, now, compare)
+
+    def observe(self) -> GroupObserver:
+        """The group as it is. Fences nobody and writes nothing.
+
+        Raises:
+            PortError: Kafka does not answer, or refuses.
+        """
+        inbox = self._ports.topics.inbox()
+        messages = inbox.read_to_end() if inbox is not None else []
+        now = self._clocks.steady()
+        watch = GroupObserver.begin(self._options, messages, now, round(self._clocks.wall() * 1000))
+        return watch.told(fleet_seen(self._ports.fleet, watch.state.view), now)
+
+    def assign(self, compare: Sequence[str] = ()) -> Assigned:
+        """Fence, read, pack; write the Target with the first orders of its change, if another one is due.
+
+        Args:
+            compare: algorithms to try beside that of the settings.
+
+        Raises:
+            FencedError: a newer controller has taken over.
+            UnsafeError: a Target or an order would break an invariant: nothing of it was written.
+            MeasurementError, PortError: see `measure`; or Kafka did not answer for long.
+        """
+        if self._reference.packs:
+            self.measure()
+        outcome = self._drive(PATIENCE_S, lambda state: state.name is State.GROUP_MANAGEMENT)
+        state = self._state
+        before = self._before or state
+        stood, stands = before.view.target, state.view.target
+        self._assigned = Assigned(
+            before=stood,
+            target=stands,
+            is_written=stands is not None and (stood is None or stands.offset != stood.offset),
+            preview=preview(before, self._clocks.steady(), compare),
+            outcome=outcome,
+        )
+        failpoint("assigned")
+        return self._assigned
+
+    def price(self) -> Priced:
+        """Of the change that `assign` has begun or found begun; done alone, that of the newest Target.
+
+        Raises:
+            PortError: Kafka does not answer, or refuses.
+        """
+        assigned = self._assigned
+        target = assigned.target if assigned else self.observe().state.view.target
+        failpoint("priced")
+        if target is None or (assigned and assigned.outcome):
+            return Priced(target)
+        found, history = target.message, target.message.history
+        if assigned is None or not assigned.is_written or assigned.preview is None:
+            return Priced(target, found.rscore, history[-1].moved if history else 0, None)
+        moves = moves_to(found.assignment, assigned.preview)
+        return Priced(target, found.rscore, len(moves), moves)
+
+    def hand_over(self) -> HandedOver:
+        """Go on until the change is over, superseded or out of time.
+
+        Raises:
+            FencedError, UnsafeError, PortError: see `assign`.
+        """
+        began = self._clocks.steady()
+        outcome = self._drive(self._options.membership.group_management_timeout_s + PATIENCE_S, lambda _: False)
+        failpoint("handed-over")
+        return HandedOver(
+            outcome=outcome or Outcome(Result.TIMED_OUT),
+            target=self._state.view.target,
+            duration_s=self._clocks.steady() - began,
+            gaps_s=self._unread.gaps_s,
+            unowned=self._unread.unowned,
+            double_owners=check_owners(self._state.view, self._state.suspects()),
+            taken_ms=self._unread.taken_ms,
+        )
+
+    def newest(self) -> Measured | None:
+        """Port `Measurements`: the one that is packed by first, then newer ones, which tell of new partitions."""
+        if self._measured is None or self._is_told:
+            return self._ports.feed.newest()
+        self._is_told = True
+        return self.measure()
+
+    def _aged(self, now: float) -> Measured:
+        if self._measured is None:
+            raise AssertionError("nothing was measured")
+        measured, at = self._measured
+        return replace(measured, age_s=measured.age_s + now - at)
+
+    def _young_enough(self, limit_s: float) -> Measured:
+        feed, offset = self._ports.feed, self._reference.measurement_offset
+        for wanted in (offset, None) if offset is not None else (None,):
+            found = feed.at(wanted)
+            if found is not None and found.age_s <= limit_s:
+                return found
+            if wanted is not None:
+                age = "is not there any more" if found is None else f"is {found.age_s:.0f} s old"
+                _log.warning("measurement %d %s: the newest one counts, or one of its own", wanted, age)
+        made = feed.measure()
+        if made.age_s > limit_s:
+            raise MeasurementError(
+                f"group {self._group}: a measurement made for this run is {made.age_s:.0f} s old by now, and "
+                f"membership.max_measurement_age_s is {limit_s:g}: raise it"
+            )
+        return made
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What was found wrong with a write, which was not made because of it."""
+        return self._problems
+
+    @property
+    def _state(self) -> ControllerState:
+        if self._loop is None:
+            raise AssertionError("the run has not begun")
+        return self._loop.state
+
+    def _drive(self, patience_s: float, until: Callable[[ControllerState], bool]) -> Outcome | None:
+        """Begin, if that has not been done, and go on; all parts together for no longer than a run may take."""
+        now = self._clocks.steady()
+        self._began = now if self._began is None else self._began
+        patience_s = max(0.0, min(patience_s, self._began + longest_run_s(self._options.membership) - now))
+        with _patience(patience_s) as stop:
+            loop = self._loop
+            if loop is None:
+                loop = self._loop = self._new_loop()
+                loop.start(stop)
+            outcome = loop.go_on(stop, until)
+        if outcome is None and stop.is_set:
+            raise TransientError(
+                f"group {self._group}: the run was not done after {patience_s:g} s, for Kafka did not answer: the next "
+                "one goes on from here"
+            )
+        return outcome
+
+    def _new_loop(self) -> ControlLoop:
+        inbox, outbox = self._ports.topics.controller()
+        ports = ControlPorts(
+            HearingInbox(inbox, self._unread),
+            CheckedOutbox(outbox, self._check),
+            self._ports.fleet,
+            self,
+            self._reference.age_of,
+        )
+        return ControlLoop(self._group, self._options, ports, self._clocks.steady, self._clocks.wall)
+
+    def _check(self, write: Write) -> None:
+        state = self._state
+        self._problems = check_write(state.view, state.suspects(), write, strict=state.strict)
+        if self._problems:
+            raise UnsafeError(
+                f"group {self._group}: not written, for it would break what must always hold: "
+                f"{'; '.join(self._problems)}: a fault of kgs, please report it"
+            )
+        if write.target is not None and self._before is None:
+            self._before = state
+
+
+def longest_run_s(membership: MembershipSettings) -> float:
+    """For how long a run holds the pen at most; who finds one that is older may fence it, for it hangs."""
+    return membership.group_management_timeout_s + 2 * PATIENCE_S
+
+
+@contextmanager
+def _patience(seconds: float) -> Iterator[StopFlag]:
+    """A flag that is set after so long."""
+    stop = StopFlag()
+    timer = threading.Timer(seconds, stop.set)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield stop
+    finally:
+        timer.cancel()

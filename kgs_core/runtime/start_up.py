@@ -1,0 +1,119 @@
+"""A consumer's start: what may pass is waited for, and who is asked to end meanwhile ends at once."""
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self, TypeVar
+
+import psutil
+
+from kgs_core.adapters.spark.errors import passing
+from kgs_core.adapters.system.shutdown import StopFlag
+
+MAX_BACKOFF_S = 10.0
+_LOOK_S = 0.1
+_FIRST_BACKOFF_S = 0.5
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+class AskedToEndError(Exception):
+    """Somebody wants the process to end, and it has not begun yet."""
+
+
+class StartUp:
+    """A context manager around all that comes before the first batch.
+
+    Nothing is owned yet, so an end costs nothing: with the first signal everything that the start has begun is killed,
+    Spark's JVM among it, and the process ends with 0. Where the process is somebody else's, which wants to end it
+    itself, the block is left instead, as soon as the call in hand returns; that of Spark does, without its JVM.
+
+    Attributes:
+        has_waited: something has stood in the way for a while.
+    """
+
+    def __init__(self, stop: StopFlag, tell: Callable[[str], None] | None = None, *, is_hosted: bool = False) -> None:
+        """Does nothing yet.
+
+        Args:
+            stop: somebody wants the process to end.
+            tell: told what the start waits for, when that begins and again now and then.
+            is_hosted: the process is not ours.
+        """
+        self.has_waited = False
+        self._stop_flag = stop
+        self._tell = tell
+        self._is_hosted = is_hosted
+        self._over = threading.Event()
+        self._before: frozenset[int] = frozenset()
+        self._watch = threading.Thread(target=self._until_asked, name="start-up", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._before = frozenset(child.pid for child in _descendants())
+        self._watch.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        was_over = self._over.is_set()
+        self.is_done()
+        # Asked to end in the middle of the start: whatever came of that is no error
+        return isinstance(error, Exception) and not was_over and self._stop_flag.is_set
+
+    def is_done(self) -> bool:
+        """The start is over: whether to go on. From here on an end is an orderly one."""
+        self._over.set()
+        self._watch.join()
+        return not self._stop_flag.is_set
+
+    def bear(self, do: Callable[[], _T]) -> _T:
+        """Do it, as often as something that may pass keeps it from being done.
+
+        Raises:
+            AskedToEndError: the process is to end.
+            KgsError: a person must act.
+        """
+        backoff_s, said = _FIRST_BACKOFF_S, ""
+        while True:
+            try:
+                return do()
+            except Exception as e:
+                trouble = passing(e)
+                if trouble is None:
+                    raise
+                if trouble != said:
+                    _log.warning("cannot start yet, trying again: %s", trouble)
+            said, self.has_waited = trouble, True
+            if self._tell is not None:
+                self._tell(trouble)
+            self._stop_flag.wait(backoff_s)
+            if self._stop_flag.is_set:
+                raise AskedToEndError
+            backoff_s = min(2 * backoff_s, MAX_BACKOFF_S)
+
+    def _until_asked(self) -> None:
+        while not self._over.wait(_LOOK_S):
+            if self._stop_flag.is_set:
+                _log.info("asked to end during the start")
+                self._end()
+                return
+
+    def _end(self) -> None:
+        begun = [child for child in _descendants() if child.pid not in self._before]
+        if not self._is_hosted:
+            logging.shutdown()
+            # What the main thread says now, of a JVM that is gone, would hide why we end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        for child in begun:
+            with contextlib.suppress(psutil.Error):
+                child.kill()
+        if not self._is_hosted:
+            os._exit(0)
+
+
+def _descendants() -> list[psutil.Process]:
+    return psutil.Process().children(recursive=True)

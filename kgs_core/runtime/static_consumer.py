@@ -1,0 +1,64 @@
+"""One consumer's process in the static mode: a fixed share of partitions, rounds until a signal says stop."""
+
+import logging
+import time
+from pathlib import Path
+
+from kgs_core.adapters.group.terms import refuse_controlled_group
+from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.adapters.system.watchdog import RoundLimit, start_watchdog
+from kgs_core.config import Settings
+from kgs_core.consumer.share import Share
+from kgs_core.model import ConsumerId
+from kgs_core.runtime.consumer_context import Reader, open_reader
+from kgs_core.runtime.start_up import StartUp
+from kgs_core.runtime.throughput_log import ConsumerStatus
+
+_log = logging.getLogger(__name__)
+
+
+class StaticConsumer:
+    """A consumer that reads a fixed share, whatever else runs."""
+
+    def __init__(self, settings: Settings, consumer: ConsumerId, share: Share, status_file: Path | None = None) -> None:
+        self._settings = settings
+        self._consumer = consumer
+        self._share = share
+        self._status = ConsumerStatus(consumer, status_file)
+        self._refreshed = float("-inf")
+
+    def run(self, stop: StopFlag) -> None:
+        """Read until `stop`; the batch in hand is committed first.
+
+        Raises:
+            ConfigError, PermanentError, UnsafeError: found before anything is read.
+            TransientError: the same failure several times over.
+        """
+        settings = self._settings
+        with StartUp(stop) as start_up, open_reader(settings, self._consumer, start_up) as reader:
+            # Spark takes seconds to start: what can be refused is refused before that.
+            start_up.bear(lambda: refuse_controlled_group(settings, reader.admin))
+            start_up.bear(lambda: self._refresh(reader, first=True))
+            states = reader.ingest.topics
+            if not start_up.is_done():
+                return
+            _log.info("reading group=%s consumer=%d topics=%d", settings.group, self._consumer, len(states))
+            limit = RoundLimit(settings.consumer.batch_timeout_s)
+            start_watchdog(limit.reason, settings.consumer.batch_timeout_s)
+
+            def step() -> None:
+                if time.monotonic() - self._refreshed > settings.consumer.topics_refresh_s:
+                    self._refresh(reader, first=False)
+                report = reader.ingest.round()
+                limit.touch()
+                self._status.note(report, states.values())
+
+            while not stop.is_set:
+                limit.touch()
+                reader.attempt(step, stop.wait)
+            self._status.write(states.values())
+        _log.info("ended consumer=%d records=%d", self._consumer, self._status.records)
+
+    def _refresh(self, reader: Reader, *, first: bool) -> None:
+        reader.topics.refresh_all(self._share.of, first=first)
+        self._refreshed = time.monotonic()

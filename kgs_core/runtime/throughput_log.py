@@ -1,0 +1,106 @@
+"""Throughput of a consumer: a line in the log every few seconds, and a file for whoever watches from outside."""
+
+import json
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from kgs_core.adapters.ingest.bad_topics import BadTopics
+from kgs_core.adapters.ingest.rounds import RoundReport
+from kgs_core.adapters.ingest.topic_state import TopicState
+from kgs_core.adapters.system.private_file import write_privately
+from kgs_core.model import ConsumerId
+
+WINDOW_S = 5.0
+STATUS_S = 1.0
+_log = logging.getLogger(__name__)
+
+
+class ConsumerStatus:
+    """Adds up rounds over a trailing window of `WINDOW_S`."""
+
+    def __init__(self, consumer: ConsumerId, status_file: Path | None) -> None:
+        self.records = 0
+        self.bad = BadTopics()
+        self._consumer = consumer
+        self._file = status_file
+        self._has_warned = False
+        self._rounds: deque[tuple[float, RoundReport]] = deque()
+        self._began = self._logged = self._written = time.monotonic()
+
+    def note(self, report: RoundReport, topics: Collection[TopicState]) -> None:
+        """A round has ended."""
+        now = time.monotonic()
+        for problem in report.problems:
+            _log.warning("kafka: %s", problem)
+        self.records += report.records
+        self.bad.look(topics)
+        self._rounds.append((now, report))
+        while self._rounds[0][0] < now - WINDOW_S:
+            self._rounds.popleft()
+        if report.batches:
+            _log.debug("batch %s", _figures(report))
+        if now - self._logged >= WINDOW_S:
+            self._logged = now
+            window = self._window()
+            if window.batches:
+                _log.info("batches=%d refused=%d %s", window.batches, window.refused, _figures(window))
+        if now - self._written >= STATUS_S:
+            self._written = now
+            self.write(topics)
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Consumed (uncompressed) bytes per second over the window."""
+        return self._window().consumed_bytes / max(min(time.monotonic() - self._began, WINDOW_S), STATUS_S)
+
+    def write(self, topics: Iterable[TopicState]) -> None:
+        """Replace the status file as a whole, so that no reader sees half of it; where it can be written."""
+        if self._file is None:
+            return
+        states = list(topics)
+        window = self._window()
+        status = {
+            "consumer": self._consumer,
+            "pid": os.getpid(),
+            "partitions": sum(len(s.owned) for s in states),
+            "records": self.records,
+            "consumed_bytes_per_s": self.bytes_per_s,
+            "latency_s": window.latency_s,
+            "bad_shares": self.bad.shares,
+            "stopped": {f"{s.topic}:{p}": stop.reason for s in states for p, stop in s.stopped.items()},
+        }
+        temporary = self._file.with_name(f"{self._file.name}.tmp")
+        try:
+            write_privately(temporary, json.dumps(status))
+            temporary.replace(self._file)
+        except OSError as e:  # as on a full disk: to read is what matters
+            if not self._has_warned:
+                _log.warning("status file %s cannot be written: %s: reading goes on", self._file, e.strerror or e)
+            self._has_warned = True
+        else:
+            self._has_warned = False
+
+    def _window(self) -> RoundReport:
+        since = time.monotonic() - WINDOW_S
+        reports = [report for at, report in self._rounds if at >= since]
+        return RoundReport(
+            batches=sum(r.batches for r in reports),
+            records=sum(r.records for r in reports),
+            consumed_bytes=sum(r.consumed_bytes for r in reports),
+            refused=sum(r.refused for r in reports),
+            fetch_s=sum(r.fetch_s for r in reports),
+            write_s=sum(r.write_s for r in reports),
+            commit_s=sum(r.commit_s for r in reports),
+            latency_s=max((r.latency_s for r in reports if r.latency_s is not None), default=None),
+        )
+
+
+def _figures(report: RoundReport) -> str:
+    times = (
+        f"fetch_ms={report.fetch_s * 1e3:.0f} write_ms={report.write_s * 1e3:.0f} commit_ms={report.commit_s * 1e3:.0f}"
+    )
+    return f"records={report.records} bytes={report.consumed_bytes} {times}"

@@ -1,0 +1,122 @@
+"""The ports to the topics: what controller and consumers read and write, late, doubled or not at all."""
+
+from collections.abc import Sequence
+
+from kgs_core.errors import TransientError
+from kgs_core.model import ConsumerId
+from kgs_core.protocol import Heartbeat, Message, Order, Received, Report, Target, Tombstone
+from kgs_core.testing.chance import Chance
+from kgs_core.testing.topics import Log, Topics, queue_of
+
+_SEEN_AGAIN = 3
+"""A reader that sees something once more goes back by so many records at most."""
+
+
+class Reader:
+    """One reader's place in each partition. The order within a partition is always kept."""
+
+    def __init__(self, topics: Topics, chance: Chance) -> None:
+        self._topics = topics
+        self._chance = chance
+        self._next: dict[Log, int] = {}
+
+    def seek_to_end(self, log: Log) -> None:
+        """Only what comes from now on."""
+        self._next[log] = len(self._topics.log(log))
+
+    def take(self, log: Log) -> Sequence[Received[Message]]:
+        """What has come in one partition: all of it, or only the first of it, or more than that."""
+        there = self._topics.log(log)
+        at, end = self._next.get(log, 0), len(there)
+        if self._chance.strikes(self._chance.trouble.late):
+            end = at + self._chance.number(end - at + 1)
+        if self._chance.strikes(self._chance.trouble.doubled):
+            at = max(0, at - self._chance.number(_SEEN_AGAIN + 1))
+        self._next[log] = end
+        return there[at:end]
+
+
+class SimInbox:
+    """`ports.Inbox`."""
+
+    def __init__(self, topics: Topics, chance: Chance) -> None:
+        self._topics = topics
+        self._chance = chance
+        self._reader = Reader(topics, chance)
+
+    def read_to_end(self) -> Sequence[Received[Message]]:
+        """Everything that is committed."""
+        if self._chance.strikes(self._chance.trouble.unanswered):
+            raise TransientError("simulated Kafka: does not answer")
+        for log in self._topics.logs:
+            self._reader.seek_to_end(log)
+        return self._topics.everything()
+
+    def poll(self, timeout_s: float) -> Sequence[Received[Message]]:  # noqa: ARG002 - time stands still meanwhile
+        """What has come since."""
+        return [received for log in sorted(self._topics.logs) for received in self._reader.take(log)]
+
+
+class SimOutbox:
+    """`ports.Outbox`."""
+
+    def __init__(self, topics: Topics, chance: Chance) -> None:
+        self._topics = topics
+        self._chance = chance
+        self._pen = 0
+
+    def fence(self) -> None:
+        """Take the pen."""
+        if self._chance.strikes(self._chance.trouble.unanswered):
+            raise TransientError("simulated Kafka: does not answer")
+        self._pen = self._topics.take_pen()
+
+    def write(
+        self, target: Target | None, orders: Sequence[Order], tombstones: Sequence[Tombstone]
+    ) -> Sequence[Received[Message]]:
+        """All of it or nothing."""
+        self._topics.check_pen(self._pen)
+        messages: tuple[Message, ...] = (*([target] if target else []), *orders, *tombstones)
+        trouble = self._chance.trouble
+        if self._chance.strikes(trouble.write_lost):
+            raise TransientError("simulated Kafka: the transaction was aborted, which nobody knows")
+        if self._chance.strikes(trouble.write_hangs):
+            self._topics.hanging = messages
+            raise TransientError("simulated Kafka: the transaction ends later, which nobody knows")
+        written = self._topics.commit(messages)
+        if self._chance.strikes(trouble.write_unsure):
+            raise TransientError("simulated Kafka: the transaction was committed, which nobody knows")
+        return written
+
+
+class SimReportBox:
+    """`ports.ReportWriter`."""
+
+    def __init__(self, topics: Topics, chance: Chance) -> None:
+        self._topics = topics
+        self._chance = chance
+
+    def send(self, report: Report | Heartbeat, timeout_s: float) -> None:  # noqa: ARG002 - it is there at once or never
+        """Append one report."""
+        if self._chance.strikes(self._chance.trouble.report_lost):
+            raise TransientError("simulated Kafka: the report was lost, which nobody knows")
+        self._topics.append(report)
+        if self._chance.strikes(self._chance.trouble.report_unsure):
+            raise TransientError("simulated Kafka: the report was appended, which nobody knows")
+
+
+class SimOrderBox:
+    """`ports.AssignmentReader`: opened at the end of the queue."""
+
+    def __init__(self, topics: Topics, chance: Chance, consumer: ConsumerId) -> None:
+        self._log = queue_of(consumer)
+        self._reader = Reader(topics, chance)
+        self._reader.seek_to_end(self._log)
+
+    def newest(self, timeout_s: float) -> Sequence[Received[Order]]:  # noqa: ARG002 - time stands still meanwhile
+        """Orders that have come since."""
+        return [
+            Received(received.message, received.offset, received.timestamp_ms)
+            for received in self._reader.take(self._log)
+            if isinstance(received.message, Order)
+        ]

@@ -1,0 +1,136 @@
+"""Observations of Kafka's topics: partitions, how fast they grow, how long they are kept.
+
+Seldom, since nobody decides by it: an event is kept for days, and there may be hundreds of topics.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from kgs_core.errors import KgsError, TransientError
+from kgs_dagster.assets.control_loop_figures import three_digits
+from kgs_dagster.assets.lake import LakeAsset, Seen, lake_layout
+from kgs_dagster.settings import GroupConfig
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
+
+EVERY_S = 900.0
+"""A topic is recorded so often, and at once where its partitions or its retention have changed."""
+_UNITS = (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
+Retentions = Mapping[str, str]
+"""Topic -> how long it keeps records, for people; topics that are not there do not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Topics:
+    """The topics of one asset; None: not known."""
+
+    partitions: int | None
+    end: int | None
+    retention: str
+
+
+def topic_events(
+    group: GroupConfig, snapshot: "LakeSnapshot", retentions: Retentions, before: Mapping[str, Seen], now: float
+) -> tuple[list[dg.AssetObservation], dict[str, Seen]]:
+    """What to record of the topics of a look at the lake. What is not known is left out: it is not zero.
+
+    Args:
+        group: whose topics.
+        snapshot: what was seen.
+        retentions: how long topics keep records.
+        before: what was recorded before, by the user string of the asset's key.
+        now: seconds since 1970.
+
+    Returns:
+        The events, and what is to be remembered in place of `before`.
+    """
+    events: list[dg.AssetObservation] = []
+    after: dict[str, Seen] = {}
+    for asset in lake_layout(group):
+        views = [view for view in snapshot.tables if group.settings.rule_of(view.topic) is asset.rule and view.ends]
+        if not views:
+            continue
+        name, found = asset.topic.to_user_string(), _seen(views, retentions)
+        last = before.get(name)
+        if last is not None and not _is_due(found, last, now):
+            after[name] = last
+            continue
+        rate = _rate(found, last, now)
+        after[name] = Seen(now, found.end, (found.partitions, int(rate is not None), found.retention))
+        events.append(dg.AssetObservation(asset_key=asset.topic, metadata=_metadata(asset, views, found, rate)))
+    return events, after
+
+
+def retentions_of(topics: Sequence[str], config_of: Callable[[str], Mapping[str, str]]) -> dict[str, str]:
+    """How long each topic keeps records, for people; left out where Kafka does not say, or gives no right to ask.
+
+    Args:
+        topics: which.
+        config_of: asks Kafka for a topic's settings.
+    """
+    found = {}
+    for topic in topics:
+        try:
+            found[topic] = retention_told(config_of(topic))
+        except TransientError:  # Kafka is away: the others would only be waited for
+            break
+        except KgsError:
+            continue
+    return found
+
+
+def retention_told(config: Mapping[str, str]) -> str:
+    """A topic's retention in words, as `7 days` or `compacted`."""
+    policy = config.get("cleanup.policy", "delete").split(",")
+    if "delete" not in policy:
+        return "compacted"
+    parts = [_time_told(config.get("retention.ms", "")), _size_told(config.get("retention.bytes", ""))]
+    limits = " or ".join(part for part in parts if part) or "for ever"
+    return f"{limits}, compacted" if "compact" in policy else limits
+
+
+def _time_told(text: str) -> str:
+    ms = int(text) if text.removeprefix("-").isdigit() else -1
+    return next((f"{ms / size:g} {unit}" for unit, size in _UNITS if ms >= size), "")
+
+
+def _size_told(text: str) -> str:
+    return f"{three_digits(int(text) / 1e6):g} MB a partition" if text.isdigit() and int(text) > 0 else ""
+
+
+def _seen(views: "Sequence[TableView]", retentions: Retentions) -> _Topics:
+    ends = [end for view in views for end in view.ends.values()]
+    known = [end for end in ends if end is not None]
+    told = sorted({retentions[view.topic] for view in views if view.topic in retentions})
+    return _Topics(len(ends), sum(known) if len(known) == len(ends) else None, "; ".join(told))
+
+
+def _is_due(found: _Topics, last: Seen, now: float) -> bool:
+    partitions, has_rate, retention = last.figures
+    is_other = found.partitions != partitions or bool(found.retention and found.retention != retention)
+    return is_other or not has_rate or now - last.at >= EVERY_S
+
+
+def _rate(found: _Topics, last: Seen | None, now: float) -> float | None:
+    """Records per second since the topic was recorded last."""
+    if last is None or last.position is None or found.end is None or now <= last.at or found.end < last.position:
+        return None
+    return (found.end - last.position) / (now - last.at)
+
+
+def _metadata(asset: LakeAsset, views: "Sequence[TableView]", found: _Topics, rate: float | None) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "partitions": found.partitions,
+        "end_offsets": found.end,
+        "records_per_s": None if rate is None else three_digits(rate),
+        "retention": found.retention or None,
+    }
+    if asset.rule.pattern is not None:
+        rows = [dg.TableRecord({"topic": view.topic, "partitions": len(view.ends)}) for view in views]
+        columns = [dg.TableColumn("topic", "string"), dg.TableColumn("partitions", "int")]
+        plain |= {"topics": dg.MetadataValue.table(rows, dg.TableSchema(columns))}
+    return {name: value for name, value in plain.items() if value is not None}

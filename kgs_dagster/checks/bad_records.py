@@ -1,0 +1,100 @@
+"""Check whether the records of a topic fit its rule, by what the consumers say of the last thousand or so.
+
+The load sensor says so whenever it changes: it hears the consumers anyway, and needs no run for it. By hand the check
+hears them itself.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import dagster as dg
+
+from kgs_core.reporting.bad_shares import judged_topics, share_text
+from kgs_dagster.assets.control_loop_figures import bullets
+from kgs_dagster.assets.lake import LakeAsset, lake_layout
+from kgs_dagster.checks.group_view import seen_by
+from kgs_dagster.resources import database, rebalance_key
+from kgs_dagster.settings import GroupConfig
+
+BAD_RECORDS = "bad_records"
+NOT_KNOWN = "not known: no consumer that is heard reads it"
+Judged = Mapping[str, float | None]
+"""Topic -> share of bad records (0 to 1) where too many are; None where they are few. Others are not known."""
+
+
+def bad_records_checks(group: GroupConfig) -> dg.AssetChecksDefinition:
+    """One check a table, all of them from one look at the group."""
+    layout = lake_layout(group)
+
+    @dg.multi_asset_check(
+        name=f"lake_bad_records{group.suffix}",
+        specs=[
+            dg.AssetCheckSpec(
+                BAD_RECORDS,
+                asset=asset.table,
+                description="Of the last 1,000 records at most max_bad_share_percent are dead letters; an error when "
+                "all are. The load sensor says when this changes.",
+            )
+            for asset in layout
+        ],
+        required_resource_keys={rebalance_key(group)},
+        can_subset=True,
+    )
+    def lake_bad_records(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        view, _, silent = seen_by(context, group)
+        judged = judged_topics(view, silent)
+        for asset in layout:
+            if dg.AssetCheckKey(asset.table, BAD_RECORDS) in context.selected_asset_check_keys:
+                found = evaluation(group, asset, judged)
+                yield dg.AssetCheckResult(
+                    passed=found is not None and found.passed,
+                    asset_key=asset.table,
+                    check_name=BAD_RECORDS,
+                    severity=found.severity if found is not None else dg.AssetCheckSeverity.WARN,
+                    description=found.description if found is not None else NOT_KNOWN,
+                )
+
+    return lake_bad_records
+
+
+def evaluation(group: GroupConfig, asset: LakeAsset, judged: Judged) -> dg.AssetCheckEvaluation | None:
+    """How it is with the topics of a rule; None where nobody is heard who reads one."""
+    ours = {topic: share for topic, share in judged.items() if group.settings.rule_of(topic) is asset.rule}
+    if not ours:
+        return None
+    bad = {topic: share for topic, share in sorted(ours.items()) if share is not None}
+    is_error = any(share >= 1 for share in bad.values())
+    lines = [f"{topic}: {share_text(share)} of its newest records are dead letters" for topic, share in bad.items()]
+    return dg.AssetCheckEvaluation(
+        asset_key=asset.table,
+        check_name=BAD_RECORDS,
+        passed=not bad,
+        severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
+        description=bullets(lines) if lines else None,
+    )
+
+
+def changed_evaluations(
+    group: GroupConfig, instance: dg.DagsterInstance, judged: Judged
+) -> Sequence[dg.AssetCheckEvaluation]:
+    """Those that say other than the last one of their table, by the sensor or by hand.
+
+    Raises:
+        TransientError: Dagster's database does not answer.
+    """
+    found = []
+    for asset in lake_layout(group):
+        now = evaluation(group, asset, judged)
+        if now is not None and _verdict(now) != _last_verdict(instance, asset):
+            found.append(now)
+    return found
+
+
+def _verdict(found: dg.AssetCheckEvaluation) -> tuple[bool, str]:
+    return found.passed, found.severity.value
+
+
+def _last_verdict(instance: dg.DagsterInstance, asset: LakeAsset) -> tuple[bool, str] | None:
+    with database("checks cannot be read"):
+        record = instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(asset.table, BAD_RECORDS))
+    last = record.evaluation if record is not None else None
+    return _verdict(last) if last is not None else None

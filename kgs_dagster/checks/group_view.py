@@ -1,0 +1,29 @@
+"""The group as a check sees it: read anew, without the pen."""
+
+import dagster as dg
+
+from kgs_core.controller.group_view import GroupView
+from kgs_core.errors import KgsError
+from kgs_core.protocol import Incarnation, Target
+from kgs_dagster.resources import Rebalance, rebalance_key
+from kgs_dagster.settings import GroupConfig
+
+
+def seen_by(
+    context: dg.AssetCheckExecutionContext, group: GroupConfig
+) -> tuple[GroupView, Target | None, frozenset[Incarnation]]:
+    """What the topics say, the newest Target, and who has been silent for too long.
+
+    Raises:
+        Failure: Kafka or the fleet does not answer.
+    """
+    found = getattr(context.resources, rebalance_key(group))
+    if not isinstance(found, Rebalance):
+        raise dg.DagsterInvariantViolationError(f"resource {rebalance_key(group)}: {type(found).__name__}")
+    found.claim(context.instance, context.run.run_id)
+    try:
+        state = found.run.observe().state
+    except KgsError as e:
+        raise dg.Failure(str(e), allow_retries=False) from e
+    silent = state.view.suspects(state.read_at, group.settings.membership.suspect_after_s)
+    return state.view, state.target, silent

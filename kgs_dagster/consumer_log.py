@@ -1,0 +1,102 @@
+"""Log of a consumer on its run's page: what it reads, whenever that changes, and at last why it ended."""
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from types import TracebackType
+
+from kgs_core.consumer.membership import Membership
+from kgs_core.model import TopicPartition
+
+LOOK_EVERY_S = 1.0
+SAID_EVERY_S = 60.0
+"""Every line is an event in Dagster's database, for as long as the run is kept; and a run lasts for weeks."""
+_TOPICS_SHOWN = 20
+Look = Callable[[], Membership | None]
+
+
+class ReadingLog:
+    """Tells while the block runs what is read, at a change and once a minute at most."""
+
+    def __init__(self, look: Look, tell: Callable[[str], None], every_s: float = SAID_EVERY_S) -> None:
+        """Asks nothing yet.
+
+        Args:
+            look: the consumer as a member of its group; None before it has joined.
+            tell: takes a line; called by a thread of its own.
+            every_s: the shortest time between two lines.
+        """
+        self._look = look
+        self._tell = tell
+        self._every_s = every_s
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="reading-log", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join(LOOK_EVERY_S)  # a database that hangs must not keep the process from ending
+
+    def _watch(self) -> None:
+        said: object = None
+        wait_s = 0.0
+        while not self._over.wait(wait_s):
+            now = self._look()
+            wait_s = min(LOOK_EVERY_S, self._every_s)
+            if now is None or not _is_told_whole(now) or _subject(now) == said:
+                continue
+            said = _subject(now)
+            try:
+                self._tell(reading(now))
+            except Exception:  # noqa: BLE001 - the database's own kinds: the consumer reads on without this line
+                said = None
+            wait_s = self._every_s
+
+
+def reading(membership: Membership) -> str:
+    """What is read and from where on, and what stands still and why: a line for people."""
+    owned, facts = membership.owned, membership.facts
+    if not owned:
+        return f"consumer {membership.member.consumer} reads nothing: no partition is given to it"
+    read = owned - facts.stopped.keys()
+    count = f"{len(read)} of its {_count(len(owned))}" if len(read) < len(owned) else _count(len(owned))
+    line = f"consumer {membership.member.consumer} reads {count}"
+    if read:
+        line += f": {_partitions(read, facts.positions)}"
+    reasons: dict[str, set[TopicPartition]] = defaultdict(set)
+    for tp in owned - read:
+        reasons[facts.stopped[tp]].add(tp)
+    still = [f"{_partitions(frozenset(tps), {})}: {why}" for why, tps in sorted(reasons.items())]
+    return f"{line}; stand still: {'; '.join(still)}" if still else line
+
+
+def _count(partitions: int) -> str:
+    return "1 partition" if partitions == 1 else f"{partitions} partitions"
+
+
+def _subject(membership: Membership) -> object:
+    """What counts as a change: positions move all the time."""
+    return membership.owned, frozenset(membership.facts.stopped.items())
+
+
+def _is_told_whole(membership: Membership) -> bool:
+    """Whether positions are known of what is read, as far as it does not stand still."""
+    facts = membership.facts
+    return membership.owned <= facts.positions.keys() | facts.stopped.keys()
+
+
+def _partitions(tps: frozenset[TopicPartition], positions: Mapping[TopicPartition, int]) -> str:
+    topics: dict[str, list[TopicPartition]] = defaultdict(list)
+    for tp in sorted(tps):
+        topics[tp.topic].append(tp)
+    parts = [f"{topic} {', '.join(_one(tp, positions) for tp in found)}" for topic, found in topics.items()]
+    more = [f"{len(parts) - _TOPICS_SHOWN} more topics"] if len(parts) > _TOPICS_SHOWN else []
+    return "; ".join([*parts[:_TOPICS_SHOWN], *more])
+
+
+def _one(tp: TopicPartition, positions: Mapping[TopicPartition, int]) -> str:
+    return f"{tp.partition} from {positions[tp]}" if tp in positions else str(tp.partition)

@@ -1,0 +1,103 @@
+"""Which process carries out a run: written on the run when it begins, and asked about when it is to be ended."""
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+import dagster as dg
+
+from kgs_core.adapters.system.process_identity import is_gone, this_process
+from kgs_core.adapters.system.processes import RUN_ID
+from kgs_core.protocol import Process
+
+PROCESS = ".dagster/kgs-process"
+"""Tags that begin so are not shown in lists of runs."""
+PROCESS_BEFORE = "kgs/process"
+"""What it was called before: runs last for weeks."""
+MAX_RUNTIME = "dagster/max_runtime"
+"""Run monitoring ends what takes longer, seconds. Of runs in a container that was started again nobody can tell."""
+DAY_S = 86_400
+ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+_PROC = Path("/proc")
+
+
+def process_tag(process: Process) -> str:
+    """A process as its run's tag says it."""
+    return json.dumps(asdict(process))
+
+
+def process_of(tags: Mapping[str, str]) -> Process | None:
+    """The process that a run's tags name; None before it has said so."""
+    try:
+        return Process(**json.loads(tags.get(PROCESS) or tags[PROCESS_BEFORE]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def claim_run(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, str] | None = None) -> Process:
+    """Write this process on its run, before anything else: from here on it can be told whether the run lives.
+
+    Args:
+        instance: whose run.
+        run_id: the run that begins in this process.
+        tags: to write with it.
+
+    Raises:
+        Failure: the run was given up meanwhile, and perhaps another one has been started in its place.
+    """
+    process = this_process({RUN_ID: run_id})
+    with suppress(OSError):  # then nobody can end it but Dagster
+        (_PROC / "self/comm").write_text(process_title(run_id))
+    instance.add_run_tags(run_id, {**(tags or {}), PROCESS: process_tag(process)})
+    run = instance.get_run_by_id(run_id)
+    if run is not None and run.status in ENDED:
+        raise dg.Failure(f"this run was marked as {run.status.value} before it began", allow_retries=False)
+    return process
+
+
+def process_title(run_id: str) -> str:
+    """What the process of a run calls itself, as `ps` and `top` show it: 15 bytes at most."""
+    return f"kgs-{run_id[:8]}"
+
+
+def kill(process: Process, run_id: str) -> bool:
+    """Kill the process of a run, if it is known for certain to be that; whether it was.
+
+    Tags can be written by anybody who may use Dagster. So they are not believed: the process must live, have begun when
+    the tag says, and itself say that it is of this run.
+    """
+    if is_gone(process) is not False or _title(process.pid) != process_title(run_id):
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGKILL)
+    return True
+
+
+def _title(pid: int) -> str | None:
+    try:
+        return (_PROC / str(pid) / "comm").read_text().rstrip("\n")
+    except OSError:
+        return None
+
+
+def end_hung_run(instance: dg.DagsterInstance, run: dg.DagsterRun, why: str) -> None:
+    """Mark a run as failed that does not come to an end by itself, and end its process.
+
+    Marked first: killed in between, its process goes on and is fenced by the next run, which nothing holds up any more.
+    Where the process cannot be ended from here, Dagster's launcher is asked to; it takes nothing that has failed, so it
+    is asked before.
+    """
+    process = process_of(run.tags)
+    is_ours = process is not None and is_gone(process) is False and _title(process.pid) == process_title(run.run_id)
+    if not is_ours:
+        with suppress(Exception):  # a launcher's own kinds: the run is given up all the same
+            instance.run_coordinator.cancel_run(run.run_id)
+    fresh = instance.get_run_by_id(run.run_id)
+    if fresh is not None and fresh.status not in ENDED:
+        instance.report_run_failed(fresh, why)
+    if process is not None:
+        kill(process, run.run_id)

@@ -1,0 +1,91 @@
+import pytest
+import yaml
+
+from kgs_core.adapters.group import topics as group_topics
+from kgs_core.adapters.group.reader import Refusals, belongs
+from kgs_core.adapters.group.topics import GroupTopic
+from kgs_core.config import Settings, parse_settings
+from kgs_core.errors import ProtocolError
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol import (
+    DesiredState,
+    DesiredVersion,
+    Heartbeat,
+    Incarnation,
+    Member,
+    Message,
+    Order,
+    Phase,
+    Process,
+    Report,
+    RunState,
+    Target,
+    Tombstone,
+)
+
+TWO = Member(ConsumerId(2), Incarnation("two"))
+PLACES = [*((GroupTopic.ORDERS, number) for number in range(4)), (GroupTopic.WISHES, 0), (GroupTopic.REPORTS, 0)]
+MESSAGES: list[tuple[Message, tuple[GroupTopic, int]]] = [
+    (Target("mwf", {}, (), {}, 1.0, 0.0, "", (), (), 0), (GroupTopic.ORDERS, 0)),
+    (Order(TWO), (GroupTopic.ORDERS, 2)),
+    (Tombstone(TWO), (GroupTopic.ORDERS, 2)),
+    (Heartbeat(TWO, 1, Phase.READING, 0.0, None), (GroupTopic.REPORTS, 0)),
+    (Report(TWO, 1, Phase.READING, 0.0, None, Process("h", "b", 1, 1), None, frozenset()), (GroupTopic.REPORTS, 0)),
+    (DesiredState(RunState.RUNNING, "ada", 0), (GroupTopic.WISHES, 0)),
+    (DesiredVersion("1", "a", "ada", 0), (GroupTopic.WISHES, 0)),
+]
+
+
+def settings(**membership: int) -> Settings:
+    tree = {
+        "group": "g",
+        "kafka": {"bootstrap_servers": "localhost:9092"},
+        "lake": {"root": "/nowhere"},
+        "topics": [{"topic": "a"}],
+        "membership": membership,
+    }
+    return parse_settings(yaml.safe_dump(tree).encode(), "kgs.yaml", {})
+
+
+@pytest.mark.parametrize(("message", "home"), MESSAGES, ids=lambda value: type(value).__name__)
+def test_every_message_belongs_into_one_place_only(message: Message, home: tuple[GroupTopic, int]) -> None:
+    assert [place for place in PLACES if belongs(message, *place)] == [home]
+
+
+@pytest.mark.parametrize(("replicas", "in_sync"), [(1, "1"), (2, "1"), (3, "2")])
+def test_one_replica_may_be_missing_where_there_are_several(replicas: int, in_sync: str) -> None:
+    config = group_topics._config(settings(topic_replication=replicas), GroupTopic.ORDERS)
+    assert config["min.insync.replicas"] == in_sync
+
+
+def test_without_a_wish_the_cluster_decides_how_many_replicas() -> None:
+    assert not any("min.insync.replicas" in group_topics._config(settings(), which) for which in GroupTopic)
+
+
+def test_whole_states_are_kept_and_reports_are_not() -> None:
+    config = {which: group_topics._config(settings(report_retention_h=2), which) for which in GroupTopic}
+    assert [config[which]["cleanup.policy"] for which in GroupTopic] == ["compact", "compact", "delete"]
+    assert config[GroupTopic.REPORTS]["retention.ms"] == "7200000"
+    assert "retention.ms" not in config[GroupTopic.ORDERS]
+    assert int(config[GroupTopic.ORDERS]["delete.retention.ms"]) > 2 * int(config[GroupTopic.REPORTS]["retention.ms"])
+    assert all(int(config[which]["segment.ms"]) < 3_600_000 for which in GroupTopic)
+
+
+def test_a_reason_is_said_once_and_every_record_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    refusals = Refusals()
+    tp = TopicPartition("kgs.g.consumer.metadata", 3)
+    for offset, reason in enumerate(["no JSON", "no JSON", "version 9", "no JSON"]):
+        refusals.note(tp, offset, ProtocolError(reason))
+    assert refusals.count == 4
+    assert [record.getMessage() for record in caplog.records] == [
+        "left out kgs.g.consumer.metadata:3 offset 0: no JSON",
+        "left out kgs.g.consumer.metadata:3 offset 2: version 9",
+    ]
+
+
+def test_whoever_floods_the_topic_with_new_reasons_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    refusals = Refusals()
+    for offset in range(1000):
+        refusals.note(TopicPartition("t", 0), offset, ProtocolError(f"reason {offset}"))
+    assert refusals.count == 1000
+    assert len(caplog.records) == 100

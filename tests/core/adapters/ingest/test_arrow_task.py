@@ -1,0 +1,165 @@
+"""One round of the arrow finish against a mock cluster: what one record or one table does to its neighbours."""
+
+import itertools
+
+import pyarrow.parquet as pq
+import pytest
+
+from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, read_round
+from kgs_core.adapters.ingest.process_batch import TopicJob
+from kgs_core.adapters.kafka.client_config import reading_client
+from kgs_core.adapters.lake.row_schema import parsed_schema
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.config import TopicRule
+from kgs_core.consumer.round.questions import ReadResult
+from kgs_core.model import OffsetRange, TopicId, TopicPartition
+
+pytestmark = pytest.mark.usefixtures("no_sessions_left")
+NUMBER = itertools.count()
+POISON = {
+    "header key": ({"header": (b"caf\xe9", b"v")}, "header"),
+    "time of a producer that writes nanoseconds": ({"ms": 1_700_000_000_000_000_000}, "timestamp"),
+}
+
+
+class Reader:
+    """Rounds over topics of the mock cluster, each with one partition that begins at 0."""
+
+    def __init__(self, kafka, root):
+        self.kafka = kafka
+        self.storage = Storage(str(root))
+        self.jobs = {}
+        self.start = {}
+
+    def topic(self, name, *values, marks=None, **rule):
+        """A topic with these records: a value, or (value, what else there is of it)."""
+        topic = f"{name}-{next(NUMBER)}"
+        self.kafka.topic(topic)
+        for value in values:
+            bare, more = value if isinstance(value, tuple) else (value, {})
+            self.kafka.produce(topic, bare, **more)
+        self.kafka.flush()
+        made = TopicRule.model_validate({"topic": topic, **rule})
+        schema = parsed_schema(made)
+        self.jobs[topic] = TopicJob(topic, TopicId("id"), made, topic, f"{topic}_dl", schema, marks or {})
+        self.start[TopicPartition(topic, 0)] = 0
+        return topic
+
+    def round(self):
+        """The first round with something in it; one call is one task, with a new client's patience."""
+        context = TaskContext(reading_client(self.kafka.settings()), self.storage, None)
+        request = ArrowRequest(context, self.jobs, self.start, 1 << 20, 0.5, 5.0)
+        for _ in range(5):
+            result = read_round(request)
+            if result != ReadResult(problems=result.problems, fetch_s=result.fetch_s, write_s=result.write_s):
+                return result
+        raise AssertionError(f"nothing came: {result}")
+
+    def rows(self, table, file):
+        return pq.read_table(self.storage.path(table, file.path)).to_pylist()
+
+
+@pytest.fixture
+def reader(kafka, tmp_path):
+    return Reader(kafka, tmp_path)
+
+
+def by_topic(result):
+    return {batch.topic: batch for batch in result.batches}
+
+
+@pytest.mark.parametrize("kind", POISON)
+def test_record_whose_frame_cannot_be_taken_is_a_dead_letter_alone(reader, kind):
+    what, named = POISON[kind]
+    topic = reader.topic("poisoned", b"before", (b"bad", what), b"after")
+    other = reader.topic("innocent", b"x")
+    batches = by_topic(reader.round())
+    assert set(batches) == {topic, other}
+    batch = batches[topic]
+    assert batch.ranges == {0: OffsetRange(0, 3)}
+    assert (batch.records, batch.bad_records) == (3, 1)
+    assert [(row["_offset"], row["value"]) for row in reader.rows(topic, batch.file)] == [(0, b"before"), (2, b"after")]
+    (letter,) = reader.rows(f"{topic}_dl", batch.letters)
+    assert (letter["_offset"], letter["value"]) == (1, b"bad")
+    assert named in letter["error"]
+    assert letter["_headers" if named == "header" else "_timestamp"] is None
+
+
+@pytest.mark.parametrize("kind", POISON)
+def test_record_whose_frame_cannot_be_taken_stops_its_partition_there(reader, kind):
+    what, named = POISON[kind]
+    topic = reader.topic("poisoned", b"before", (b"bad", what), b"after", on_error="stop")
+    result = reader.round()
+    (batch,) = result.batches
+    assert batch.ranges == {0: OffsetRange(0, 1)}
+    offset, reason = result.poison[TopicPartition(topic, 0)]
+    assert offset == 1
+    assert named in reason
+
+
+@pytest.mark.parametrize("before", [0, 1, 200])
+def test_header_key_that_is_not_utf_8_is_found_in_a_loop_that_runs_hot(reader, before):
+    """Python's own fast way of calling the client's methods takes a broken answer for a good one, and dies of it."""
+    good = (b"x", {"header": (b"key", b"v")})
+    topic = reader.topic("hot", *[good] * before, *[(b"bad", POISON["header key"][0])] * 3, good)
+    (batch,) = reader.round().batches
+    assert (batch.records, batch.bad_records) == (before + 4, 3)
+    assert reader.rows(topic, batch.file)[-1]["_headers"] == [{"key": "key", "value": b"v"}]
+
+
+def test_headers_count_in_a_batch_and_in_what_was_read(reader):
+    """160,000 records of 100 bytes with 10 KB of headers would be 1.6 GB in memory."""
+    header = b"x" * (1 << 19)
+    topic = reader.topic("headers", *[(b"v", {"header": (b"key", header)})] * 4)
+    (batch,) = reader.round().batches
+    assert batch.records == 1, "a batch of at most 1 MB cannot hold two of them with their names"
+    assert batch.consumed_bytes == len(b"v") + len(b"key") + len(header)
+    assert batch.ranges == {0: OffsetRange(0, 1)}
+    assert topic in by_topic(reader.round())
+
+
+def test_letters_that_are_in_the_lake_already_count_as_bad_records(reader):
+    reader.topic("again", b"bad", b'{"a": 1}', b"bad", marks={0: 1}, format="json", schema={"a": "long"})
+    (batch,) = reader.round().batches
+    assert (batch.records, batch.bad_records, batch.letters.rows) == (3, 2, 1)
+
+
+def test_table_that_cannot_be_written_holds_up_its_topic_alone(reader, tmp_path):
+    sick, well = reader.topic("sick", b"x"), reader.topic("well", b"x")
+    (tmp_path / sick).touch()  # a file where the table's folder should be
+    result = reader.round()
+    assert set(by_topic(result)) == {well}
+    assert set(result.unavailable) == {sick}
+    assert sick in result.unavailable[sick]
+    assert result.failed == {}
+
+
+def ends_the_process(rows, topic):
+    raise SystemExit(topic)
+
+
+def test_any_exception_of_one_topic_is_its_failure_alone(reader, monkeypatch):
+    broken, well = reader.topic("broken", b"x"), reader.topic("well", b"x")
+    monkeypatch.setattr("kgs_core.adapters.ingest.process_batch.cut_ranges", _breaks_for(reader, broken))
+    result = reader.round()
+    assert set(by_topic(result)) == {well}
+    assert result.failed == {broken: "ZeroDivisionError: what nobody thought of"}
+
+
+def _breaks_for(reader, topic):
+    from kgs_core.adapters.ingest.process_batch import cut_ranges
+
+    calls = iter(sorted(reader.jobs))
+
+    def broken(ranges, cut):
+        if next(calls) == topic:
+            raise ZeroDivisionError("what nobody\nthought of")
+        return cut_ranges(ranges, cut)
+
+    return broken
+
+
+def test_transform_that_ends_the_process_is_a_failed_transform(reader):
+    hook = f"{ends_the_process.__module__}:{ends_the_process.__name__}"
+    topic = reader.topic("exits", b"x", transform_arrow=hook)
+    assert "SystemExit" in reader.round().failed[topic]

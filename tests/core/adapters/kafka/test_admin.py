@@ -1,0 +1,37 @@
+"""What is made of Kafka's answers, without a broker: those that today's brokers no longer give."""
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import Uuid
+
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.errors import UnsafeError
+
+
+def admin_that_answers(**topic_ids):
+    def describe_topics(wanted, request_timeout):
+        assert request_timeout > 0
+        assert wanted is not None
+        answers = {}
+        for topic, topic_id in topic_ids.items():
+            answers[topic] = Future()
+            answers[topic].set_result(SimpleNamespace(topic_id=topic_id, partitions=[]))
+        return answers
+
+    admin = KafkaAdmin({"bootstrap.servers": "127.0.0.1:9"})
+    admin._client = SimpleNamespace(describe_topics=describe_topics)
+    return admin
+
+
+def test_a_topic_without_an_id_is_refused():
+    """Brokers before 2.8 have none: every topic would be "the same" as the one it was made again after."""
+    admin = admin_that_answers(a=Uuid(1, 2), old=Uuid(0, 0))
+    with pytest.raises(UnsafeError, match=r"topic 'old' has no id.*brokers of Kafka 2\.8 or later"):
+        admin.describe(["a", "old"])
+
+
+def test_a_topic_with_an_id_is_described():
+    found = admin_that_answers(a=Uuid(1, 2)).describe(["a"])
+    assert (found["a"].topic_id, found["a"].partitions) == ("AAAAAAAAAAEAAAAAAAAAAg", 0)

@@ -1,0 +1,120 @@
+"""The group's offsets: what Kafka does not say is not "nothing", and what was set back is set right again."""
+
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from kgs_core.adapters.kafka import committed_offsets
+from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
+from kgs_core.errors import PermanentError, TransientError
+from kgs_core.model import TopicPartition
+
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class FakeConsumer:
+    """The group's coordinator, with errors on demand."""
+
+    def __init__(self, _: object) -> None:
+        self.stored: dict[tuple[str, int], int] = {}
+        self.errors: dict[tuple[str, int], KafkaError] = {}
+        self.failure: KafkaError | None = None
+
+    def committed(self, wanted, timeout):
+        assert timeout > 0
+        if self.failure is not None:
+            raise KafkaException(self.failure)
+        keys = [(p.topic, p.partition) for p in wanted]
+        return [
+            SimpleNamespace(topic=t, partition=p, offset=self.stored.get((t, p), -1001), error=self.errors.get((t, p)))
+            for t, p in keys
+        ]
+
+    def commit(self, offsets, asynchronous):
+        assert not asynchronous
+        self.stored |= {(p.topic, p.partition): p.offset for p in offsets}
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+@pytest.fixture
+def offsets(monkeypatch):
+    monkeypatch.setattr(committed_offsets, "Consumer", FakeConsumer)
+    monkeypatch.setattr(committed_offsets, "INTERVAL_S", 3600.0)  # steps are made by the test
+    offsets = GroupOffsets({"bootstrap.servers": "b:9092"}, "g")
+    yield offsets
+    offsets.close()
+
+
+def test_partition_without_a_commit_is_absent(offsets):
+    offsets._consumer.stored["t", 0] = 7
+    assert offsets.committed([A, B]) == {A: 7}
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(KafkaError.NOT_COORDINATOR, TransientError), (KafkaError.TOPIC_AUTHORIZATION_FAILED, PermanentError)],
+)
+def test_an_error_of_one_partition_is_not_nothing_committed(offsets, code, kind):
+    """`start: committed` would begin at the earliest offset, for good."""
+    offsets._consumer.stored["t", 0] = 7
+    offsets._consumer.errors["t", 1] = KafkaError(code)
+    with pytest.raises(kind, match="offsets that group g has committed for t:1"):
+        offsets.committed([A, B])
+
+
+def test_a_coordinator_that_does_not_answer_is_passing_trouble(offsets):
+    offsets._consumer.failure = KafkaError(KafkaError._TIMED_OUT)
+    with pytest.raises(TransientError, match="Kafka b:9092: offsets that group g has committed"):
+        offsets.committed([A])
+
+
+def test_what_a_stopped_process_set_back_is_sent_again(offsets):
+    offsets.report({A: 100, B: 50})
+    offsets._send()
+    offsets._consumer.stored["t", 0] = 30  # between its look and its commit it was stopped; ours came in between
+    offsets._send()
+    assert offsets._consumer.stored["t", 0] == 30  # nothing new to send
+    offsets._look()
+    offsets._send()
+    assert offsets._consumer.stored == {("t", 0): 100, ("t", 1): 50}
+
+
+def test_what_a_successor_sent_is_not_set_back(offsets):
+    offsets.report({A: 100})
+    offsets._consumer.stored["t", 0] = 200
+    offsets._send()
+    offsets._look()
+    offsets._send()
+    assert offsets._consumer.stored["t", 0] == 200
+
+
+def test_trouble_is_counted_and_sent_later(offsets):
+    offsets.report({A: 100})
+    offsets._consumer.failure = KafkaError(KafkaError._TIMED_OUT)
+    offsets._try(offsets._send)
+    assert (offsets.failures, offsets._consumer.stored) == (1, {})
+    offsets._consumer.failure = None
+    offsets._try(offsets._send)
+    assert offsets._consumer.stored["t", 0] == 100
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "unsaid"),
+    [
+        (KafkaError._TRANSPORT, "check that the brokers are up", "used elsewhere"),
+        (KafkaError.COORDINATOR_NOT_AVAILABLE, "tried again", "used elsewhere"),
+        (KafkaError.UNKNOWN_MEMBER_ID, "is group.id g used elsewhere?", "tried again"),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, "grant this user the right", "used elsewhere"),
+    ],
+)
+def test_the_cause_is_named_and_no_other(offsets, caplog, code, said, unsaid):
+    offsets.report({A: 7})
+    offsets._consumer.failure = KafkaError(code)
+    offsets._try(offsets._send)
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("group offsets not committed: Kafka b:9092: ")
+    assert said in line
+    assert unsaid not in line

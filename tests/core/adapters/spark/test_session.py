@@ -1,0 +1,62 @@
+"""What Spark's JVM is started with."""
+
+import os
+import socket
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyspark
+import pytest
+from pyspark.accumulators import AccumulatorTCPServer, UpdateRequestHandler
+
+from kgs_core.adapters.spark import class_archive
+from kgs_core.adapters.spark.class_archive import archive_options
+from kgs_core.adapters.spark.java import find_java
+from kgs_core.adapters.spark.session import end_accumulators_in_silence, prepare_spark
+from kgs_core.config.settings import SparkSettings
+
+OPTIONS = "spark.driver.extraJavaOptions"
+
+
+@pytest.mark.parametrize(
+    ("user", "merged"),
+    [
+        ("-Xss8m", "-XX:+ExitOnOutOfMemoryError -Xss8m"),
+        ("-XX:+UseG1GC -XX:-ExitOnOutOfMemoryError", "-XX:+UseG1GC -XX:-ExitOnOutOfMemoryError"),
+    ],
+    ids=["others", "that one is theirs"],
+)
+def test_options_of_the_user_keep_the_end_of_a_jvm_without_memory(monkeypatch, user, merged):
+    """Without it a driver whose JVM has no memory left hangs."""
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    assert prepare_spark(SparkSettings(settings={OPTIONS: user}), "test")[OPTIONS] == merged
+
+
+@pytest.mark.parametrize("is_quiet", [True, False], ids=["ours", "as pyspark has it"])
+def test_end_of_the_jvms_connection_for_accumulators_prints_nothing(capfd, is_quiet):
+    """Each end of a consumer with a dataframe topic printed a traceback of EOFError."""
+    with AccumulatorTCPServer(("127.0.0.1", 0), UpdateRequestHandler, "token") as server:
+        if is_quiet:
+            end_accumulators_in_silence(SimpleNamespace(sparkContext=SimpleNamespace(_accumulatorServer=server)))
+        with socket.create_connection(server.server_address) as jvm:
+            jvm.sendall(b"token" + (0).to_bytes(4, "big"))
+            jvm.shutdown(socket.SHUT_WR)
+            server.handle_request()
+    assert ("EOFError" in capfd.readouterr().err) is not is_quiet
+
+
+def test_archive_in_a_folder_with_blanks_and_quotes_is_one_option(tmp_path, monkeypatch):
+    """Asked of Spark's own launcher, which makes the JVM's command line. Every start failed after `kgs prepare`."""
+    folder = tmp_path / 'my "cache" \\ folder'
+    folder.mkdir()
+    (folder / "spark.jsa").touch()
+    monkeypatch.setattr(class_archive, "_directory", lambda: folder)
+    java = find_java().home / "bin" / "java"
+    jars = Path(pyspark.__file__).parent / "jars"
+    launcher = [str(java), "-cp", f"{jars}/*", "org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit"]
+    options = ["--conf", f"{OPTIONS}=-Xss8m{archive_options()}", "pyspark-shell"]
+    environ = {**os.environ, "SPARK_HOME": str(jars.parent), "SPARK_SCALA_VERSION": "2.13"}
+    said = subprocess.run([*launcher, *options], capture_output=True, env=environ, check=True, timeout=120).stdout
+    command = said.decode().replace("\n", "\0").split("\0")
+    assert f"-XX:SharedArchiveFile={folder / 'spark.jsa'}" in command

@@ -1,0 +1,55 @@
+"""What `kgs bench ingest` takes and prints."""
+
+import pytest
+from rich.console import Console
+
+from kgs_core.benchmarks.figures import BenchResult, Latency, Pass, StartUp
+from kgs_core.cli.bench.command import parse_finishes, parse_sizes
+from kgs_core.cli.bench.report import bench_report
+from kgs_core.errors import ConfigError
+
+
+def shown(result):
+    console = Console(width=140, force_terminal=False)
+    with console.capture() as captured:
+        console.print(bench_report(result), highlight=False)
+    return captured.get()
+
+
+def test_sizes_are_sorted_and_each_counts_once():
+    assert parse_sizes("16, 1,5,1") == (1.0, 5.0, 16.0)
+
+
+def test_every_wrong_size_is_named():
+    with pytest.raises(ConfigError) as refused:
+        parse_sizes("1,zero,0,nan,2000")
+    assert [p.split("'")[1] for p in refused.value.problems] == ["zero", "0", "nan", "2000"]
+
+
+def test_unknown_finish_is_named():
+    assert parse_finishes("dataframe") == ("dataframe",)
+    with pytest.raises(ConfigError, match="'spark'"):
+        parse_finishes("arrow,spark")
+
+
+def test_report_has_a_line_for_each_size_and_variant():
+    rss = {"driver": 1e8, "jvm": 4e8, "worker": 5e8}
+    passes = [
+        Pass(variant, size, run, 1.0, 1000 * run, int(speed * 1e6), [0.1], 0.5, rss, {"commit": 0.02})
+        for size in (5.0, 16.0)
+        for variant, speed in (("arrow", 90.0), ("dataframe", 30.0))
+        for run in (1, 2)
+    ]
+    result = BenchResult({"cores": 2}, {}, passes, [Latency("arrow", [0.0284])], [StartUp("arrow", 7.0, 9.5)])
+    text = shown(result)
+    assert [line.split()[:5] for line in text.splitlines() if line.startswith("16 MB")][:2] == [
+        ["16", "MB", "arrow", "90.0", "(90.0-90.0)"],
+        ["16", "MB", "dataframe", "30.0", "(30.0-30.0)"],
+    ]
+    assert "3.00 (3.00-3.00)" in text
+    assert "28.4" in text
+    assert "commit 20" in text
+
+
+def test_report_without_measurements_names_the_machine():
+    assert shown(BenchResult({"cores": 2}, {})).strip() == "cores 2"

@@ -1,0 +1,272 @@
+"""`kgs plan`: what it prints, what it refuses, and that it always prints the same."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+from click.testing import CliRunner
+
+from kgs_core.cli.main import cli
+from kgs_core.config import ALGORITHM_NAMES
+from kgs_core.packing import FRONT, setting_name
+
+ROOT = Path(__file__).parents[4]
+CONFIG = "group: g\nkafka: {bootstrap_servers: 'a:9092'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder to work in, with no configuration in the environment."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KGS_CONFIG", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def kgs_plan(here):
+    def run(*arguments):
+        return CliRunner().invoke(cli, ["plan", *map(str, arguments)])
+
+    return run
+
+
+@pytest.fixture
+def recorded(here):
+    """Two measurements of one topic, of which the second counts."""
+
+    def write(*speeds, name="speeds.jsonl"):
+        last = {str(n): speed for n, speed in enumerate(speeds)}
+        lines = [{"time": 1, "speeds": {"t": {"0": 7}}}, {"time": 2, "speeds": {"t": last}}]
+        (here / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return name
+
+    return write
+
+
+@pytest.fixture
+def current(here):
+    def write(**consumers):
+        (here / "current.json").write_text(json.dumps({"t": {name[1:]: c for name, c in consumers.items()}}))
+        return "current.json"
+
+    return write
+
+
+def test_json_of_a_first_plan(kgs_plan, recorded):
+    result = kgs_plan("--from", recorded(60, 50, 40), "--capacity", 100, "--algorithm", "mwf", "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert json.loads(result.stdout) == {
+        "algorithm": "mwf",
+        "consumers": 2,
+        "rscore": 0.0,
+        "assignment": {"t": {"0": 1, "1": 2, "2": 2}},
+        "moves": [],
+        "load": {"1": 60.0, "2": 90.0},
+        "overloaded": [],
+        "alternatives": [],
+        "choice": "",
+        "held_back": "",
+    }
+
+
+def test_what_was_weighed_is_shown(kgs_plan, recorded, here):
+    """One consumer more than the fewest is a third more: with 20 % it may not be, with 40 % it saves moves."""
+    current = here / "now.json"
+    current.write_text(json.dumps({"t": {str(n): 1 + n // 2 for n in range(8)}}))
+    speeds = recorded(60, 41, 55, 40, 50, 50, 20, 20)
+    arguments = ("--from", speeds, "--current", current, "--capacity", 100, "--json")
+    found = json.loads(kgs_plan(*arguments).stdout)
+    assert found["choice"] == "one consumer is worth moving 130% of a consumer's capacity"
+    assert found["alternatives"] == [], "nobody has asked"
+    asked = json.loads(kgs_plan(*arguments, "--compare", "all").stdout)["alternatives"]
+    others = [name for name in ALGORITHM_NAMES if name != "search"]
+    assert [o["algorithm"] for o in asked] == [*others, *(setting_name("search", w) for w in FRONT if w != 1.3)]
+    for percent, consumers in ((0, 4), (40, 4)):
+        (here / "kgs.yaml").write_text(CONFIG + f"packing: {{max_extra_consumers_percent: {percent}}}\n")
+        found = json.loads(kgs_plan(*arguments).stdout)
+        assert f"at most {percent} % more consumers" in found["choice"]
+        assert found["consumers"] == consumers
+        chosen = next(o for o in found["alternatives"] if found["choice"].startswith(f"{o['algorithm']}:"))
+        assert (chosen["consumers"], chosen["rscore"]) == (found["consumers"], found["rscore"])
+
+
+def test_what_is_held_back_is_said(kgs_plan, recorded, here):
+    """One consumer less, for 0.3 of a consumer's capacity; nothing forces that."""
+    (here / "now.json").write_text(json.dumps({"t": {"0": 1, "1": 1, "2": 2}}))
+    arguments = ("--from", recorded(30, 30, 30), "--current", "now.json", "--capacity", 100, "--algorithm", "mwf")
+    said = "held back: 0.3 of at most 0.25 Rscore an hour (0.0 moved, 0.3 to move)"
+    for budget, expected in (("0.25", said), ("0.3", ""), ("null", "")):
+        (here / "kgs.yaml").write_text(CONFIG + f"packing: {{max_rscore_per_hour: {budget}}}\n")
+        assert json.loads(kgs_plan(*arguments, "--json").stdout)["held_back"] == expected
+        assert (said in kgs_plan(*arguments).stdout.splitlines()) == bool(expected)
+    (here / "kgs.yaml").write_text(CONFIG + "packing: {max_rscore_per_hour: 0}\n")
+    forced = ("--from", recorded(1_500_000, 1_500_000, 100_000), "--current", "now.json", "--algorithm", "mwf")
+    found = json.loads(kgs_plan(*forced, "--json").stdout)
+    assert (found["held_back"], found["rscore"]) == ("", 1.0), "overload is cured whatever it moves"
+
+
+def test_json_of_a_change(kgs_plan, recorded, current):
+    """1 has grown above 100: its slowest partition goes to 2."""
+    arguments = ("--capacity", 100, "--current", current(p0=1, p1=1, p2=2), "--json")
+    found = json.loads(kgs_plan("--from", recorded(80, 40, 30), *arguments).stdout)
+    assert found["moves"] == [{"topic": "t", "partition": 1, "from": 1, "to": 2, "bytes_per_s": 40.0}]
+    assert found["rscore"] == 0.4
+
+
+def test_tables(kgs_plan, recorded, current):
+    result = kgs_plan(
+        "--from", recorded(80, 40, 30, 250), "--capacity", 100, "--current", current(p0=1, p1=1, p2=2, p9=2),
+        "--algorithm", "mwf",
+    )  # fmt: skip
+    assert result.exit_code == 0
+    lines = [line.rstrip() for line in result.stdout.splitlines()]
+    assert lines[:4] == [
+        "mwf: 3 consumers of 100.00 B/s for 4 partitions, Rscore 0.400, 1 to move",
+        "create: 3, 4",
+        "spare: 4",
+        "left out: 1 partition of the current assignment without speed",
+    ]
+    assert [line.split()[:3] for line in lines[4:8]] == [
+        ["consumer", "partitions", "B/s"], ["1", "1", "80.00"], ["2", "2", "70.00"], ["3", "1", "250.00"],
+    ]  # fmt: skip
+    assert lines[7].endswith("new, above capacity")
+    assert lines[8:10] == ["partition  from  to    B/s", "t:1           1   2  40.00"]
+    assert lines[10].startswith("! t:3 at 250.00 B/s is faster than a consumer: give its topic 10 partitions")
+
+
+def test_the_comparison_has_a_row_for_each_algorithm(kgs_plan, recorded):
+    arguments = ("--from", recorded(60, 50, 40), "--capacity", 100, "--compare", "all", "--algorithm", "mwf")
+    rows = kgs_plan(*arguments).stdout.splitlines()[-len(ALGORITHM_NAMES) :]
+    assert [row.split()[0] for row in rows] == list(ALGORITHM_NAMES)
+    assert [row.split()[0] for row in rows if "this plan" in row] == ["mwf"]
+    others = json.loads(kgs_plan(*arguments, "--json").stdout)["alternatives"]
+    assert [other["algorithm"] for other in others] == [name for name in ALGORITHM_NAMES if name != "mwf"]
+
+
+def test_long_tables_are_cut(kgs_plan, recorded):
+    result = kgs_plan("--from", recorded(*[90] * 60), "--capacity", 100, "--algorithm", "mwf")
+    assert "20 more (--json has all)" in result.stdout
+    assert len(result.stdout.splitlines()) < 60
+
+
+def test_capacity_algorithm_and_bounds_come_from_the_configuration(kgs_plan, recorded, here):
+    packing = "packing: {packing_capacity_bytes_per_s: 50, algorithm: bfd, max_consumers: 2}\n"
+    (here / "kgs.yaml").write_text(CONFIG + packing)
+    found = json.loads(kgs_plan("--from", recorded(40, 40, 40), "--json").stdout)
+    assert (found["algorithm"], found["consumers"]) == ("bfd", 2)
+    assert found["overloaded"] == [
+        {"consumer": 1, "bytes_per_s": 80.0, "cure": {"consumers": 3, "capacity_bytes_per_s": 80.0}}
+    ]
+    (here / "other.yaml").write_text(CONFIG + packing)
+    (here / "kgs.yaml").unlink()
+    arguments = ("--config", "other.yaml", "--capacity", 90, "--algorithm", "wfd", "--json")
+    found = json.loads(kgs_plan("--from", recorded(40, 40, 40), *arguments).stdout)
+    assert (found["algorithm"], found["consumers"], found["overloaded"]) == ("wfd", 2, [])
+
+
+def test_csv_is_read_too(kgs_plan, here):
+    (here / "speeds.csv").write_text("measurement,topic,partition,speed\n0,t,0,1\n1,t,0,60\n1,t,1,50\n")
+    assert json.loads(kgs_plan("--from", "speeds.csv", "--capacity", 100, "--json").stdout)["consumers"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--capacity", "100"), "plan: nothing to measure: give --config FILE (kgs.yaml is not there), or --from FILE"),
+        (("--from", "good"), "plan: no capacity: give --capacity, or --config FILE (kgs.yaml is not there)"),
+        (
+            ("--from", "good", "--config", "no"),
+            "no: no such file: `kgs example > kgs.yaml` makes one, or name another file",
+        ),
+        (("--from", "no", "--capacity", "1"), "no: no such file or directory: name another file"),
+        (("--from", ".", "--capacity", "1"), ".: is a directory: name another file"),
+        (("--from", "latin", "--capacity", "1"), "latin: byte 1 is no UTF-8: save it as UTF-8 text"),
+        (("--from", "good", "--capacity", "1", "--current", "no"), "no: no such file or directory: name another file"),
+        (("--from", "good", "--capacity", "1", "--current", "bad"), "bad: line 1, column 13: partition 'x'"),
+        (("--from", "good", "--capacity", "nan"), "plan: --capacity nan: give bytes/s, 1 or more"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_status_2(kgs_plan, recorded, here, arguments, problem):
+    recorded(60, name="good")
+    (here / "bad").write_text('{"t": {"x": 1}}')
+    (here / "latin").write_bytes(b"{\xe4")
+    result = kgs_plan(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {problem}")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_a_name_that_is_no_algorithm_gets_the_list(kgs_plan, recorded):
+    result = kgs_plan("--from", recorded(1), "--capacity", 1, "--algorithm", "best")
+    assert result.exit_code == 2
+    assert all(f"'{name}'" in result.stderr for name in ALGORITHM_NAMES)
+
+
+@pytest.mark.slow
+def test_the_same_bytes_under_every_hash_seed(here):
+    """Three processes, twelve algorithms, speeds that come in another order each time."""
+    random = Random(1)
+    speeds = [(f"{topic}-topic", n, random.randint(0, 80)) for topic in "abc" for n in range(40)]
+    printed = set()
+    for seed in "012":
+        tree = {}
+        for topic, partition, speed in random.sample(speeds, len(speeds)):
+            tree.setdefault(topic, {})[str(partition)] = speed
+        (here / "speeds.jsonl").write_text(json.dumps({"time": 1, "speeds": tree}))
+        (here / "current.json").write_text(json.dumps({t: {n: 1 + int(n) % 9 for n in tree[t]} for t in tree}))
+        command = "from kgs_core.cli.main import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", command, "plan", "--from", "speeds.jsonl", "--current", "current.json",
+             "--capacity", "100", "--compare", "all", "--algorithm", "bf", "--json"],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            cwd=here, capture_output=True, check=True,
+        )  # fmt: skip
+        printed.add(done.stdout)
+    assert len(printed) == 1
+
+
+def test_ten_thousand_partitions(kgs_plan, here):
+    random = Random(1)
+    speeds = {f"t{topic}": {str(n): random.randint(0, 100) for n in range(1000)} for topic in range(10)}
+    (here / "speeds.jsonl").write_text(json.dumps({"time": 1, "speeds": speeds}))
+    result = kgs_plan("--from", "speeds.jsonl", "--capacity", 100, "--json")
+    found = json.loads(result.stdout)
+    assert sum(len(partitions) for partitions in found["assignment"].values()) == 10_000
+    assert max(found["load"].values()) <= 100
+
+
+def test_a_bar_is_as_long_as_the_load_is_of_the_capacity(kgs_plan, recorded):
+    """In a file, where no colour tells the full part from the empty one."""
+    lines = kgs_plan("--from", recorded(100, 50, 0.001), "--capacity", 100, "--algorithm", "mwf").stdout.splitlines()
+    bars = [line.count("█") for line in lines if "░" in line or "█" in line]
+    assert sorted(bars) == [12, 24]
+    alone = kgs_plan("--from", recorded(0.001), "--capacity", 100).stdout
+    assert (alone.count("█"), alone.count("░")) == (0, 24)
+
+
+@pytest.mark.parametrize("columns", [None, "80", "40", "nonsense"])
+def test_words_and_figures_stay_whole_however_narrow_it_is(kgs_plan, recorded, monkeypatch, columns):
+    if columns is None:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    else:
+        monkeypatch.setenv("COLUMNS", columns)
+    shown = kgs_plan("--from", recorded(60, 50, 40), "--capacity", 100, "--compare", "all").stdout
+    words = set(shown.split())
+    assert {"consumers", "Rscore", "moved", "partitions", "algorithm", "search@fewest", "100.00"} <= words
+    widest = max(len(line.rstrip()) for line in shown.splitlines())
+    assert widest <= (80 if columns == "80" else 120)
+
+
+def test_two_topics_in_one_table_are_refused_before_anything_is_measured(kgs_plan, here):
+    """As `kgs consume` refuses them; Kafka is not even asked."""
+    topics = "topics: [{topic: a, table: one}, {topic: b, table: one}]\n"
+    (here / "kgs.yaml").write_text(CONFIG.partition("topics:")[0] + topics)
+    result = kgs_plan()
+    assert result.exit_code == 2
+    assert "'a'" in result.stderr
+    assert "'b'" in result.stderr

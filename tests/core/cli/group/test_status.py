@@ -1,0 +1,284 @@
+"""`kgs status`: how a group is shown."""
+
+import json
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.cli.group.status import Screen
+from kgs_core.cli.group.status_json import status_values
+from kgs_core.cli.group.status_table import status_table
+from kgs_core.cli.main import cli
+from kgs_core.controller.rolling_replacement import ReplacementWait
+from kgs_core.errors import TransientError
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol import Change, DesiredState, DesiredVersion, Incarnation, RunState, Target
+from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
+
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+ONE, TWO, THREE = ConsumerId(1), ConsumerId(2), ConsumerId(3)
+CHANGES = (Change(0, "started", 0, 0.0, 1, 4.25), Change(60_000, "consumer above consumer_capacity: 1", 1, 0.4, 2))
+TARGET = Target("mwf", {A: ONE, B: TWO}, (THREE,), {}, 1e6, 0.4, "the load", (), (), 60_000, history=CHANGES)
+LINES = (
+    ConsumerRow(ONE, Incarnation("0123456789"), "reading", (A, B), 1.5e6, 2e6, 12, 0.4, {A: "poison"}, 0.1, 1.0),
+    ConsumerRow(TWO, None, "not there", needs_attention=True),
+)
+
+
+def group(**changes):
+    found = {
+        "group": "g",
+        "controller_is_heard": True,
+        "target": TARGET,
+        "current": {A: ONE, B: ONE},
+        "is_converged": False,
+        "waiting": {B: "it has not joined"},
+        "consumers": LINES,
+        "lag": 12,
+        "surroundings": ExternalFacts(measured_age_s=1.0),
+    }
+    return GroupStatus(**{**found, **changes})
+
+
+def shown(found, width=160):
+    console = Console(width=width, force_terminal=False)
+    with console.capture() as captured:
+        console.print(status_table(found), highlight=False)
+    return [line.rstrip() for line in captured.get().splitlines() if line.strip()]
+
+
+def words(found, first):
+    """The words of the line that begins with `first`."""
+    (line,) = [line for line in shown(found) if line.startswith(first)]
+    return line.split()
+
+
+def test_the_headline_says_how_far_the_group_is():
+    reading = replace(LINES[0], stopped={})
+    assert shown(group(consumers=(reading,)))[0] == (
+        "group g | changing: 1 partition not there yet | 2 partitions on 1 consumer | lag 12 records"
+    )
+    assert "| changing: consumers start or end |" in shown(group(consumers=(reading,), waiting={}))[0]
+    assert "| converged |" in shown(group(consumers=(reading,), is_converged=True, waiting={}))[0]
+    assert (
+        "| no target yet | 0 partitions on 0 consumers | lag ? records"
+        in shown(group(target=None, current={}, lag=None, consumers=()))[0]
+    )
+
+
+def test_a_group_of_which_something_stands_still_is_no_plain_converged():
+    assert "| converged, but 1 of 2 partitions stand still |" in shown(group(is_converged=True, waiting={}))[0]
+
+
+def test_a_consumer_has_its_load_lag_report_and_drains():
+    line = words(group(), "1 ")
+    assert line == ["1", "01234567", "2", "1.500", "2.000", "12", "0.4", "s", "ago", "0.1", "s", "1.0", "s", "reading"]
+    assert words(group(), "2 ") == ["2", "not", "there"]
+
+
+def test_what_is_not_known_is_no_number():
+    unknown = ConsumerRow(THREE, Incarnation("abc"), "reading", (A,))
+    assert words(group(consumers=(unknown,)), "3 ") == ["3", "abc", "1", "?", "?", "?", "reading"]
+
+
+def test_what_stands_still_is_said_with_its_reason():
+    assert "! t:0 stands still at consumer 1: poison" in shown(group())
+    many = {TopicPartition("t", n): "poison" for n in range(7)}
+    lines = shown(group(consumers=(ConsumerRow(ONE, Incarnation("i"), "reading", stopped=many),)))
+    assert "! t:0-6 stand still at consumer 1: poison" in lines
+    both = (
+        ConsumerRow(ONE, None, "reading", stopped={A: "no rule"}),
+        ConsumerRow(TWO, None, "x", stopped={B: "no rule"}),
+    )
+    assert "! t:0-1 stand still at consumers 1, 2: no rule" in shown(group(consumers=both))
+    different = {TopicPartition("t", n): f"offset {n}" for n in range(7)}
+    lines = shown(group(consumers=(ConsumerRow(ONE, Incarnation("i"), "reading", stopped=different),)))
+    assert "! 2 more partitions for other reasons (--json has all)" in lines
+
+
+def test_a_controller_that_is_down_is_said():
+    lines = shown(group(controller_is_heard=False, surroundings=ExternalFacts(measured_age_s=125.0)))
+    assert lines[1] == (
+        "! the controller is down, or cannot measure (the last measurement is 125 s old): consumers go on "
+        "with what they own; see its log, or start `kgs control`"
+    )
+    assert "no measurement was published" in shown(group(controller_is_heard=False, surroundings=ExternalFacts()))[1]
+
+
+def test_what_a_change_waits_for_and_the_last_changes_the_newest_first():
+    lines = [line.split() for line in shown(group())]
+    assert ["t:1", "1", "2", "it", "has", "not", "joined"] in lines
+    newest = lines.index(["1970-01-01", "00:01:00Z", "1", "0.400", "2", "running", *CHANGES[1].reason.split()])
+    assert lines[newest + 1] == ["1970-01-01", "00:00:00Z", "0", "0.000", "1", "4.2", "s", "started"]
+
+
+def test_the_last_change_is_running_or_done_and_an_earlier_one_whose_end_nobody_saw_took_an_unknown_time():
+    lines = [line.split() for line in shown(group(is_converged=True, waiting={}))]
+    assert ["1970-01-01", "00:01:00Z", "1", "0.400", "2", "done", *CHANGES[1].reason.split()] in lines
+    history = (replace(CHANGES[0], duration_s=None), CHANGES[1])
+    lines = [line.split() for line in shown(group(target=replace(TARGET, history=history)))]
+    assert ["1970-01-01", "00:00:00Z", "0", "0.000", "1", "?", "started"] in lines
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (RunState.PAUSED, "paused: nobody reads until `kgs resume` (by me, 1970-01-01 00:00:01Z)"),
+        (RunState.STOPPED, "stopped: all consumers end; `kgs resume` starts them again (by me, 1970-01-01 00:00:01Z)"),
+    ],
+)
+def test_a_wish_is_said(state, said):
+    assert said in shown(group(wish=DesiredState(state, "me", 1000)))
+
+
+def test_who_is_being_replaced():
+    lines = shown(group(wanted=DesiredVersion("2", "abcdef123456", "me", 0), outdated=(ONE,)))
+    assert "being replaced for version 2, configuration abcdef12: consumers 1" in lines
+
+
+def test_what_a_replacement_waits_for_is_said_and_that_it_has_stopped_is_an_alarm():
+    waits = ReplacementWait("spare 3 to open t:0 before consumer 1 ends")
+    assert f"{waits}" in shown(group(outdated=(ONE,), replacement=waits))
+    stopped = replace(waits, refused={A: "no rule fits"})
+    line = f"! {stopped}; everybody reads on as before"
+    assert line in " ".join(shown(group(outdated=(ONE,), replacement=stopped)))
+    assert status_values(group(replacement=stopped))["replacement"] == {
+        "waits_for": "spare 3 to open t:0 before consumer 1 ends",
+        "refused": {"t:0": "no rule fits"},
+    }
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 160])
+def test_no_word_and_no_number_is_broken_on_a_narrow_terminal(width):
+    many = {TopicPartition("shop.orders", n): "held by 2@two" for n in range(12)}
+    line = replace(LINES[0], lag=413_065, load=123_456_789.0, last_drain_s=0.1, max_drain_s=123.0)
+    text = shown(group(consumers=(line,), waiting=many), width)
+    said = {word for line in text for word in line.split()}
+    assert {"consumer", "partitions", "load", "MB/s", "lag", "state", "reading"} <= said
+    assert {"413,065", "123.457", "shop.orders:0-11", "moved", "Rscore", "0.400", "took", "reason"} <= said
+    assert all(len(line) <= width for line in text)
+    assert ({"reads", "2.000", "report", "ago"} <= said) == (width >= 80)
+    assert ("incarnation" in said) == (width >= 100)
+    assert sum("held by" in line for line in text) == 1, "what waits for the same is one row"
+
+
+def test_what_others_wrote_is_shown_without_control_characters():
+    evil = TopicPartition("t\x1b[2J", 0)
+    line = replace(LINES[0], stopped={evil: "bad\x1b]0;owned\x07 value\u202e"})
+    wish = DesiredState(RunState.PAUSED, "me\x1b[1A", 1000)
+    found = group(
+        consumers=(line,), waiting={evil: "held\x9b"}, wish=wish, wanted=DesiredVersion("2\x1b", "\x1b[0m", "me", 0)
+    )
+    text = "\n".join(shown(replace(found, outdated=(ONE,))))
+    assert not {c for c in text if not c.isprintable() and c != "\n"}
+    assert "! t\\x1b[2J:0 stands still at consumer 1: bad\\x1b]0;owned\\x07 value\\u202e" in text
+
+
+def test_into_a_pipe_the_width_is_that_of_columns(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "70")
+    with Screen(json_=False, in_place=False) as screen:
+        screen.show(group())
+    narrow = capsys.readouterr().out.splitlines()
+    monkeypatch.delenv("COLUMNS")
+    with Screen(json_=False, in_place=False) as screen:
+        screen.show(group())
+    wide = capsys.readouterr().out.splitlines()
+    assert max(map(len, narrow)) <= 70 < max(map(len, wide)) <= 160
+
+
+def test_watching_waits_for_a_kafka_that_is_away_and_one_look_does_not(tmp_path, monkeypatch):
+    """The third answer ends the watching, as Ctrl-C does."""
+    (tmp_path / "kgs.yaml").write_text(
+        "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
+    )
+    asked = []
+
+    def no_answer(*_):
+        asked.append(1)
+        if len(asked) == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        raise TransientError("Kafka 127.0.0.1:9: no answer", 0.0)
+
+    monkeypatch.setattr(KafkaAdmin, "describe", no_answer)
+    arguments = ["status", "--config", str(tmp_path / "kgs.yaml")]
+    result = CliRunner().invoke(cli, [*arguments, "--watch"])
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "waiting: Kafka 127.0.0.1:9: no answer\n"
+    once = CliRunner().invoke(cli, arguments)
+    assert (once.exit_code, once.stderr) == (1, "error: Kafka 127.0.0.1:9: no answer\n")
+
+
+def test_names_of_topics_are_no_markup():
+    tp = TopicPartition("[red]", 0)
+    lines = shown(group(waiting={tp: "[bold]"}, target=None))
+    assert any("[red]:0" in line and "[bold]" in line for line in lines)
+
+
+def test_json_has_the_promised_keys():
+    found = json.loads(json.dumps(status_values(group())))
+    assert found["target"] == {"t": {"0": 1, "1": 2}}
+    assert found["current"] == {"t": {"0": 1, "1": 1}}
+    assert found["lag"] == 12
+    assert found["consumers"][0] == {
+        "id": 1,
+        "incarnation": "0123456789",
+        "state": "reading",
+        "partitions": ["t:0", "t:1"],
+        "load": 1.5e6,
+        "bytes_per_s": 2e6,
+        "lag": 12,
+        "report_age_s": 0.4,
+        "stopped": {"t:0": "poison"},
+        "last_drain_s": 0.1,
+        "max_drain_s": 1.0,
+        "version": "",
+        "config_hash": "",
+    }
+    assert found["changes"][1] == {
+        "time_ms": 60_000,
+        "reason": "consumer above consumer_capacity: 1",
+        "moved": 1,
+        "rscore": 0.4,
+        "consumers": 2,
+        "duration_s": None,
+    }
+    assert (found["converged"], found["controller"], found["waiting"]) == (
+        False,
+        "heard",
+        {"t:1": "it has not joined"},
+    )
+
+
+def test_json_has_null_for_what_is_not_known():
+    found = status_values(group(target=None, lag=None, surroundings=ExternalFacts()))
+    assert [found[key] for key in ("target", "lag", "plan", "wish", "wanted", "measured_age_s")] == [None] * 6
+    assert [found["consumers"][1][key] for key in ("incarnation", "load", "lag", "report_age_s")] == [None] * 4
+
+
+def test_without_a_configuration_it_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KGS_CONFIG", raising=False)
+    result = CliRunner().invoke(cli, ["status"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "error: kgs.yaml: no such file: `kgs example > kgs.yaml` makes one, or name another file\n"
+
+
+def test_topics_with_too_many_bad_records_are_in_the_headline_and_told_one_by_one():
+    lines = shown(group(is_converged=True, waiting={}, bad_shares={"clicks": 1.0, "orders": 0.62}))
+    assert lines[0].endswith("| lag 12 records | too many bad records in 2 topics")
+    text = " ".join(lines)
+    assert "! topic clicks: all of its newest records are dead letters, more than its rule's max_bad_share" in text
+    assert "! topic orders: 62 % of its newest records" in text
+    assert "bad records" not in " ".join(shown(group()))
+    assert status_values(group(bad_shares={"orders": 0.62}))["bad_shares"] == {"orders": 0.62}
+
+
+def test_why_a_consumer_ended_by_an_error_is_an_alarm():
+    found = group(failures={TWO: "5 rounds failed, last: boom"})
+    assert f"! consumer {TWO} has ended by an error: 5 rounds failed, last: boom" in shown(found)
+    assert status_values(found)["failures"] == {str(TWO): "5 rounds failed, last: boom"}

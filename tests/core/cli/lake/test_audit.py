@@ -1,0 +1,18 @@
+"""`kgs audit`: what its lines say; the command itself is tried on real tables (tests/system)."""
+
+from kgs_core.cli.lake.audit import lines
+from kgs_core.exactly_once import LakeAudit, PartitionAudit, StoredPositions, TableAudit
+from kgs_core.model import TopicId
+
+
+def audited(rows, letters):
+    partition = PartitionAudit(StoredPositions(TopicId("x"), 0, 0, rows + letters), rows, letters, ())
+    return LakeAudit((TableAudit("orders", "bronze/orders", "one_to_one", 7, (partition,), ()),))
+
+
+def test_a_table_of_nothing_but_dead_letters_is_no_fault_and_no_silence():
+    """Exactly once it is: the exit status stays. But nobody has made such a table on purpose."""
+    found = audited(0, 224_600)
+    assert found.ok
+    assert "  WARNING: 224,600 dead letters of orders and no row: mend its rule or the producer" in [*lines(found)]
+    assert "WARNING" not in " ".join([*lines(audited(1, 224_600)), *lines(audited(0, 0)), *lines(audited(5, 0))])

@@ -1,0 +1,303 @@
+"""`kgs simulate`: what it prints and writes, what it refuses, and that it always prints the same."""
+
+import json
+import xml.etree.ElementTree as ET
+import zlib
+from random import Random
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from kgs_core.adapters.experiments.results import load_results
+from kgs_core.cli.main import cli
+from kgs_core.packing import ALGORITHMS
+
+SMALL = ("--partitions", 20, "--steps", 8)
+KEYS = {
+    "algorithm", "delta", "start", "seed", "cbs", "average_rscore", "mean_consumers", "moved_partitions",
+    "mean_latency_s", "p95_latency_s", "p99_latency_s", "p90_delayed_latency_s", "delayed_share",
+}  # fmt: skip
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KGS_CONFIG", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def simulate(here):
+    def run(*arguments):
+        return CliRunner().invoke(cli, ["simulate", *map(str, arguments)])
+
+    return run
+
+
+@pytest.fixture
+def found(simulate):
+    def run(*arguments):
+        result = simulate(*arguments, "--json")
+        assert (result.exit_code, result.stderr) == (0, "")
+        return json.loads(result.stdout)
+
+    return run
+
+
+@pytest.fixture
+def recorded(here):
+    """Three measurements of twelve partitions, in per cent of a consumer."""
+    random = Random(1)
+    lines = [
+        {"time": 30 * n, "speeds": {"t": {str(p): random.randint(0, 60) for p in range(12)}}} for n in range(3)
+    ]  # fmt: skip
+    (here / "week.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return "week.jsonl", lines
+
+
+def test_json_has_every_key_for_every_algorithm(found):
+    tree = found(*SMALL, "--algorithm", "all", "--delta", 5)
+    assert [row["algorithm"] for row in tree["results"]] == list(ALGORITHMS)
+    assert all(row.keys() >= KEYS for row in tree["results"])
+    assert {(row["delta"], row["start"], row["seed"]) for row in tree["results"]} == {(5, "uniform", 1)}
+    assert {row["measurements"] for row in tree["results"]} == {9}
+    assert min(row["cbs"] for row in tree["results"]) >= 0
+    assert {row["mean_latency_s"] for row in tree["results"]} == {None}
+
+
+def test_the_same_options_print_the_same_bytes(simulate):
+    arguments = (*SMALL, "--latency", "--baseline", "kafka:3,keda", "--seeds", 2, "--json")
+    assert simulate(*arguments).stdout == simulate(*arguments).stdout
+
+
+def test_algorithms_are_named_with_commas_blanks_or_by_repetition(found):
+    names = [
+        row["algorithm"] for row in found(*SMALL, "--algorithm", "mwf,bfd", "nfd", "--algorithm", "mwf")["results"]
+    ]
+    assert names == ["mwf", "bfd", "nfd"]
+
+
+def test_one_alone_gets_the_same_scores_as_among_all(found):
+    """CBS needs the others: they are replayed and not shown."""
+    (alone,) = found(*SMALL, "--algorithm", "mwf")["results"]
+    among = found(*SMALL, "--algorithm", "all")["results"]
+    assert alone == next(row for row in among if row["algorithm"] == "mwf")
+    (without,) = found(*SMALL, "--algorithm", "mwf", "--no-cbs")["results"]
+    assert without == {**alone, "cbs": None}
+
+
+def test_a_grid_of_deltas_starts_and_seeds(found):
+    tree = found(
+        *SMALL, "--algorithm", "bfd", "--delta", "0,25", "--start", "all", "--seed", 3, "--seeds", 2, "--no-cbs"
+    )
+    cells = [(row["start"], row["delta"], row["seed"]) for row in tree["results"]]
+    starts = ("uniform", "zero", "half", "full")
+    assert cells == [(start, delta, seed) for start in starts for delta in (0, 25) for seed in (3, 4)]
+    summary = tree["summary"][1]
+    runs = [row["average_rscore"] for row in tree["results"][2:4]]
+    assert (summary["load"], summary["seeds"]) == ("uniform-delta25-p20-t2-n8", 2)
+    assert summary["average_rscore"] == pytest.approx(
+        {"mean": sum(runs) / 2, "low": min(runs), "high": max(runs)}, abs=1e-8
+    )
+
+
+def test_baselines_and_latency(found):
+    tree = found(*SMALL, "--algorithm", "mwf", "--latency", "--baseline", "kafka:9,kafka:20", "--baseline", "keda")
+    rows = {row["algorithm"]: row for row in tree["results"]}
+    assert list(rows) == ["mwf", "kafka:9", "kafka:20", "keda"]
+    assert (rows["kafka:9"]["mean_consumers"], rows["kafka:9"]["average_rscore"]) == (9, 0)
+    assert rows["kafka:20"]["delayed_share"] == 0
+    assert rows["kafka:20"]["p90_delayed_latency_s"] is None
+    assert 0 < rows["mwf"]["delayed_share"] < 1
+    assert 0 < rows["mwf"]["mean_latency_s"] <= rows["mwf"]["p99_latency_s"]
+    assert rows["mwf"]["bytes_delayed"] > 0
+    assert {row["least_consumer_hours"] for row in rows.values()} == {rows["mwf"]["least_consumer_hours"]}
+
+
+def test_shuffled_orders_are_a_range(found):
+    tree = found(*SMALL, "--algorithm", "mwf", "--latency", "--baseline", "kafka:9", "--orders", 4)
+    assert [row["algorithm"] for row in tree["results"]] == ["mwf", "kafka:9"]
+    orders = tree["summary"][1]["shuffled_orders"]
+    assert orders["orders"] == 4
+    assert orders["p99_latency_s"]["low"] < orders["p99_latency_s"]["high"]
+
+
+def test_a_recorded_load_in_per_cent_of_c(found, recorded):
+    file, lines = recorded
+    tree = found("--speeds", file, "--unit-capacity", 100, "--latency", "--baseline", "kafka:4")
+    rows = {row["algorithm"]: row for row in tree["results"]}
+    assert list(rows) == [*ALGORITHMS, "kafka:4"]
+    assert (rows["mwf"]["delta"], rows["mwf"]["start"], rows["mwf"]["seed"]) == (None, None, None)
+    assert (rows["mwf"]["measurements"], rows["mwf"]["partitions"], rows["mwf"]["workload"]) == (3, 12, "week")
+    totals = [sum(line["speeds"]["t"].values()) for line in lines]
+    assert rows["mwf"]["least_consumers"] == pytest.approx(sum(-(-total // 100) for total in totals) / 3)
+
+
+def test_bytes_and_per_cent_give_the_same_figures(found, recorded, here):
+    file, lines = recorded
+    rows = [
+        f"{number},t,{p},{speed * 15_000}"
+        for number, line in enumerate(lines)
+        for p, speed in line["speeds"]["t"].items()
+    ]
+    (here / "week.csv").write_text("\n".join(["measurement,topic,partition,speed", *rows]) + "\n")
+    in_per_cent = found("--speeds", file, "--unit-capacity", 100, "--latency", "--baseline", "kafka:4,keda")
+    in_bytes = found("--speeds", "week.csv", "--capacity", 1_500_000, "--latency", "--baseline", "kafka:4,keda")
+    for one, other in zip(in_per_cent["results"], in_bytes["results"], strict=True):
+        numbers = {key: value for key, value in one.items() if isinstance(value, float)}
+        assert {key: other[key] for key in numbers} == pytest.approx(numbers, rel=1e-6), one["algorithm"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "read_speed"),
+    [
+        ((), 133.0),
+        (("--capacity", 1_500_000, "--consumer-capacity", 2_000_000), pytest.approx(400 / 3)),
+        (("--consumer-capacity", 150), 150.0),
+    ],
+)
+def test_consumer_capacity_is_in_the_unit_of_the_capacity_else_of_the_speeds(found, arguments, read_speed):
+    tree = found(*SMALL, "--algorithm", "mwf", "--no-cbs", *arguments)
+    assert tree["conditions"]["read_speed_percent_of_capacity"] == read_speed
+
+
+def test_tables(simulate):
+    result = simulate(*SMALL, "--delta", 5, "--seeds", 2, "--latency", "--baseline", "kafka:9", "--orders", 2)
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("uniform-delta05-p20-t2-n8: 9 measurements of 20 partitions, mean (least-greatest) of 2")
+    assert [line.split()[0] for line in (lines[1], lines[17])] == ["CBS", "mean"]
+    for rows in (lines[2:17], lines[18:33]):
+        assert [line.split()[0].rstrip("*") for line in rows] == [*ALGORITHMS, "kafka:9"]
+        assert sum(line.split()[0].endswith("*") for line in rows) >= 1
+    assert lines[33].startswith("kafka:9 over 2 shuffled orders: mean latency s ")
+
+
+def test_a_load_of_next_to_nothing_is_pointed_out(simulate, recorded):
+    result = simulate("--speeds", recorded[0], "--algorithm", "mwf")
+    assert result.exit_code == 0
+    assert "if its speeds are in per cent of C, add --unit-capacity 100" in result.stderr
+
+
+def test_plots(simulate, here):
+    arguments = (*SMALL, "--delta", "5,10", "--latency", "--baseline", "kafka:9", "--plot")
+    assert simulate(*arguments, "front.svg").exit_code == 0
+    root = ET.fromstring((here / "front.svg").read_text())
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"mwf", "bfd", "kafka:9", "mean Rscore E[R]", "consumer hours"} <= set(texts)
+    assert simulate(*arguments, "front.PNG").exit_code == 0
+    data = (here / "front.PNG").read_bytes()
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+    begin = data.index(b"IDAT")
+    size = int.from_bytes(data[begin - 4 : begin], "big")
+    assert len(zlib.decompress(data[begin + 4 : begin + 4 + size])) == height * (3 * width + 1)
+
+
+def test_results_are_a_row_per_measurement_and_summarize_to_what_was_printed(found, here):
+    tree = found(*SMALL, "--latency", "--baseline", "kafka:9", "--orders", 1, "--results", "grid.parquet")
+    table = pq.read_table(here / "grid.parquet")
+    assert table.num_rows == 9 * (len(ALGORITHMS) + 2)
+    assert set(table["algorithm"].to_pylist()) == {*ALGORITHMS, "kafka:9"}
+    mwf = table.filter((table["algorithm"].to_pandas() == "mwf").to_numpy()).to_pandas()
+    shown = next(row for row in tree["results"] if row["algorithm"] == "mwf")
+    assert mwf["rscore"].mean() == pytest.approx(shown["average_rscore"])
+    from kgs_core.simulation.comparison import summarize
+
+    replays, conditions = load_results(here / "grid.parquet")
+    again = {one.name: one for one in summarize(replays, conditions) if not one.order}
+    for row in tree["results"]:
+        assert again[row["algorithm"]].cbs == pytest.approx(row["cbs"], abs=1e-8)
+        assert again[row["algorithm"]].latency.p99_s == pytest.approx(row["p99_latency_s"], abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--algorithm", "best"), "--algorithm: 'best': write nf, ff"),
+        (("--algorithm", "kafka:3"), "--algorithm: 'kafka:3': write nf, ff"),
+        (("--baseline", "kafka:0"), "--baseline: 'kafka:0': write kafka:CONSUMERS or keda"),
+        (("--baseline", "mwf"), "--baseline: 'mwf': write kafka:CONSUMERS or keda"),
+        (("--delta", "5,x"), "--delta: 'x': write whole per cents from 0 to 100, or all"),
+        (("--delta", ""), "--delta: '': write whole per cents from 0 to 100, or all"),
+        (("--delta", "101"), "--delta: '101': write whole per cents"),
+        (("--start", "even"), "--start: 'even': write uniform, zero, half, full or all"),
+        (("--topics", "3", "--partitions", "2"), "--topics: 3: at most one for each partition (2)"),
+        (("--capacity", "nan"), "--capacity: nan: give a number above 0"),
+        (("--interval", "0"), "--interval: 0: give a number above 0"),
+        (("--capacity", "10", "--consumer-capacity", "5"), "--consumer-capacity: 5: must be at least C (10)"),
+        (("--plot", "front.pdf"), "--plot: front.pdf: name a file that ends in .svg or .png"),
+        (("--plot", "none/front.svg"), "--plot: none/front.svg: its folder does not exist: create it first"),
+        (("--results", "."), "--results: .: is a folder: name a file in it"),
+        (("--speeds", "week.jsonl", "--delta", "5"), "--delta: shapes a generated load: leave it out"),
+        (("--speeds", "week.jsonl", "--since", "2026-01-01"), "--since: names a load, and so does --speeds"),
+        (("--unit-capacity", "100"), "--unit-capacity: goes with --speeds: give that, too, or leave it out"),
+        (("--until", "2026-01-01"), "--until: goes with --since: give that, too, or leave it out"),
+        (("--since", "yesterday"), "--since: 'yesterday': write a time as 2026-11-15T08:00"),
+        (("--since", "2026-01-01"), "kgs.yaml: no such file: `kgs example > kgs.yaml` makes one, or name another file"),
+        (("--speeds", "none.csv"), "none.csv: no such file or directory: name another file"),
+        (("--speeds", "bad.csv"), "bad.csv: line 3, column 4 (speed): '-1': give bytes/s from 0"),
+        (("--speeds", "bad.jsonl"), "bad.jsonl: line 1, column 35: t:0: 'x': give bytes/s from 0"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_one_line_status_2_and_no_file(simulate, recorded, here, arguments, problem):
+    (here / "bad.csv").write_text("measurement,topic,partition,speed\n0,t,0,1\n0,t,1,-1\n")
+    (here / "bad.jsonl").write_text('{"time": 1, "speeds": {"t": {"0": "x"}}}\n')
+    files = sorted(path.name for path in here.iterdir())
+    outputs = () if {"--plot", "--results"} & set(arguments) else ("--plot", "new.svg", "--results", "new.parquet")
+    result = simulate(*arguments, *outputs)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {problem}")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    assert sorted(path.name for path in here.iterdir()) == files
+
+
+def test_all_problems_are_named_at_once(simulate):
+    result = simulate("--delta", "x", "--start", "y", "--algorithm", "z", "--plot", "p")
+    assert result.stderr.count("error: ") == 4
+
+
+def test_a_file_that_cannot_be_finished_leaves_nothing(simulate, here, monkeypatch):
+    from kgs_core.adapters.experiments import results as experiment_results
+
+    (here / "grid.parquet").write_text("what was there")
+
+    def fails(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(experiment_results, "results_table", fails)
+    result = simulate(*SMALL, "--algorithm", "mwf", "--no-cbs", "--results", "grid.parquet")
+    assert (result.exit_code, result.stderr) == (2, "error: grid.parquet: no space left on device: name another file\n")
+    assert [path.name for path in here.iterdir()] == ["grid.parquet"]
+    assert (here / "grid.parquet").read_text() == "what was there"
+
+
+def test_help_explains(simulate):
+    text = simulate("--help").stdout
+    for word in ("cardinal bin score", "--unit-capacity", "kafka:K", "keda", "--spark", "unread for 5 s"):
+        assert word in text
+
+
+@pytest.mark.parametrize("given", [("--algorithm", ""), ("--algorithm", ","), ("",)])
+def test_an_algorithm_without_a_name_is_not_all_of_them(simulate, given):
+    result = simulate(*SMALL, *given)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: --algorithm: empty: write ")
+
+
+def test_one_setting_has_one_row(found):
+    """`search` is `search@1.3`; by other random numbers it would look like another one."""
+    for names in ("search,search@1.3,search@2", "search@1.3,search@2,search"):
+        rows = found(*SMALL, "--algorithm", names)["results"]
+        assert sorted(row["algorithm"] for row in rows) == ["search", "search@2"]
+    assert [row["algorithm"] for row in found(*SMALL, "--algorithm", "search@1.3")["results"]] == ["search@1.3"]
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_heads_break_between_words_and_figures_not_at_all(simulate, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    shown = simulate(*SMALL, "--algorithm", "mwf,bfd", "--latency").stdout
+    assert {"consumers", "Rscore", "total", "consumer", "hours", "delayed", "latency"} <= set(shown.split())
+    tables = [line for line in shown.splitlines() if "measurements" not in line]
+    assert max(len(line.rstrip()) for line in tables) <= int(columns)

@@ -1,0 +1,97 @@
+"""Loads, groups and settings in few letters; a cluster of librdkafka's own, in this process."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from kgs_core.adapters.ingest import fetch
+from kgs_core.config import PackingSettings
+from kgs_core.config.membership import MembershipSettings
+from kgs_core.controller.events import FleetSeen, Read
+from kgs_core.controller.machine import begin, step
+from kgs_core.controller.state import Options
+from kgs_core.model import ConsumerId, TopicPartition
+from tests.core.controller.two_readers import RUNS, group
+from tests.mock_kafka import mock_kafka
+
+
+@pytest.fixture
+def tp():
+    return lambda name: TopicPartition(name, 0)
+
+
+@pytest.fixture
+def speeds_of(tp):
+    return lambda **speeds: {tp(name): float(speed) for name, speed in speeds.items()}
+
+
+@pytest.fixture
+def assigned(tp):
+    """`{1: "ab"}` is partitions a and b at consumer 1."""
+    return lambda bins: {tp(name): ConsumerId(number) for number, names in bins.items() for name in names}
+
+
+@pytest.fixture
+def packing():
+    """Capacity 100, rebalance above 120, no spare."""
+
+    def build(**changes):
+        plain = {
+            "algorithm": "mwf",
+            "packing_capacity_bytes_per_s": 100,
+            "consumer_capacity_bytes_per_s": 120,
+            "spare_consumers": 0,
+        }
+        return PackingSettings(**{**plain, **changes})
+
+    return build
+
+
+@pytest.fixture
+def new_random():
+    return lambda: Random(0)
+
+
+@pytest.fixture
+def membership():
+    """The settings as they come, with changes."""
+    return MembershipSettings
+
+
+@pytest.fixture
+def options(packing, membership, new_random):
+    return lambda: Options(packing(), membership(), new_random)
+
+
+@pytest.fixture
+def fresh(options):
+    """A controller that knows nothing yet."""
+    return begin(options(), 0.0, 0)[0]
+
+
+@pytest.fixture
+def synchronized(options):
+    """A controller in Sentinel that has read a group in order, and knows its runs."""
+
+    def build(messages=None, runs=RUNS, **changes):
+        state, _ = begin(replace(options(), **changes), 0.0, 5_000_000)
+        state, _ = step(state, Read(group() if messages is None else messages), 0.0)
+        state, _ = step(state, FleetSeen(runs), 0.0)
+        return state
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def kafka():
+    with mock_kafka() as kafka:
+        yield kafka
+
+
+@pytest.fixture
+def no_sessions_left():
+    """This process's clients, which a Spark worker keeps for its life, closed at the end."""
+    yield
+    while fetch._sessions:
+        fetch._sessions.popitem()[1][1].close()

@@ -1,0 +1,35 @@
+"""One topic's progress, call by call."""
+
+from kgs_core.consumer.round.progress import TablePositions
+from kgs_core.consumer.round.stops import Cause
+from kgs_core.exactly_once.batch import TopicBatch
+from kgs_core.model import OffsetRange
+from tests.core.consumer.round.round_world import ID, progress
+
+
+def test_moved_position_ends_every_stop() -> None:
+    stopped = progress("a", 2).stopped({0: "bad record", 1: "bad record"}, Cause.BAD_RECORD, 0.0)
+    assert stopped.owning(frozenset({0, 1}), TablePositions({0: 1, 1: 0})).active == {0: 1}
+
+
+def test_leader_epoch_of_before_does_not_outlive_a_batch_without_one() -> None:
+    state = progress("a", 1)
+    read = TopicBatch("a", ID, {0: OffsetRange(0, 5)}, None, records=5, leader_epochs={0: 3})
+    markers_only = TopicBatch("a", ID, {0: OffsetRange(5, 6)}, None)
+    assert state.advanced(read).epochs == {0: 3}
+    assert state.advanced(read).advanced(markers_only).epochs == {}
+
+
+def test_partition_that_was_given_up_brings_nothing_back() -> None:
+    given_up = progress("a", 2).stopped({0: "bad record"}, Cause.BAD_RECORD, 0.0).without({0})
+    assert (given_up.owned, given_up.positions, given_up.stops, given_up.tries) == ({1}, {1: 0}, {}, {})
+
+
+def test_share_of_bad_records_forgets_what_is_older_than_a_thousand() -> None:
+    state = progress("a", 1)
+    assert state.bad_share is None
+    for at, bad in ((0, 600), (600, 0), (1200, 0)):
+        read = TopicBatch("a", ID, {0: OffsetRange(at, at + 600)}, None, records=600, bad_records=bad)
+        state = state.advanced(read)
+    assert state.bad_share == 0.0
+    assert state.recent == ((600, 0), (600, 0))

@@ -1,0 +1,95 @@
+"""Every answer to every question, in every order, to a depth: what holds of a consumer's rounds, whatever happens.
+
+Depth counts answers and events outside (a late commit lands, another consumer commits). A round asks two to six
+questions, so 18 is four to eight rounds.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from kgs_core.consumer.round.machine import answered
+from kgs_core.consumer.round.questions import Commit, Landed, Trouble
+from kgs_core.consumer.round.stops import Cause
+from kgs_core.model import TopicPartition
+from tests.core.consumer.round.round_world import SICK, WELL, Consumer, World, events, every_answer, progress
+
+ROUND_S = 4.0
+"""Between rounds: a first look is due after one or two of them, a trial is over after two."""
+LONG_S = 400.0
+"""Longer than the longest look."""
+
+
+def consumer(*, uses_dataframe: bool, partitions: int = 1) -> Consumer:
+    topics = {t: progress(t, partitions, uses_dataframe=uses_dataframe) for t in (SICK, WELL)}
+    tps = [TopicPartition(t, p) for t in topics for p in range(partitions)]
+    return Consumer.starting(topics, World(dict.fromkeys(tps, 2), dict.fromkeys(tps, 0), rivals=1))
+
+
+def steps(here: Consumer) -> Iterator[Consumer]:
+    if not here.at.open:
+        yield here.next_round(ROUND_S)
+        return
+    for world in events(here.world):
+        yield replace(here, world=world)
+    for number, question in here.at.open.items():  # in any order
+        for world, answer in every_answer(here.world, question):
+            yield here.given(number, world, answer)
+
+
+def check(here: Consumer) -> None:
+    for topic in here.at.topics.values():
+        assert topic.owned == topic.active.keys() | topic.stops.keys()
+        for p, stop in topic.stops.items():
+            assert stop.reason
+            assert (stop.look_at is None) == (stop.cause is Cause.BAD_RECORD)
+            # Nothing is passed over: what the consumer believes to be in the table is there.
+            assert topic.positions[p] <= here.world.lake[TopicPartition(topic.topic, p)]
+        for p, position in topic.positions.items():
+            assert position <= here.world.lake[TopicPartition(topic.topic, p)]
+    for question in here.at.open.values():
+        assert not (here.distrusted and isinstance(question, Commit) and question.batch.topic == SICK)
+    for number in range(here.at.asked + 2):  # late, twice, and of a question that was never asked
+        if number not in here.at.open:
+            assert answered(here.at, number, Landed(committed=True), here.now) is here.at
+            assert answered(here.at, number, Trouble("late"), here.now) is here.at
+
+
+def check_after_round(here: Consumer, *, is_every_turn: bool) -> None:
+    well = here.at.topics[WELL]
+    assert not well.stops
+    if is_every_turn:
+        assert all(here.world.lake[tp] == end for tp, end in here.world.ends.items() if tp.topic == WELL)
+    calm = here
+    for _ in range(4):
+        calm = calm.calm_round(LONG_S)
+    for topic in calm.at.topics.values():
+        for p in topic.owned:
+            tp = TopicPartition(topic.topic, p)
+            where = (topic, calm.world, here.at.topics[topic.topic], here.world)
+            assert topic.positions[p] == calm.world.lake[tp] == calm.world.range_of(tp, 0).end, where
+            assert {s.cause for s in topic.stops.values()} <= {Cause.BAD_RECORD}
+            assert bool(topic.stops.get(p)) == (tp == (SICK, 0) and here.world.bad is not None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("uses_dataframe", "partitions", "depth"), [(False, 1, 18), (True, 1, 18), (False, 2, 12)])
+def test_whatever_is_answered(uses_dataframe: bool, partitions: int, depth: int) -> None:
+    start = consumer(uses_dataframe=uses_dataframe, partitions=partitions)
+    seen, layer, rounds = {start.key()}, [start], 0
+    for _ in range(depth):
+        following = []
+        for here in layer:
+            for after in steps(here):
+                if (key := after.key()) in seen:
+                    continue
+                seen.add(key)
+                check(after)
+                if not after.at.open:
+                    rounds += 1
+                    check_after_round(after, is_every_turn=not uses_dataframe)
+                following.append(after)
+        layer = following
+    print(f"{len(seen)} states, {rounds} ends of rounds")
+    assert rounds > 100

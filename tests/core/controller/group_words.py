@@ -1,0 +1,64 @@
+"""A group's messages in few letters: "3a" is incarnation a of consumer 3, "pq" are two partitions."""
+
+from kgs_core.controller.group_view import GroupView
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol import Heartbeat, Incarnation, Member, Order, Phase, Process, Received, Report, Target
+
+HERE = Process("here", "boot", 1, 1)
+
+
+def member(name):
+    return Member(ConsumerId(int(name[:-1])), Incarnation(name))
+
+
+def tps(letters):
+    return frozenset(TopicPartition(letter, 0) for letter in letters)
+
+
+def plan(**letters):
+    """`plan(c1="pq")`: partitions p and q for consumer 1."""
+    return {tp: ConsumerId(int(key[1:])) for key, value in letters.items() for tp in sorted(tps(value))}
+
+
+def report(name, owned="", applied=None, sequence=0, phase=Phase.READING):
+    return Report(member(name), sequence, phase, 0.0, None, HERE, applied, tps(owned))
+
+
+def heartbeat(name, sequence, phase=Phase.READING, bytes_per_s=0.0):
+    return Heartbeat(member(name), sequence, phase, bytes_per_s, None)
+
+
+def order(name, owned="", revoking="", coming="", retire=False):
+    return Order(member(name), tps(owned), tps(revoking), tps(coming), retire)
+
+
+def target(known="", **letters):
+    assignment = plan(**letters)
+    speeds = dict.fromkeys(assignment, 1.0)
+    return Target("mwf", assignment, (), speeds, 100.0, 0.0, "", tuple(member(n) for n in known.split()), (), 0)
+
+
+def at(offset, message, ms=0):
+    return Received(message, offset, ms)
+
+
+def view_of(*records, now=0.0):
+    return GroupView().take_all(records, now)
+
+
+def settled(**letters):
+    """Consumers 1, 2, ... as incarnations 1a, 2a, ... own what they were assigned and say so."""
+    records = []
+    for key, owned in letters.items():
+        name = f"{key[1:]}a"
+        records += [at(10, order(name, owned)), at(int(key[1:]), report(name, owned, applied=10))]
+    return view_of(*records)
+
+
+def add(view, *records):
+    return view.take_all(records, 0.0)
+
+
+def carried_out(view, changes, offset):
+    orders = [at(offset + n, o) for n, o in enumerate(changes.orders)]
+    return add(view, *orders, *(at(offset + 50, t) for t in changes.tombstones))

@@ -1,0 +1,202 @@
+"""The packers that weigh consumers against moves: what they promise beyond what every packer does."""
+
+from itertools import combinations, permutations
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.packing import ALGORITHMS, FRONT, PackingProblem, Variation, parse_name, rscore, setting_name
+from kgs_core.packing.keep_and_shed import least_shed
+from kgs_core.packing.search.relabel import relabelled
+from kgs_core.simulation.comparison import PUBLISHED
+from kgs_core.simulation.streams import generate
+from kgs_core.simulation.workload import StreamSpec
+
+C = 100.0
+
+
+def replayed(name, spec, until=None):
+    """Consumers and Rscore of every measurement."""
+    algorithm, worth = parse_name(name)
+    current, found, variation, random = {}, [], Variation(), Random(0)
+    for speeds in generate(spec, Random(spec.key)).measurements[:until]:
+        variation.update(speeds)
+        problem = PackingProblem(speeds, C, current, consumer_worth=worth, variation=variation.deviations())
+        target = ALGORITHMS[algorithm](problem, random)
+        found.append((len(set(target.values())), rscore(current, target, speeds, C)))
+        current = target
+    return found
+
+
+def means(rows):
+    return np.mean(np.array(rows), axis=0)
+
+
+@pytest.fixture(scope="module")
+def spec():
+    return StreamSpec(10, "uniform", 5, 40, 120, 2)
+
+
+def test_fewest_is_never_more_than_bfd_and_moves_less(spec):
+    ours, theirs = replayed("search@fewest", spec), replayed("bfd", spec)
+    assert all(z <= b for (z, _), (b, _) in zip(ours, theirs, strict=True))
+    assert means(ours)[1] < 0.8 * means(theirs)[1]
+
+
+def test_a_consumer_worth_more_saves_consumers_and_moves_more(spec):
+    rows = [means(replayed(setting_name("search", worth), spec)) for worth in (4.0, 1.0, 0.3)]
+    assert rows[0][0] < rows[1][0] < rows[2][0]
+    assert rows[0][1] > rows[1][1] > rows[2][1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [5, 25])
+def test_every_published_packer_is_beaten_in_both(delta):
+    spec = StreamSpec(delta, "uniform", 5, 100, 120, 2)
+    points = [means(replayed(setting_name("search", worth), spec)) for worth in (None, *FRONT[1::2])]
+    for name in PUBLISHED:
+        consumers, cost = means(replayed(name, spec))
+        assert any(z <= consumers and r < cost for z, r in points), name
+
+
+def test_keep_moves_less_than_what_was_published(spec):
+    assert means(replayed("keep", spec))[1] < 0.6 * min(means(replayed(name, spec))[1] for name in PUBLISHED)
+
+
+def test_the_same_seed_gives_the_same_plan_and_units_do_not_count(spec):
+    speeds = generate(spec, Random(spec.key)).measurements[0]
+    many = {p: s * 15_000 for p, s in speeds.items()}
+    current = ALGORITHMS["wf"](PackingProblem(speeds, C, {}), Random(3))
+    plans = [
+        ALGORITHMS["search"](PackingProblem(s, c, current), Random(7))
+        for s, c in ((speeds, C), (speeds, C), (many, 15_000 * C), (dict(reversed(speeds.items())), C))
+    ]
+    assert plans[0] == plans[1] == plans[2] == plans[3]
+
+
+def test_too_few_consumers_are_overloaded_alike():
+    speeds = {TopicPartition("t", n): 30.0 + n for n in range(24)}
+    target = ALGORITHMS["search"](PackingProblem(speeds, C, {}, max_consumers=5), Random(0))
+    loads = [sum(speeds[p] for p in target if target[p] == c) for c in set(target.values())]
+    assert len(loads) == 5
+    assert max(loads) < 1.1 * sum(speeds.values()) / 5
+
+
+def test_what_is_pinned_stays_and_a_bound_holds(spec):
+    speeds = {p: s for p, s in generate(spec, Random(1)).measurements[0].items() if s > 0}
+    current = ALGORITHMS["wfd"](PackingProblem(speeds, C, {}), Random(0))
+    pinned = frozenset(sorted(speeds)[::7])
+    most = len(set(ALGORITHMS["bfd"](PackingProblem(speeds, C, current, pinned=pinned), Random(0)).values()))
+    target = ALGORITHMS["search"](PackingProblem(speeds, C, current, pinned=pinned, max_consumers=most), Random(0))
+    assert all(target[p] == current[p] for p in pinned)
+    assert len(set(target.values())) <= most
+
+
+def test_large_groups_are_searched_in_parts():
+    spec = StreamSpec(10, "uniform", 1, 6, 2_400, 4)
+    ours, keep = replayed("search", spec), replayed("keep", spec)
+    mwf = replayed("mwf", spec)
+    assert means(ours[1:])[1] < means(keep[1:])[1]
+    assert means(ours[1:])[1] < 0.6 * means(mwf[1:])[1]
+    assert means(ours[1:])[0] < 1.05 * means(mwf[1:])[0]
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=9), st.integers(1, 200))
+def test_the_least_that_ends_an_overload(speeds, over):
+    speeds.sort(reverse=True)
+    sums = [sum(chosen) for size in range(1, len(speeds) + 1) for chosen in combinations(speeds, size)]
+    enough = [total for total in sums if total >= over]
+    assert sum(speeds[i] for i in least_shed(speeds, over)) == (min(enough) if enough else sum(speeds))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 3), st.integers(1, 9)), min_size=1, max_size=10))
+def test_relabelling_keeps_as_much_as_can_be(partitions):
+    bins, homes, weights = (np.array(column) for column in zip(*partitions, strict=True))
+    labels = dict(enumerate(relabelled(bins, homes, weights.astype(float)).tolist()))
+    found = [consumer for consumer in labels.values() if consumer >= 0]
+    assert len(set(found)) == len(found)
+
+    def kept(names):
+        return sum(w for b, h, w in partitions if h >= 0 and names.get(b) == h)
+
+    assert kept(labels) == max(kept(dict(enumerate(order))) for order in permutations(range(4)))
+
+
+def test_variation_is_a_partitions_own_once_it_has_a_past():
+    calm, wild, new = (TopicPartition("t", n) for n in range(3))
+    variation = Variation()
+    assert variation.deviations() == {}
+    for step in range(400):
+        variation.update({calm: 50.0 + step % 2, wild: 50.0 + 20 * (step % 2)})
+    variation.update({calm: 50.0, wild: 50.0, new: 9.0})
+    found = variation.deviations()
+    assert found[calm] < found[new] < found[wild]
+    assert found[wild] / found[calm] > 1.3
+
+
+@pytest.mark.parametrize("name", ["mwf@1", "search@", "search@0", "search@-1", "search@nan", "search@2000", "searh"])
+def test_names_that_mean_nothing(name):
+    assert parse_name(name) is None
+
+
+def test_names_with_a_setting():
+    assert parse_name("search@fewest") == ("search", None)
+    assert parse_name(setting_name("keep", 0.45)) == ("keep", 0.45)
+    assert len(FRONT) >= 10
+
+
+def test_a_partition_without_speed_does_not_join_one_that_is_too_fast():
+    fast, idle = TopicPartition("t", 0), TopicPartition("t", 1)
+    target = ALGORITHMS["search"](PackingProblem({fast: 150.0, idle: 0.0}, C, {fast: ConsumerId(1)}), Random(0))
+    assert target == {fast: 1, idle: 2}
+
+
+def test_a_consumer_that_holds_what_is_pinned_counts_though_it_reads_nothing():
+    idle, *busy = [TopicPartition("t", n) for n in range(5)]
+    speeds = {idle: 0.0, **dict.fromkeys(busy, 40.0)}
+    current = {idle: ConsumerId(7), **{p: ConsumerId(n) for n, p in enumerate(busy, 1)}}
+    problem = PackingProblem(speeds, C, current, pinned=frozenset({idle}), max_consumers=2)
+    assert len(set(ALGORITHMS["search"](problem, Random(0)).values())) == 2
+
+
+def test_where_too_few_consumers_are_allowed_all_of_them_are_used():
+    speeds = {TopicPartition("t", n): s for n, s in enumerate([120.0] * 6 + [50.0] * 3 + [33.3] * 6 + [10.0] * 2)}
+    for worth in (None, 0.3, 100.0):
+        problem = PackingProblem(speeds, C, {}, max_consumers=8, consumer_worth=worth)
+        assert len(set(ALGORITHMS["search"](problem, Random(0)).values())) == 8
+
+
+def drifts_after(steps, change):
+    random, speeds, variation = Random(4), {TopicPartition("t", n): 400.0 + 20 * n for n in range(40)}, Variation()
+    for _ in range(steps):
+        variation.update(speeds)
+        speeds = {p: change(s, random) for p, s in speeds.items()}
+    return {p: variation.drifts().get(p, 0.0) / s for p, s in speeds.items()}
+
+
+def test_a_trend_that_all_share_is_expected_to_go_on():
+    drifts = drifts_after(30, lambda speed, random: 1.02 * speed + random.uniform(-3, 3))
+    assert all(0.015 < share < 0.025 for share in drifts.values())
+
+
+def test_of_chance_alone_next_to_nothing_is_expected():
+    drifts = drifts_after(30, lambda speed, random: speed + random.uniform(-20, 20))
+    assert max(map(abs, drifts.values())) < 0.003
+
+
+@pytest.mark.parametrize("deviation", [0.5, 0.0])
+def test_a_load_that_is_going_to_grow_is_given_room(deviation):
+    speeds = {TopicPartition("t", n): 24.0 for n in range(16)}
+    current = ALGORITHMS["bfd"](PackingProblem(speeds, C, {}), Random(0))
+    calm = dict.fromkeys(speeds, deviation)
+    still, grown = (
+        ALGORITHMS["search"](PackingProblem(speeds, C, current, variation=calm, drift=drift), Random(0))
+        for drift in ({}, dict.fromkeys(speeds, 8.0))
+    )
+    assert len(set(still.values())) < len(set(grown.values()))

@@ -1,0 +1,181 @@
+"""How much may be moved in an hour: what counts, what is remembered, and what must wait."""
+
+from dataclasses import replace
+from itertools import accumulate
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgs_core.config import PackingSettings
+from kgs_core.controller.events import Note
+from kgs_core.controller.machine import step
+from kgs_core.planning.load import Load
+from kgs_core.planning.rebalance_budget import (
+    HOUR_MS,
+    MAX_COUNTED,
+    MAX_HISTORY,
+    HeldBack,
+    moved_within_an_hour,
+    over_budget,
+    with_change,
+)
+from kgs_core.planning.triggers import ExitCondition, NoRun, Reason, RunRequest, Watched, decide
+from kgs_core.protocol import Change
+from kgs_core.reporting.sentences import sentences
+from tests.core.controller.two_readers import TARGET, A, B, acts, group, look, measured, received, written
+
+prices = st.one_of(st.just(0.0), st.floats(0.001, 5))
+steps = st.lists(st.tuples(st.integers(0, 900_000), prices), min_size=1, max_size=300)
+
+
+def change(time_ms, rscore):
+    return Change(time_ms, "", int(rscore > 0), rscore, 1)
+
+
+@given(st.floats(0, 10), st.floats(0, 10), st.none() | st.floats(0, 10))
+def test_a_change_waits_only_if_it_moves_something_and_goes_beyond(rscore, moved, most):
+    held = over_budget(rscore, moved, most)
+    assert (held is not None) == (most is not None and rscore > 0 and rscore + moved > most + 1e-9)
+    if held:
+        assert str(held).startswith("held back: ")
+
+
+@pytest.mark.parametrize(
+    ("held", "text"),
+    [
+        (HeldBack(0.5, 0.7, 1.0), "held back: 1.2 of at most 1.0 Rscore an hour (0.7 moved, 0.5 to move)"),
+        (HeldBack(0.125, 0, 0), "held back: 0.125 of at most 0.0 Rscore an hour (0.0 moved, 0.125 to move)"),
+    ],
+)
+def test_in_words(held, text):
+    assert str(held) == text
+
+
+@given(steps)
+def test_nothing_that_was_moved_within_the_hour_is_forgotten(given_steps):
+    """Whatever is left out of the record or summed up in it: the last hour counts in full, and what is older little."""
+    history, whole = (), []
+    times = accumulate(pause for pause, _ in given_steps)
+    for time_ms, (_, rscore) in zip(times, given_steps, strict=True):
+        one = change(time_ms, rscore)
+        history, whole = with_change(history, one), [*whole, one]
+        counted, exact = moved_within_an_hour(history, time_ms), moved_within_an_hour(whole, time_ms)
+        assert counted >= exact - 1e-6
+        assert len(history) <= MAX_COUNTED
+        assert history[-MAX_HISTORY:] == tuple(whole[-MAX_HISTORY:])
+        if len(whole) <= MAX_COUNTED:
+            assert counted == pytest.approx(exact)
+    assert moved_within_an_hour(history, history[-1].time_ms + HOUR_MS) == 0
+
+
+@given(st.lists(prices, min_size=150, max_size=150))
+def test_very_many_changes_are_summed_up(rscores):
+    history = ()
+    for number, rscore in enumerate(rscores):
+        history = with_change(history, change(1000 * number, rscore))
+    assert len(history) <= MAX_COUNTED
+    assert moved_within_an_hour(history, 150_000) == pytest.approx(sum(rscores))
+
+
+def test_the_hour_ends_to_the_millisecond():
+    history = (change(1_000, 0.5), change(2_000, 0.25))
+    assert moved_within_an_hour(history, HOUR_MS + 999) == 0.75
+    assert moved_within_an_hour(history, HOUR_MS + 1_000) == 0.25
+    assert moved_within_an_hour(history, 0) == 0.75, "put in the future by a wrong clock"
+
+
+class TestSentinel:
+    @pytest.fixture
+    def waited(self, assigned):
+        shares = assigned({1: "ab", 2: "c"})
+        return Watched(target=shares, current=shares, joined=frozenset({1, 2}), since_packing_s=300.0)
+
+    @pytest.fixture
+    def quiet(self, speeds_of):
+        return Load(speeds_of(a=30, b=30, c=30))
+
+    @pytest.mark.parametrize(("most", "moved", "is_made"), [
+        (None, 9.0, True), (0.3, 0.0, True), (0.29, 0.0, False), (1.0, 0.7, True), (1.0, 0.71, False),
+    ])  # fmt: skip
+    def test_a_better_packing_keeps_to_the_budget(self, quiet, waited, packing, most, moved, is_made):
+        """One consumer less, for 0.3 of a consumer's capacity."""
+        settings = packing(max_rscore_per_hour=most)
+        found = decide(quiet, replace(waited, moved_rscore=moved), settings, lambda: Random(0))
+        if is_made:
+            assert isinstance(found, RunRequest)
+        else:
+            assert found == NoRun((ExitCondition(Reason.TIMEOUT),), HeldBack(0.3, moved, most))
+
+    @given(st.floats(0, 5), st.floats(0, 5))
+    def test_what_is_forced_is_done_whatever_was_moved(self, most, moved):
+        settings = PackingSettings(
+            algorithm="mwf",
+            packing_capacity_bytes_per_s=100,
+            consumer_capacity_bytes_per_s=120,
+            max_rscore_per_hour=most,
+        )
+        shares = {A: 1, B: 1}
+        grown = Load({A: 80.0, B: 60.0})
+        watched = Watched(shares, shares, frozenset({1}), since_packing_s=300.0, moved_rscore=moved)
+        found = decide(grown, watched, settings, lambda: Random(0))
+        assert isinstance(found, RunRequest)
+        assert found.plan.rscore > 0
+
+    def test_who_is_not_worth_it_is_not_held_back(self, quiet, waited, packing):
+        settings = packing(consumer_worth=0.2, max_rscore_per_hour=0.1)
+        found = decide(quiet, waited, settings, lambda: Random(0))
+        assert found == NoRun((ExitCondition(Reason.TIMEOUT),))
+
+
+class TestController:
+    NOW_S = 400.0
+    """Five minutes after the Target, and more."""
+    SAID = "held back: 1.2 of at most 1.0 Rscore an hour (1.0 moved, 0.2 to move)"
+
+    @pytest.fixture
+    def bounded(self, synchronized, options):
+        """A controller that has just read a Target which has moved 1.0, by so much more than an hour ago or less."""
+
+        def build(moved_ago_s, **changes):
+            wall_ms = 5_000_000 + round(self.NOW_S * 1000)
+            moved = Change(wall_ms - round(moved_ago_s * 1000), "overload", 3, 1.0, 2)
+            target = replace(TARGET, history=(moved,))
+            packing = options().packing.model_copy(update={"max_rscore_per_hour": 1.0})
+            return synchronized((received(target), *group()[1:]), packing=packing, **changes)
+
+        return build
+
+    def test_what_another_controller_has_moved_counts(self, bounded):
+        state, commands = look(bounded(3599), measured(a=30, b=20), self.NOW_S)
+        assert acts(commands) == []
+        assert [command.text for command in commands if isinstance(command, Note)] == [self.SAID]
+        assert self.SAID in sentences(state, self.NOW_S)
+
+    def test_an_hour_later_it_does_not(self, bounded):
+        state, commands = look(bounded(3600), measured(a=30, b=20), self.NOW_S)
+        (write,) = acts(commands)
+        assert [one.rscore for one in write.target.history] == [1.0, 0.2]
+        assert state.held_back is None
+
+    def test_a_held_back_change_is_looked_at_again_after_the_timeout(self, bounded):
+        state, _ = look(bounded(3400), measured(a=30, b=20), self.NOW_S)
+        state, commands = look(state, measured(a=30, b=20), self.NOW_S + 299)
+        assert acts(commands) == []
+        _, commands = look(state, measured(a=30, b=20), self.NOW_S + 301)
+        (write,) = acts(commands)
+        assert write.target.rscore == 0.2
+
+    def test_once_something_was_written_nothing_is_held_back(self, bounded):
+        state, _ = look(bounded(60), measured(a=30, b=20), self.NOW_S)
+        assert state.held_back == HeldBack(0.2, 1.0, 1.0)
+        state, commands = look(state, measured(a=80, b=60, c=30), self.NOW_S + 1)
+        (write,) = acts(commands)
+        state, _ = step(state, written(write), self.NOW_S + 1)
+        assert state.held_back is None
+
+    def test_a_rebalance_run_says_why_it_does_nothing(self, bounded):
+        state, _ = look(bounded(60, until_done=True), measured(a=30, b=20), self.NOW_S)
+        assert state.outcome is not None
+        assert state.outcome.reason == self.SAID

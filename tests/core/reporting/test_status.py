@@ -1,0 +1,204 @@
+"""What people are shown of the group, from what its topics say."""
+
+from dataclasses import replace
+
+from kgs_core.controller.group_view import GroupView
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol import (
+    Change,
+    DesiredState,
+    DesiredVersion,
+    Ending,
+    Incarnation,
+    Member,
+    Order,
+    Phase,
+    Process,
+    Received,
+    Report,
+    RunState,
+    Target,
+)
+from kgs_core.reporting.status import ConsumerRow, ExternalFacts, overview
+
+A, B, C = (TopicPartition("t", n) for n in range(3))
+D = TopicPartition("u", 0)
+ONE = Member(ConsumerId(1), Incarnation("one-uuid"))
+TWO = Member(ConsumerId(2), Incarnation("two-uuid"))
+TWIN = Member(ConsumerId(2), Incarnation("twin-uuid"))
+PROCESS = Process("host", "boot", 1, 1)
+CHANGE = Change(1_000, "first", 0, 0.0, 2, 3.0)
+TARGET = Target("mwf", {A: ConsumerId(1), B: ConsumerId(1), C: ConsumerId(2)}, (), {}, 100.0, 0.5, "why", (), (), 5)
+NOW = 1000.0
+
+
+def report(member, *owned, sequence=1, applied=0, **more):
+    return Report(member, sequence, Phase.READING, 7.0, None, PROCESS, applied, frozenset(owned), **more)
+
+
+def group(*messages, target=TARGET, since_ms=0):
+    """A view of the target, then of orders for what is reported, then of the messages; the last has just come."""
+    records = [Received(target, 0, since_ms)] if target else []
+    for offset, message in enumerate(messages):
+        if isinstance(message, Report):
+            records.append(Received(Order(message.member, owned=message.owned), 0, since_ms))
+        records.append(Received(message, offset, since_ms))
+    return GroupView().take_all(records, NOW)
+
+
+def seen(view, now=NOW, **surroundings):
+    return overview("g", view, ExternalFacts(**surroundings), now, 30.0, 10.0)
+
+
+def test_a_group_where_everything_is_in_its_place():
+    found = seen(
+        group(report(ONE, A, B), report(TWO, C)),
+        speeds={A: 10.0, B: 20.0, C: 5.0},
+        measured_age_s=1.0,
+        lags={A: 1, B: 0, C: 4},
+    )
+    assert found.is_converged
+    assert found.controller_is_heard
+    assert found.current == TARGET.assignment
+    assert (found.waiting, found.lag) == ({}, 5)
+    assert found.consumers[0] == ConsumerRow(
+        consumer=1,
+        incarnation="one-uuid",
+        state="reading",
+        partitions=(A, B),
+        load=30.0,
+        bytes_per_s=7.0,
+        lag=1,
+        report_age_s=0.0,
+        process=PROCESS,
+    )
+
+
+def test_unknown_is_not_zero():
+    """Of B neither speed nor lag is known, so neither is that of who reads it, nor the group's lag."""
+    found = seen(group(report(ONE, A, B), report(TWO, C)), speeds={A: 10.0, C: 5.0}, lags={A: 1, B: None, C: 2})
+    assert [(line.load, line.lag) for line in found.consumers] == [(None, None), (5.0, 2)]
+    assert found.lag is None
+    assert seen(group()).lag is None
+
+
+def test_a_controller_that_publishes_nothing_of_late_is_down():
+    assert seen(group(), measured_age_s=10.0).controller_is_heard
+    assert not seen(group(), measured_age_s=10.1).controller_is_heard
+    assert not seen(group(), measured_age_s=None).controller_is_heard
+
+
+def test_what_a_change_waits_for():
+    found = seen(group(report(ONE, A, B, C)))
+    assert not found.is_converged
+    assert found.waiting == {C: "it has not joined"}
+    assert [(line.consumer, line.state, line.needs_attention) for line in found.consumers] == [
+        (1, "reading", False),
+        (2, "not there", True),
+    ]
+
+
+def test_a_silent_consumer_is_shown_with_the_age_of_its_report():
+    found = seen(group(report(ONE, A, B), report(TWO, C)), now=NOW + 31)
+    assert [(line.state, line.report_age_s, line.needs_attention) for line in found.consumers] == [
+        ("silent", 31.0, True)
+    ] * 2
+
+
+def test_every_incarnation_has_its_line_the_newer_first():
+    found = seen(group(report(ONE, A, B), report(TWO, C), report(TWIN)))
+    assert [(line.incarnation, line.state) for line in found.consumers] == [
+        ("one-uuid", "reading"),
+        ("twin-uuid", "reads nothing"),
+        ("two-uuid", "replaced by a newer process"),
+    ]
+
+
+def test_spares_drains_and_ends():
+    draining = replace(report(ONE, A), phase=Phase.DRAINING, last_drain_s=0.5, max_drain_s=2.0)
+    over = replace(report(TWO), phase=Phase.ENDED)
+    spare = report(Member(ConsumerId(3), Incarnation("three")))
+    found = seen(group(draining, over, spare, target=replace(TARGET, spares=(ConsumerId(3),))))
+    assert [(line.consumer, line.state) for line in found.consumers] == [
+        (1, "draining"),
+        (2, "not there"),
+        (3, "spare"),
+    ]
+    assert (found.consumers[0].last_drain_s, found.consumers[0].max_drain_s) == (0.5, 2.0)
+
+
+def test_a_pause_is_reached_when_nobody_reads():
+    paused = DesiredState(RunState.PAUSED, "me", 1)
+    before = seen(group(report(ONE, A), report(TWO), paused))
+    assert (before.is_converged, before.waiting) == (False, {A: "consumer 1 is to let it go"})
+    after = seen(group(report(ONE), report(TWO), paused))
+    assert (after.is_converged, after.waiting) == (True, {})
+    assert seen(group(report(ONE), paused)).is_converged  # nobody is started meanwhile
+
+
+def test_a_stop_is_reached_when_all_have_ended():
+    stopped = DesiredState(RunState.STOPPED, "me", 1)
+    assert not seen(group(report(ONE), report(TWO), stopped)).is_converged
+    over = [replace(report(member), phase=Phase.ENDED) for member in (ONE, TWO)]
+    found = seen(group(*over, stopped))
+    assert found.is_converged
+    assert [(line.state, line.needs_attention) for line in found.consumers] == [("ended", False)] * 2
+
+
+def test_who_has_another_version_or_configuration_is_outdated():
+    wanted = DesiredVersion("2", "abc", "me", 1)
+    messages = (report(ONE, A, B, version="2", config_hash="abc"), report(TWO, C, version="1", config_hash="abc"))
+    assert seen(group(*messages, wanted)).outdated == (2,)
+    assert seen(group(*messages)).outdated == ()
+
+
+def test_what_a_replacement_waits_for():
+    wanted = DesiredVersion("2", "abc", "me", 1)
+    messages = (report(ONE, A, B, version="2", config_hash="abc"), report(TWO, C, version="1", config_hash="abc"))
+    assert "a spare to be started" in str(seen(group(*messages, wanted)).replacement)
+    assert seen(group(*messages)).replacement is None
+
+
+def test_before_the_first_target():
+    found = seen(group(target=None))
+    assert (found.target, found.current, found.consumers, found.changes) == (None, {}, (), ())
+    assert not found.is_converged
+    assert seen(group(DesiredState(RunState.PAUSED, "me", 1), target=None)).is_converged
+
+
+def test_what_stands_still_and_the_last_changes():
+    found = seen(group(report(ONE, A, B, stopped={A: "poison"}), target=replace(TARGET, history=(CHANGE,))))
+    assert found.consumers[0].stopped == {A: "poison"}
+    assert found.consumers[0].needs_attention
+    assert found.changes == (CHANGE,)
+
+
+def test_people_are_shown_ten_changes_though_a_target_may_remember_more():
+    many = tuple(replace(CHANGE, time_ms=n) for n in range(14))
+    assert seen(group(target=replace(TARGET, history=many))).changes == many[-10:]
+
+
+def test_a_topic_is_as_bad_as_its_worst_reader_says():
+    one, two = report(ONE, A, D, bad_shares={"t": 0.6, "u": 0.7}), report(TWO, B, bad_shares={"t": 0.9})
+    assert seen(group(one, two, report(TWIN, C))).bad_shares == {"t": 0.9, "u": 0.7}
+
+
+def test_who_has_ended_or_is_silent_says_nothing_of_topics_that_others_read():
+    bad = report(ONE, A, bad_shares={"t": 1.0})
+    ended = replace(bad, sequence=2, phase=Phase.ENDED, owned=frozenset())
+    assert seen(group(bad, ended)).bad_shares == {}
+    assert seen(group(bad)).bad_shares == {"t": 1.0}
+    assert seen(group(bad), now=NOW + 31).bad_shares == {}
+
+
+def test_why_a_consumer_ended_by_an_error_is_shown_until_it_is_there_again():
+    last = replace(report(ONE, sequence=2), phase=Phase.ENDED, ending=Ending.FAILED, why="5 rounds failed")
+    ended = group(report(ONE, A, B), report(TWO, C), last)
+    assert seen(ended).failures == {1: "5 rounds failed"}
+    assert seen(ended.bury([ONE.incarnation])).failures == {1: "5 rounds failed"}, "also when its death is confirmed"
+    back = ended.take(Received(report(Member(ConsumerId(1), Incarnation("back"))), 9, 0), NOW)
+    assert seen(back).failures == {}
+    retired = replace(report(Member(ConsumerId(1), Incarnation("back")), sequence=2), phase=Phase.ENDED)
+    assert seen(back.take(Received(retired, 10, 0), NOW)).failures == {}, (
+        "its number is not needed any more, that is all"
+    )

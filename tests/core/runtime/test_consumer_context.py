@@ -1,0 +1,79 @@
+"""A consumer's patience with its rounds: what is waited for, what ends it, and with which words."""
+
+import errno
+
+import pytest
+
+from kgs_core.errors import ConfigError, PermanentError, TransientError, UnsafeError
+from kgs_core.model import ConsumerId
+from kgs_core.runtime import consumer_context
+from kgs_core.runtime.consumer_context import MAX_FAILURES, Reader
+
+
+@pytest.fixture
+def jvm(monkeypatch):
+    gone = []
+    monkeypatch.setattr(consumer_context, "jvm_has_ended", lambda _: bool(gone))
+    return gone
+
+
+@pytest.fixture
+def reader(jvm):
+    found = object.__new__(Reader)
+    found._consumer, found._failures = ConsumerId(1), 0
+    found.__dict__["_spark"] = object()
+    return found
+
+
+def attempt(reader, error=None):
+    waits = []
+
+    def step():
+        if error is not None:
+            raise error
+
+    reader.attempt(step, waits.append)
+    return waits
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TransientError("Kafka is away"),
+        OSError(errno.ENOSPC, "No space left on device"),
+        RuntimeError("org.apache.spark.SparkException: ...\nOSError: [Errno 28] No space left on device"),
+        RuntimeError("Traceback\nkgs_core.errors.TransientError: S3 did not answer"),
+    ],
+    ids=["Kafka", "a full disk", "a full disk in a task", "our own word in a task"],
+)
+def test_what_may_pass_is_waited_for_as_long_as_it_takes(reader, error):
+    """A full disk counted as the consumer's own failure, five of which ended it."""
+    for _ in range(2 * MAX_FAILURES):
+        assert len(attempt(reader, error)) == 1
+
+
+@pytest.mark.parametrize("error", [ConfigError(["a"]), PermanentError("b"), UnsafeError("No space left on device")])
+def test_what_a_person_must_mend_ends_it_at_once(reader, error):
+    with pytest.raises(type(error)):
+        attempt(reader, error)
+
+
+def test_five_failed_rounds_end_it_with_the_last_ones_cause(reader):
+    for _ in range(MAX_FAILURES - 1):
+        assert attempt(reader, ValueError("boom"))
+    with pytest.raises(TransientError, match="consumer 1: 5 rounds failed, last: boom"):
+        attempt(reader, ValueError("boom"))
+
+
+def test_a_good_round_between_begins_the_count_anew(reader):
+    for _ in range(2 * MAX_FAILURES):
+        attempt(reader, ValueError("boom"))
+        attempt(reader)
+
+
+def test_a_consumer_whose_jvm_is_gone_ends_though_no_round_fails(reader, jvm):
+    """What a dataframe topic meets stays its own: each of its batches failed, for ever, and nobody noticed."""
+    attempt(reader)
+    jvm.append(True)
+    with pytest.raises(TransientError, match="Spark's JVM has ended"):
+        attempt(reader)

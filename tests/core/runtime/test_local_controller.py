@@ -1,0 +1,42 @@
+"""`kgs control` before it has reached Kafka."""
+
+import pytest
+
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.config import parse_settings
+from kgs_core.errors import PermanentError, TransientError
+from kgs_core.runtime.local_controller import LocalControl, LocalOptions
+
+YAML = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
+
+
+@pytest.fixture
+def control(tmp_path):
+    settings = parse_settings(YAML.encode(), "kgs.yaml", {})
+    return LocalControl(settings, LocalOptions(tmp_path / "kgs.yaml", tmp_path / "logs"))
+
+
+def test_a_controller_waits_for_a_kafka_that_is_away_until_it_is_asked_to_end(control, monkeypatch, caplog):
+    """A supervisor would start it again and again; it says once what it waits for."""
+    stop, asked = StopFlag(), []
+
+    def no_answer(*_):
+        asked.append(1)
+        if len(asked) == 3:
+            stop.set()
+        raise TransientError("Kafka 127.0.0.1:9: no answer", 0.0)
+
+    monkeypatch.setattr(KafkaAdmin, "describe", no_answer)
+    control.run(stop)
+    assert len(asked) == 3
+    assert [r.message for r in caplog.records if r.levelname == "WARNING"] == ["waiting: Kafka 127.0.0.1:9: no answer"]
+
+
+def test_a_controller_that_kafka_refuses_ends(control, monkeypatch):
+    def refused(*_):
+        raise PermanentError("Kafka 127.0.0.1:9: refused")
+
+    monkeypatch.setattr(KafkaAdmin, "describe", refused)
+    with pytest.raises(PermanentError, match="refused"):
+        control.run(StopFlag())

@@ -1,0 +1,115 @@
+"""Kafka without a packer: dealt once, and scaled by lag."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgs_core.errors import ConfigError
+from kgs_core.model import TopicPartition
+from kgs_core.simulation.keda import Keda, KedaSettings, share_evenly
+from kgs_core.simulation.replay import Conditions, check_name, replay, shuffled_kafka, strategy_of
+from kgs_core.simulation.strategies import RoundRobin
+from kgs_core.simulation.workload import Workload
+
+TPS = [TopicPartition("t", n) for n in range(40)]
+
+
+def consumers_over_time(loads, partitions=20, **settings):
+    """Keda's number of consumers while the whole load, in consumers of capacity C, is shared out evenly."""
+    keda, current, found = Keda(KedaSettings(**settings), 100), {}, []
+    for load in loads:
+        speeds = dict.fromkeys(TPS[:partitions], 100 * load / partitions)
+        placement = keda.place(speeds, current)
+        assert set(placement.assignment) == set(speeds)
+        assert placement.consumers >= len(set(placement.assignment.values()))
+        current = placement.assignment
+        found.append(placement.consumers)
+    return found
+
+
+def test_round_robin_deals_in_the_order_of_the_first_measurement_and_never_moves():
+    workload = Workload("w", 100, [{TPS[3]: 1.0, TPS[0]: 90.0, TPS[1]: 80.0}, {TPS[0]: 0.0, TPS[1]: 1.0, TPS[3]: 99.0}])
+    strategy = strategy_of("kafka:2", workload, Conditions(), Random(1))
+    assert strategy.place(workload.measurements[0], {}).assignment == {TPS[3]: 1, TPS[0]: 2, TPS[1]: 1}
+    assert [(s.consumers, s.rscore, s.moved) for s in replay(workload, strategy, Conditions())] == [(2, 0.0, 0)] * 2
+
+
+def test_a_partition_that_comes_later_is_dealt_to_whose_turn_it_is():
+    strategy = RoundRobin(3, TPS[:2])
+    placement = strategy.place(dict.fromkeys(TPS[:4], 1.0), {})
+    assert placement.assignment == {TPS[0]: 1, TPS[1]: 2, TPS[2]: 3, TPS[3]: 1}
+
+
+def test_more_consumers_than_partitions_all_run():
+    assert RoundRobin(9, TPS[:2]).place(dict.fromkeys(TPS[:2], 1.0), {}).consumers == 9
+
+
+def test_shuffled_orders_are_drawn():
+    workload = Workload("w", 100, [dict.fromkeys(TPS, 1.0)])
+    dealt = [shuffled_kafka("kafka:4", workload, Random(s)).place(workload.measurements[0], {}) for s in (1, 1, 2)]
+    assert dealt[0] == dealt[1] != dealt[2]
+    assert sorted(dealt[2].assignment.values()) == sorted([1, 2, 3, 4] * 10)
+
+
+@pytest.mark.parametrize(
+    "name", ["kafka:0", "kafka:", "kafka", "kafka:-1", "kafka:x", "kafka:1.5", "keda:3", "best", ""]
+)
+def test_other_names_are_refused(name):
+    with pytest.raises(ConfigError, match=r"kafka:CONSUMERS or keda"):
+        check_name(name)
+
+
+def test_a_steady_load_needs_as_many_as_the_bound():
+    assert consumers_over_time([4.5] * 40) == [5] * 40
+
+
+def test_growth_is_followed_a_poll_later_and_a_backlog_overshoots():
+    found = consumers_over_time([4.0] * 5 + [9.0] * 30)
+    assert found[5] == 4
+    assert found[6] >= 9
+    assert max(found) > 9
+    assert found[-1] == 10  # one less would do, but is within the tolerance
+
+
+def test_upwards_it_at_most_doubles_in_15_s_or_adds_four():
+    found = consumers_over_time([1.0, 40.0, 40.0, 40.0], partitions=40)
+    assert found[:3] == [1, 1, 10]
+
+
+def test_downwards_it_waits_for_the_stabilization_window():
+    found = consumers_over_time([8.0] * 12 + [2.0] * 20)
+    assert found[12 + 10] == 8
+    assert found[-1] == 2
+    assert consumers_over_time([8.0] * 3 + [2.0] * 5, stabilization_s=0)[-1] == 2
+
+
+def test_within_the_tolerance_nothing_changes():
+    """5.4 consumers' worth of lag at 5 consumers is 8 % more than wanted; 5.6 is 12 %."""
+    assert consumers_over_time([5.0] * 3 + [5.4] * 10)[-1] == 5
+    assert consumers_over_time([5.0] * 3 + [5.6] * 10)[-1] == 6
+
+
+def test_there_are_never_more_consumers_than_partitions():
+    assert max(consumers_over_time([30.0] * 60, partitions=6)) == 6
+
+
+def test_it_never_gives_up_the_last_one():
+    assert consumers_over_time([0.0] * 40)[-1] == 1
+
+
+holders = st.dictionaries(st.sampled_from(TPS), st.integers(1, 12), max_size=40)
+
+
+@given(holders, st.sets(st.sampled_from(TPS)), st.integers(1, 12))
+def test_sharing_evenly_moves_no_more_than_it_must(current, there, consumers):
+    speeds = dict.fromkeys(there, 1.0)
+    found = share_evenly(speeds, current, consumers)
+    counts = [sum(c == n for c in found.values()) for n in range(1, consumers + 1)]
+    assert set(found) == there
+    assert max(counts) - min(counts) <= 1
+    held = sorted((sum(current.get(p) == n for p in there) for n in range(1, consumers + 1)), reverse=True)
+    each, more = divmod(len(there), consumers)
+    stay = sum(min(count, each + (rank < more)) for rank, count in enumerate(held))
+    assert sum(found[p] == current.get(p) for p in there) == stay

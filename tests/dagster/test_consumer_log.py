@@ -1,0 +1,79 @@
+"""What a consumer's run says of what it reads."""
+
+import queue
+from dataclasses import replace
+
+from kgs_core.consumer.member import Facts, Identity, Pace
+from kgs_core.consumer.membership import Membership
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol import Incarnation, Member, Process
+from kgs_dagster.consumer_log import ReadingLog, reading
+
+JOINED = Membership.join(
+    Identity(Member(ConsumerId(3), Incarnation("i")), Process("h", "b", 1, 1)), Pace(1.0, 30.0, 300.0), 0.0
+)
+
+
+def owning(*names, positions=(), stopped=()):
+    tps = {name: TopicPartition(name.rpartition(":")[0], int(name.rpartition(":")[2])) for name in names}
+    facts = Facts({tps[n]: why for n, why in stopped}, {tps[n]: at for n, at in positions})
+    return replace(JOINED, owned=frozenset(tps.values()), facts=facts)
+
+
+def test_partitions_and_positions_are_told_by_topic():
+    found = owning("b:0", "a:1", "a:0", positions=[("a:0", 7), ("a:1", 0), ("b:0", 12)])
+    assert reading(found) == "consumer 3 reads 3 partitions: a 0 from 7, 1 from 0; b 0 from 12"
+
+
+def test_what_stands_still_is_told_with_its_reason():
+    found = owning("a:0", "a:1", "b:0", positions=[("b:0", 1)], stopped=[("a:0", "no table"), ("a:1", "no table")])
+    assert reading(found) == "consumer 3 reads 1 of its 3 partitions: b 0 from 1; stand still: a 0, 1: no table"
+
+
+def test_who_has_nothing_says_so():
+    assert reading(JOINED) == "consumer 3 reads nothing: no partition is given to it"
+
+
+def test_a_line_comes_with_every_change_and_with_nothing_else():
+    """Positions move with every batch; an event for each would fill the database."""
+    said = queue.Queue()
+    states = [None, JOINED, JOINED, owning("a:0"), owning("a:0", positions=[("a:0", 1)])]
+    states += [owning("a:0", positions=[("a:0", at)]) for at in range(2, 50)] + [JOINED]
+
+    def look():
+        return states.pop(0) if len(states) > 1 else states[0]
+
+    with ReadingLog(look, said.put, every_s=0.0):
+        lines = [said.get(timeout=60) for _ in range(3)]
+    assert lines == [
+        "consumer 3 reads nothing: no partition is given to it",
+        "consumer 3 reads 1 partition: a 0 from 1",
+        "consumer 3 reads nothing: no partition is given to it",
+    ]
+    assert said.empty()
+
+
+def test_between_two_lines_goes_the_time_that_was_asked_for():
+    said, changes = queue.Queue(), iter(range(1_000_000))
+
+    def look():  # another set each time
+        name = f"a:{next(changes)}"
+        return owning(name, positions=[(name, 0)])
+
+    with ReadingLog(look, said.put, every_s=3600.0):
+        said.get(timeout=60)
+    assert said.empty()
+    assert next(changes) == 1
+
+
+def test_a_database_that_is_away_costs_a_line_and_nothing_else():
+    said = queue.Queue()
+    errors = [OSError("locked")]
+
+    def tell(line):
+        if errors:
+            raise errors.pop()
+        said.put(line)
+
+    with ReadingLog(lambda: JOINED, tell, every_s=0.0):
+        assert said.get(timeout=60) == reading(JOINED)

@@ -1,0 +1,56 @@
+"""What whoever may launch a run cannot have it do: a folder, a file or a Spark master is named by the environment."""
+
+import dagster as dg
+import pytest
+
+from kgs_core.errors import ConfigError
+from kgs_dagster.definitions import build_defs
+from kgs_dagster.laboratory import LABORATORY, Laboratory
+from tests.dagster.rebalancing import failure
+
+
+@pytest.fixture
+def recordings(tmp_path, monkeypatch):
+    """The folder of recorded loads; beside it lies what is nobody's business."""
+    (tmp_path / "secret.csv").write_text("password")
+    folder = tmp_path / "recordings"
+    folder.mkdir()
+    (folder / "link").symlink_to(tmp_path)
+    monkeypatch.setenv("KGS_EXPERIMENTS_RECORDINGS", str(folder))
+    return folder
+
+
+def register(instance, file):
+    job = build_defs(groups=[]).resolve_job_def("register_workload_job")
+    config = {"ops": {"register_workload": {"config": {"file": str(file)}}}}
+    return failure(job.execute_in_process(run_config=config, instance=instance, raise_on_error=False))[1]
+
+
+@pytest.mark.parametrize("field", [{"folder": "/tmp/elsewhere"}, {"spark_master": "spark://theirs:7077"}])
+def test_no_run_can_name_a_folder_or_a_master(instance, field):
+    """It would write where the caller likes, or take what a Spark of his own answers for Python objects."""
+    job = build_defs(groups=[]).resolve_job_def("experiments_report_job")
+    with pytest.raises(dg.DagsterInvalidConfigError, match="unexpected config entry"):
+        job.execute_in_process(run_config={"resources": {LABORATORY: {"config": field}}}, instance=instance)
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../secret.csv", "link/secret.csv", "nothing/../../there.csv"])
+def test_a_file_elsewhere_is_refused_whether_it_is_there_or_not(instance, recordings, name):
+    said = register(instance, name)
+    assert said == f"file: '{name}' is not in KGS_EXPERIMENTS_RECORDINGS: put it there, and name it"
+
+
+def test_a_file_in_the_folder_is_found_by_its_name_or_its_whole_path(recordings):
+    for name in ("week.csv", recordings / "week.csv"):
+        assert Laboratory().recording(str(name)) == recordings / "week.csv"
+
+
+def test_without_a_folder_for_them_no_file_is_read(instance, tmp_path, monkeypatch):
+    monkeypatch.delenv("KGS_EXPERIMENTS_RECORDINGS", raising=False)
+    (tmp_path / "week.csv").write_text("measurement,topic,partition,speed\n0,a,0,60\n")
+    assert "name it by KGS_EXPERIMENTS_RECORDINGS" in register(instance, tmp_path / "week.csv")
+
+
+def test_what_is_no_name_of_a_file_is_told(recordings):
+    with pytest.raises(ConfigError, match="not the name of a file"):
+        Laboratory().recording("week\0.csv")

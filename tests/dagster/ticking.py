@@ -1,0 +1,132 @@
+"""A simulated group under the load sensor, tick by tick."""
+
+from contextlib import contextmanager
+
+import dagster as dg
+
+from kgs_core.controller.events import Measured
+from kgs_dagster.definitions import build_defs
+from kgs_dagster.jobs.rebalance import RebalanceRuns
+from kgs_dagster.resources import UNFINISHED, control_resources, group_options
+from kgs_dagster.sensors import build_sensors
+from kgs_dagster.sensors.long_poll import SensorPorts, Timing
+from tests.dagster.groups import group as group_of
+from tests.dagster.rebalancing import FOUR, PACKING
+from tests.sim_group import SimGroup
+
+TOPICS = "[{topic: a}, {pattern: '.*'}]"
+
+
+class Fleet:
+    """The simulated fleet with what a tick needs beyond the core's port."""
+
+    def __init__(self, sim):
+        self.sim = sim
+        self.stopped = []
+
+    def __getattr__(self, name):
+        return getattr(self.sim.fleet, name)
+
+    def stop(self, handle):
+        self.stopped.append(handle)
+        self.sim.fleet.stop(handle)
+
+    stop_unwanted = stop_overdue = stop
+    launches_pods = False
+
+    def next_attempt(self, consumer):
+        return 1 + sum(process.consumer == consumer for process in self.sim.fleet.processes.values())
+
+
+class Watched:
+    """A group with its sensor and its job. What is asked for at a tick is carried out after it, as by the daemon.
+
+    Attributes:
+        load: what is measured; None: it is too early to know any speed.
+        errors: what -> errors that its next calls raise.
+    """
+
+    def __init__(self, instance):
+        self.instance = instance
+        self.group = group_of(topics=TOPICS, packing=PACKING, membership="{group_management_timeout_s: 20}")
+        self.sim = SimGroup(group_options(self.group))
+        self.fleet = Fleet(self.sim)
+        self.load = FOUR
+        self.errors = {}
+        self.cursor = None
+        clock = self.sim.clock
+        self.runs = RebalanceRuns(instance, self.group)
+        timing = Timing(lambda: clock.now, lambda: clock.now, self.sim.go_by)
+        (self.sensor,) = build_sensors(self.group, connect=self.connect, timing=timing)
+        self.defs = build_defs(control_resources(self.group, connect=self.sim.connect), [self.group])
+
+    @contextmanager
+    def connect(self, group, instance):
+        assert (group, instance) == (self.group, self.instance)
+        self.fail("connect")
+        self.inbox = self.sim.inbox()
+        yield SensorPorts(self, self.inbox and self, self.fleet, self.runs)
+
+    def fail(self, what):
+        if self.errors.get(what):
+            raise self.errors[what].pop(0)
+
+    def sample(self):
+        self.fail("sample")
+        if self.load is None:
+            return None
+        offset = self.sim.publish(**self.load)
+        return Measured(self.sim.measurements[offset][0], offset)
+
+    def read_to_end(self):
+        self.fail("read_to_end")
+        return self.inbox.read_to_end()
+
+    def poll(self, timeout_s):
+        self.fail("poll")
+        return self.inbox.reader.poll(timeout_s)
+
+    def evaluate(self):
+        """What a tick comes to; nothing of it is carried out."""
+        result = self.sensor.evaluate_tick(
+            dg.build_sensor_context(instance=self.instance, cursor=self.cursor, definitions=self.defs)
+        )
+        self.cursor = result.cursor
+        return result
+
+    def tick(self):
+        """A tick, the pause after it, and everything that it asked for."""
+        result = self.evaluate()
+        self.sim.go_by(5.0)
+        for request in result.run_requests:
+            if request.job_name == "rebalance_job":
+                assert self.is_sound(self.rebalance(request))
+            else:
+                self.sim.start(int(request.tags["kgs/consumer"]))
+        return result
+
+    def rebalance(self, request, **changes):
+        job = self.defs.resolve_job_def("rebalance_job")
+        config = {**request.run_config["resources"]["rebalance"]["config"], **changes}
+        return job.execute_in_process(
+            run_config={"resources": {"rebalance": {"config": config}}},
+            instance=self.instance,
+            tags=request.tags,
+            raise_on_error=False,
+        )
+
+    def is_sound(self, done):
+        """Whether nothing went wrong in a run: consumers come after it here, so it may have handed nothing over."""
+        return done.success or UNFINISHED in self.instance.get_run_by_id(done.run_id).tags
+
+    def settle(self):
+        for _ in range(8):
+            if not self.tick().run_requests:
+                return
+        raise AssertionError("it goes on asking")
+
+    def open_run(self, request, status=dg.DagsterRunStatus.STARTED):
+        """A rebalance run that has not ended; or one that has."""
+        return self.instance.create_run_for_job(
+            self.defs.resolve_job_def("rebalance_job"), run_config=request.run_config, tags=request.tags, status=status
+        )

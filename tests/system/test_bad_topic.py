@@ -1,0 +1,71 @@
+"""A topic whose schema does not fit, beside one whose does: what is said of it, and what is not measured on it."""
+
+import json
+import subprocess
+from contextlib import closing
+
+import pytest
+
+from kgs_core.adapters.lake.audit import audit_lake
+from kgs_core.cli.lake.audit import lines
+from kgs_core.model import TopicPartition
+from kgs_core.protocol import Report
+from tests.system.director import Director
+from tests.system.pipeline import JSON_FIELDS, KGS, Pipeline, json_values, produce
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+BAD, GOOD = "bad", "good"
+
+
+@pytest.fixture
+def pipeline(kafka, topic_prefix, tmp_path):
+    rules = [
+        {"topic": f"{topic_prefix}{BAD}", "format": "json", "schema": {"i": "boolean"}},
+        {"topic": f"{topic_prefix}{GOOD}", "format": "json", "schema": JSON_FIELDS},
+    ]
+    pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, rules)
+    for name in (BAD, GOOD):
+        pipeline.admin.create_topic(f"{topic_prefix}{name}", 1)
+        produce(kafka.bootstrap_servers, f"{topic_prefix}{name}", json_values(0, 3000))
+    return pipeline
+
+
+def kgs(pipeline, *arguments):
+    command = [KGS, arguments[0], "--config", str(pipeline.config), *arguments[1:]]
+    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+
+
+def test_a_topic_that_does_not_fit_is_said_to_be_bad_and_the_other_one_is_not(pipeline, topic_prefix):
+    """With a real consumer: how the share comes from the records to report, log and status is what is tried."""
+    bad, good = f"{topic_prefix}{BAD}", f"{topic_prefix}{GOOD}"
+    director = Director(pipeline)
+    with closing(director), director.consumer(1) as process:
+        one = director.joined(process)
+        director.give(one, frozenset({TopicPartition(bad, 0), TopicPartition(good, 0)}))
+
+        def told() -> Report | None:
+            report = director.last(one)
+            return report if report is not None and report.bad_shares else None
+
+        assert director.wait(told, "it is reported").bad_shares == {bad: 1.0}
+        pipeline.wait_caught_up([bad, good])
+        shown = json.loads(kgs(pipeline, "status", "--json").stdout)
+        assert shown["bad_shares"] == {bad: 1.0}
+        assert f"topic {bad}: all of its newest records are dead letters" in kgs(pipeline, "status").stdout
+        assert process.log.read_text().count("too many bad records") == 1
+        assert shown["consumers"][0]["stopped"] == {}
+    pipeline.assert_exact(good, raw=False)
+    audit = audit_lake(pipeline.settings)
+    assert audit.ok
+    assert f"  WARNING: 3,000 dead letters of {bad} and no row: mend its rule or the producer" in [*lines(audit)]
+
+
+def test_no_capacity_is_measured_on_dead_letters(pipeline, topic_prefix):
+    """As a user calls it: what must not be printed are settings that follow from the speed of dead letters."""
+    ended = kgs(pipeline, "capacity", "--seconds", "5")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.splitlines()[-1] == (
+        f"error: capacity: topic {topic_prefix}{BAD}: all of its records cannot be parsed, and how fast dead "
+        "letters are says nothing of rows: mend its rule, or leave the topic out for this test"
+    )
+    assert [path.name for path in pipeline.lake.iterdir()] == ["_kgs_probe"]

@@ -1,0 +1,110 @@
+"""A byte that has changed on a broker's disk. Only a real broker serves a segment as it lies there, unchecked."""
+
+import pytest
+from confluent_kafka import Producer
+
+from kgs_core.adapters.ingest import fetch
+from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, read_round
+from kgs_core.adapters.ingest.fetch import FetchSession, UnreadableError
+from kgs_core.adapters.ingest.process_batch import TopicJob
+from kgs_core.adapters.kafka.client_config import reading_client
+from kgs_core.adapters.lake.row_schema import parsed_schema
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.config import TopicRule
+from kgs_core.consumer.round.questions import ReadResult
+from kgs_core.consumer.round.stops import Cause
+from kgs_core.model import OffsetRange, TopicPartition
+from tests.system.small_sink import settings_for
+
+BATCHES = [b"first" * 10, b"second" * 10, b"third" * 10]
+IN_EACH = 4
+CORRUPT_AT = IN_EACH  # the second batch
+LINGER_MS = 500  # until then a producer puts all into one batch
+
+
+@pytest.fixture(params=["none", "gzip"])
+def topic(request, kafka, admin, topic_prefix):
+    """Two partitions of three batches each; a byte of the second batch of partition 0 is not what it was."""
+    name = f"{topic_prefix}corrupt"
+    admin.create_topic(name, 2)
+    for value in BATCHES:
+        producer = Producer(
+            {"bootstrap.servers": kafka.bootstrap_servers, "compression.type": request.param, "linger.ms": LINGER_MS}
+        )
+        for partition in (0, 1):
+            for _ in range(IN_EACH):
+                producer.produce(name, value, partition=partition)
+        assert producer.flush(30) == 0
+    (segment,) = (kafka.nodes[0].data / f"{name}-0").glob("*.log")
+    content = bytearray(segment.read_bytes())
+    (_, second, _) = batch_starts(content)
+    at = second + 70  # behind the header of 61 bytes
+    with segment.open("r+b") as file:
+        file.seek(at)
+        file.write(bytes([content[at] ^ 1]))
+    return name
+
+
+def batch_starts(log):
+    """Where each batch begins: 8 bytes of offset, 4 of the length of what follows."""
+    starts, at = [], 0
+    while at < len(log):
+        starts.append(at)
+        at += 12 + int.from_bytes(log[at + 8 : at + 12], "big")
+    return starts
+
+
+@pytest.fixture
+def context(kafka, tmp_path, topic_prefix):
+    config = reading_client(settings_for(kafka, tmp_path, topic_prefix))
+    yield TaskContext(config, Storage(str(tmp_path)), None)
+    fetch._sessions.pop("arrow", (None, FetchSession(config)))[1].close()
+
+
+def test_batch_that_fails_its_check_stops_its_partition_there(topic, context, admin):
+    broken, well = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    rule = TopicRule.model_validate({"topic": topic})
+    job = TopicJob(topic, admin.topic_ids([topic])[topic], rule, topic, f"{topic}_dl", parsed_schema(rule), {})
+    position, found = {broken: 0, well: 0}, ReadResult()
+    for _ in range(10):  # as long as it takes to begin, and then again and again with the partition that is broken
+        result = read_round(ArrowRequest(context, {topic: job}, position, 1 << 20, 0.2, 2.0))
+        for batch in result.batches:
+            position |= {TopicPartition(topic, p): r.end for p, r in batch.ranges.items()}
+        found.corrupt |= result.corrupt
+        assert result.corrupt or not found.corrupt, "it was said once only"
+    assert position == {broken: CORRUPT_AT, well: IN_EACH * len(BATCHES)}
+    assert set(found.corrupt) == {broken}
+    assert f"offset {CORRUPT_AT} " in found.corrupt[broken]
+    assert "CRC" in found.corrupt[broken]
+
+
+def test_exact_range_over_a_batch_that_fails_its_check_names_the_partition(topic, context):
+    client = FetchSession(context.client)
+    broken, well = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    whole = OffsetRange(0, IN_EACH * len(BATCHES))
+    with pytest.raises(UnreadableError) as raised:
+        list(client.read_exact({broken: whole, well: whole}, 10.0))
+    assert (raised.value.tp, raised.value.trouble) == (broken, Cause.CORRUPT)
+    rows = [m.value() for chunk in client.read_exact({well: whole}, 10.0) for m in chunk]
+    assert rows == [value for value in BATCHES for _ in range(IN_EACH)]
+    client.close()
+
+
+def test_known_epochs_are_no_trouble_where_the_log_is_what_it_was(kafka, admin, topic_prefix, context):
+    """The mock cluster's epochs are as one thinks them to be; a real broker's must not stop anybody either."""
+    name = f"{topic_prefix}epochs"
+    admin.create_topic(name, 1)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for _ in range(IN_EACH):
+        producer.produce(name, b"x", partition=0)
+    assert producer.flush(30) == 0
+    tp, client = TopicPartition(name, 0), FetchSession(context.client)
+    (chunk,) = client.read_exact({tp: OffsetRange(0, IN_EACH)}, 10.0)
+    epoch = chunk[-1].leader_epoch()
+    assert epoch is not None
+    client.epochs = {tp: epoch}
+    for start in (1, IN_EACH - 1):
+        (chunk,) = client.read_exact({tp: OffsetRange(start, IN_EACH)}, 10.0)
+        assert [m.offset() for m in chunk] == list(range(start, IN_EACH))
+    assert list(client.read_exact({tp: OffsetRange(IN_EACH, IN_EACH)}, 10.0)) == []
+    client.close()

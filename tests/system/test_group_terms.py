@@ -1,0 +1,75 @@
+"""Who may join or read beside a controlled group: asked of its topics, which only a broker has."""
+
+from dataclasses import replace
+
+import pytest
+
+from kgs_core.adapters.group.terms import refuse_controlled_group, refuse_other_terms
+from kgs_core.adapters.group.topics import GroupTopic
+from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.consumer.share import parse_share
+from kgs_core.controller.terms import terms_of
+from kgs_core.errors import ConfigError
+from kgs_core.model import ConsumerId
+from kgs_core.protocol import RunState, Terms
+from kgs_core.protocol.codec import encode
+from kgs_core.runtime.static_consumer import StaticConsumer
+from tests.system.mailboxes import WISH, Group, group_on, settings_of, target
+
+TERMS = Terms("/nowhere", 30.0, ())
+SAID = replace(target(), terms=TERMS)
+
+
+@pytest.fixture
+def group(kafka, topic_prefix):
+    with group_on(kafka.bootstrap_servers, f"{topic_prefix}g") as group:
+        yield group
+
+
+def put(group: Group, *targets) -> None:
+    outbox = group.outbox()
+    for each in targets:
+        outbox.write(each, (), ())
+
+
+def test_joining_with_the_groups_terms_or_where_none_are_said(group):
+    refuse_other_terms(group.topics, ConsumerId(1))
+    put(group, target())
+    refuse_other_terms(group.topics, ConsumerId(1))
+    put(group, replace(SAID, terms=replace(TERMS, lake_root="/old")), SAID)
+    refuse_other_terms(group.topics, ConsumerId(1))
+    put(group, replace(SAID, terms=terms_of(group.settings)))
+    refuse_other_terms(group.topics, ConsumerId(1))
+
+
+def test_joining_with_others_is_refused_and_says_all_that_differs(group):
+    put(group, SAID, replace(SAID, terms=Terms("/lake", 25.0, ())))
+    with pytest.raises(ConfigError) as refused:
+        refuse_other_terms(group.topics, ConsumerId(2))
+    lake, limit = refused.value.problems
+    assert "runs with lake.root /lake, this configuration says /nowhere" in lake
+    assert "runs with membership.suspect_after_s 25, this configuration says 30" in limit
+    put(group, replace(SAID, terms=replace(TERMS, config_hashes=("0123456789", "abcdef"))))
+    with pytest.raises(ConfigError, match=r"runs with configuration 01234567, abcdef, this is .*kgs replace"):
+        refuse_other_terms(group.topics, ConsumerId(2))
+
+
+def test_a_fixed_share_beside_a_controller_is_refused_unless_the_group_is_stopped(group, tmp_path):
+    refuse_controlled_group(group.settings, group.admin)
+    put(group, SAID)
+    lake = group.settings.lake.model_copy(update={"root": str(tmp_path)})
+    settings = group.settings.model_copy(update={"lake": lake})
+    with pytest.raises(ConfigError, match="leave out --share and --partitions to join it"):
+        StaticConsumer(settings, ConsumerId(1), parse_share("1/1")).run(StopFlag())
+    for state, is_refused in ((RunState.PAUSED, True), (RunState.STOPPED, False)):
+        key, value = encode(replace(WISH, state=state))
+        group.produce(GroupTopic.WISHES, 0, (key, value))
+        if is_refused:
+            with pytest.raises(ConfigError, match="kgs stop"):
+                refuse_controlled_group(settings, group.admin)
+        else:
+            refuse_controlled_group(settings, group.admin)
+
+
+def test_a_group_without_topics_has_no_controller(kafka, admin, topic_prefix):
+    refuse_controlled_group(settings_of(kafka.bootstrap_servers, f"{topic_prefix}none"), admin)
