@@ -40,6 +40,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.config.getoption("second_try") and item.get_closest_marker("chaos"):
         pytest.fail("no second try: it injects faults", pytrace=False)
+    # Consumers start in a second instead of ten where it is not Spark that is tested
+    os.environ["KGS_BATCH_RUNNER"] = "spark" if item.get_closest_marker("spark") else "local"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kgs_core.adapters.ingest.arrow_task import TaskContext
 from kgs_core.adapters.ingest.bad_topics import BadTopics
 from kgs_core.adapters.ingest.rounds import Ingest, RoundReport
-from kgs_core.adapters.ingest.spark_reads import SparkReads
+from kgs_core.adapters.ingest.spark_batch_runner import SparkBatchRunner
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
 from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.adapters.kafka.admin import KafkaAdmin
@@ -35,7 +35,6 @@ from kgs_core.monitor import Reading
 from kgs_core.reporting.bad_shares import share_text
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 FOLDER = "_kgs_capacity_"
@@ -152,13 +151,8 @@ class _Pass:
         self._backlog = backlog
         self._batch_bytes = trial.consumer.batch_bytes
         self._offsets = GroupOffsets(client, trial.group)
-
-        def dataframe_schema(transform: str, topic: str, schema: "pa.Schema") -> "pa.Schema":
-            from kgs_core.adapters.ingest.dataframe_task import transform_schema
-
-            return transform_schema(spark, transform, topic, schema)
-
-        opener = TopicOpener(trial, storage, admin, self._offsets, dataframe_schema)
+        runner = SparkBatchRunner(spark, TaskContext(client, storage, None), trial.consumer)
+        opener = TopicOpener(trial, storage, admin, self._offsets, runner.transform_schema)
         self._topics: dict[str, TopicState] = {}
         self._bad = BadTopics()
         for topic, spec in backlog.specs.items():
@@ -167,10 +161,8 @@ class _Pass:
             state = TopicState(opener.open(spec, topic_id, max(partitions) + 1), frozenset(partitions))
             state.reload()
             self._topics[topic] = state
-        context = TaskContext(client, storage, None)
-        reads = SparkReads(spark, context, trial.consumer)
         pace = Pace(trial.consumer.batch_bytes, trial.consumer.wait_time_s)
-        self._ingest = Ingest(self._topics, pace, reads, admin, self._offsets)
+        self._ingest = Ingest(self._topics, pace, runner, admin, self._offsets)
 
     def __enter__(self) -> "_Pass":
         return self

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kgs_core.adapters.ingest.arrow_task import TaskContext
 from kgs_core.adapters.ingest.rounds import Ingest, RoundReport
-from kgs_core.adapters.ingest.spark_reads import SparkReads
+from kgs_core.adapters.ingest.spark_batch_runner import SparkBatchRunner
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
 from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.adapters.kafka.admin import KafkaAdmin
@@ -92,9 +92,9 @@ class BenchConsumer:
         return transform_schema(self._spark, name, topic, schema)
 
     def _new_ingest(self, settings: Settings) -> Ingest:
-        reads = SparkReads(self._spark, self._context, settings.consumer)
+        runner = SparkBatchRunner(self._spark, self._context, settings.consumer)
         pace = Pace(settings.consumer.batch_bytes, settings.consumer.wait_time_s)
-        return Ingest(self._topics, pace, reads, self._admin, self._offsets)
+        return Ingest(self._topics, pace, runner, self._admin, self._offsets)
 
     def set_batch_bytes(self, batch_bytes: int) -> None:
         """Go on where it is, with batches of another size."""

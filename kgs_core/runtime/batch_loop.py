@@ -70,7 +70,7 @@ class BatchLoop:
 
     def _step(self) -> RoundReport | None:
         """Act on the newest order, then one round; None when there is nothing to read."""
-        self._reader.ingest.reads.take_your_time()
+        self._reader.runner.take_your_time()
         if not self._membership.now.is_acted_on:
             self._act(self._membership.now.decision)
         if self._membership.now.ended:
@@ -134,7 +134,7 @@ class BatchLoop:
             if (
                 states[topic].uses_dataframe and not states[topic].owned
             ):  # else they are up, and would lose what their client has fetched ahead
-                self._reader.ingest.reads.warm_topic(states[topic].job())
+                self._reader.runner.warm_topic(states[topic].job())
 
     def _own_at_once(self) -> bool:
         """Own what is in topics that are open, without asking Kafka; whether that was all."""
@@ -155,7 +155,7 @@ class BatchLoop:
         now = time.monotonic()
         if now - self._warmed_at > KEEP_WARM_S:
             self._warmed_at = now
-            ingest.reads.warm()
+            self._reader.runner.warm()
         return None
 
 

@@ -1,6 +1,7 @@
 """Context of every consumer, however it comes to its partitions: clients, Spark, topics, rounds, patience."""
 
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kgs_core.adapters.ingest.arrow_task import TaskContext
+from kgs_core.adapters.ingest.batch_runner import BatchRunner
+from kgs_core.adapters.ingest.local_batch_runner import LocalBatchRunner
 from kgs_core.adapters.ingest.owned_topics import OwnedTopics
 from kgs_core.adapters.ingest.rounds import Ingest
-from kgs_core.adapters.ingest.spark_reads import SparkReads
+from kgs_core.adapters.ingest.spark_batch_runner import SparkBatchRunner
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
@@ -19,13 +22,7 @@ from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
 from kgs_core.adapters.lake.probe import probe
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.spark.errors import cause, passing, transient
-from kgs_core.adapters.spark.session import (
-    end_accumulators_in_silence,
-    interrupt_handler_kept,
-    jvm_has_ended,
-    start_spark,
-    stop_spark,
-)
+from kgs_core.adapters.spark.session import interrupt_handler_kept, start_spark
 from kgs_core.adapters.system.failpoints import crash_plan
 from kgs_core.adapters.system.watchdog import limited
 from kgs_core.config import Settings
@@ -37,6 +34,8 @@ from kgs_core.runtime.start_up import StartUp
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+RUNNER = "KGS_BATCH_RUNNER"
+"""Environment variable: `local` runs batches in the consumer's process, without Spark; else `spark`."""
 StartSpark = Callable[[], "SparkSession"]
 MAX_FAILURES = 5
 MAX_BACKOFF_S = 10.0
@@ -44,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class Reader:
-    """One consumer's means; Spark is started when first needed, since it takes seconds.
+    """One consumer's means; its batch runner is started when first needed, since Spark takes seconds.
 
     Attributes:
         start_spark: gives the session, which is the reader's to end.
@@ -54,6 +53,7 @@ class Reader:
         self, settings: Settings, consumer: ConsumerId, storage: Storage, admin: KafkaAdmin, offsets: GroupOffsets
     ) -> None:
         self.admin = admin
+
         self.topics = OwnedTopics(settings, admin, TopicOpener(settings, storage, admin, offsets, self._schema))
         self.start_spark: StartSpark = lambda: start_spark(settings.spark, f"kgs-{settings.group}-{consumer}")
         self._settings = settings
@@ -63,36 +63,37 @@ class Reader:
         self._failures = 0
 
     @cached_property
-    def _spark(self) -> "SparkSession":
+    def runner(self) -> BatchRunner:
+        """The runner of batches."""
+        settings = self._settings
+        context = TaskContext(reading_client(settings), self._storage, crash_plan())
+        if _is_local():
+            _log.warning("%s=local: batches are run without Spark", RUNNER)
+            return LocalBatchRunner(context, settings.consumer)
         with interrupt_handler_kept():
             spark = self.start_spark()
-        end_accumulators_in_silence(spark)
-        return spark
+        return SparkBatchRunner(spark, context, settings.consumer)
 
     @cached_property
     def ingest(self) -> Ingest:
         """The rounds over `topics`."""
-        settings = self._settings
-        context = TaskContext(reading_client(settings), self._storage, crash_plan())
-        reads = SparkReads(self._spark, context, settings.consumer)
-        pace = Pace(settings.consumer.batch_bytes, settings.consumer.wait_time_s)
-        return Ingest(self.topics.states, pace, reads, self.admin, self._offsets)
+        consumer = self._settings.consumer
+        pace = Pace(consumer.batch_bytes, consumer.wait_time_s)
+        return Ingest(self.topics.states, pace, self.runner, self.admin, self._offsets)
 
     def _schema(self, transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
-        from kgs_core.adapters.ingest.dataframe_task import transform_schema
-
-        return transform_schema(self._spark, transform, topic, schema)
+        return self.runner.transform_schema(transform, topic, schema)
 
     def warm_up(self) -> None:
-        """Start Spark, with Python workers that can read at once.
+        """Start the runner, with workers that can read at once.
 
         Raises:
             PortError: it does not start.
         """
         try:
-            self.ingest.reads.warm()
+            self.runner.warm()
             if any(rule.transform for rule in self._settings.topics):
-                self.ingest.reads.dataframe.warm()
+                self.runner.warm_transforms()
         except PortError:
             raise
         except Exception as e:
@@ -117,7 +118,7 @@ class Reader:
                 raise
             # A Python worker or the whole JVM of Spark has died. Nothing is lost by it: the lake has the positions.
             self._failures += 1
-            if self._failures >= MAX_FAILURES or jvm_has_ended(self._spark):
+            if self._failures >= MAX_FAILURES or self.has_lost_runner:
                 raise TransientError(
                     f"consumer {self._consumer}: {self._failures} rounds failed, last: {cause(e)}"
                 ) from e
@@ -125,24 +126,36 @@ class Reader:
             wait(min(0.5 * 2**self._failures, MAX_BACKOFF_S))
         else:
             self._failures = 0
-            if self.has_lost_spark:  # a topic's own failures do not get as far as here, and each of them would fail
+            if self.has_lost_runner:  # a topic's own failures do not get as far as here, and each of them would fail
                 raise TransientError(f"consumer {self._consumer}: Spark's JVM has ended")
 
     @property
-    def has_lost_spark(self) -> bool:
+    def has_lost_runner(self) -> bool:
         """Whether Spark was started, and its JVM is gone."""
-        return "_spark" in self.__dict__ and jvm_has_ended(self._spark)
+        return "runner" in self.__dict__ and self.runner.has_ended
 
     def close(self) -> None:
-        """End the commit threads, the client of the group's offsets, and Spark where it was started."""
+        """End the commit threads, the client of the group's offsets, and the runner where it was started."""
         if "ingest" in self.__dict__:
             self.ingest.close()
         self._offsets.close()
-        if "_spark" in self.__dict__:
+        if "runner" in self.__dict__:
             try:
-                stop_spark(self._spark)
+                self.runner.close()
             except Exception as e:  # noqa: BLE001 - py4j raises anything when the JVM dies, and why we end must be told
                 _log.warning("Spark did not end in order: %s", cause(e))
+
+
+def _is_local() -> bool:
+    """Whether batches are run without Spark.
+
+    Raises:
+        ConfigError: the environment names no runner that there is.
+    """
+    name = os.environ.get(RUNNER, "spark")
+    if name not in ("spark", "local"):
+        raise ConfigError([f"{RUNNER}={name}: no such runner of batches: use spark (as without it) or local"])
+    return name == "local"
 
 
 def _may_pass(error: Exception) -> TransientError | None:

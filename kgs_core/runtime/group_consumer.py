@@ -98,8 +98,8 @@ class GroupConsumer:
             waiting.close()
             if not start_up.is_done():
                 return
-            spark = SparkWatch(lambda: reader.has_lost_spark)
-            with self.joined(process, (queue, pen), stop, reader.ingest.reads.hurry, spark) as membership:
+            spark = SparkWatch(lambda: reader.has_lost_runner)
+            with self.joined(process, (queue, pen), stop, reader.runner.hurry, spark) as membership:
                 self.membership = membership
                 BatchLoop(reader, membership, self._status, settings.consumer.topics_refresh_s).run(stop)
             self.ending = membership.now.ending

@@ -13,7 +13,7 @@ from kgs_core.protocol import Report
 from tests.system.director import Director
 from tests.system.pipeline import JSON_FIELDS, KGS, Pipeline, json_values, produce
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 BAD, GOOD = "bad", "good"
 
 

@@ -11,7 +11,7 @@ from kgs_core.benchmarks.load_shapes import KnownLoad
 from tests.system.test_control import BUSY, CALM, SECTIONS, Rig, ended
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 BUDGET = 0.3
 """One consumer less costs about 0.2: alone that would be allowed."""
 

@@ -26,7 +26,7 @@ from kgs_core.runtime.group_status import GroupWatch
 from tests.system.pipeline import KGS, Pipeline, json_values, produce
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 PARTITIONS = 4
 CALM, BUSY = 40_000.0, 160_000.0
 LIFE_S = 300.0

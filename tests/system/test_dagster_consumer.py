@@ -26,7 +26,7 @@ from tests.system.mailboxes import Group, group_on
 from tests.system.pipeline import Pipeline, json_values, produce
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 DAGSTER = str(Path(sys.executable).with_name("dagster"))
 LIFE_S = 240.0
 ONE = ConsumerId(1)
@@ -187,6 +187,7 @@ def rig(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> Iterator[Rig
             rig.destroy()
 
 
+@pytest.mark.spark
 def test_a_run_reads_what_it_is_ordered_and_drains_when_it_is_ended(rig: Rig) -> None:
     """Ended in the middle of a backlog, and the rest is read by its next attempt: nothing lost, nothing twice."""
     rig.produce(500)
@@ -216,6 +217,7 @@ def test_a_run_reads_what_it_is_ordered_and_drains_when_it_is_ended(rig: Rig) ->
     rig.pipeline.assert_audit_is_clean()
 
 
+@pytest.mark.spark
 def test_a_start_that_is_ended_is_canceled_with_its_reason(rig: Rig) -> None:
     """Needs a real start of Spark: it puts a handler of its own in place of ours, and that one throws."""
     first = rig.launch(wait=False)

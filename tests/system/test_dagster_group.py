@@ -19,7 +19,7 @@ from tests.system.test_control import BUSY, CALM
 from tests.system.test_group_chaos import readers_of_target
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(1800)]
 SUSPECT_AFTER_S = 20.0
 
 

@@ -23,7 +23,7 @@ from tests.system.shaken_group import ShakenGroup, Tps, incarnation_of, line_of,
 from tests.system.test_control import BUSY, CALM, LIFE_S, ended
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(1500)]
 SHORT_S, LONG_S = 8.0, 40.0
 PAUSE_S = SHORT_S / 4
 
@@ -143,6 +143,7 @@ def is_started_again(group: ShakenGroup, number: int, killed: Collection[str]) -
     return len(runs) == 1 and not runs.keys() & killed
 
 
+@pytest.mark.spark
 def test_several_deaths_at_once(kafka: EmbeddedKafka, open_group: Callable[..., ShakenGroup]) -> None:
     """Both readers and the spare are killed; of those that come again one is slow: the others read all there is.
 

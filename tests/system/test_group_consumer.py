@@ -22,7 +22,7 @@ from tests.system.director import Director, commit_times, wait_commits
 from tests.system.pipeline import ConsumerProcess, Pipeline, produce
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 PARTITIONS = 3
 HAND_OVERS = 6
 Tps = frozenset[TopicPartition]
@@ -140,6 +140,7 @@ def supersede(director: Director, member: Member, process: ConsumerProcess, tps:
     assert f"why={Ending.SUPERSEDED}" in process.tail()
 
 
+@pytest.mark.spark
 def test_partitions_move_between_two_consumers_under_load(director: Director, capsys: pytest.CaptureFixture) -> None:
     """There and back, by surprise and announced, while records come in all the time."""
     pipeline = director.pipeline

@@ -11,7 +11,7 @@ from kgs_core.model import TopicPartition
 from tests.system.pipeline import JSON_FIELDS, KGS, Pipeline, json_values, produce
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def kgs(pipeline: Pipeline, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -19,7 +19,7 @@ def kgs(pipeline: Pipeline, *arguments: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("finish", ["arrow", "dataframe"])
+@pytest.mark.parametrize("finish", ["arrow", pytest.param("dataframe", marks=pytest.mark.spark)])
 def test_offsets_deleted_before_being_read_stop_their_partition_until_the_loss_is_accepted(
     finish: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:
@@ -85,6 +85,7 @@ def test_topic_made_again_under_its_name_is_stopped_with_both_ids_until_accepted
 
 
 @pytest.mark.chaos
+@pytest.mark.spark
 def test_broker_killed_and_restarted_under_load(tmp_path: Path) -> None:
     with EmbeddedKafka.start(tmp_path / "kafka", log=print) as kafka:
         rules = [

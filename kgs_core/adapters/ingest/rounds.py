@@ -1,4 +1,4 @@
-"""The driver of a consumer's rounds: carries out what `consumer.round` asks, with Spark, Kafka and the lake."""
+"""The driver of a consumer's rounds: asks batch runner, Kafka and lake what `consumer.round` wants to know."""
 
 import logging
 import time
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from kgs_core.adapters.ingest.spark_reads import SparkReads
+from kgs_core.adapters.ingest.batch_runner import BatchRunner
 from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
@@ -67,12 +67,12 @@ class Ingest:
         self,
         topics: Mapping[str, TopicState],
         pace: Pace,
-        reads: SparkReads,
+        runner: BatchRunner,
         admin: KafkaAdmin,
         group_offsets: GroupOffsets,
     ) -> None:
         self.topics = topics
-        self.reads = reads
+        self.runner = runner
         self._pace = pace
         self._admin = admin
         self._group_offsets = group_offsets
@@ -135,7 +135,7 @@ class Ingest:
         match question:
             case Read():
                 # As the round has them: a look may have found the table further than it was at the round's begin
-                return self.reads.read(question, {name: self.topics[name].job(now) for name, now in at.topics.items()})
+                return self.runner.read(question, {name: self.topics[name].job(now) for name, now in at.topics.items()})
             case AskEnds(tps=tps):
                 return Ends(self._offsets(tps, "latest", committed_reads=True))
             case AskTopicIds(topics=topics):

@@ -1,27 +1,24 @@
 """A consumer's patience with its rounds: what is waited for, what ends it, and with which words."""
 
 import errno
+from types import SimpleNamespace
 
 import pytest
 
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.config.file import parse_settings
 from kgs_core.errors import ConfigError, PermanentError, TransientError, UnsafeError
 from kgs_core.model import ConsumerId
-from kgs_core.runtime import consumer_context
 from kgs_core.runtime.consumer_context import MAX_FAILURES, Reader
 
-
-@pytest.fixture
-def jvm(monkeypatch):
-    gone = []
-    monkeypatch.setattr(consumer_context, "jvm_has_ended", lambda _: bool(gone))
-    return gone
+YAML = b"{group: g, kafka: {bootstrap_servers: 'h:1'}, lake: {root: lake}, topics: [{topic: t}]}"
 
 
 @pytest.fixture
-def reader(jvm):
+def reader():
     found = object.__new__(Reader)
     found._consumer, found._failures = ConsumerId(1), 0
-    found.__dict__["_spark"] = object()
+    found.__dict__["runner"] = SimpleNamespace(has_ended=False)
     return found
 
 
@@ -71,9 +68,18 @@ def test_a_good_round_between_begins_the_count_anew(reader):
         attempt(reader)
 
 
-def test_a_consumer_whose_jvm_is_gone_ends_though_no_round_fails(reader, jvm):
+def test_a_consumer_whose_jvm_is_gone_ends_though_no_round_fails(reader):
     """What a dataframe topic meets stays its own: each of its batches failed, for ever, and nobody noticed."""
     attempt(reader)
-    jvm.append(True)
+    reader.runner.has_ended = True
     with pytest.raises(TransientError, match="Spark's JVM has ended"):
         attempt(reader)
+
+
+def test_a_runner_that_there_is_not_is_refused_by_name(monkeypatch):
+    reader = object.__new__(Reader)
+    reader._settings = parse_settings(YAML, "kgs.yaml", {})
+    reader._storage = Storage("lake")
+    monkeypatch.setenv("KGS_BATCH_RUNNER", "flink")
+    with pytest.raises(ConfigError, match="KGS_BATCH_RUNNER=flink: no such runner of batches: use spark"):
+        _ = reader.runner

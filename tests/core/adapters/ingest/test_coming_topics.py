@@ -31,9 +31,8 @@ def kafka():
 def loop(kafka, tmp_path):
     settings = parse_settings(YAML.format(root=tmp_path).encode(), "kgs.yaml", {})
     topics = OwnedTopics(settings, kafka, TopicOpener(settings, Storage(settings.lake.root), kafka, None, None))
-    reads = SimpleNamespace(take_your_time=lambda: None, warm=lambda: None, warm_topic=lambda _: None)
-    ingest = SimpleNamespace(reads=reads, round=lambda: None)
-    reader = SimpleNamespace(topics=topics, ingest=ingest)
+    runner = SimpleNamespace(take_your_time=lambda: None, warm=lambda: None, warm_topic=lambda _: None)
+    reader = SimpleNamespace(topics=topics, runner=runner, ingest=SimpleNamespace(round=lambda: None))
     return BatchLoop(reader, SharedMembership(member()), ConsumerStatus(ConsumerId(3), None), 0.0)
 
 

@@ -47,7 +47,7 @@ class Kafka:
         return {s: self.errors.get(topic_of(s), answer) for s in subjects}
 
 
-class Reads:
+class Runner:
     """A worker that reads ten records of every partition, but what `result` says."""
 
     def __init__(self) -> None:
@@ -75,10 +75,10 @@ class Rig:
 
     def __init__(self, root: Path, **rule: str) -> None:
         self.storage = Storage(str(root))
-        self.kafka, self.reads = Kafka(), Reads()
+        self.kafka, self.runner = Kafka(), Runner()
         self.states = {topic: self.state(topic, **rule) for topic in ("sick", "well")}
         offsets = SimpleNamespace(report=lambda positions: None)
-        self.ingest = Ingest(self.states, Pace(1_000_000, 0.0), self.reads, self.kafka, offsets)
+        self.ingest = Ingest(self.states, Pace(1_000_000, 0.0), self.runner, self.kafka, offsets)
 
     def state(self, topic: str, **rule: str) -> TopicState:
         rule_ = TopicRule(topic=topic, table=topic, **rule)
@@ -106,7 +106,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 def test_partition_told_to_be_lost_is_stopped_also_where_kafka_then_does_not_answer(rig: Rig) -> None:
     """Seen: librdkafka says it once; the question about it failed; nothing was read, and nobody told."""
-    rig.reads.result = ReadResult(lost={TopicPartition("sick", 0): "Offset out of range"})
+    rig.runner.result = ReadResult(lost={TopicPartition("sick", 0): "Offset out of range"})
     rig.kafka.away = TransientError("no answer: a broker is being restarted")
     rig.ingest.round()
     assert rig.states["sick"].stopped[0].reason == "Offset out of range"
@@ -147,7 +147,7 @@ def test_dataframe_topic_without_a_leader_does_not_keep_the_others_from_their_tu
     rig = Rig(tmp_path, transform="hooks:f")
     rig.kafka.errors["sick"] = TransientError("sick:0: leader not available")
     rig.ingest.round()
-    assert rig.reads.seen[0].planned.topic == "well"
+    assert rig.runner.seen[0].planned.topic == "well"
     assert (rig.position("sick"), rig.position("well")) == (0, 10)
     assert rig.causes("sick") == {Cause.NO_ANSWER}
     rig.ingest.close()
@@ -157,7 +157,7 @@ def test_spark_that_fails_is_the_callers_and_positions_stay(rig: Rig, monkeypatc
     def dead(question: object, jobs: object) -> None:
         raise ConnectionRefusedError(111, "Connection refused")
 
-    monkeypatch.setattr(rig.reads, "read", dead)
+    monkeypatch.setattr(rig.runner, "read", dead)
     with pytest.raises(ConnectionRefusedError):
         rig.ingest.round()
     assert (rig.position("sick"), rig.position("well")) == (0, 0)
@@ -171,8 +171,8 @@ def test_worker_is_told_what_the_look_of_its_own_round_has_found(rig: Rig) -> No
     )  # another consumer's, or `kgs accept-loss`
     state.progress = state.progress.stopped({0: "offset out of range"}, Cause.OUT_OF_RANGE, 0.0).looking_at_once(0.0)
     rig.ingest.round()
-    assert rig.reads.seen[0].start[TopicPartition("sick", 0)] == 7
-    assert rig.reads.jobs[0]["sick"].leader_epochs == {0: 3}
+    assert rig.runner.seen[0].start[TopicPartition("sick", 0)] == 7
+    assert rig.runner.jobs[0]["sick"].leader_epochs == {0: 3}
 
 
 def test_panic_of_a_library_is_that_topics_trouble(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,50 +1,63 @@
-"""Spark as the reader of a consumer's rounds: one task for the topics of the arrow finish, a job a dataframe topic."""
+"""Runner of a consumer's batches: the seam between the rounds and what fetches, transforms and writes for them."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, run_arrow_task
+import pyarrow as pa
+
+from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext
 from kgs_core.adapters.ingest.process_batch import TopicJob
 from kgs_core.config.settings import ConsumerSettings
 from kgs_core.consumer.round.questions import Read, ReadResult
 from kgs_core.model import OffsetRange, TopicPartition
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from kgs_core.adapters.ingest.dataframe_task import DataFrameFinish
-
 SLICE_S = 1.0
 MIXED_SLICES_S = (0.01, 0.1)
-READ_TIMEOUT_S = 10.0
 
 
-class SparkReads:
-    """Reads on one Spark session, whose Python worker keeps Kafka's client between rounds."""
+class BatchRunner(ABC):
+    """Runner of the reads that a round asks for.
 
-    def __init__(self, spark: "SparkSession", context: TaskContext, consumer: ConsumerSettings) -> None:
-        from pyspark import SparkFiles
+    Args:
+        context: what each task is given; its `hurry` is set here.
+        consumer: how much a batch gathers, and how long it waits.
+        folder: where a file may say that the read in hand is to come back.
+    """
 
-        self._hurry = Path(SparkFiles.getRootDirectory(), "hurry")
+    def __init__(self, context: TaskContext, consumer: ConsumerSettings, folder: Path) -> None:
+        self._hurry = folder / "hurry"
         self._context = replace(context, hurry=str(self._hurry))
         self._consumer = consumer
-        self._spark = spark
-        self._seed = spark.sparkContext.parallelize([0], 1)
-        self._dataframe: DataFrameFinish | None = None
 
     @property
-    def dataframe(self) -> "DataFrameFinish":
-        """The dataframe finish, made when first needed."""
-        if self._dataframe is None:
-            from kgs_core.adapters.ingest.dataframe_task import DataFrameFinish
+    @abstractmethod
+    def has_ended(self) -> bool:
+        """Whether no further read can succeed."""
 
-            self._dataframe = DataFrameFinish(self._spark, self._context, READ_TIMEOUT_S)
-        return self._dataframe
+    @abstractmethod
+    def transform_schema(self, transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
+        """Columns that the Spark transform `transform` makes of `schema`.
+
+        Raises:
+            TransformError: it cannot be loaded, or it raised.
+            ConfigError: no Spark transform can run here.
+        """
+
+    @abstractmethod
+    def read_arrow(self, request: ArrowRequest) -> ReadResult:
+        """One read of the topics without a Spark transform."""
+
+    @abstractmethod
+    def read_dataframe(self, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> ReadResult:
+        """Exact ranges of a topic through its Spark transform; no ranges: only its workers come up."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End what was started."""
 
     def read(self, question: Read, jobs: Mapping[str, TopicJob]) -> ReadResult:
         """Carry out one `Read`; returns after about a second when there is nothing to read, or when hurried.
@@ -60,22 +73,25 @@ class SparkReads:
         slice_s = self._slice_s(is_planned=planned is not None, has_dataframe=question.has_dataframe)
         if question.start:
             topics = {tp.topic for tp in question.start}
-            result = self._run({topic: jobs[topic] for topic in topics}, question.start, question.epochs, slice_s)
+            result = self._read({topic: jobs[topic] for topic in topics}, question.start, question.epochs, slice_s)
         else:
             time.sleep(slice_s)
             result = ReadResult()
         if planned is not None:
-            result.add(self.dataframe.read(jobs[planned.topic], planned.ranges))
+            result.add(self.read_dataframe(jobs[planned.topic], planned.ranges))
         return result
 
     def warm(self) -> None:
-        """Have a Python worker that is up, with Kafka's client in it; reads nothing."""
-        self._run({}, {}, {}, 0.0)
+        """Have a worker that is up, with Kafka's client in it; reads nothing."""
+        self._read({}, {}, {}, 0.0)
 
     def warm_topic(self, job: TopicJob) -> None:
         """Have the workers up that the transform of a topic runs in; reads nothing of it."""
-        nothing: dict[int, OffsetRange] = {}
-        self.dataframe.read(job, nothing)
+        self.read_dataframe(job, {})
+
+    @abstractmethod
+    def warm_transforms(self) -> None:
+        """Have all up that Spark transforms run in, whichever topic's they are."""
 
     def hurry(self) -> None:
         """Have the read in hand wait for records no longer; for another thread than that of the rounds."""
@@ -94,7 +110,7 @@ class SparkReads:
         shortest, longest = MIXED_SLICES_S
         return 0.0 if is_planned else min(max(self._consumer.wait_time_s / 10, shortest), longest)
 
-    def _run(
+    def _read(
         self,
         jobs: Mapping[str, TopicJob],
         start: Mapping[TopicPartition, int],
@@ -102,6 +118,6 @@ class SparkReads:
         slice_s: float,
     ) -> ReadResult:
         consumer = self._consumer
-        request = ArrowRequest(self._context, jobs, start, consumer.batch_bytes, consumer.wait_time_s, slice_s, epochs)
-        results: list[ReadResult] = self._seed.mapPartitions(partial(run_arrow_task, request)).collect()
-        return results[0]
+        return self.read_arrow(
+            ArrowRequest(self._context, jobs, start, consumer.batch_bytes, consumer.wait_time_s, slice_s, epochs)
+        )

@@ -1,0 +1,69 @@
+"""Runner of batches on Spark: one task for the topics of the arrow finish, a job for each topic with a transform."""
+
+from collections.abc import Mapping
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, run_arrow_task
+from kgs_core.adapters.ingest.batch_runner import BatchRunner
+from kgs_core.adapters.ingest.process_batch import TopicJob
+from kgs_core.adapters.spark.session import end_accumulators_in_silence, jvm_has_ended, stop_spark
+from kgs_core.config.settings import ConsumerSettings
+from kgs_core.consumer.round.questions import ReadResult
+from kgs_core.model import OffsetRange
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kgs_core.adapters.ingest.dataframe_task import DataFrameFinish
+
+READ_TIMEOUT_S = 10.0
+
+
+class SparkBatchRunner(BatchRunner):
+    """Runner on one Spark session, whose Python worker keeps Kafka's client between rounds; it ends the session."""
+
+    def __init__(self, spark: "SparkSession", context: TaskContext, consumer: ConsumerSettings) -> None:
+        from pyspark import SparkFiles
+
+        end_accumulators_in_silence(spark)
+        super().__init__(context, consumer, Path(SparkFiles.getRootDirectory()))
+        self._spark = spark
+        self._seed = spark.sparkContext.parallelize([0], 1)
+
+    @cached_property
+    def _dataframe(self) -> "DataFrameFinish":
+        from kgs_core.adapters.ingest.dataframe_task import DataFrameFinish
+
+        return DataFrameFinish(self._spark, self._context, READ_TIMEOUT_S)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether Spark's JVM is gone."""
+        return jvm_has_ended(self._spark)
+
+    def transform_schema(self, transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
+        """Columns that a transform makes of `schema`, from Spark's analysis; no job runs."""
+        from kgs_core.adapters.ingest.dataframe_task import transform_schema
+
+        return transform_schema(self._spark, transform, topic, schema)
+
+    def read_arrow(self, request: ArrowRequest) -> ReadResult:
+        """One Spark task."""
+        results: list[ReadResult] = self._seed.mapPartitions(partial(run_arrow_task, request)).collect()
+        return results[0]
+
+    def read_dataframe(self, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> ReadResult:
+        """One Spark job."""
+        return self._dataframe.read(job, ranges)
+
+    def warm_transforms(self) -> None:
+        """Have the workers of Spark transforms up, and its planner at work once."""
+        self._dataframe.warm()
+
+    def close(self) -> None:
+        """End the session."""
+        stop_spark(self._spark)
