@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.lake.delta_table import Outcome
 from kgs_core.adapters.lake.storage import Storage
+from kgs_core.ports import Outcome
 from tests.sink import Sink
 
 HEADERS = {
