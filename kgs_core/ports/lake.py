@@ -185,7 +185,11 @@ class Lake(Protocol):
         """
 
     def table(self, name: str, schema: Schema) -> LakeTable:
-        """A table with these columns, which may have to be created yet; nothing is asked of the store."""
+        """A table with these columns, which may have to be created yet; nothing is asked of the store.
+
+        Raises:
+            UnsafeError: no safe address: it leads out of the root, or an option would take the guarantee away.
+        """
 
     def open(self, name: str) -> LakeTable:
         """A table with the columns that it has.

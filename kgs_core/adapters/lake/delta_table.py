@@ -44,7 +44,7 @@ class DeltaTopicTable:
 
     def __init__(self, storage: Storage, name: str, schema: pa.Schema, lake: LakeSettings) -> None:
         self.name = name
-        self.storage = storage
+        self._storage = storage
         self.schema = schema
         self._uri = storage.uri(name)
         self._options = storage.delta_options()
@@ -146,7 +146,7 @@ class DeltaTopicTable:
         """
         if file is None:
             return
-        info = self.storage.filesystem().get_file_info(self.storage.path(self.name, file.path))
+        info = self._storage.filesystem().get_file_info(self._storage.path(self.name, file.path))
         if not info.is_file or info.size != file.size:
             raise TransientError(f"table {self.name}: {file.path} is gone or has another size: batch dropped")
         if time.time() - info.mtime.timestamp() > self._max_file_age_s:
@@ -174,7 +174,7 @@ class DeltaTopicTable:
             return f"table {self.name}: not there: it was moved or deleted: bring it back"
         return (
             f"table {self.name}: not there, and not made: {one_line(error)}: see that this user may write to "
-            f"{self.storage.root}; if the table was there before, it was moved or deleted: bring it back"
+            f"{self._storage.root}; if the table was there before, it was moved or deleted: bring it back"
         )
 
     def _persist(self, action: Callable[[], T]) -> T:
