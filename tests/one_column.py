@@ -6,13 +6,15 @@ from deltalake import DeltaTable
 
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.parquet_writer import write_table
+from kgs_core.config.settings import LakeSettings
 
 SCHEMA = pa.schema([("x", pa.int64())])
+LAKE = LakeSettings(root="given-by-the-storage", checkpoint_interval=5, log_retention_h=24, vacuum_retention_h=48)
 
 
 def table_at(storage, kind=DeltaTopicTable, name="t"):
-    table = kind(storage, name, SCHEMA, vacuum_retention_h=48)
-    table.create(checkpoint_interval=5, log_retention_h=24)
+    table = kind(storage, name, SCHEMA, LAKE)
+    table.create()
     return table
 
 

@@ -11,7 +11,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from kgs_core.adapters.ingest.process_batch import TopicJob, finish_topic
-from kgs_core.adapters.lake.delta_table import DeltaTopicTable, Outcome
+from kgs_core.adapters.lake.delta_table import DeltaTopicTable
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.topic_table import TopicTable
@@ -20,6 +21,7 @@ from kgs_core.config.settings import LakeSettings
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import OffsetRange, TopicId
+from kgs_core.ports import Outcome
 
 BAD_EVERY = 5
 EPOCH_EVERY = 100
@@ -75,11 +77,13 @@ class Sink:
         self, storage: Storage, *, checkpoint_interval: int = 5, topic_id: str = "id1", group: str = "g"
     ) -> None:
         self.storage = storage
-        self.lake = LakeSettings(root=storage.root, checkpoint_interval=checkpoint_interval)
+        self.lake = LakeSettings(
+            root=storage.root, storage_options=dict(storage.options), checkpoint_interval=checkpoint_interval
+        )
         rule = TopicRule.model_validate({"topic": "t", "format": "json", "schema": {"n": "long"}})
         self.spec = TableSpec("t", "t", "t_dead_letters", rule)
         self.ids = AppIds(group, "t", TopicId(topic_id))
-        self.table = TopicTable(storage, self.lake, self.spec, self.ids, parsed_schema(rule))
+        self.table = TopicTable(open_lake(self.lake), self.spec, self.ids, parsed_schema(rule))
 
     def started(self, partitions: int) -> "Sink":
         """With the table made and all partitions at 0."""
@@ -138,7 +142,7 @@ class Sink:
 
     def delta(self, kind: type[DeltaTopicTable] = DeltaTopicTable) -> DeltaTopicTable:
         """The rows' table below the rules for topics; `kind` may be one that misbehaves."""
-        return kind(self.storage, self.spec.table, self.table.schema, vacuum_retention_h=self.lake.vacuum_retention_h)
+        return kind(self.storage, self.spec.table, self.table.schema, self.lake)
 
 
 def bad(offset: int) -> bool:

@@ -21,7 +21,7 @@ from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
-from kgs_core.adapters.lake.probe import probe
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.monitor.partition_sizes import PartitionSizes
 from kgs_core.adapters.spark.session import start_spark, stop_spark
@@ -125,7 +125,7 @@ def run_capacity_test(settings: Settings, seconds: float, progress: Progress, st
     admin = KafkaAdmin(admin_client(settings))
     backlog = _find_backlog(settings, admin)
     name = f"{FOLDER}{uuid.uuid4().hex[:8]}"
-    probe(Storage(settings.lake.root, settings.lake.storage_options))
+    open_lake(settings.lake).probe()
     with _cleaned_up(settings, name), _spark(settings) as spark:
         cycles: list[Cycle] = []
         passes, began = 0, time.monotonic()
@@ -152,7 +152,7 @@ class _Pass:
         self._batch_bytes = trial.consumer.batch_bytes
         self._offsets = GroupOffsets(client, trial.group)
         runner = SparkBatchRunner(spark, TaskContext(client, storage, None), trial.consumer)
-        opener = TopicOpener(trial, storage, admin, self._offsets, runner.transform_schema)
+        opener = TopicOpener(trial, open_lake(trial.lake), admin, self._offsets, runner.transform_schema)
         self._topics: dict[str, TopicState] = {}
         self._bad = BadTopics()
         for topic, spec in backlog.specs.items():

@@ -20,6 +20,7 @@ from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.spark.session import start_spark, stop_spark
 from kgs_core.config import Settings, parse_settings, resolve_tables
@@ -76,7 +77,7 @@ class BenchConsumer:
         client = reading_client(settings)
         self._context = TaskContext(client, storage, None)
         self._offsets = GroupOffsets(client, settings.group)
-        opener = TopicOpener(settings, storage, self._admin, self._offsets, self._dataframe_schema)
+        opener = TopicOpener(settings, open_lake(settings.lake), self._admin, self._offsets, self._dataframe_schema)
         specs = resolve_tables(settings, self._admin.list_topics())
         self._topics: dict[str, TopicState] = {}
         for topic, found in self._admin.describe(specs).items():

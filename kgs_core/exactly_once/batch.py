@@ -4,22 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kgs_core.model import OffsetRange, TopicId
-
-
-@dataclass(frozen=True, slots=True)
-class FileWritten:
-    """One Parquet file that lies in a table's folder and is not part of the table yet.
-
-    Attributes:
-        path: relative to the table's root.
-        size: bytes.
-        stats: Delta's statistics of the file as JSON text.
-    """
-
-    path: str
-    size: int
-    rows: int
-    stats: str
+from kgs_core.ports import FileWritten
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from kgs_core.adapters.ingest.topic_opener import TopicOpener
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
-from kgs_core.adapters.lake.probe import probe
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.spark.errors import cause, passing, transient
 from kgs_core.adapters.spark.session import interrupt_handler_kept, start_spark
@@ -29,6 +29,7 @@ from kgs_core.config import Settings
 from kgs_core.consumer.round.state import Pace
 from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError
 from kgs_core.model import ConsumerId
+from kgs_core.ports import Lake
 from kgs_core.runtime.start_up import StartUp
 
 if TYPE_CHECKING:
@@ -50,15 +51,13 @@ class Reader:
     """
 
     def __init__(
-        self, settings: Settings, consumer: ConsumerId, storage: Storage, admin: KafkaAdmin, offsets: GroupOffsets
+        self, settings: Settings, consumer: ConsumerId, lake: Lake, admin: KafkaAdmin, offsets: GroupOffsets
     ) -> None:
         self.admin = admin
-
-        self.topics = OwnedTopics(settings, admin, TopicOpener(settings, storage, admin, offsets, self._schema))
+        self.topics = OwnedTopics(settings, admin, TopicOpener(settings, lake, admin, offsets, self._schema))
         self.start_spark: StartSpark = lambda: start_spark(settings.spark, f"kgs-{settings.group}-{consumer}")
         self._settings = settings
         self._consumer = consumer
-        self._storage = storage
         self._offsets = offsets
         self._failures = 0
 
@@ -66,7 +65,8 @@ class Reader:
     def runner(self) -> BatchRunner:
         """The runner of batches."""
         settings = self._settings
-        context = TaskContext(reading_client(settings), self._storage, crash_plan())
+        storage = Storage(settings.lake.root, settings.lake.storage_options)
+        context = TaskContext(reading_client(settings), storage, crash_plan())
         if _is_local():
             _log.warning("%s=local: batches are run without Spark", RUNNER)
             return LocalBatchRunner(context, settings.consumer)
@@ -187,10 +187,10 @@ def open_reader(
         AskedToEndError: see `StartUp.bear`.
     """
     admin = KafkaAdmin(admin_client(settings))
-    storage = Storage(settings.lake.root, settings.lake.storage_options)
+    lake = open_lake(settings.lake)
     start_up.bear(admin.list_topics)
-    start_up.bear(lambda: probe(storage))
-    reader = Reader(settings, consumer, storage, admin, GroupOffsets(reading_client(settings), settings.group))
+    start_up.bear(lake.probe)
+    reader = Reader(settings, consumer, lake, admin, GroupOffsets(reading_client(settings), settings.group))
     if start_spark is not None:
         reader.start_spark = start_spark
     try:

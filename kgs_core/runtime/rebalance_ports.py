@@ -7,7 +7,7 @@ from typing import Protocol
 
 from kgs_core.controller.events import Measured, Write
 from kgs_core.controller.handover_gaps import Unread
-from kgs_core.ports import Fleet, Inbox, Outbox
+from kgs_core.ports import Fleet, Inbox, Outbox, Topics
 from kgs_core.protocol import Heartbeat, Message, Order, Received, Report, Target, Tombstone
 
 
@@ -22,16 +22,6 @@ class Feed(Protocol):
 
     def measure(self) -> Measured:
         """One of our own: takes as long as the window is."""
-
-
-class Topics(Protocol):
-    """The group's topics."""
-
-    def inbox(self) -> Inbox | None:
-        """For who only reads; None: there are none yet."""
-
-    def controller(self) -> tuple[Inbox, Outbox]:
-        """For who writes; makes those that are missing."""
 
 
 @dataclass(frozen=True, slots=True)

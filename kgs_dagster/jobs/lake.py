@@ -16,7 +16,7 @@ from kgs_dagster.settings import GroupConfig
 if TYPE_CHECKING:
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-    from kgs_core.adapters.lake.maintenance import Upkeep
+    from kgs_core.ports import Upkeep
 
 Maintain = Callable[[Settings, Callable[["Upkeep"], None]], None]
 

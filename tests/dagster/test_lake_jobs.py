@@ -7,10 +7,10 @@ import pytest
 from dagster import DagsterRunStatus as Status
 from dagster._time import get_current_datetime, get_current_timestamp
 
-from kgs_core.adapters.lake.maintenance import Upkeep
 from kgs_core.errors import TransientError
 from kgs_core.exactly_once import Fault, Finding, LakeAudit, PartitionAudit, StoredPositions, TableAudit
 from kgs_core.model import OffsetRange, TopicId
+from kgs_core.ports import Upkeep
 from kgs_dagster.assets.lake import lake_assets
 from kgs_dagster.checks.lake import lake_checks
 from kgs_dagster.jobs.lake import lake_audit_job, lake_maintenance_job

@@ -14,15 +14,16 @@ from kgs_core.adapters.ingest.fetch import Fetched, FetchSession
 from kgs_core.adapters.ingest.process_batch import TopicJob, finish_topic
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
-from kgs_core.adapters.lake.delta_table import Outcome
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.parquet_writer import write_table
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config import Settings, parse_settings, resolve_tables
-from kgs_core.exactly_once.batch import FileWritten, TopicBatch
+from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import TopicPartition
+from kgs_core.ports import FileWritten, Outcome
 
 GOOD, BAD = b'{"n": 1}', b"not JSON"
 _YAML = """
@@ -75,7 +76,7 @@ class SmallSink:
         self.tps = [TopicPartition(topic, p) for p in range(known.partitions)]
         self.schema = parsed_schema(self.spec.rule)
         self.ids = AppIds(settings.group, topic, known.topic_id)
-        self.table = TopicTable(self.storage, settings.lake, self.spec, self.ids, self.schema)
+        self.table = TopicTable(open_lake(settings.lake), self.spec, self.ids, self.schema)
         self.table.open()
         self.table.fix_start({tp.partition: o for tp, o in self.admin.offsets(self.tps, "earliest").items()})
 

@@ -9,10 +9,10 @@ from deltalake import write_deltalake
 
 from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.adapters.lake.audit_kafka_log import LogReading
-from kgs_core.adapters.lake.delta_table import Outcome
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.exactly_once import Fault
 from kgs_core.model import OffsetRange, TopicPartition
+from kgs_core.ports import Outcome
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_for, transactional
 
 FAULTS = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN, Fault.CONTRADICTION)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.lake.maintenance import maintain_table
+from kgs_core.adapters.lake.delta_maintenance import maintain_table
 from kgs_core.adapters.lake.storage import Storage
 from tests.sink import Sink
 from tests.system.stores import new_lake, s3_server

@@ -7,11 +7,11 @@ import pytest
 from pyarrow.fs import FileSelector
 
 from kgs_core.adapters.lake.delta_log import load_transactions
-from kgs_core.adapters.lake.delta_table import Outcome
-from kgs_core.adapters.lake.maintenance import maintain_table
+from kgs_core.adapters.lake.delta_maintenance import maintain_table
 from kgs_core.adapters.lake.probe import PROBE_FOLDER, probe
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError, UnsafeError
+from kgs_core.ports import Outcome
 from tests.sink import Sink
 from tests.system.s3_meddler import DROP_CONDITIONS, LOSE_REPLIES, LOSE_REQUESTS, meddling
 from tests.system.s3_server import S3Server, storage_at

@@ -5,7 +5,7 @@ from confluent_kafka import Producer
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
 from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
-from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import parse_settings, resolve_tables
 from kgs_core.model import TopicPartition
 from tests.system.small_sink import transactional
@@ -39,7 +39,7 @@ topics: [{{topic: {topic}, start: "{start}"}}]
         settings = parse_settings(text.encode(), "test", {})
         offsets = GroupOffsets(reading_client(settings), settings.group)
         try:
-            opener = TopicOpener(settings, Storage(str(tmp_path)), admin, offsets, lambda *_: None)
+            opener = TopicOpener(settings, open_lake(settings.lake), admin, offsets, lambda *_: None)
             return opener._first_offsets(resolve_tables(settings, [topic])[topic], 1)[0]
         finally:
             offsets.close()

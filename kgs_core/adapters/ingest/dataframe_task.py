@@ -34,8 +34,9 @@ from kgs_core.adapters.spark.session import jvm_has_ended
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.consumer.round.questions import ReadResult
 from kgs_core.consumer.round.stops import Cause
-from kgs_core.exactly_once.batch import FileWritten, TopicBatch
+from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import OffsetRange, TopicPartition
+from kgs_core.ports import FileWritten
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,8 +13,9 @@ from kgs_core.adapters.lake.parquet_writer import write_table
 from kgs_core.adapters.lake.row_schema import IDENTITY, LETTER_SCHEMA, RAW_VALUE, origin_of, value_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule
-from kgs_core.exactly_once.batch import FileWritten, TopicBatch
+from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import OffsetRange, TopicId
+from kgs_core.ports import FileWritten
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from kgs_core.adapters.ingest.batch_runner import BatchRunner
 from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
-from kgs_core.adapters.lake.delta_table import Outcome
 from kgs_core.consumer.round.machine import answered, begin
 from kgs_core.consumer.round.questions import (
     Answer,
@@ -33,6 +32,7 @@ from kgs_core.consumer.round.stops import Cause
 from kgs_core.errors import PermanentError, PortError, UnsafeError
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import TopicPartition
+from kgs_core.ports import Outcome
 
 SIDE_BY_SIDE = 8
 K = TypeVar("K", str, TopicPartition)

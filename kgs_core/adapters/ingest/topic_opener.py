@@ -9,7 +9,6 @@ from kgs_core.adapters.ingest.process_batch import TransformError, load_hook
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
 from kgs_core.adapters.lake.row_schema import ORIGIN_FIELDS, parsed_schema
-from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.topic_table import TopicTable, earlier_topic_ids
 from kgs_core.config import Settings, TableSpec
 from kgs_core.config.topic_rule import start_timestamp_ms
@@ -17,6 +16,7 @@ from kgs_core.consumer.round.reasons import recreated
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import TopicId, TopicPartition
+from kgs_core.ports import Lake
 
 _log = logging.getLogger(__name__)
 DataFrameSchema = Callable[[str, str, pa.Schema], pa.Schema]
@@ -28,13 +28,13 @@ class TopicOpener:
     def __init__(
         self,
         settings: Settings,
-        storage: Storage,
+        lake: Lake,
         admin: KafkaAdmin,
         group_offsets: GroupOffsets,
         dataframe_schema: DataFrameSchema,
     ) -> None:
         self._settings = settings
-        self._storage = storage
+        self._lake = lake
         self._admin = admin
         self._group_offsets = group_offsets
         self._dataframe_schema = dataframe_schema
@@ -47,10 +47,10 @@ class TopicOpener:
             ConfigError: the transform cannot be loaded or drops the columns that must be kept.
         """
         ids = AppIds(self._settings.group, spec.topic, topic_id)
-        table = TopicTable(self._storage, self._settings.lake, spec, ids, self.schema_of(spec))
+        table = TopicTable(self._lake, spec, ids, self.schema_of(spec))
         table.open()
         if not table.is_started(partitions):
-            earlier = earlier_topic_ids(self._storage, spec.table, ids)
+            earlier = earlier_topic_ids(self._lake, spec.table, ids)
             if earlier:
                 raise UnsafeError(recreated(spec.topic, earlier, topic_id))
             table.fix_start(self._first_offsets(spec, partitions))

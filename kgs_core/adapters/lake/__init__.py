@@ -1,1 +1,1 @@
-"""Delta tables in a store: files, log, commits, statistics, audit, maintenance."""
+"""The lake: what is done with its tables, over the ports of the lake; and those ports by Delta tables."""

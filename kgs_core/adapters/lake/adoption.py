@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.adapters.lake.delta_log import load_transactions
-from kgs_core.adapters.lake.delta_table import Outcome, open_table
 from kgs_core.adapters.lake.discovery import find_tables
-from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
 from kgs_core.exactly_once.table_owner import hand_over, owners
+from kgs_core.ports import Outcome
 
 TRIES = 20
 
@@ -45,7 +44,7 @@ class GroupAdoption:
             raise ConfigError([f"--from-group {old}: is this configuration's own group: name the one it had before"])
         self._settings = settings
         self._old = old
-        self._storage = Storage(settings.lake.root, settings.lake.storage_options)
+        self._lake = open_lake(settings.lake)
 
     def pending(self, topics: Collection[str]) -> list[Adopted]:
         """The tables that the old name still has, letters before rows; none when all is done.
@@ -61,7 +60,7 @@ class GroupAdoption:
         known = False
         found = []
         for table in self._tables(topics):
-            stored = load_transactions(self._storage, table)
+            stored = self._lake.all_versions(table)
             known = known or any(app.startswith(f"{self._old}/") for app in stored)
             change = hand_over(stored, self._old, self._settings.group)
             if change is not None:
@@ -70,7 +69,7 @@ class GroupAdoption:
                 found.append(Adopted(table, owned[self._old], change.positions))
         if not known:
             raise ConfigError(
-                [f"--from-group {self._old}: no table under {self._storage.root} was filled by it: check the name"]
+                [f"--from-group {self._old}: no table under {self._lake.root} was filled by it: check the name"]
             )
         return found
 
@@ -81,9 +80,9 @@ class GroupAdoption:
             UnsafeError: both names fill it.
             TransientError: the store did not answer, or others committed all the time.
         """
-        target = open_table(self._storage, adopted.table, self._settings.lake.vacuum_retention_h)
+        target = self._lake.open(adopted.table)
         for _ in range(TRIES):
-            stored = load_transactions(self._storage, adopted.table)
+            stored = self._lake.all_versions(adopted.table)
             self._refuse_others(adopted.table, owners(stored))
             change = hand_over(stored, self._old, self._settings.group)
             if change is None or target.commit(change.expected, change.new, None) is Outcome.COMMITTED:
@@ -95,7 +94,7 @@ class GroupAdoption:
         in_kafka = KafkaAdmin(admin_client(self._settings)).list_topics()
         # Also tables of topics that Kafka no longer has: in the log they are still the old name's
         known_as = self._settings.model_copy(update={"group": self._old})
-        specs = find_tables(known_as, self._storage, in_kafka, topics or None)
+        specs = find_tables(known_as, self._lake, in_kafka, topics or None)
         return iter(dict.fromkeys(name for spec in specs for name in (spec.letters_table, spec.table)))
 
     def _refuse_others(self, table: str, owned: Mapping[str, tuple[str, ...]]) -> None:

@@ -7,10 +7,11 @@ from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.audit_kafka_log import load_log
 from kgs_core.adapters.lake.audit_snapshot import PartitionKey, TableSnapshot, load_snapshot
 from kgs_core.adapters.lake.discovery import find_tables
-from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import Settings, TableSpec
 from kgs_core.exactly_once import NO_OFFSETS, LakeAudit, LogPart, StoredPositions, TableAudit, check_partition
 from kgs_core.model import OffsetRange, TopicId
+from kgs_core.ports import Lake
 
 NOT_READ = LogPart(absent="log not read")
 Progress = Callable[[str, int, int], None]
@@ -40,16 +41,16 @@ def audit_lake(
         ConfigError: see `find_tables`.
         PortError: Kafka or the lake did not answer, or a table that is not of kgs's making.
     """
-    storage = Storage(settings.lake.root, settings.lake.storage_options)
+    lake = open_lake(settings.lake)
     admin = KafkaAdmin(admin_client(settings)) if with_log else None
-    specs = find_tables(settings, storage, admin.list_topics() if admin else (), topics)
-    return LakeAudit(tuple(_audit(settings, storage, admin, spec, progress) for spec in specs))
+    specs = find_tables(settings, lake, admin.list_topics() if admin else (), topics)
+    return LakeAudit(tuple(_audit(settings, lake, admin, spec, progress) for spec in specs))
 
 
 def _audit(
-    settings: Settings, storage: Storage, admin: KafkaAdmin | None, spec: TableSpec, progress: Progress | None
+    settings: Settings, lake: Lake, admin: KafkaAdmin | None, spec: TableSpec, progress: Progress | None
 ) -> TableAudit:
-    snapshot = load_snapshot(storage, settings.group, spec)
+    snapshot = load_snapshot(lake, settings.group, spec)
     notes = _notes_on(snapshot)
     if admin is None:
         log: Mapping[PartitionKey, LogPart] = dict.fromkeys(snapshot.positions, NOT_READ)

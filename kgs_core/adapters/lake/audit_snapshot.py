@@ -9,19 +9,15 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
-from kgs_core.adapters.lake.delta_log import load_transactions
 from kgs_core.adapters.lake.row_schema import IDENTITY
-from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TableSpec
-from kgs_core.errors import PermanentError, PortError, TransientError, one_line
+from kgs_core.errors import PortError, TransientError, one_line
 from kgs_core.exactly_once import Offsets, StoredPositions
 from kgs_core.exactly_once.positions import CLOSED, AppIds, ParsedAppId, parse_app_id
 from kgs_core.exactly_once.table_owner import owners
 from kgs_core.model import OffsetRange, TopicId
+from kgs_core.ports import Lake, PinnedTable
 
 TRIES = 4
 READ_THREADS = 4
@@ -55,7 +51,7 @@ class TableSnapshot:
     handed_over: bool = False
 
 
-def load_snapshot(storage: Storage, group: str, spec: TableSpec) -> TableSnapshot:
+def load_snapshot(lake: Lake, group: str, spec: TableSpec) -> TableSnapshot:
     """The tables as they are now, also while consumers commit to them.
 
     Takes 8 bytes of memory per row.
@@ -67,7 +63,7 @@ def load_snapshot(storage: Storage, group: str, spec: TableSpec) -> TableSnapsho
     problem: Exception | None = None
     for attempt in range(TRIES):
         try:
-            return _load(storage, group, spec)
+            return _load(lake, group, spec)
         except PortError:
             raise
         except Exception as e:  # noqa: BLE001 - OSError, DeltaError and plain exceptions alike: a log cleaned under us
@@ -77,11 +73,11 @@ def load_snapshot(storage: Storage, group: str, spec: TableSpec) -> TableSnapsho
     raise TransientError(f"table {spec.table}: cannot be read: {told}: audit again") from problem
 
 
-def _load(storage: Storage, group: str, spec: TableSpec) -> TableSnapshot:
+def _load(lake: Lake, group: str, spec: TableSpec) -> TableSnapshot:
     # The order matters. Letters are committed before the rows that move the position past them, so the rows' version
     # is fixed first: the letters seen then are all that it needs, and those too many lie at or above its position.
-    table, letters = _pinned(storage, spec.table), _pinned(storage, spec.letters_table)
-    transactions = load_transactions(storage, spec.table) if table else {}
+    table, letters = _pinned(lake, spec.table), _pinned(lake, spec.letters_table)
+    transactions = lake.all_versions(spec.table) if table else {}
     known = [parsed for app in transactions if (parsed := parse_app_id(app))]
     ours = [app for app in known if (app.group, app.topic) == (group, spec.topic)]
     others = tuple(name for name in owners(transactions) if name != group)
@@ -90,49 +86,43 @@ def _load(storage: Storage, group: str, spec: TableSpec) -> TableSnapshot:
         key: _positions(AppIds(group, spec.topic, key.topic_id), key, ours, (table, letters)) for key in sorted(listed)
     }
     if table and positions and all(_is_handed_over(table, AppIds(group, spec.topic, k.topic_id), k) for k in positions):
-        return TableSnapshot(table.version(), {}, {}, {}, others, handed_over=True)
+        return TableSnapshot(table.version, {}, {}, {}, others, handed_over=True)
     started_since = {key for key, found in positions.items() if found.start is None and found.position is None}
-    letter_offsets = _offsets(storage, spec.letters_table, letters)
+    letter_offsets = _offsets(letters)
     return TableSnapshot(
-        table.version() if table else None,
+        table.version if table else None,
         {key: found for key, found in positions.items() if key not in started_since},
-        _offsets(storage, spec.table, table),
+        _offsets(table),
         {key: offsets for key, offsets in letter_offsets.items() if key not in started_since},
         others,
     )
 
 
-def _pinned(storage: Storage, name: str) -> DeltaTable | None:
-    try:
-        table = DeltaTable(storage.uri(name), storage_options=storage.delta_options())
-    except TableNotFoundError:
-        return None
-    missing = set(IDENTITY) - {field.name for field in table.schema().fields}
-    if missing:
-        raise PermanentError(f"table {name}: has no column {', '.join(sorted(missing))}: kgs did not make it")
-    if table.protocol().min_reader_version != 1:
-        raise PermanentError(f"table {name}: rows may be hidden by Delta features that kgs does not read: rebuild it")
+def _pinned(lake: Lake, name: str) -> PinnedTable | None:
+    table = lake.pin(name)
+    if table is not None:
+        table.check_readable(IDENTITY)
     return table
 
 
-def _is_handed_over(table: DeltaTable, ids: AppIds, key: PartitionKey) -> bool:
+def _is_handed_over(table: PinnedTable, ids: AppIds, key: PartitionKey) -> bool:
     """Whether all of it is another group's now; a life that ended when its topic moved has an end."""
-    is_closed = table.transaction_version(ids.position(key.partition)) == CLOSED
-    return is_closed and table.transaction_version(ids.end(key.partition)) is None
+    is_closed = table.version_of(ids.position(key.partition)) == CLOSED
+    return is_closed and table.version_of(ids.end(key.partition)) is None
 
 
 def _positions(
-    ids: AppIds, key: PartitionKey, ours: Iterable[ParsedAppId], pinned: tuple[DeltaTable | None, DeltaTable | None]
+    ids: AppIds, key: PartitionKey, ours: Iterable[ParsedAppId], pinned: tuple[PinnedTable | None, PinnedTable | None]
 ) -> StoredPositions:
     """Versions as of the pinned tables; `ours` only says which gaps to ask for, and may know of later ones."""
     table, letters = pinned
 
     def version(app: str) -> int | None:
-        return table.transaction_version(app) if table else None
+        return table.version_of(app) if table else None
 
-    def position(side: DeltaTable | None) -> int | None:
-        stored = side.transaction_version(ids.position(key.partition)) if side else None
-        return side.transaction_version(ids.end(key.partition)) if side and stored == CLOSED else stored
+    def position(side: PinnedTable | None) -> int | None:
+        stored = side.version_of(ids.position(key.partition)) if side else None
+        return side.version_of(ids.end(key.partition)) if side and stored == CLOSED else stored
 
     starts = sorted(
         app.gap_from
@@ -150,21 +140,19 @@ def _positions(
     )
 
 
-def _offsets(storage: Storage, name: str, table: DeltaTable | None) -> dict[PartitionKey, Offsets]:
-    """Every row's offset, read file by file: deltalake's own reader can abort the process when it ends."""
+def _offsets(table: PinnedTable | None) -> dict[PartitionKey, Offsets]:
+    """Every row's offset, read file by file."""
     if table is None:
         return {}
-    files = pa.table(table.get_add_actions())["path"].to_pylist()
     parts: dict[PartitionKey, list[Offsets]] = {}
     with ThreadPoolExecutor(READ_THREADS) as pool:
-        for found in pool.map(lambda file: _offsets_of(storage, storage.path(name, file)), files):
+        for found in pool.map(lambda file: _offsets_of(table.read(file, IDENTITY)), table.files()):
             for key, offsets in found.items():
                 parts.setdefault(key, []).append(offsets)
     return {key: np.concatenate(offsets) for key, offsets in parts.items()}
 
 
-def _offsets_of(storage: Storage, path: str) -> dict[PartitionKey, Offsets]:
-    rows = pq.read_table(path, columns=list(IDENTITY), filesystem=storage.filesystem(), use_threads=False)
+def _offsets_of(rows: pa.Table) -> dict[PartitionKey, Offsets]:
     # Compaction and other writers may have chosen another kind of string, which `fill_null` does not know
     topic_ids = pc.fill_null(rows["_topic_id"].cast(pa.string()), "").combine_chunks().dictionary_encode()
     partitions = pc.fill_null(rows["_partition"], NAMELESS).to_numpy()

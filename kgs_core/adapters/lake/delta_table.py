@@ -19,8 +19,7 @@ Theory of operation. Correctness needs no lock, no lease and no Kafka group: the
 """
 
 import time
-from collections.abc import Callable, Mapping
-from enum import Enum, auto
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 import pyarrow as pa
@@ -30,44 +29,33 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_properties import check_table, wanted_properties
+from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PortError, TransientError, UnsafeError, one_line
-from kgs_core.exactly_once.batch import FileWritten
 from kgs_core.exactly_once.commit_rule import Verdict, judge
+from kgs_core.ports import FileWritten, Outcome
 
 TRIES = 8
 MAX_LOG_RETRIES = 200  # other partitions' commits in between are re-tried by deltalake itself
 T = TypeVar("T")
 
 
-class Outcome(Enum):
-    """Outcome of a commit."""
-
-    COMMITTED = auto()
-    REFUSED = auto()
-    """Another writer was there first: drop the batch, read the positions again."""
-
-
 class DeltaTopicTable:
-    """One Delta table behind one handle. Not for use by two threads at once."""
+    """Port `LakeTable`: one Delta table behind one handle. Not for use by two threads at once."""
 
-    def __init__(self, storage: Storage, name: str, schema: pa.Schema, *, vacuum_retention_h: int) -> None:
+    def __init__(self, storage: Storage, name: str, schema: pa.Schema, lake: LakeSettings) -> None:
         self.name = name
-        self.storage = storage
+        self._storage = storage
         self.schema = schema
         self._uri = storage.uri(name)
         self._options = storage.delta_options()
-        self._max_file_age_s = vacuum_retention_h * 3600 / 2
+        self._max_file_age_s = lake.vacuum_retention_h * 3600 / 2
+        self._lake = lake
         self._handle: DeltaTable | None = None
         self._checked: object = None
         self._was_there = False
 
-    def create(self, *, checkpoint_interval: int, log_retention_h: int) -> None:
-        """Make the table if it is not there; several consumers may do so at once.
-
-        Raises:
-            UnsafeError: what is there has another schema, or properties that break the guarantee.
-            TransientError: the store did not answer.
-        """
+    def create(self) -> None:
+        """See `LakeTable`."""
 
         def attempt() -> None:
             try:
@@ -75,7 +63,7 @@ class DeltaTopicTable:
                     self._uri,
                     schema=self.schema,
                     mode="ignore",
-                    configuration=wanted_properties(checkpoint_interval, log_retention_h),
+                    configuration=wanted_properties(self._lake.checkpoint_interval, self._lake.log_retention_h),
                     storage_options=self._options,
                 )
             except Exception:
@@ -86,11 +74,7 @@ class DeltaTopicTable:
         self._persist(attempt)
 
     def exists(self) -> bool:
-        """Whether the table is there.
-
-        Raises:
-            TransientError: the store did not answer.
-        """
+        """See `LakeTable`."""
         return self._persist(self._is_there)
 
     def _is_there(self) -> bool:
@@ -101,13 +85,8 @@ class DeltaTopicTable:
             return False
         return True
 
-    def versions(self, apps: Mapping[str, object] | set[str] | list[str]) -> dict[str, int | None]:
-        """Stored version of each application id, as of now.
-
-        Raises:
-            TransientError: the store did not answer.
-            UnsafeError: the table's properties have been changed so that the guarantee is gone.
-        """
+    def versions(self, apps: Collection[str]) -> dict[str, int | None]:
+        """See `LakeTable`."""
 
         def read() -> dict[str, int | None]:
             handle = self._refreshed()
@@ -122,19 +101,7 @@ class DeltaTopicTable:
         file: FileWritten | None,
         along: Mapping[str, int] | None = None,
     ) -> Outcome:
-        """Commit `file` and move the versions from `expected` to `new`, all or nothing.
-
-        Args:
-            expected: application id -> version that must be stored now (None: none yet). What is expected and not in
-                `new` is compared and left alone.
-            file: the rows; None moves the versions only.
-            along: more versions to write in the same entry, which nothing is compared with.
-
-        Raises:
-            TransientError: the outcome could not be learned, or the file is gone or too old; the positions must be read
-                again before going on.
-            UnsafeError: the table's properties break the guarantee.
-        """
+        """See `LakeTable`; the versions go into the log as `txn` actions."""
         problem: Exception | None = None
         for attempt in range(TRIES):
             try:
@@ -179,7 +146,7 @@ class DeltaTopicTable:
         """
         if file is None:
             return
-        info = self.storage.filesystem().get_file_info(self.storage.path(self.name, file.path))
+        info = self._storage.filesystem().get_file_info(self._storage.path(self.name, file.path))
         if not info.is_file or info.size != file.size:
             raise TransientError(f"table {self.name}: {file.path} is gone or has another size: batch dropped")
         if time.time() - info.mtime.timestamp() > self._max_file_age_s:
@@ -207,7 +174,7 @@ class DeltaTopicTable:
             return f"table {self.name}: not there: it was moved or deleted: bring it back"
         return (
             f"table {self.name}: not there, and not made: {one_line(error)}: see that this user may write to "
-            f"{self.storage.root}; if the table was there before, it was moved or deleted: bring it back"
+            f"{self._storage.root}; if the table was there before, it was moved or deleted: bring it back"
         )
 
     def _persist(self, action: Callable[[], T]) -> T:
@@ -229,7 +196,7 @@ class DeltaTopicTable:
         raise TransientError(f"table {self.name}: {one_line(problem) if problem else ''}") from problem
 
 
-def open_table(storage: Storage, name: str, retention_h: int) -> DeltaTopicTable:
+def open_table(storage: Storage, name: str, lake: LakeSettings) -> DeltaTopicTable:
     """A table with the columns that it has.
 
     Raises:
@@ -242,4 +209,4 @@ def open_table(storage: Storage, name: str, retention_h: int) -> DeltaTopicTable
         raise UnsafeError(f"table {name}: not there: start a consumer, it makes the table") from e
     except Exception as e:
         raise TransientError(f"table {name}: {one_line(e)}") from e
-    return DeltaTopicTable(storage, name, pa.schema(found.schema()), vacuum_retention_h=retention_h)
+    return DeltaTopicTable(storage, name, pa.schema(found.schema()), lake)

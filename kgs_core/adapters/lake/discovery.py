@@ -3,21 +3,18 @@
 import re
 from collections.abc import Collection, Iterator
 
-from pyarrow import fs
-
 from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.lake.delta_log import load_transactions
-from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import Settings, TableSpec, TopicRule, resolve_tables
-from kgs_core.errors import ConfigError, PermanentError, one_line
+from kgs_core.errors import ConfigError
 from kgs_core.exactly_once.positions import parse_app_id
 from kgs_core.model import TopicId
+from kgs_core.ports import Lake
 
 _TOPIC = "{topic}"
 
 
 def find_tables(
-    settings: Settings, storage: Storage, in_kafka: Collection[str], chosen: Collection[str] | None
+    settings: Settings, lake: Lake, in_kafka: Collection[str], chosen: Collection[str] | None
 ) -> list[TableSpec]:
     """The tables of every topic that a rule fits, also of topics that Kafka no longer has.
 
@@ -39,7 +36,7 @@ def find_tables(
             raise ConfigError(wrong)
     named = {rule.topic for rule in settings.topics if rule.topic is not None}
     found = {*in_kafka, *named}
-    found |= _only_in_lake(settings, storage, found)
+    found |= _only_in_lake(settings, lake, found)
     if chosen is not None and (unknown := sorted(set(chosen) - found)):
         raise ConfigError([f"--topic {topic}: no such topic, and no table of it: check the name" for topic in unknown])
     specs = resolve_tables(settings, found)
@@ -63,37 +60,32 @@ def find_topic(settings: Settings, admin: KafkaAdmin, topic: str) -> tuple[Table
     return spec, described.topic_id, described.partitions
 
 
-def _only_in_lake(settings: Settings, storage: Storage, known: Collection[str]) -> set[str]:
+def _only_in_lake(settings: Settings, lake: Lake, known: Collection[str]) -> set[str]:
     """Topics whose tables were filled by this group, by the rules that have a pattern, beside those known."""
     return {
         topic
         for rule in settings.topics
         if rule.pattern is not None
-        for topic in _folders_of(storage, rule)
+        for topic in _folders_of(lake, rule)
         if topic not in known
         and settings.rule_of(topic) is rule
-        and _is_filled_from(storage, rule.table_of(topic), settings.group, topic)
+        and _is_filled_from(lake, rule.table_of(topic), settings.group, topic)
     }
 
 
-def _folders_of(storage: Storage, rule: TopicRule) -> Iterator[str]:
+def _folders_of(lake: Lake, rule: TopicRule) -> Iterator[str]:
     """What the topics would be called whose folders are there."""
     parts = rule.table.split("/")
     depth = next(i for i, part in enumerate(parts) if _TOPIC in part)
     first, *others = (re.escape(text) for text in parts[depth].split(_TOPIC))
     shape = re.compile(first + "(.+)" + r"\1".join(others))
-    folder = storage.path("/".join(parts[:depth])).rstrip("/")
-    try:
-        listing = storage.filesystem().get_file_info(fs.FileSelector(folder, allow_not_found=True))
-    except OSError as e:
-        raise PermanentError(f"lake {storage.root}: cannot be listed: {one_line(e)}: check path and rights") from e
-    for info in listing:
-        match = shape.fullmatch(info.base_name)
-        if match is not None and info.type == fs.FileType.Directory:
+    for name in lake.folders("/".join(parts[:depth])):
+        match = shape.fullmatch(name)
+        if match is not None:
             yield match.group(1)
 
 
-def _is_filled_from(storage: Storage, table: str, group: str, topic: str) -> bool:
+def _is_filled_from(lake: Lake, table: str, group: str, topic: str) -> bool:
     """A table of dead letters looks like the table of a topic of that name, but has positions of another."""
-    found = (parse_app_id(app) for app in load_transactions(storage, table))
+    found = (parse_app_id(app) for app in lake.all_versions(table))
     return any(app is not None and (app.group, app.topic) == (group, topic) for app in found)

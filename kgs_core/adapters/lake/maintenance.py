@@ -1,50 +1,19 @@
-"""Keeps tables fast and small while consumers commit to them: compaction, checkpoint, old log entries, vacuum."""
+"""Upkeep of all tables of a lake, by one process at a time."""
 
 import fcntl
-import math
-import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-
-import pyarrow as pa
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.discovery import find_tables
-from kgs_core.adapters.lake.probe import remove_left_over
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import Settings
-from kgs_core.errors import ConfigError, PermanentError, TransientError, UnsafeError, one_line
+from kgs_core.errors import ConfigError, PermanentError, TransientError
+from kgs_core.ports import Upkeep
 
 LOCK_FILE = "_kgs_maintenance.lock"
-MIN_RETENTION_H = 24
-TRIES = 4
-_RETENTION = "delta.deletedFileRetentionDuration"
-_HOURS = {"hour": 1.0, "day": 24.0, "week": 168.0}
-
-
-@dataclass(frozen=True, slots=True)
-class Upkeep:
-    """Upkeep that one table got, or would get.
-
-    Attributes:
-        files: data files of the table before and after; `bytes`, likewise, their sizes.
-        removed: files taken off the disk: replaced long ago, or never committed.
-        removed_bytes: their sizes.
-        seconds: how long it took.
-        problem: what could not be done; the rest was.
-    """
-
-    table: str
-    files: tuple[int, int]
-    bytes: tuple[int, int]
-    removed: int
-    removed_bytes: int
-    seconds: float
-    problem: str | None = None
 
 
 def maintain_lake(
@@ -64,16 +33,16 @@ def maintain_lake(
         TransientError: Kafka or the store did not answer, or another maintenance runs.
     """
     topics = KafkaAdmin(admin_client(settings)).list_topics()
-    storage = Storage(settings.lake.root, settings.lake.storage_options)
-    names = [n for spec in find_tables(settings, storage, topics, None) for n in (spec.table, spec.letters_table)]
+    lake = open_lake(settings.lake)
+    names = [n for spec in find_tables(settings, lake, topics, None) for n in (spec.table, spec.letters_table)]
     if unknown := sorted(set(only) - set(names)):
         raise ConfigError([f"table {name}: no topic fills it: see 'topics' in the configuration" for name in unknown])
-    with maintenance_lock(storage):
+    with maintenance_lock(Storage(settings.lake.root, settings.lake.storage_options)):
         if not dry_run:
-            remove_left_over(storage)
+            lake.remove_probes()
         for name in names:
             if not only or name in only:
-                upkeep = maintain_table(storage, name, settings.lake.vacuum_retention_h, dry_run=dry_run)
+                upkeep = lake.maintain(name, dry_run=dry_run)
                 if upkeep is not None:
                     done(upkeep)
 
@@ -103,122 +72,3 @@ def maintenance_lock(storage: Storage) -> Iterator[None]:
         except BlockingIOError as e:
             raise TransientError(f"lake {storage.root}: another maintenance is running: wait for its end") from e
         yield
-
-
-def maintain_table(storage: Storage, name: str, retention_h: int, *, dry_run: bool = False) -> Upkeep | None:
-    """Compact, write a checkpoint, clean expired log entries, remove files that belong to no version; in this order.
-
-    Every step may run beside consumers: they append, and an append conflicts with none of these. Files younger than
-    the retention are left alone, since a consumer may hold one whose commit is still to come.
-
-    Args:
-        retention_h: hours that a file without a version is kept, >= 24. A longer `delta.deletedFileRetentionDuration`
-            of the table counts instead.
-        dry_run: look only; the files "after" are those before.
-
-    Returns:
-        None when there is no such table.
-
-    Raises:
-        UnsafeError: a shorter retention.
-        TransientError: the store did not answer.
-    """
-    if retention_h < MIN_RETENTION_H:
-        raise UnsafeError(f"vacuum: {retention_h} h would remove files of batches in flight: keep 24 h or more")
-    began = time.monotonic()
-    table = _load(storage, name)
-    if table is None:
-        return None
-    before = _size(table)
-    problems = [] if dry_run else _compact(storage, name)
-    table = _load(storage, name) or table
-    hours = max(float(retention_h), _own_retention_h(table))
-    removed, removed_bytes, problem = _vacuum(storage, name, table, hours, dry_run=dry_run)
-    problems += [problem] if problem else []
-    after = _size(table)
-    return Upkeep(
-        name,
-        (before[0], after[0]),
-        (before[1], after[1]),
-        removed,
-        removed_bytes,
-        time.monotonic() - began,
-        "; ".join(problems) or None,
-    )
-
-
-def _load(storage: Storage, name: str) -> DeltaTable | None:
-    problem: Exception | None = None
-    for attempt in range(TRIES):
-        try:
-            return DeltaTable(storage.uri(name), storage_options=storage.delta_options())
-        except TableNotFoundError:
-            return None
-        except Exception as e:  # noqa: BLE001 - OSError, DeltaError and plain exceptions alike
-            problem = e
-            time.sleep(0.05 * 2**attempt)
-    raise TransientError(f"table {name}: {one_line(problem) if problem else ''}") from problem
-
-
-def _size(table: DeltaTable) -> tuple[int, int]:
-    sizes = pa.table(table.get_add_actions())["size_bytes"].to_pylist()
-    return len(sizes), sum(sizes)
-
-
-def _compact(storage: Storage, name: str) -> list[str]:
-    """The steps that only rearrange. One that fails is told and leaves the table as it was: the next run does it."""
-    problems: list[str] = []
-    steps: dict[str, Callable[[DeltaTable], object]] = {
-        "compaction": lambda table: table.optimize.compact(max_concurrent_tasks=1),
-        "checkpoint": lambda table: table.create_checkpoint(),
-        "log clean-up": lambda table: table.cleanup_metadata(),
-    }
-    for what, step in steps.items():
-        table = _load(storage, name)
-        if table is None:
-            return [*problems, f"{what}: the table is gone"]
-        try:
-            step(table)
-        except Exception as e:  # noqa: BLE001 - as above
-            problems.append(f"{what}: {one_line(e)}")
-    return problems
-
-
-def _own_retention_h(table: DeltaTable) -> float:
-    """The table's own retention, which somebody set for readers of old versions; 0 where nobody did."""
-    parts = table.metadata().configuration.get(_RETENTION, "").lower().removeprefix("interval ").split()
-    if not parts:
-        return 0.0
-    try:
-        number, unit = parts
-        return float(number) * _HOURS[unit.removesuffix("s")]
-    except (ValueError, KeyError):
-        return float("inf")  # not understood: nothing is removed
-
-
-def _vacuum(
-    storage: Storage, name: str, table: DeltaTable, hours: float, *, dry_run: bool
-) -> tuple[int, int, str | None]:
-    """Number and bytes of the files removed (in a dry run: to be removed), and why none were."""
-    if hours == float("inf"):
-        return 0, 0, f"vacuum: {_RETENTION} = {table.metadata().configuration[_RETENTION]} is not understood"
-
-    def vacuum(*, look: bool) -> list[str]:
-        # Without `full` it would leave the files that were never committed, which is what killed consumers leave.
-        # Its own check knows only the table's property, 168 h where that is not set; ours is made above.
-        files: list[str] = table.vacuum(math.ceil(hours), dry_run=look, enforce_retention_duration=False, full=True)
-        return files
-
-    try:
-        found = vacuum(look=True)
-        if inside := sorted(path for path in found if "/" in path):
-            return 0, 0, f"vacuum: {inside[0]} and others in subfolders are not of kgs: move them or vacuum by hand"
-        bytes_ = _bytes_of(storage, name, found)
-        return (len(found), bytes_, None) if dry_run else (len(vacuum(look=False)), bytes_, None)
-    except Exception as e:  # noqa: BLE001 - as above
-        return 0, 0, f"vacuum: {one_line(e)}"
-
-
-def _bytes_of(storage: Storage, name: str, files: list[str]) -> int:
-    infos = storage.filesystem().get_file_info([storage.path(name, file) for file in files]) if files else []
-    return sum(info.size or 0 for info in infos)

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.adapters.lake.delta_log import load_transactions
-from kgs_core.adapters.lake.delta_table import DeltaTopicTable, Outcome, open_table
 from kgs_core.adapters.lake.discovery import find_topic
-from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings, TableSpec
@@ -19,6 +17,7 @@ from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.exactly_once.table_owner import close_life, open_lives
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
+from kgs_core.ports import LakeTable, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Migration:
         """`settings` are those of the new cluster."""
         self._settings = settings
         self._admin = KafkaAdmin(admin_client(settings))
-        self._storage = Storage(settings.lake.root, settings.lake.storage_options)
+        self._lake = open_lake(settings.lake)
 
     def plan(self, topic: str, given: Mapping[int, int], *, keep: bool = False, old_id: str | None = None) -> Move:
         """What would be recorded.
@@ -64,8 +63,8 @@ class Migration:
         """
         group = self._settings.group
         spec, topic_id, partitions = find_topic(self._settings, self._admin, topic)
-        refuse_other_groups(self._storage, spec.table, group)
-        stored = load_transactions(self._storage, spec.table)
+        refuse_other_groups(self._lake, spec.table, group)
+        stored = self._lake.all_versions(spec.table)
         lives = open_lives(stored, group, topic)
         if topic_id in lives:
             raise UnsafeError(f"topic {topic}: table {spec.table} is filled from this topic, id {topic_id}, already")
@@ -83,23 +82,22 @@ class Migration:
             UnsafeError: somebody reads on under the old id: its positions are no longer those of `move`.
             TransientError: the store did not answer.
         """
-        spec, retention_h = move.spec, self._settings.lake.vacuum_retention_h
-        group = self._settings.group
+        spec, group = move.spec, self._settings.group
         old, new = AppIds(group, spec.topic, move.old_id), AppIds(group, spec.topic, move.new_id)
-        letters = load_transactions(self._storage, spec.letters_table)
+        letters = self._lake.all_versions(spec.letters_table)
         if letters:
             marks = {p: letters.get(old.position(p)) for p in move.ended}
-            self._commit(open_table(self._storage, spec.letters_table, retention_h), *close_life(letters, old, marks))
+            self._commit(self._lake.open(spec.letters_table), *close_life(letters, old, marks))
             failpoint("adopted")
-        stored = load_transactions(self._storage, spec.table)
+        stored = self._lake.all_versions(spec.table)
         expected, versions = close_life(stored, old, dict(move.ended))
         for p, offset in move.offsets.items():
             expected |= {new.position(p): None, new.start(p): None}
             versions |= {new.position(p): offset, new.start(p): offset}
-        self._commit(open_table(self._storage, spec.table, retention_h), expected, versions)
+        self._commit(self._lake.open(spec.table), expected, versions)
 
     @staticmethod
-    def _commit(table: DeltaTopicTable, expected: Mapping[str, int | None], new: Mapping[str, int]) -> None:
+    def _commit(table: LakeTable, expected: Mapping[str, int | None], new: Mapping[str, int]) -> None:
         if new and table.commit(expected, new, None) is Outcome.REFUSED:
             raise UnsafeError(f"table {table.name}: somebody commits to it under the old topic id: stop the consumers")
 

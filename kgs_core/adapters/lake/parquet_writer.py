@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError
-from kgs_core.exactly_once.batch import FileWritten
+from kgs_core.ports import FileWritten
 
 MAX_STRING_STATISTIC = 32
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -4,15 +4,14 @@ from dataclasses import dataclass
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.adapters.lake.delta_log import load_transactions
-from kgs_core.adapters.lake.delta_table import Outcome, open_table
 from kgs_core.adapters.lake.discovery import find_topic
-from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.topic_table import TopicTable, earlier_topic_ids
 from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
+from kgs_core.ports import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Acceptance:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._admin = KafkaAdmin(admin_client(settings))
-        self._storage = Storage(settings.lake.root, settings.lake.storage_options)
+        self._lake = open_lake(settings.lake)
 
     def accept_loss(self, tp: TopicPartition, lost: OffsetRange, *, even_if_readable: bool = False) -> str:
         """Move the position of a partition over offsets that were lost.
@@ -75,9 +74,9 @@ class Acceptance:
         """
         spec, topic_id, partitions = find_topic(self._settings, self._admin, topic)
         ids = AppIds(self._settings.group, topic, topic_id)
-        if any(ids.start(p) in load_transactions(self._storage, spec.table) for p in range(partitions)):
+        if any(ids.start(p) in self._lake.all_versions(spec.table) for p in range(partitions)):
             raise UnsafeError(f"topic {topic}: table {spec.table} is filled from this topic, id {topic_id}, already")
-        earlier = earlier_topic_ids(self._storage, spec.table, ids)
+        earlier = earlier_topic_ids(self._lake, spec.table, ids)
         if not earlier:
             raise UnsafeError(
                 f"topic {topic}: table {spec.table} was never filled from another topic of this name: start a consumer"
@@ -102,7 +101,5 @@ class Acceptance:
 
     def _table(self, spec: TableSpec, topic_id: TopicId) -> TopicTable:
         """The table with the columns that it has: no row is written, and a transform need not be loaded for that."""
-        lake = self._settings.lake
-        found = open_table(self._storage, spec.table, lake.vacuum_retention_h)
         ids = AppIds(self._settings.group, spec.topic, topic_id)
-        return TopicTable(self._storage, lake, spec, ids, found.schema)
+        return TopicTable(self._lake, spec, ids, self._lake.open(spec.table).schema)

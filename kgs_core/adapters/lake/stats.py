@@ -4,18 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
-
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import Settings, TableSpec, resolve_tables
 from kgs_core.errors import KgsError
 from kgs_core.exactly_once.positions import CLOSED, AppIds
 from kgs_core.model import TopicId, TopicPartition
+from kgs_core.ports import PinnedTable, TableContents
 
 _TIMEOUT_S = 3.0
 T = TypeVar("T")
@@ -75,26 +71,16 @@ class LakeSnapshot:
         return _sum([table.lag for table in self.tables])
 
 
-@dataclass(frozen=True, slots=True)
-class _Contents:
-    """Contents of one table's files, as its log tells them."""
-
-    version: int
-    rows: int | None
-    size_bytes: int
-    files: int
-
-
 class LakeView:
     """Looks at the lake again and again; reads of each table's log only what is new. Used by one thread at a time."""
 
     def __init__(self, settings: Settings, timeout_s: float = _TIMEOUT_S) -> None:
         """Connects on first use; `timeout_s` is the longest wait for an answer of Kafka."""
         self._settings = settings
-        self._storage = Storage(settings.lake.root, settings.lake.storage_options)
+        self._lake = open_lake(settings.lake)
         self._admin = KafkaAdmin(admin_client(settings), timeout_s)
-        self._handles: dict[str, DeltaTable] = {}
-        self._contents: dict[str, _Contents] = {}
+        self._pinned: dict[str, PinnedTable] = {}
+        self._contents: dict[str, TableContents] = {}
         self._specs: dict[str, TableSpec] = {}
         self._described: dict[str, tuple[TopicId, int]] = {}
 
@@ -134,31 +120,30 @@ class LakeView:
         contents = self._load(table)
         return 0 if contents is None else contents.rows
 
-    def _load(self, table: str) -> _Contents | None:
+    def _load(self, table: str) -> TableContents | None:
         """The table's contents; None where there is no table yet."""
-        handle = self._handles.get(table)
-        if handle is None:
-            uri, options = self._storage.uri(table), self._storage.delta_options()
-            try:  # not `is_deltatable`: it holds Python's lock until the store answers, and every thread would wait
-                handle = self._handles[table] = DeltaTable(uri, storage_options=options)
-            except TableNotFoundError:
+        pinned = self._pinned.get(table)
+        if pinned is None:
+            pinned = self._lake.pin(table)
+            if pinned is None:
                 return None
+            self._pinned[table] = pinned
         else:
             try:
-                handle.update_incremental()
+                pinned.refresh()
             except Exception:
-                del self._handles[table]  # its log was cleaned away under it: the next look loads it afresh
+                del self._pinned[table]  # its log was cleaned away under it: the next look loads it afresh
                 raise
         before = self._contents.get(table)
-        if before is None or before.version != handle.version():
-            before = self._contents[table] = _contents(handle)
+        if before is None or before.version != pinned.version:
+            before = self._contents[table] = pinned.contents()
         return before
 
     def _positions(self, spec: TableSpec) -> dict[int, int | None]:
         topic_id, partitions = self._described[spec.topic]
         ids = AppIds(self._settings.group, spec.topic, topic_id)
-        handle = self._handles[spec.table]
-        stored = {p: handle.transaction_version(ids.position(p)) for p in range(partitions)}
+        pinned = self._pinned[spec.table]
+        stored = {p: pinned.version_of(ids.position(p)) for p in range(partitions)}
         return {p: None if position == CLOSED else position for p, position in stored.items()}
 
     def _with_ends(self, table: TableView, ends: Mapping[TopicPartition, int]) -> TableView:
@@ -172,20 +157,8 @@ class LakeView:
         except KgsError as e:
             problems.append(str(e))
         except Exception as e:  # noqa: BLE001 - deltalake raises OSError, DeltaError and plain exceptions alike
-            problems.append(f"lake {self._storage.root}: {(str(e).splitlines() or [type(e).__name__])[0][:200]}")
+            problems.append(f"lake {self._lake.root}: {(str(e).splitlines() or [type(e).__name__])[0][:200]}")
         return None
-
-
-def _contents(handle: DeltaTable) -> _Contents:
-    files = pa.table(handle.get_add_actions(flatten=True))
-    sizes, rows = files["size_bytes"], files["num_records"] if "num_records" in files.column_names else None
-    counted = rows is not None and rows.null_count == 0
-    return _Contents(
-        handle.version(),
-        (pc.sum(rows).as_py() or 0) if counted or not files.num_rows else None,
-        pc.sum(sizes).as_py() or 0,
-        files.num_rows,
-    )
 
 
 def _sum(values: list[int | None]) -> int | None:

@@ -1,19 +1,18 @@
 """Which groups fill a table: at most one may, or every record would be in it twice."""
 
-from kgs_core.adapters.lake.delta_log import load_transactions
-from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import UnsafeError
 from kgs_core.exactly_once.table_owner import owners
+from kgs_core.ports import Lake
 
 
-def refuse_other_groups(storage: Storage, table: str, group: str) -> None:
+def refuse_other_groups(lake: Lake, table: str, group: str) -> None:
     """Refuse a table that another group fills.
 
     Raises:
         UnsafeError: names the groups, and the way out.
         PortError: the log cannot be read.
     """
-    others = {name: topics for name, topics in owners(load_transactions(storage, table)).items() if name != group}
+    others = {name: topics for name, topics in owners(lake.all_versions(table)).items() if name != group}
     if others:
         name, topics = next(iter(others.items()))
         raise UnsafeError(

@@ -4,33 +4,29 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from kgs_core.adapters.lake.delta_log import load_transactions
-from kgs_core.adapters.lake.delta_table import DeltaTopicTable, Outcome
 from kgs_core.adapters.lake.row_schema import LETTER_SCHEMA
-from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import TableSpec
-from kgs_core.config.settings import LakeSettings
 from kgs_core.consumer.round.progress import TablePositions
 from kgs_core.errors import UnsafeError
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import CLOSED, AppIds, epoch_at, epoch_stamp, parse_app_id
 from kgs_core.exactly_once.table_owner import STARTS
 from kgs_core.model import TopicId
+from kgs_core.ports import Lake, LakeTable, Outcome
 
 
 class TopicTable:
     """The lake's side of one topic id. Used by one thread at a time."""
 
-    def __init__(self, storage: Storage, lake: LakeSettings, spec: TableSpec, ids: AppIds, schema: pa.Schema) -> None:
+    def __init__(self, lake: Lake, spec: TableSpec, ids: AppIds, schema: pa.Schema) -> None:
         self.spec = spec
         self.ids = ids
         self.schema = schema
-        retention = lake.vacuum_retention_h
         self._lake = lake
-        self._rows = DeltaTopicTable(storage, spec.table, schema, vacuum_retention_h=retention)
-        self._letters = DeltaTopicTable(storage, spec.letters_table, LETTER_SCHEMA, vacuum_retention_h=retention)
+        self._rows = lake.table(spec.table, schema)
+        self._letters = lake.table(spec.letters_table, LETTER_SCHEMA)
         self._letters_exist = False
 
     def open(self) -> None:
@@ -39,11 +35,7 @@ class TopicTable:
         Raises:
             UnsafeError: it is there and does not let the guarantee hold.
         """
-        self._create(self._rows)
-
-    def _create(self, table: DeltaTopicTable) -> None:
-        lake = self._lake
-        table.create(checkpoint_interval=lake.checkpoint_interval, log_retention_h=lake.log_retention_h)
+        self._rows.create()
 
     def is_started(self, partitions: int) -> bool:
         """Whether the start position of any of partitions 0..n-1 has been fixed."""
@@ -70,7 +62,7 @@ class TopicTable:
             versions = {self.ids.position(p): o for p, o in new.items()} | {
                 self.ids.start(p): o for p, o in new.items()
             }
-            refuse_other_groups(self._rows.storage, self.spec.table, self.ids.group)
+            refuse_other_groups(self._lake, self.spec.table, self.ids.group)
             expected = dict.fromkeys(apps) | {STARTS: stored[STARTS]}
             versions[STARTS] = (stored[STARTS] or 0) + 1
             if self._rows.commit(expected, versions, None) is Outcome.REFUSED:
@@ -89,7 +81,7 @@ class TopicTable:
         """The position as the table has it now; None: it was never fixed."""
         return self._open_positions(self._rows, {partition})[partition]
 
-    def _open_positions(self, table: DeltaTopicTable, partitions: set[int]) -> dict[int, int | None]:
+    def _open_positions(self, table: LakeTable, partitions: set[int]) -> dict[int, int | None]:
         """Stored positions.
 
         Raises:
@@ -142,7 +134,7 @@ class TopicTable:
     def _commit_letters(self, batch: TopicBatch) -> Outcome:
         """Compare-and-set on the marks that the letters were filtered by, so that none is written twice."""
         if not self._letters_exist:
-            self._create(self._letters)
+            self._letters.create()
             self._letters_exist = True
         expected = {self.ids.position(p): batch.letter_marks.get(p) for p in batch.ranges}
         new = {self.ids.position(p): r.end for p, r in batch.ranges.items() if r.end > (batch.letter_marks.get(p) or 0)}
@@ -160,9 +152,9 @@ class TopicTable:
         )
 
 
-def earlier_topic_ids(storage: Storage, table: str, ids: AppIds) -> list[TopicId]:
+def earlier_topic_ids(lake: Lake, table: str, ids: AppIds) -> list[TopicId]:
     """Ids of topics of the same name and group that this table has positions of, other than the present one."""
-    found = (parse_app_id(app) for app in load_transactions(storage, table))
+    found = (parse_app_id(app) for app in lake.all_versions(table))
     return sorted(
         {f.topic_id for f in found if f and (f.group, f.topic) == (ids.group, ids.topic) and f.topic_id != ids.topic_id}
     )

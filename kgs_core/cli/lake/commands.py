@@ -15,7 +15,7 @@ from kgs_core.errors import ConfigError, TransientError, UnsafeError
 from kgs_core.model import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.lake.maintenance import Upkeep
+    from kgs_core.ports import Upkeep
 
 _LOSS = re.compile(r"([a-zA-Z0-9._-]{1,249}):(\d{1,10})=(\d{1,19})-(\d{1,19})")
 _MAX_OFFSET = 2**63 - 1

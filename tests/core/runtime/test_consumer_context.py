@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config.file import parse_settings
 from kgs_core.errors import ConfigError, PermanentError, TransientError, UnsafeError
 from kgs_core.model import ConsumerId
@@ -79,7 +78,6 @@ def test_a_consumer_whose_jvm_is_gone_ends_though_no_round_fails(reader):
 def test_a_runner_that_there_is_not_is_refused_by_name(monkeypatch):
     reader = object.__new__(Reader)
     reader._settings = parse_settings(YAML, "kgs.yaml", {})
-    reader._storage = Storage("lake")
     monkeypatch.setenv("KGS_BATCH_RUNNER", "flink")
     with pytest.raises(ConfigError, match="KGS_BATCH_RUNNER=flink: no such runner of batches: use spark"):
         _ = reader.runner

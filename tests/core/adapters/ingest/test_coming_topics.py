@@ -6,7 +6,7 @@ import pytest
 
 from kgs_core.adapters.ingest.owned_topics import NO_RULE, OwnedTopics
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
-from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import parse_settings
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.runtime import batch_loop
@@ -30,7 +30,7 @@ def kafka():
 @pytest.fixture
 def loop(kafka, tmp_path):
     settings = parse_settings(YAML.format(root=tmp_path).encode(), "kgs.yaml", {})
-    topics = OwnedTopics(settings, kafka, TopicOpener(settings, Storage(settings.lake.root), kafka, None, None))
+    topics = OwnedTopics(settings, kafka, TopicOpener(settings, open_lake(settings.lake), kafka, None, None))
     runner = SimpleNamespace(take_your_time=lambda: None, warm=lambda: None, warm_topic=lambda _: None)
     reader = SimpleNamespace(topics=topics, runner=runner, ingest=SimpleNamespace(round=lambda: None))
     return BatchLoop(reader, SharedMembership(member()), ConsumerStatus(ConsumerId(3), None), 0.0)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
-from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import TableSpec, parse_settings
 from kgs_core.errors import TransientError
 from kgs_core.model import TopicPartition
@@ -33,7 +33,9 @@ def first_offsets(start, committed):
         f"group: g\nkafka: {{bootstrap_servers: 'b:9'}}\nlake: {{root: /x}}\ntopics: [{{topic: t, start: '{start}'}}]"
     )
     settings = parse_settings(text.encode(), "kgs.yaml", {})
-    opener = TopicOpener(settings, Storage("/x"), FakeAdmin(), SimpleNamespace(committed=committed), lambda *_: None)
+    opener = TopicOpener(
+        settings, open_lake(settings.lake), FakeAdmin(), SimpleNamespace(committed=committed), lambda *_: None
+    )
     rule = settings.topics[0]
     return opener._first_offsets(TableSpec("t", "t", "t_dead_letters", rule), 2)
 

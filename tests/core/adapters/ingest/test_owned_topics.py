@@ -7,7 +7,7 @@ import pytest
 from kgs_core.adapters.ingest.owned_topics import MISSING_AGAIN_S, NO_RULE, NO_TOPIC, NOT_YET, OwnedTopics
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
 from kgs_core.adapters.kafka.topic_description import TopicDescription
-from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config import parse_settings
 from kgs_core.consumer.round.stops import Cause
@@ -66,7 +66,7 @@ def kafka():
 @pytest.fixture
 def topics(kafka, tmp_path):
     settings = parse_settings(YAML.format(root=tmp_path).encode(), "kgs.yaml", {})
-    opener = TopicOpener(settings, Storage(settings.lake.root), kafka, None, None)
+    opener = TopicOpener(settings, open_lake(settings.lake), kafka, None, None)
     return OwnedTopics(settings, kafka, opener)
 
 
@@ -261,7 +261,7 @@ def test_topic_made_again_is_read_once_that_is_accepted(topics, kafka):
     topics.refresh({"t1"}, share(t1=[0]))
     state = topics.states["t1"]
     ids = AppIds("g", "t1", TopicId("other-t1"))
-    table = TopicTable(topics._opener._storage, topics._settings.lake, state.table.spec, ids, state.table.schema)
+    table = TopicTable(topics._opener._lake, state.table.spec, ids, state.table.schema)
     table.open()
     table.fix_start(dict.fromkeys(range(4), 0))  # what `kgs accept-topic` does
     topics.refresh({"t1"}, share(t1=[0]))

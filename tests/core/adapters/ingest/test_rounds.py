@@ -11,10 +11,12 @@ import pytest
 from kgs_core.adapters.ingest.process_batch import TopicJob
 from kgs_core.adapters.ingest.rounds import Ingest
 from kgs_core.adapters.ingest.topic_state import TopicState
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config import TopicRule
+from kgs_core.config.settings import LakeSettings
 from kgs_core.consumer.round.questions import Read, ReadResult
 from kgs_core.consumer.round.state import Pace
 from kgs_core.consumer.round.stops import Cause
@@ -23,7 +25,6 @@ from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 
-LAKE = SimpleNamespace(vacuum_retention_h=168, checkpoint_interval=10, log_retention_h=24)
 ID = TopicId("id")
 
 
@@ -75,6 +76,7 @@ class Rig:
 
     def __init__(self, root: Path, **rule: str) -> None:
         self.storage = Storage(str(root))
+        self.lake = open_lake(LakeSettings(root=str(root)))
         self.kafka, self.runner = Kafka(), Runner()
         self.states = {topic: self.state(topic, **rule) for topic in ("sick", "well")}
         offsets = SimpleNamespace(report=lambda positions: None)
@@ -83,7 +85,7 @@ class Rig:
     def state(self, topic: str, **rule: str) -> TopicState:
         rule_ = TopicRule(topic=topic, table=topic, **rule)
         spec = SimpleNamespace(topic=topic, table=topic, letters_table=f"{topic}_dl", rule=rule_)
-        table = TopicTable(self.storage, LAKE, spec, AppIds("g", topic, ID), parsed_schema(rule_))
+        table = TopicTable(self.lake, spec, AppIds("g", topic, ID), parsed_schema(rule_))
         table.open()
         table.fix_start({0: 0})
         state = TopicState(table)

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from kgs_core.adapters.kafka.topic_description import TopicDescription
-from kgs_core.adapters.lake import adoption, migration
+from kgs_core.adapters.lake import adoption, delta_lake, migration
 from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.adapters.lake.delta_log import load_transactions
-from kgs_core.adapters.lake.delta_table import Outcome
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.model import TopicId
+from kgs_core.ports import Outcome
 from tests.sink import Sink
 
 ROOT = Path(__file__).parents[4]
@@ -139,7 +139,7 @@ def test_letters_before_a_kill_are_not_written_again_by_the_heir(storage, sink):
 
 def test_adoption_that_others_commits_outrun_looks_again(storage, sink, monkeypatch):
     batches = [sink.read({0: (12, 13)}), sink.read({0: (13, 14)})]  # without letters: those are the heir's by then
-    look = adoption.load_transactions
+    look = delta_lake.load_transactions
 
     def outrun(*args):
         found = look(*args)
@@ -147,7 +147,7 @@ def test_adoption_that_others_commits_outrun_looks_again(storage, sink, monkeypa
             assert sink.table.commit(batches.pop(0)) is Outcome.COMMITTED
         return found
 
-    monkeypatch.setattr(adoption, "load_transactions", outrun)
+    monkeypatch.setattr(delta_lake, "load_transactions", outrun)
     adopt(storage)
     assert Sink(storage, group="h").position(0) == 14
     clean(storage, "h")

@@ -2,9 +2,10 @@
 
 import pytest
 
-from kgs_core.adapters.lake.delta_table import DeltaTopicTable, Outcome
+from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError
+from kgs_core.ports import Outcome
 from tests.one_column import file_of, table_at, values_in
 
 

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kgs_core.adapters.lake.delta_table import DeltaTopicTable, Outcome
+from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError, UnsafeError
-from tests.one_column import SCHEMA, file_of, table_at, values_in
+from kgs_core.ports import Outcome
+from tests.one_column import LAKE, SCHEMA, file_of, table_at, values_in
 
 
 @pytest.fixture
@@ -140,7 +141,7 @@ def test_damaged_log_is_not_written_on_top_of(storage, table, damage):
     else:
         os.truncate(last, os.path.getsize(last) // 2)
     before = sorted(os.listdir(log))
-    fresh = DeltaTopicTable(storage, "t", SCHEMA, vacuum_retention_h=48)
+    fresh = DeltaTopicTable(storage, "t", SCHEMA, LAKE)
     with pytest.raises((TransientError, UnsafeError)):
         fresh.commit({"a": 3}, {"a": 4}, file_of(storage, 9))
     assert sorted(os.listdir(log)) == before
@@ -150,7 +151,7 @@ def test_log_entry_that_power_loss_emptied_takes_rows_and_position_away_together
     for n in range(3):
         table.commit({"a": n or None}, {"a": n + 1}, file_of(storage, n))
     os.truncate(f"{storage.path('t', '_delta_log')}/{3:020d}.json", 0)
-    fresh = DeltaTopicTable(storage, "t", SCHEMA, vacuum_retention_h=48)
+    fresh = DeltaTopicTable(storage, "t", SCHEMA, LAKE)
     assert fresh.versions(["a"]) == {"a": 2}
     assert fresh.commit({"a": 2}, {"a": 3}, file_of(storage, 2)) is Outcome.COMMITTED
     assert values_in(storage) == [0, 1, 2]

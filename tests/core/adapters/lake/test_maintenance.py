@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from kgs_core.adapters.lake.delta_table import Outcome
-from kgs_core.adapters.lake.maintenance import LOCK_FILE, maintain_table, maintenance_lock
+from kgs_core.adapters.lake.delta_maintenance import maintain_table
+from kgs_core.adapters.lake.maintenance import LOCK_FILE, maintenance_lock
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
+from kgs_core.ports import Outcome
 from tests.sink import Sink
 
 HOUR = 3600

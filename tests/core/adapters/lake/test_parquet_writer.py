@@ -21,6 +21,7 @@ from kgs_core.adapters.lake.parquet_writer import MAX_STRING_STATISTIC, write_ta
 from kgs_core.adapters.lake.row_schema import LETTER_SCHEMA, TIMESTAMP
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError
+from tests.one_column import LAKE
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 COLUMNS = {
@@ -138,8 +139,8 @@ def test_bounds_of_long_texts_are_cut_outwards(tmp_path, tail):
 def test_reader_that_skips_files_finds_every_row(tmp_path):
     """deltalake's pyarrow reader takes a bound that is missing beside others for null, and skips the file."""
     storage = Storage(str(tmp_path))
-    table = DeltaTopicTable(storage, "t", SCHEMA, vacuum_retention_h=24)
-    table.create(checkpoint_interval=5, log_retention_h=24)
+    table = DeltaTopicTable(storage, "t", SCHEMA, LAKE)
+    table.create()
     usual = {"long": 1, "string": "a", "double": 1.5, "boolean": True, "timestamp": 1_001, "date": 20_000}
     rows = [usual, usual | {"string": "b" * 50}, {"string": "c"}, *(usual | row for row in UNBOUNDED)]
     for n, row in enumerate(rows):

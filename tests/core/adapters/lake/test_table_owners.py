@@ -8,6 +8,7 @@ import pytest
 
 from kgs_core.adapters.lake import topic_table
 from kgs_core.adapters.lake.delta_log import load_transactions
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.errors import UnsafeError
@@ -60,7 +61,7 @@ def test_of_two_groups_that_begin_at_once_one_is_refused(storage, monkeypatch):
 
 def test_one_group_fills_a_table_from_several_topics(storage, sink):
     other = AppIds("g", "u", TopicId("id9"))
-    TopicTable(storage, sink.lake, sink.spec, other, sink.table.schema).fix_start({0: 5})
+    TopicTable(open_lake(sink.lake), sink.spec, other, sink.table.schema).fix_start({0: 5})
     assert owners(load_transactions(storage, "t")) == {"g": ("t", "u")}
 
 

@@ -9,6 +9,7 @@ from kgs_core.adapters.lake.row_schema import LETTER_SCHEMA, ORIGIN_FIELDS, VALU
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_properties import check_table, wanted_properties
 from kgs_core.errors import UnsafeError
+from tests.one_column import LAKE
 
 SCHEMA = pa.schema(
     [("x", pa.int64()), ("when", pa.timestamp("us", tz="UTC")), *((f.name, f.type) for f in ORIGIN_FIELDS)]
@@ -86,5 +87,5 @@ def test_every_column_type_that_can_be_configured_comes_back_as_itself(tmp_path)
     schema = pa.schema([*VALUE_TYPES.items(), ("value", pa.binary()), *((f.name, f.type) for f in ORIGIN_FIELDS)])
     for name, wanted in (("t", schema), ("letters", LETTER_SCHEMA)):
         storage = Storage(str(tmp_path))
-        DeltaTopicTable(storage, name, wanted, vacuum_retention_h=24).create(checkpoint_interval=5, log_retention_h=24)
+        DeltaTopicTable(storage, name, wanted, LAKE).create()
         check_table(DeltaTable(storage.uri(name)), name, wanted)

@@ -9,12 +9,13 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
 
 from kgs_core.adapters.lake.delta_log import load_transactions
-from kgs_core.adapters.lake.delta_table import Outcome
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.topic_table import earlier_topic_ids
 from kgs_core.errors import UnsafeError
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import OffsetRange, TopicId
+from kgs_core.ports import Outcome
 from tests.sink import EPOCH_EVERY, Sink
 
 
@@ -152,11 +153,11 @@ def test_topic_made_again_has_positions_of_its_own(storage, sink):
     sink.ingest({0: (0, 10)})
     again = Sink(storage, topic_id="id2")
     assert not again.table.is_started(2)
-    assert earlier_topic_ids(storage, "t", again.ids) == ["id1"]
+    assert earlier_topic_ids(open_lake(again.lake), "t", again.ids) == ["id1"]
     again.table.fix_start({0: 0, 1: 0})
     assert again.position(0) == 0
     assert sink.position(0) == 10
-    assert earlier_topic_ids(storage, "t", AppIds("other", "t", TopicId("id3"))) == []
+    assert earlier_topic_ids(open_lake(again.lake), "t", AppIds("other", "t", TopicId("id3"))) == []
 
 
 def test_position_carries_the_leader_epoch_of_the_record_before_it(sink):

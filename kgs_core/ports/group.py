@@ -1,4 +1,4 @@
-"""Ports of the core as Protocols; `adapters` and `testing` implement them."""
+"""Ports of the group: its topics, and the fleet that consumers run in."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,6 +45,16 @@ class Outbox(Protocol):
             FencedError: a newer controller has the pen. Final.
             TransientError: nothing is known of the result: fence, read to the end, then decide again.
         """
+
+
+class Topics(Protocol):
+    """The group's topics."""
+
+    def inbox(self) -> Inbox | None:
+        """For who only reads; None: there are none yet."""
+
+    def controller(self) -> tuple[Inbox, Outbox]:
+        """For who writes; makes those that are missing."""
 
 
 class ReportWriter(Protocol):

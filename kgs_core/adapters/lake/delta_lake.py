@@ -1,0 +1,128 @@
+"""The lake as Delta tables: the ports `Lake` and `PinnedTable` by deltalake."""
+
+from collections.abc import Collection, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from pyarrow import fs
+
+from kgs_core.adapters.lake.delta_log import load_transactions
+from kgs_core.adapters.lake.delta_maintenance import maintain_table
+from kgs_core.adapters.lake.delta_table import DeltaTopicTable, open_table
+from kgs_core.adapters.lake.probe import probe, remove_left_over
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.config.settings import LakeSettings
+from kgs_core.errors import PermanentError, one_line
+from kgs_core.ports import TableContents, Upkeep
+
+
+class DeltaLake:
+    """Port `Lake`."""
+
+    def __init__(self, settings: LakeSettings) -> None:
+        self._settings = settings
+        self._storage = Storage(settings.root, settings.storage_options)
+
+    @property
+    def root(self) -> str:
+        """See `Lake`."""
+        return self._storage.root
+
+    def probe(self) -> None:
+        """See `Lake`."""
+        probe(self._storage)
+
+    def remove_probes(self) -> None:
+        """See `Lake`."""
+        remove_left_over(self._storage)
+
+    def folders(self, under: str) -> list[str]:
+        """See `Lake`."""
+        selector = fs.FileSelector(self._storage.path(under).rstrip("/"), allow_not_found=True)
+        try:
+            listing = self._storage.filesystem().get_file_info(selector)
+        except OSError as e:
+            raise PermanentError(f"lake {self.root}: cannot be listed: {one_line(e)}: check path and rights") from e
+        return [info.base_name for info in listing if info.type == fs.FileType.Directory]
+
+    def table(self, name: str, schema: pa.Schema) -> DeltaTopicTable:
+        """See `Lake`."""
+        return DeltaTopicTable(self._storage, name, schema, self._settings)
+
+    def open(self, name: str) -> DeltaTopicTable:
+        """See `Lake`."""
+        return open_table(self._storage, name, self._settings)
+
+    def all_versions(self, name: str) -> dict[str, int]:
+        """See `Lake`."""
+        return load_transactions(self._storage, name)
+
+    def pin(self, name: str) -> "PinnedDelta | None":
+        """See `Lake`."""
+        uri, options = self._storage.uri(name), self._storage.delta_options()
+        try:  # not `is_deltatable`: it holds Python's lock until the store answers, and every thread would wait
+            handle = DeltaTable(uri, storage_options=options)
+        except TableNotFoundError:
+            return None
+        return PinnedDelta(self._storage, name, handle)
+
+    def maintain(self, name: str, *, dry_run: bool) -> Upkeep | None:
+        """See `Lake`."""
+        return maintain_table(self._storage, name, self._settings.vacuum_retention_h, dry_run=dry_run)
+
+
+class PinnedDelta:
+    """Port `PinnedTable`."""
+
+    def __init__(self, storage: Storage, name: str, handle: DeltaTable) -> None:
+        self._storage = storage
+        self._name = name
+        self._handle = handle
+
+    def refresh(self) -> None:
+        """See `PinnedTable`."""
+        self._handle.update_incremental()
+
+    @property
+    def version(self) -> int:
+        """See `PinnedTable`."""
+        return self._handle.version()
+
+    def version_of(self, app: str) -> int | None:
+        """See `PinnedTable`."""
+        return self._handle.transaction_version(app)
+
+    def contents(self) -> TableContents:
+        """See `PinnedTable`."""
+        files = pa.table(self._handle.get_add_actions(flatten=True))
+        sizes, rows = files["size_bytes"], files["num_records"] if "num_records" in files.column_names else None
+        counted = rows is not None and rows.null_count == 0
+        return TableContents(
+            self._handle.version(),
+            (pc.sum(rows).as_py() or 0) if counted or not files.num_rows else None,
+            pc.sum(sizes).as_py() or 0,
+            files.num_rows,
+        )
+
+    def check_readable(self, columns: Collection[str]) -> None:
+        """See `PinnedTable`."""
+        missing = set(columns) - {field.name for field in self._handle.schema().fields}
+        if missing:
+            raise PermanentError(f"table {self._name}: has no column {', '.join(sorted(missing))}: kgs did not make it")
+        if self._handle.protocol().min_reader_version != 1:
+            raise PermanentError(
+                f"table {self._name}: rows may be hidden by Delta features that kgs does not read: rebuild it"
+            )
+
+    def files(self) -> list[str]:
+        """See `PinnedTable`."""
+        paths: list[str] = pa.table(self._handle.get_add_actions())["path"].to_pylist()
+        return paths
+
+    def read(self, file: str, columns: Sequence[str]) -> pa.Table:
+        """See `PinnedTable`; by pyarrow, since deltalake's own reader can abort the process when it ends."""
+        path, filesystem = self._storage.path(self._name, file), self._storage.filesystem()
+        return pq.read_table(path, columns=list(columns), filesystem=filesystem, use_threads=False)

@@ -1,0 +1,225 @@
+"""Ports of the lake: the lake as a whole, a table that rows are committed to, a table that is only looked at."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Protocol
+
+Schema = Any
+"""A pyarrow schema; the core imports no pyarrow."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileWritten:
+    """One Parquet file that lies in a table's folder and is not part of the table yet.
+
+    Attributes:
+        path: relative to the table's root.
+        size: bytes.
+        stats: statistics of the file in Delta's form, as JSON text.
+    """
+
+    path: str
+    size: int
+    rows: int
+    stats: str
+
+
+class Outcome(Enum):
+    """Outcome of a commit."""
+
+    COMMITTED = auto()
+    REFUSED = auto()
+    """Another writer was there first: drop the batch, read the positions again."""
+
+
+class LakeTable(Protocol):
+    """One table that rows are committed to, beside named numbers, the versions: a position is one of them.
+
+    Used by one thread at a time.
+    """
+
+    @property
+    def name(self) -> str:
+        """Path under the lake's root."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+
+    def create(self) -> None:
+        """Make the table, with its properties, if it is not there; several consumers may do so at once.
+
+        Raises:
+            UnsafeError: what is there has another schema, or properties that break the guarantee.
+            TransientError: the store did not answer.
+        """
+
+    def exists(self) -> bool:
+        """Whether the table is there.
+
+        Raises:
+            TransientError: the store did not answer.
+        """
+
+    def versions(self, apps: Collection[str]) -> dict[str, int | None]:
+        """Stored version of each application id, as of now.
+
+        Raises:
+            TransientError: the store did not answer.
+            UnsafeError: the table has been changed so that the guarantee is gone.
+        """
+
+    def commit(
+        self,
+        expected: Mapping[str, int | None],
+        new: Mapping[str, int],
+        file: FileWritten | None,
+        along: Mapping[str, int] | None = None,
+    ) -> Outcome:
+        """Commit `file` and move the versions from `expected` to `new`, all or nothing, by compare-and-set.
+
+        Args:
+            expected: application id -> version that must be stored now (None: none yet). What is expected and not in
+                `new` is compared and left alone.
+            file: the rows; None moves the versions only.
+            along: more versions to write in the same commit, which nothing is compared with.
+
+        Raises:
+            TransientError: the outcome could not be learned, or the file is gone or too old; the positions must be read
+                again before going on.
+            UnsafeError: the table's properties break the guarantee.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class TableContents:
+    """Contents of one table's files, as its log tells them.
+
+    Attributes:
+        rows: None where a file does not say.
+        size_bytes: of the files, compressed.
+    """
+
+    version: int
+    rows: int | None
+    size_bytes: int
+    files: int
+
+
+class PinnedTable(Protocol):
+    """A table as it was at one moment, for who only looks. What the table's library raises passes through."""
+
+    def refresh(self) -> None:
+        """Go on to the newest moment. After an exception: pin the table anew."""
+
+    @property
+    def version(self) -> int:
+        """Number of the commit that it is pinned at."""
+
+    def version_of(self, app: str) -> int | None:
+        """Version of an application id."""
+
+    def contents(self) -> TableContents:
+        """Rows and files."""
+
+    def check_readable(self, columns: Collection[str]) -> None:
+        """Whether the rows of the table are those of its files, with these columns.
+
+        Raises:
+            PermanentError: they are not: the table is not of kgs's making, or was changed since.
+        """
+
+    def files(self) -> list[str]:
+        """Names of the data files."""
+
+    def read(self, file: str, columns: Sequence[str]) -> Any:
+        """Columns of one file, as a pyarrow table. May be called by several threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """Upkeep that one table got, or would get.
+
+    Attributes:
+        files: data files of the table before and after; `bytes`, likewise, their sizes.
+        removed: files taken off the disk: replaced long ago, or never committed.
+        removed_bytes: their sizes.
+        seconds: how long it took.
+        problem: what could not be done; the rest was.
+    """
+
+    table: str
+    files: tuple[int, int]
+    bytes: tuple[int, int]
+    removed: int
+    removed_bytes: int
+    seconds: float
+    problem: str | None = None
+
+
+class Lake(Protocol):
+    """The lake as a whole: all tables under one root, in one format."""
+
+    @property
+    def root(self) -> str:
+        """Local path or s3://bucket/prefix."""
+
+    def probe(self) -> None:
+        """Prove, on a table of the probe's own, that the second of two commits of one base is refused.
+
+        Raises:
+            UnsafeError: both were taken; such a lake would lose rows.
+            PermanentError: the root cannot be written.
+            TransientError: the store did not answer, is full or cannot be written for now.
+        """
+
+    def remove_probes(self) -> None:
+        """Remove what probes of killed processes have left; the store's own trouble is no error here."""
+
+    def folders(self, under: str) -> list[str]:
+        """Names of the folders right under a path of the lake, tables or not; none where there is no such path.
+
+        Raises:
+            PermanentError: it cannot be listed.
+        """
+
+    def table(self, name: str, schema: Schema) -> LakeTable:
+        """A table with these columns, which may have to be created yet; nothing is asked of the store.
+
+        Raises:
+            UnsafeError: no safe address: it leads out of the root, or an option would take the guarantee away.
+        """
+
+    def open(self, name: str) -> LakeTable:
+        """A table with the columns that it has.
+
+        Raises:
+            UnsafeError: there is none.
+            TransientError: the store did not answer.
+        """
+
+    def all_versions(self, name: str) -> dict[str, int]:
+        """Version of every application id that a table has; empty where there is no table.
+
+        Raises:
+            PermanentError: a part of the table's log is missing or broken.
+            TransientError: the store did not answer.
+        """
+
+    def pin(self, name: str) -> PinnedTable | None:
+        """A table as it is now; None where there is none. What the table's library raises passes through."""
+
+    def maintain(self, name: str, *, dry_run: bool) -> Upkeep | None:
+        """Compact a table, keep its log short, remove files that belong to no version; consumers may go on committing.
+
+        Args:
+            dry_run: look only; the files "after" are those before.
+
+        Returns:
+            None where there is no such table.
+
+        Raises:
+            UnsafeError: the lake's settings keep files of no version for too short a time.
+            TransientError: the store did not answer.
+        """
