@@ -57,7 +57,11 @@ class PlanOptions:
     help='Who reads what now, as JSON {topic: {"0": consumer}}.  [default: what the controller of the group has '
     "decided last, if there is one; with --from none]",
 )
-@click.option("--algorithm", type=click.Choice(ALGORITHMS), help="Instead of packing.algorithm (default search).")
+@click.option(
+    "--algorithm",
+    metavar="NAME",
+    help=f"Instead of packing.algorithm (default search): {', '.join(ALGORITHMS)}.",
+)
 @click.option(
     "--compare",
     type=click.Choice(["all"]),
@@ -120,6 +124,8 @@ def _packing_settings(given: PlanOptions, *, config_is_named: bool) -> PackingSe
         changes["packing_capacity_bytes_per_s"] = given.capacity
         changes["consumer_capacity_bytes_per_s"] = max(given.capacity, packing.consumer_capacity_bytes_per_s)
     if given.algorithm is not None:
+        if given.algorithm not in ALGORITHMS:
+            raise ConfigError([f"--algorithm: '{given.algorithm}': write {', '.join(ALGORITHMS)}"])
         changes["algorithm"] = given.algorithm
     return packing.model_copy(update=changes)
 
