@@ -60,7 +60,7 @@ def test_a_new_fleet_is_a_line_in_the_table(control, monkeypatch, tmp_path):
 
 def test_a_fleet_that_there_is_not_is_refused_before_anything_is_made(control, tmp_path):
     result = control("--fleet", "moon")
-    assert (result.exit_code, result.stderr) == (2, "error: --fleet: 'moon': write local\n")
+    assert (result.exit_code, result.stderr) == (2, f"error: --fleet: 'moon': write {', '.join(FLEETS)}\n")
     assert not (tmp_path / "logs").exists()
 
 
