@@ -142,7 +142,7 @@ def simulate(  # noqa: PLR0913 - keywords with defaults
     Args:
         load: from `stream` or `read_speeds`, the path of a recorded one, or measurements in order of time.
         algorithms: short names, also with a setting.
-        baselines: `kafka:K` (K consumers, round robin) and `keda` (scaled by lag).
+        baselines: ways without a packer, as `kafka:24`; `kgs simulate --help` lists them.
         capacity: C in the unit of the load's speeds, where it is not one that knows it.
         latency: also how late data is read, by the latency model.
         seeds: so many streams, from the load's own seed on; a generated load only.

@@ -14,12 +14,12 @@ from click.core import ParameterSource
 from kgs_core.adapters.system.text_file import read_text
 from kgs_core.cli.group.plan_table import print_plan
 from kgs_core.cli.options import config_option
-from kgs_core.config import ALGORITHM_NAMES, AlgorithmName, PackingSettings, resolve_tables
+from kgs_core.config import PackingSettings, resolve_tables
 from kgs_core.config.file import load_settings
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.monitor.recorded import parse_assignment, parse_measurements
-from kgs_core.packing import FRONT, WEIGHING, setting_name
+from kgs_core.packing import ALGORITHMS, FRONT, WEIGHING, setting_name
 from kgs_core.planning.load import Load
 from kgs_core.planning.plan import Group, Plan, make_plan
 from kgs_core.planning.rebalance_budget import moved_within_an_hour
@@ -34,7 +34,7 @@ class PlanOptions:
     config_file: Path
     from_file: Path | None
     current: str | None
-    algorithm: AlgorithmName | None
+    algorithm: str | None
     compare: str | None
     as_json: bool
     capacity: float | None
@@ -57,7 +57,11 @@ class PlanOptions:
     help='Who reads what now, as JSON {topic: {"0": consumer}}.  [default: what the controller of the group has '
     "decided last, if there is one; with --from none]",
 )
-@click.option("--algorithm", type=click.Choice(ALGORITHM_NAMES), help="Instead of packing.algorithm (default search).")
+@click.option(
+    "--algorithm",
+    metavar="NAME",
+    help=f"Instead of packing.algorithm (default search): {', '.join(ALGORITHMS)}.",
+)
 @click.option(
     "--compare",
     type=click.Choice(["all"]),
@@ -89,7 +93,7 @@ def plan(context: click.Context, /, **options: Any) -> None:
     settings = _packing_settings(given, config_is_named=named)
     load = _load(given)
     group, moved_rscore = _group(given)
-    compare = (*ALGORITHM_NAMES, *_settings_to_weigh(settings)) if given.compare else ()
+    compare = (*ALGORITHMS, *_settings_to_weigh(settings)) if given.compare else ()
     found = make_plan(load, group, settings, lambda: Random(given.seed), compare)  # noqa: S311 - no secret
     found = replace(found, held_back=_held_back(found, load, group, moved_rscore, settings))
     if given.as_json:
@@ -120,6 +124,8 @@ def _packing_settings(given: PlanOptions, *, config_is_named: bool) -> PackingSe
         changes["packing_capacity_bytes_per_s"] = given.capacity
         changes["consumer_capacity_bytes_per_s"] = max(given.capacity, packing.consumer_capacity_bytes_per_s)
     if given.algorithm is not None:
+        if given.algorithm not in ALGORITHMS:
+            raise ConfigError([f"--algorithm: '{given.algorithm}': write {', '.join(ALGORITHMS)}"])
         changes["algorithm"] = given.algorithm
     return packing.model_copy(update=changes)
 

@@ -16,10 +16,11 @@ from kgs_core.config.settings import SparkSettings
 from kgs_core.errors import ConfigError
 from kgs_core.monitor.recorded import RecordedMeasurement, parse_measurements
 from kgs_core.packing import ALGORITHMS, DEFAULT_WORTH, FRONT, WEIGHING, parse_name, setting_name
+from kgs_core.simulation.baselines import baseline_usage, find_baseline
 from kgs_core.simulation.comparison import PUBLISHED
 from kgs_core.simulation.latency import LatencySettings
 from kgs_core.simulation.recorded import json_lines, recorded_workload
-from kgs_core.simulation.replay import KAFKA, Conditions, check_name
+from kgs_core.simulation.replay import Conditions
 from kgs_core.simulation.workload import CAPACITY, DEFAULT_CAPACITY, DELTAS, STARTS, Start, StreamSpec, Workload
 
 READ_SHARE = 1.33
@@ -108,8 +109,8 @@ def make_request(given: SimulateOptions, named: Collection[str], environ: Mappin
     else:
         loads = [*_specs(given)]
     cells = [Cell(name, load) for load in loads for name in (*names, *hidden)]
-    kafka = [name for name in names if name.startswith(KAFKA)]
-    cells += [Cell(name, load, order) for load in loads for name in kafka for order in range(1, given.orders + 1)]
+    ordered = [name for name in names if (found := find_baseline(name)) and found[0].shuffled]
+    cells += [Cell(name, load, order) for load in loads for name in ordered for order in range(1, given.orders + 1)]
     grid = Grid(tuple(cells), conditions, {recorded.key: recorded} if recorded is not None else {})
     return Request(grid, names, _hint(recorded, given) if recorded is not None else "")
 
@@ -135,15 +136,9 @@ def algorithm_names(given: SimulateOptions) -> tuple[str, ...]:
 
 def _baselines(given: SimulateOptions) -> tuple[str, ...]:
     """The baselines asked for, each once, in the order given."""
-    problems = []
     names = tuple(dict.fromkeys(_split(given.baselines)))
-    for name in names:
-        try:
-            check_name(name if parse_name(name) is None else f"{name} is an algorithm")
-        except ConfigError:
-            problems.append(f"--baseline: '{name}': write kafka:CONSUMERS or keda, with commas between")
-    if problems:
-        raise ConfigError(problems)
+    if wrong := [name for name in names if find_baseline(name) is None]:
+        raise ConfigError([f"--baseline: '{name}': write {baseline_usage()}, with commas between" for name in wrong])
     return names
 
 

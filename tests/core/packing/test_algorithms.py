@@ -4,10 +4,9 @@ from random import Random
 
 import pytest
 
-from kgs_core.config import ALGORITHM_NAMES
 from kgs_core.errors import MeasurementError
 from kgs_core.model import TopicPartition
-from kgs_core.packing import ALGORITHMS, WEIGHING, PackingProblem, rscore
+from kgs_core.packing import ALGORITHMS, PackingProblem, rscore
 
 
 def bins_of(assignment):
@@ -16,11 +15,6 @@ def bins_of(assignment):
     for partition, consumer in sorted(assignment.items()):
         bins[consumer] = bins.get(consumer, "") + partition.topic
     return bins
-
-
-def test_the_registry_holds_the_names_that_the_configuration_takes():
-    assert tuple(ALGORITHMS) == ALGORITHM_NAMES
-    assert len(set(ALGORITHMS) - WEIGHING) == 12
 
 
 @pytest.mark.parametrize(
