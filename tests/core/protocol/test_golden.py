@@ -43,6 +43,42 @@ def test_only_what_earlier_versions_left_out_may_be_missing(name):
     assert missing == MAY_BE_MISSING[name]
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("known", [[1, "ab"]]),
+        ("known", [{"consumer": 1}]),
+        ("lake_root", 5),
+        ("config_hashes", None),
+        ("speeds_bytes_per_s", {"t": {"1": float("nan")}}),
+        ("history", [{"time_ms": 1}]),
+    ],
+)
+def test_a_target_with_a_bad_part_is_refused_by_its_name(field, value):
+    key, record = target_record()
+    with pytest.raises(ProtocolError, match=f"no message: {field}"):
+        decode(key, json.dumps(record | {field: value}).encode())
+
+
+@pytest.mark.parametrize("field", ["lake_root", "suspect_after_s"])
+def test_terms_that_are_said_in_part_are_none(field):
+    key, record = target_record()
+    assert decode(key, json.dumps(record | {field: None}).encode()).terms is None
+    with pytest.raises(ProtocolError, match="no message: config_hashes"):
+        decode(key, json.dumps(record | {field: None, "config_hashes": 5}).encode())
+
+
+def test_parts_may_have_fields_of_a_later_version():
+    key, record = target_record()
+    later = {name: [part | {"later": 1} for part in record[name]] for name in ("known", "history")}
+    assert decode(key, json.dumps(record | later | {"member": 1, "terms": 2}).encode()) == GOLDEN["target"]
+
+
+def target_record():
+    key, value = RECORDS["target"]
+    return key, json.loads(value)
+
+
 def is_read(key, record):
     with suppress(ProtocolError):
         return decode(key, json.dumps(record).encode()) is not None
