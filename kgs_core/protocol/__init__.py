@@ -1,25 +1,21 @@
 """The messages of the group, and how they are written. They carry whole states, never edges."""
 
 from kgs_core.protocol.messages import (
-    Change,
     DesiredState,
     DesiredVersion,
     Ending,
     Heartbeat,
-    Incarnation,
-    Member,
     Message,
     Order,
     Phase,
-    Process,
     Received,
     Report,
     RunState,
     Starting,
     Target,
-    Terms,
     Tombstone,
 )
+from kgs_core.protocol.parts import Change, Incarnation, Member, Process, Terms
 
 __all__ = [
     "Change",

@@ -6,45 +6,32 @@ that is not known here is refused. Numbers are finite, quantities named with the
 """
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from kgs_core.errors import ProtocolError
 from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol.fields import MAX_TEXT
 from kgs_core.protocol.messages import (
+    ALWAYS,
     DesiredState,
     DesiredVersion,
     Heartbeat,
-    Incarnation,
-    Member,
     Message,
     Order,
     Report,
+    Sign,
     Starting,
     Target,
     Tombstone,
 )
-from kgs_core.protocol.parsing import message_of
-from kgs_core.protocol.wire import (
-    MAX_TEXT,
-    RECORD,
-    VERSION,
-    WireChange,
-    WireDesiredState,
-    WireDesiredVersion,
-    WireHeartbeat,
-    WireMember,
-    WireOrder,
-    WireProcess,
-    WireReport,
-    WireStarting,
-    WireTarget,
-)
+from kgs_core.protocol.parts import Incarnation, Member
 
+VERSION = 1
 MAX_BYTES = 8_000_000
 """Of one record, uncompressed: a Target with about 150,000 partitions."""
 
@@ -52,13 +39,30 @@ _REASONS_LENGTH = 1_000_000
 """Of all reasons in one report, characters: a consumer whose report cannot be sent ends itself."""
 _KEY = re.compile(rb"([1-9]\d{0,8})/([0-9A-Za-z_-]{1,64})")
 _TARGET_KEY, _WISH_KEY, _WANTED_KEY = b"target", b"state", b"wanted"
+_KINDS: dict[str, type[Message]] = {
+    "target": Target,
+    "assignment": Order,
+    "heartbeat": Heartbeat,
+    "report": Report,
+    "starting": Starting,
+    "wish": DesiredState,
+    "wanted": DesiredVersion,
+}
+_TYPES = {kind: name for name, kind in _KINDS.items()}
+_FORMS: dict[type[Message], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _TYPES}
+_INLINE = ("member", "terms")  # fields whose own fields stand in the record itself
+_SIGN = [field.name for field in fields(Sign) if field.name != "member"]
 
 
-class _Head(BaseModel):
+@dataclass(frozen=True)
+class _Head:
     """Head of a record, looked at first, so that an unknown version is called by that name."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
-    version: int
+    version: Annotated[int, Field(strict=True)]
+    type: Annotated[str, Field(strict=True)]
+
+
+_HEAD = TypeAdapter(_Head)
 
 
 def encode(message: Message) -> tuple[bytes, bytes | None]:
@@ -71,8 +75,10 @@ def encode(message: Message) -> tuple[bytes, bytes | None]:
     if isinstance(message, Tombstone):
         return key, None
     try:
-        value = _wire_of(message).model_dump_json().encode()
-    except (ValidationError, PydanticSerializationError, ValueError) as e:
+        record = _record_of(_shortened(message) if isinstance(message, Report) else message)
+        _message_of(type(message), record)  # what would not be read is not written
+        value = to_json(record)
+    except (PydanticSerializationError, ValueError) as e:  # a ValidationError is a ValueError
         raise ProtocolError(f"{_name(message)}: cannot be written: {_one_line(e)}") from e
     if len(value) > MAX_BYTES:
         raise ProtocolError(f"{_name(message)}: {len(value)} bytes are more than {MAX_BYTES}: use fewer partitions")
@@ -92,15 +98,24 @@ def decode(key: bytes | None, value: bytes | None) -> Message:
     if len(value) > MAX_BYTES:
         raise ProtocolError(f"record of {len(value)} bytes: more than {MAX_BYTES}")
     try:
-        version = _Head.model_validate_json(value).version
-        if version != VERSION:
-            raise ProtocolError(f"record of version {version}: only {VERSION} is known here: use a newer kgs")
-        message = message_of(RECORD.validate_json(value))
-    except ValidationError as e:
+        record = from_json(value)
+        message = _message_of(_kind_of(record), record)
+    except ValueError as e:
         raise ProtocolError(f"record is no message: {_one_line(e)}") from e
     if _key_of(message) != key:
         raise ProtocolError(f"record's key {key[:100]!r} does not fit its {_name(message)}")
     return message
+
+
+def _kind_of(record: Any) -> type[Message]:
+    if not isinstance(record, dict):
+        raise ValueError("no JSON object")  # noqa: TRY004 - as what pydantic finds wrong
+    head = _HEAD.validate_python(record)
+    if head.version != VERSION:
+        raise ProtocolError(f"record of version {head.version}: only {VERSION} is known here: use a newer kgs")
+    if head.type not in _KINDS:
+        raise ValueError(f"type {head.type[:100]!r} is not known here")
+    return _KINDS[head.type]
 
 
 def _key_of(message: Message) -> bytes:
@@ -122,108 +137,32 @@ def _member_of(key: bytes) -> Member:
     return Member(ConsumerId(int(match[1])), Incarnation(match[2].decode()))
 
 
-def _wire_of(message: Target | Order | Heartbeat | Report | Starting | DesiredState | DesiredVersion) -> BaseModel:
-    match message:
-        case Target():
-            return _wire_target(message)
-        case Order():
-            return WireOrder(
-                **_wire_member(message.member),
-                owned=_grouped(message.owned),
-                revoking=_grouped(message.revoking),
-                coming=_grouped(message.coming),
-                retire=message.retire,
-            )
-        case Heartbeat():
-            return WireHeartbeat(**_wire_sign(message))
-        case Report():
-            return _wire_report(message)
-        case Starting():
-            process = WireProcess(**asdict(message.process))
-            return WireStarting(**_wire_member(message.member), process=process, why=_text(message.why))
-        case DesiredState() | DesiredVersion():
-            return _wire_of_people(message)
+def _record_of(message: Message) -> dict[str, Any]:
+    """JSON object of a message: a member and terms stand in it field by field, in the order of the first release."""
+    found = _FORMS[type(message)].dump_python(message, mode="json", by_alias=True, warnings=False)
+    member, terms = (found.pop(name, {}) for name in _INLINE)
+    sign = {name: found.pop(name) for name in _SIGN if name in found}
+    return {**member, "version": VERSION, **sign, "type": _TYPES[type(message)], **found, **terms}
 
 
-def _wire_of_people(message: DesiredState | DesiredVersion) -> BaseModel:
-    by, time_ms = _text(message.by), message.time_ms
-    if isinstance(message, DesiredState):
-        return WireDesiredState(state=message.state, by=by, time_ms=time_ms)
-    return WireDesiredVersion(kgs_version=message.version, config_hash=message.config_hash, by=by, time_ms=time_ms)
+def _message_of(kind: type[Message], record: dict[str, Any]) -> Message:
+    """Message that a JSON object says; a member and terms find their fields in the whole of it."""
+    for field in fields(kind):
+        if field.metadata == ALWAYS and field.name not in record:
+            raise ValueError(f"{field.name}: Field required")
+    message: Message = _FORMS[kind].validate_python({**record, **dict.fromkeys(_INLINE, record)})
+    return message
 
 
-def _wire_target(target: Target) -> WireTarget:
-    return WireTarget(
-        algorithm=target.algorithm,
-        assignment=_nested(target.assignment),
-        spares=target.spares,
-        speeds_bytes_per_s=_nested(target.speeds),
-        capacity_bytes_per_s=target.capacity,
-        rscore=target.rscore,
-        reason=_text(target.reason),
-        known=tuple(WireMember(**_wire_member(member)) for member in target.known),
-        set_aside=target.set_aside,
-        time_ms=target.time_ms,
-        measurement_offset=target.measurement_offset,
-        pinned=_grouped(target.pinned),
-        history=tuple(WireChange(**{**asdict(c), "reason": _text(c.reason)}) for c in target.history),
-        **({} if target.terms is None else asdict(target.terms)),
-    )
+def _shortened(report: Report) -> Report:
+    length = _REASONS_LENGTH // max(1, len(report.stopped) + len(report.unready))
+    if length >= MAX_TEXT:
+        return report
+    return replace(report, stopped=_cut(report.stopped, length), unready=_cut(report.unready, length))
 
 
-def _wire_report(report: Report) -> WireReport:
-    reason_length = min(MAX_TEXT, _REASONS_LENGTH // max(1, len(report.stopped) + len(report.unready)))
-    return WireReport(
-        **_wire_sign(report),
-        process=WireProcess(**asdict(report.process)),
-        applied=report.applied,
-        owned=_grouped(report.owned),
-        stopped=_nested({tp: _text(reason, reason_length) for tp, reason in report.stopped.items()}),
-        positions=_nested(report.positions),
-        kgs_version=report.version,
-        config_hash=report.config_hash,
-        last_drain_s=report.last_drain_s,
-        max_drain_s=report.max_drain_s,
-        drains=report.drains,
-        bad_shares=dict(report.bad_shares),
-        ready=None if report.ready is None else _grouped(report.ready),
-        unready=_nested({tp: _text(reason, reason_length) for tp, reason in report.unready.items()}),
-        ending=report.ending,
-        why=_text(report.why),
-    )
-
-
-def _wire_member(member: Member) -> dict[str, Any]:
-    return {"consumer": member.consumer, "incarnation": member.incarnation}
-
-
-def _wire_sign(sign: Heartbeat | Report) -> dict[str, Any]:
-    return {
-        **_wire_member(sign.member),
-        "sequence": sign.sequence,
-        "phase": sign.phase,
-        "bytes_per_s": sign.bytes_per_s,
-        "batch_age_s": sign.batch_age_s,
-    }
-
-
-def _text(text: str, length: int = MAX_TEXT) -> str:
-    """Cut, and without halves of characters, which messages about files may have and JSON has not."""
-    return text[:length].encode(errors="replace").decode()
-
-
-def _grouped(partitions: Collection[TopicPartition]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        found.setdefault(topic, []).append(partition)
-    return {topic: tuple(numbers) for topic, numbers in found.items()}
-
-
-def _nested(values: Mapping[TopicPartition, Any]) -> dict[str, dict[int, Any]]:
-    found: dict[str, dict[int, Any]] = {}
-    for tp, value in sorted(values.items(), key=lambda item: item[0]):
-        found.setdefault(tp.topic, {})[tp.partition] = value
-    return found
+def _cut(reasons: Mapping[TopicPartition, str], length: int) -> dict[TopicPartition, str]:
+    return {tp: reason[:length] for tp, reason in reasons.items()}
 
 
 def _name(message: Message) -> str:
@@ -233,5 +172,6 @@ def _name(message: Message) -> str:
 def _one_line(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        return f"{'.'.join(str(part) for part in first['loc'])[:200]}: {first['msg']}"
+        place = [part for n, part in enumerate(first["loc"]) if n or part not in _INLINE]
+        return f"{'.'.join(str(part) for part in place)[:200]}: {first['msg']}"
     return " ".join(str(error).split())[:300]

@@ -2,6 +2,7 @@
 
 Level-triggered: every message carries the whole of what it speaks of, so that a lost, doubled or late one does no harm.
 Sets are compared, never added up: what leaves a consumer's set is a StopConsuming, what enters it a StartConsuming.
+A field's type says its limits and its form within a record; `codec` checks them, construction does not.
 
 References:
     Landau 2022, section "Message passing"; the sets instead of edges are those of Kafka's newest group protocol.
@@ -10,23 +11,16 @@ References:
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, NamedTuple, NewType, TypeVar
+from typing import Annotated, Generic, TypeVar
 
-from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+from pydantic import Field, ValidateAs
 
-Incarnation = NewType("Incarnation", str)
-"""One process life of a consumer: a uuid that the process mints at its start."""
+from kgs_core.model import ConsumerId
+from kgs_core.protocol.fields import Amount, ByPartition, Consumer, Count, Flag, Label, Partitions, Share, Text, Topic
+from kgs_core.protocol.parts import Change, Member, MemberField, Process, TermsField
 
-
-class Member(NamedTuple):
-    """One incarnation of one consumer; sorts by consumer."""
-
-    consumer: ConsumerId
-    incarnation: Incarnation
-
-    def __str__(self) -> str:
-        """`3@1a2b3c4d`, as it is written in logs."""
-        return f"{self.consumer}@{self.incarnation[:8]}"
+ALWAYS = {"always": True}
+"""Marks a field that has a default here, yet must stand in every record: a set that is missing is not an empty one."""
 
 
 class Phase(StrEnum):
@@ -55,6 +49,11 @@ class Ending(StrEnum):
     """By an error of its own."""
 
 
+def _known_ending(ending: str | None) -> Ending | None:
+    """None, too, for a reason that only a later kgs knows: no cause to refuse its report."""
+    return Ending(ending) if ending in list(Ending) else None
+
+
 class RunState(StrEnum):
     """State that people want of the group as a whole."""
 
@@ -63,70 +62,6 @@ class RunState(StrEnum):
     """Every consumer stays, nobody reads."""
     STOPPED = "stopped"
     """Nobody reads, and all consumers end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """Which process an incarnation is: enough to tell, on its own machine, whether that process is gone.
-
-    Attributes:
-        host: name of the machine or pod.
-        boot_id: Linux' id of the machine's present run.
-        start_ticks: clock ticks from boot to its start (`/proc/<pid>/stat`, field 22): tells it from a later process
-            with the same pid.
-        run_id: the Dagster run or pod uid that it belongs to; empty without one.
-        machine_id: which machine, over its boots (`/etc/machine-id`); empty where it has none, and in older reports.
-        pid_namespace: the world that `pid` counts in (inode of `/proc/self/ns/pid`): a container has one of its own; 0
-            where that is not told, as in older reports.
-    """
-
-    host: str
-    boot_id: str
-    pid: int
-    start_ticks: int
-    run_id: str = ""
-    machine_id: str = ""
-    pid_namespace: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One change of the Target, as people are told of it.
-
-    Attributes:
-        time_ms: wall clock at its Target.
-        reason: why it was made.
-        moved: partitions that changed their consumer.
-        rscore: what that cost.
-        consumers: how many read something after it.
-        duration_s: from its Target until every partition was where it belongs; None while it runs, and where it was
-            never seen to end.
-    """
-
-    time_ms: int
-    reason: str
-    moved: int
-    rscore: float
-    consumers: int
-    duration_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """Terms of joining: what a consumer must have alike with its group.
-
-    Attributes:
-        config_hashes: of the controller's configuration, and of the one of a rolling replacement.
-    """
-
-    lake_root: str
-    suspect_after_s: float
-    config_hashes: tuple[str, ...]
-
-    def admit(self, other: "Terms") -> bool:
-        """Whether all that may join by `other` may join by these."""
-        same = (self.lake_root, self.suspect_after_s) == (other.lake_root, other.suspect_after_s)
-        return same and set(self.config_hashes) >= set(other.config_hashes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,20 +86,20 @@ class Target:
         terms: what a consumer must have to join; None where the controller does not say.
     """
 
-    algorithm: str
-    assignment: Assignment
-    spares: tuple[ConsumerId, ...]
-    speeds: WriteSpeeds
-    capacity: BytesPerSecond
-    rscore: float
-    reason: str
-    known: tuple[Member, ...]
-    set_aside: tuple[ConsumerId, ...]
-    time_ms: int
-    measurement_offset: int | None = None
-    pinned: frozenset[TopicPartition] = frozenset()
+    algorithm: Annotated[Label, Field(min_length=1)]
+    assignment: ByPartition[Consumer]
+    spares: tuple[Consumer, ...]
+    speeds: Annotated[ByPartition[Amount], Field(alias="speeds_bytes_per_s")]
+    capacity: Annotated[Amount, Field(alias="capacity_bytes_per_s")]
+    rscore: Amount
+    reason: Text
+    known: tuple[MemberField, ...]
+    set_aside: tuple[Consumer, ...]
+    time_ms: Count
+    measurement_offset: Count | None = None
+    pinned: Partitions = frozenset()
     history: tuple[Change, ...] = ()
-    terms: Terms | None = None
+    terms: TermsField = None
 
     @property
     def consumers(self) -> tuple[ConsumerId, ...]:
@@ -185,11 +120,11 @@ class Order:
         retire: it gets nothing any more, for good, and ends.
     """
 
-    member: Member
-    owned: frozenset[TopicPartition] = frozenset()
-    revoking: frozenset[TopicPartition] = frozenset()
-    coming: frozenset[TopicPartition] = frozenset()
-    retire: bool = False
+    member: MemberField
+    owned: Partitions = field(default=frozenset(), metadata=ALWAYS)
+    revoking: Partitions = field(default=frozenset(), metadata=ALWAYS)
+    coming: Partitions = field(default=frozenset(), metadata=ALWAYS)
+    retire: Flag = field(default=False, metadata=ALWAYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +135,8 @@ class Tombstone:
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """A short report: the sets are as the last full one said.
+class Sign:
+    """Sign of life of an incarnation.
 
     Attributes:
         sequence: rises by one with every report and heartbeat of the incarnation.
@@ -209,15 +144,20 @@ class Heartbeat:
         batch_age_s: how old the batch in hand is; None without one.
     """
 
-    member: Member
-    sequence: int
+    member: MemberField
+    sequence: Count
     phase: Phase
-    bytes_per_s: BytesPerSecond
-    batch_age_s: float | None
+    bytes_per_s: Amount
+    batch_age_s: Amount | None
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Heartbeat(Sign):
+    """Short report: the sets are as the last full one said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report(Sign):
     """Report of an incarnation: its persisted metadata and its acknowledgement in one durable write.
 
     Attributes:
@@ -240,26 +180,21 @@ class Report:
         why: in words, where it failed.
     """
 
-    member: Member
-    sequence: int
-    phase: Phase
-    bytes_per_s: BytesPerSecond
-    batch_age_s: float | None
     process: Process
-    applied: int | None
-    owned: frozenset[TopicPartition]
-    stopped: Mapping[TopicPartition, str] = field(default_factory=dict)
-    positions: Mapping[TopicPartition, int] = field(default_factory=dict)
-    version: str = ""
-    config_hash: str = ""
-    last_drain_s: float | None = None
-    max_drain_s: float | None = None
-    drains: int = 0
-    bad_shares: Mapping[str, float] = field(default_factory=dict)
-    ready: frozenset[TopicPartition] | None = None
-    unready: Mapping[TopicPartition, str] = field(default_factory=dict)
-    ending: Ending | None = None
-    why: str = ""
+    applied: Count | None
+    owned: Partitions
+    stopped: ByPartition[Text] = field(default_factory=dict)
+    positions: ByPartition[Count] = field(default_factory=dict)
+    version: Annotated[Label, Field(alias="kgs_version")] = ""
+    config_hash: Label = ""
+    last_drain_s: Amount | None = None
+    max_drain_s: Amount | None = None
+    drains: Count = 0
+    bad_shares: Mapping[Topic, Share] = field(default_factory=dict)
+    ready: Partitions | None = None
+    unready: ByPartition[Text] = field(default_factory=dict)
+    ending: Annotated[Ending | None, ValidateAs(Label | None, _known_ending)] = None
+    why: Text = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,9 +204,9 @@ class Starting:
     It is no member by that: it owns nothing, is given nothing, and stands in nobody's way.
     """
 
-    member: Member
+    member: MemberField
     process: Process
-    why: str
+    why: Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,18 +214,18 @@ class DesiredState:
     """State that people want of the group; the newest one counts."""
 
     state: RunState
-    by: str
-    time_ms: int
+    by: Text
+    time_ms: Count
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredVersion:
     """Version and configuration that every consumer should have, or be replaced. The newest one counts."""
 
-    version: str
-    config_hash: str
-    by: str
-    time_ms: int
+    version: Annotated[Label, Field(alias="kgs_version")]
+    config_hash: Label
+    by: Text
+    time_ms: Count
 
 
 Message = Target | Order | Tombstone | Heartbeat | Report | Starting | DesiredState | DesiredVersion

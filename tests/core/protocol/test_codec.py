@@ -29,7 +29,7 @@ from kgs_core.protocol import (
     Tombstone,
 )
 from kgs_core.protocol.codec import MAX_BYTES, decode, encode
-from kgs_core.protocol.wire import MAX_TEXT
+from kgs_core.protocol.fields import MAX_TEXT
 
 LIMITS = settings(max_examples=60, deadline=None)  # a busy machine is no fault of ours
 consumers = st.integers(1, 10**6).map(ConsumerId)
@@ -162,6 +162,7 @@ def test_a_record_with_another_value_in_it_is_read_or_refused(message, other, da
         ({"owned": {"t": [-1]}}, "owned"),
         ({"owned": {"": [1]}}, "owned"),
         ({"owned": {"t": "1"}}, "owned"),
+        ({"owned": {"t": [True]}}, "owned"),
         ({"retire": 1}, "retire"),
     ],
 )

@@ -1,0 +1,120 @@
+"""Parts of messages: members, processes, changes of the Target, terms of joining."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple, NewType
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    ValidatorFunctionWrapHandler,
+    WrapSerializer,
+    WrapValidator,
+)
+
+from kgs_core.protocol.fields import Amount, Consumer, Count, Label, Text, up_to
+
+Incarnation = NewType("Incarnation", str)
+"""One process life of a consumer: a uuid that the process mints at its start."""
+
+
+class Member(NamedTuple):
+    """One incarnation of one consumer; sorts by consumer."""
+
+    consumer: Consumer
+    incarnation: Annotated[Incarnation, Field(strict=True, pattern=r"^[0-9A-Za-z_-]{1,64}$")]
+
+    def __str__(self) -> str:
+        """`3@1a2b3c4d`, as it is written in logs."""
+        return f"{self.consumer}@{self.incarnation[:8]}"
+
+
+def _of_member(record: Any) -> dict[str, Any]:
+    """Fields of a member alone: those of a later version, or of the message that it stands in, are passed over."""
+    if not isinstance(record, dict):
+        raise ValueError("no object")  # noqa: TRY004 - what pydantic takes for a bad record
+    return {name: record[name] for name in Member._fields if name in record}
+
+
+MemberField = Annotated[Member, BeforeValidator(_of_member), PlainSerializer(Member._asdict)]
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Which process an incarnation is: enough to tell, on its own machine, whether that process is gone.
+
+    Attributes:
+        host: name of the machine or pod.
+        boot_id: Linux' id of the machine's present run.
+        start_ticks: clock ticks from boot to its start (`/proc/<pid>/stat`, field 22): tells it from a later process
+            with the same pid.
+        run_id: the Dagster run or pod uid that it belongs to; empty without one.
+        machine_id: which machine, over its boots (`/etc/machine-id`); empty where it has none, and in older reports.
+        pid_namespace: the world that `pid` counts in (inode of `/proc/self/ns/pid`): a container has one of its own; 0
+            where that is not told, as in older reports.
+    """
+
+    host: Annotated[str, up_to(255)]
+    boot_id: Annotated[str, up_to(64)]
+    pid: Count
+    start_ticks: Count
+    run_id: Label = ""
+    machine_id: Annotated[str, up_to(64)] = ""
+    pid_namespace: Count = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of the Target, as people are told of it.
+
+    Attributes:
+        time_ms: wall clock at its Target.
+        reason: why it was made.
+        moved: partitions that changed their consumer.
+        rscore: what that cost.
+        consumers: how many read something after it.
+        duration_s: from its Target until every partition was where it belongs; None while it runs, and where it was
+            never seen to end.
+    """
+
+    time_ms: Count
+    reason: Text
+    moved: Count
+    rscore: Amount
+    consumers: Count
+    duration_s: Amount | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Terms of joining: what a consumer must have alike with its group.
+
+    Attributes:
+        config_hashes: of the controller's configuration, and of the one of a rolling replacement.
+    """
+
+    lake_root: Annotated[str, up_to(4096)]
+    suspect_after_s: Amount
+    config_hashes: tuple[Label, ...] = ()
+
+    def admit(self, other: "Terms") -> bool:
+        """Whether all that may join by `other` may join by these."""
+        same = (self.lake_root, self.suspect_after_s) == (other.lake_root, other.suspect_after_s)
+        return same and set(self.config_hashes) >= set(other.config_hashes)
+
+
+_UNSAID = {"lake_root": "", "suspect_after_s": 0.0}  # stands in for what a record without terms has not, or has as null
+
+
+def _read_terms(record: dict[str, Any], read: ValidatorFunctionWrapHandler) -> Terms | None:
+    missing = {name: blank for name, blank in _UNSAID.items() if record.get(name) is None}
+    found: Terms = read({**record, **missing})
+    return None if missing else found
+
+
+def _write_terms(terms: Terms | None, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    return {**write(terms or Terms("", 0.0)), **({} if terms else dict.fromkeys(_UNSAID))}
+
+
+TermsField = Annotated[Terms | None, WrapValidator(_read_terms), WrapSerializer(_write_terms)]
