@@ -4,13 +4,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kgs_core.api import Comparison, Packing, Picture, pack, read_speeds, simulate, stream
+    from kgs_core.api.packing import Packing, pack
+    from kgs_core.api.plans import PlanReport, plan
+    from kgs_core.api.replays import Comparison, Picture, read_speeds, simulate, stream
+    from kgs_core.api.reports import AuditReport, StatusReport, audit, status
 
-__all__ = ["Comparison", "Packing", "Picture", "pack", "read_speeds", "simulate", "stream"]
+__all__ = [
+    "AuditReport",
+    "Comparison",
+    "Packing",
+    "Picture",
+    "PlanReport",
+    "StatusReport",
+    "audit",
+    "pack",
+    "plan",
+    "read_speeds",
+    "simulate",
+    "status",
+    "stream",
+]
+
+_MODULES = {
+    "packing": ("Packing", "pack"),
+    "plans": ("PlanReport", "plan"),
+    "replays": ("Comparison", "Picture", "read_speeds", "simulate", "stream"),
+    "reports": ("AuditReport", "StatusReport", "audit", "status"),
+}
 
 
 def __getattr__(name: str) -> Any:
     """A name of the face, imported at its first use: the package itself must cost nothing."""
-    if name in __all__:
-        return getattr(import_module("kgs_core.api"), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"kgs_core.api.{module}"), name)
     raise AttributeError(f"module 'kgs_core' has no attribute '{name}'")

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgs_core.api.packing import PerPartition, by_partition
+from kgs_core.api.values import PerPartition, speeds_by_partition
 from kgs_core.errors import ConfigError
 from kgs_core.monitor.recorded import parse_measurements
 from kgs_core.simulation.workload import DEFAULT_CAPACITY, Start, StreamSpec, Workload
@@ -180,7 +180,7 @@ def _workload(load: Workload | str | Path | Sequence[PerPartition], capacity: fl
         return load
     if isinstance(load, str | Path):
         return read_speeds(load, capacity=capacity or DEFAULT_CAPACITY)
-    measurements = [{tp: float(speed) for tp, speed in by_partition(each, "load")} for each in load]
+    measurements = [speeds_by_partition(each, "load") for each in load]
     if not measurements:
         raise ConfigError(["load: has no measurement"])
     for number, speeds in enumerate(measurements):
