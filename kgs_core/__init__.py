@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kgs_core.api.algorithms import register_algorithm
     from kgs_core.api.packing import Packing, pack
     from kgs_core.api.plans import PlanReport, plan
     from kgs_core.api.replays import Comparison, Picture, read_speeds, simulate, stream
@@ -20,12 +21,14 @@ __all__ = [
     "pack",
     "plan",
     "read_speeds",
+    "register_algorithm",
     "simulate",
     "status",
     "stream",
 ]
 
 _MODULES = {
+    "algorithms": ("register_algorithm",),
     "packing": ("Packing", "pack"),
     "plans": ("PlanReport", "plan"),
     "replays": ("Comparison", "Picture", "read_speeds", "simulate", "stream"),

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
-from kgs_core.config import ALGORITHM_NAMES
 from kgs_core.controller.state import Options
 from kgs_core.controller.terms import terms_of
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.model import ConsumerId
+from kgs_core.packing import ALGORITHMS
 from kgs_core.ports import Run
 from kgs_core.protocol import Process
 from kgs_dagster.launch import GROUP, DagsterFleet
@@ -197,8 +197,8 @@ def group_options(group: GroupConfig, algorithm: str | None = None) -> Options:
     """
     packing = group.settings.packing
     if algorithm is not None:
-        if algorithm not in ALGORITHM_NAMES:
-            raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHM_NAMES)}"])
+        if algorithm not in ALGORITHMS:
+            raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHMS)}"])
         packing = packing.model_copy(update={"algorithm": algorithm})
     settings = group.settings
     return Options(packing, settings.membership, lambda: Random(0), terms=terms_of(settings))  # noqa: S311 - no secret

@@ -18,12 +18,12 @@ from kgs_core.api.values import (
     plain_keys,
     speeds_by_partition,
 )
-from kgs_core.config import ALGORITHM_NAMES, PackingSettings, Settings, resolve_tables
+from kgs_core.config import PackingSettings, Settings, resolve_tables
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.model import WriteSpeeds
 from kgs_core.monitor.recorded import parse_assignment, parse_measurements
-from kgs_core.packing import FRONT, WEIGHING, setting_name
+from kgs_core.packing import ALGORITHMS, FRONT, WEIGHING, setting_name
 from kgs_core.planning.load import Load
 from kgs_core.planning.plan import Group, Plan, make_plan
 from kgs_core.planning.triggers import NoRun, Watched, exit_conditions, judge
@@ -111,7 +111,7 @@ def plan(  # noqa: PLR0913 - keywords with defaults
     packing = _packing(settings, algorithm, capacity)
     load = _recorded(speeds) if speeds is not None else _measured(settings, progress)
     group, moved_rscore = _group(settings, current, recorded=speeds is not None)
-    others = (*ALGORITHM_NAMES, *_settings_to_weigh(packing)) if compare else ()
+    others = (*ALGORITHMS, *_settings_to_weigh(packing)) if compare else ()
     found = make_plan(load, group, packing, lambda: Random(seed), others)  # noqa: S311 - no secret
     found = replace(found, held_back=_held_back(found, load, group, moved_rscore, packing))
     values = {each.name: getattr(found, each.name) for each in fields(found)}
@@ -128,8 +128,8 @@ def _packing(settings: Settings | None, algorithm: str | None, capacity: float |
     """Section `packing` of the configuration, if there is one, with what was given instead."""
     if capacity is not None and not 1 <= capacity <= MAX_CAPACITY:
         raise ConfigError([f"plan: capacity {capacity:g}: give bytes/s, from 1 to {MAX_CAPACITY:g}"])
-    if algorithm is not None and algorithm not in ALGORITHM_NAMES:
-        raise ConfigError([f"plan: algorithm '{algorithm}': use one of {', '.join(ALGORITHM_NAMES)}"])
+    if algorithm is not None and algorithm not in ALGORITHMS:
+        raise ConfigError([f"plan: algorithm '{algorithm}': use one of {', '.join(ALGORITHMS)}"])
     if settings is None and capacity is None:
         raise ConfigError(
             [f"plan: no capacity: give one (--capacity) or a configuration (--config; {DEFAULT_CONFIG} is not there)"]

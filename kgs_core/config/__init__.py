@@ -1,14 +1,12 @@
 """The settings of kgs.yaml: models, and how the text becomes them. `file` reads it and is imported by its full name."""
 
 # Not `load_settings`: whoever imports this package must not get file access with it
-from kgs_core.config.packing import ALGORITHM_NAMES, AlgorithmName, PackingSettings
+from kgs_core.config.packing import PackingSettings
 from kgs_core.config.settings import Settings, TopicRule
 from kgs_core.config.tables import TableSpec, resolve_tables
 from kgs_core.config.text import parse_settings
 
 __all__ = [
-    "ALGORITHM_NAMES",
-    "AlgorithmName",
     "PackingSettings",
     "Settings",
     "TableSpec",

@@ -1,31 +1,24 @@
 """The section of kgs.yaml that says how much a consumer reads, and by which algorithm partitions are packed."""
 
 import re
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, PlainValidator, model_validator
 
-from kgs_core.config.section import Section
-
-AlgorithmName = Literal[
-    "nf", "ff", "bf", "wf", "nfd", "ffd", "bfd", "wfd", "mwf", "mbf", "mwfp", "mbfp", "keep", "search"
-]
-ALGORITHM_NAMES: tuple[AlgorithmName, ...] = get_args(AlgorithmName)
-"""The names that `algorithm` takes; each is a key of `kgs_core.packing.ALGORITHMS`."""
+from kgs_core.config.section import Section, key_of
+from kgs_core.packing.registry import ALGORITHMS, FEWEST, MAX_WORTH
 
 MAX_CONSUMERS = 10_000
 MAX_CAPACITY = 1_000_000_000_000
-
-MAX_WORTH = 1000
 MAX_RSCORE = 1_000_000
 _WINDOW = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d")
 
 
 def _worth(value: object) -> float | str:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value == "fewest" or (is_number and 0 < value <= MAX_WORTH):  # type: ignore[operator]
+    if value == FEWEST or (is_number and 0 < value <= MAX_WORTH):  # type: ignore[operator]
         return value if isinstance(value, str) else float(value)  # type: ignore[arg-type]
-    raise ValueError(f"give a number above 0, at most {MAX_WORTH}, or fewest")
+    raise ValueError(f"give a number above 0, at most {MAX_WORTH:g}, or {FEWEST}")
 
 
 def _window(value: object) -> str:
@@ -44,7 +37,7 @@ class PackingSettings(Section):
 
     packing_capacity_bytes_per_s: Capacity = 1_500_000.0
     consumer_capacity_bytes_per_s: Capacity = 2_000_000.0
-    algorithm: AlgorithmName = "search"
+    algorithm: Annotated[str, key_of(ALGORITHMS)] = "search"
     consumer_worth: Worth = 1.3
     max_extra_consumers_percent: Annotated[float, Field(ge=0, le=1000)] | None = Field(
         default=None, description="give a percentage from 0 to 1000, or null"
@@ -80,7 +73,7 @@ class PackingSettings(Section):
     @property
     def worth(self) -> float | None:
         """What one consumer less is worth, in Rscore; None: any."""
-        return None if self.consumer_worth == "fewest" else self.consumer_worth
+        return None if self.consumer_worth == FEWEST else self.consumer_worth
 
     def moves_are_forced_only(self, time_ms: int) -> bool:
         """Whether this moment is in one of the windows in which nothing moves that need not; `time_ms` since 1970."""

@@ -1,5 +1,6 @@
 """Base of all sections of kgs.yaml."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, model_validator
@@ -14,6 +15,18 @@ def _scalar(value: object) -> str | int | bool:
 def none_is_empty(value: object) -> object:
     """An empty mapping for `settings:` with every line below it commented out."""
     return {} if value is None else value
+
+
+def key_of(table: Mapping[str, object]) -> PlainValidator:
+    """Validator of a name: a key of `table` as it is when the name is checked, for tables grow."""
+
+    def check(value: object) -> str:
+        if isinstance(value, str) and value in table:
+            return value
+        *others, last = (f"'{name}'" for name in table)
+        raise ValueError(f"give one of {', '.join(others)} or {last}")
+
+    return PlainValidator(check)
 
 
 Passthrough = Annotated[dict[str, Annotated[str | int | bool, PlainValidator(_scalar)]], BeforeValidator(none_is_empty)]

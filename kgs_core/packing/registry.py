@@ -1,8 +1,11 @@
-"""All packing algorithms under their short names."""
+"""All packing algorithms under their short names: the one place that knows which there are."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
+import re
+import warnings
+from collections.abc import Iterator, MutableMapping
+from typing import Final
 
+from kgs_core.errors import ConfigError
 from kgs_core.model import Assignment
 from kgs_core.packing.any_fit.classic import (
     best_fit,
@@ -19,6 +22,7 @@ from kgs_core.packing.any_fit.modified import (
     modified_worst_fit_partition,
 )
 from kgs_core.packing.any_fit.next_fit import next_fit, next_fit_decreasing
+from kgs_core.packing.custom import installed_algorithms
 from kgs_core.packing.keep_and_shed import keep_and_shed
 from kgs_core.packing.problem import DEFAULT_WORTH, PackFunction, PackingProblem, RandomSource
 
@@ -29,34 +33,89 @@ def _search(problem: PackingProblem, random: RandomSource) -> Assignment:
     return search(problem, random)
 
 
-MAX_WORTH = 1000.0
+class AlgorithmTable(MutableMapping[str, PackFunction]):
+    """Table of algorithms by name; those that packages bring are added at the first look, not at import."""
 
-ALGORITHMS: Mapping[str, PackFunction] = MappingProxyType(
-    {
-        "nf": next_fit,
-        "ff": first_fit,
-        "bf": best_fit,
-        "wf": worst_fit,
-        "nfd": next_fit_decreasing,
-        "ffd": first_fit_decreasing,
-        "bfd": best_fit_decreasing,
-        "wfd": worst_fit_decreasing,
-        "mwf": modified_worst_fit,
-        "mbf": modified_best_fit,
-        "mwfp": modified_worst_fit_partition,
-        "mbfp": modified_best_fit_partition,
-        "keep": keep_and_shed,
-        "search": _search,
-    }
-)
-"""Short name -> algorithm, in the order in which comparisons list them."""
+    def __init__(self, own: dict[str, PackFunction]) -> None:
+        self._table = own
+        self._is_whole = False
 
-WEIGHING = frozenset({"keep", "search"})
+    def __getitem__(self, name: str) -> PackFunction:
+        return self._whole()[name]
+
+    def __setitem__(self, name: str, pack: PackFunction) -> None:
+        self._whole()[name] = pack
+
+    def __delitem__(self, name: str) -> None:
+        del self._whole()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole())
+
+    def __len__(self) -> int:
+        return len(self._whole())
+
+    def _whole(self) -> dict[str, PackFunction]:
+        if not self._is_whole:
+            self._is_whole = True
+            for name, pack in installed_algorithms():
+                try:
+                    register(name, pack)
+                except ConfigError as e:  # nobody who asks for another one must fail for it
+                    warnings.warn(f"entry point of kgs.algorithms: {e}", stacklevel=3)
+        return self._table
+
+
+_OWN: dict[str, PackFunction] = {
+    "nf": next_fit,
+    "ff": first_fit,
+    "bf": best_fit,
+    "wf": worst_fit,
+    "nfd": next_fit_decreasing,
+    "ffd": first_fit_decreasing,
+    "bfd": best_fit_decreasing,
+    "wfd": worst_fit_decreasing,
+    "mwf": modified_worst_fit,
+    "mbf": modified_best_fit,
+    "mwfp": modified_worst_fit_partition,
+    "mbfp": modified_best_fit_partition,
+    "keep": keep_and_shed,
+    "search": _search,
+}
+ALGORITHMS = AlgorithmTable(dict(_OWN))
+"""Short name -> algorithm, in the order in which comparisons list them. `register` adds to it, and so does the entry
+point group `kgs.algorithms` of an installed package."""
+
+WEIGHING = {"keep", "search"}
 """Those that weigh consumers against moves, so that they can be given a setting, as in `search@0.9`."""
 
-FEWEST = "fewest"
+MAX_WORTH = 1000.0
+FEWEST: Final = "fewest"
 FRONT: tuple[float | None, ...] = (None, 8.0, 4.0, 3.4, 2.8, 2.0, 1.3, 1.0, 0.8, 0.6, 0.45, 0.3)
 """A sweep of `consumer_worth` from the fewest consumers to the fewest moves."""
+
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")  # @ begins a setting; commas and | stand between names elsewhere
+_ALL = "all"
+
+
+def register(name: str, pack: PackFunction, *, weighs: bool = False) -> None:
+    """Add an algorithm to those that settings, commands and `pack` take by name.
+
+    Args:
+        name: a letter, then letters, digits, _ and -. One that was registered before is replaced.
+        pack: what packs; it must be a function of its arguments alone.
+        weighs: whether it heeds `consumer_worth`, so that it can be given a setting, as in `search@0.9`.
+
+    Raises:
+        ConfigError: a name that cannot be, or is that of one of kgs's own algorithms.
+    """
+    if not _NAME.fullmatch(name) or name == _ALL:
+        raise ConfigError([f"algorithm '{name}': no name for one: give a letter, then letters, digits, _ and -"])
+    if name in _OWN:
+        raise ConfigError([f"algorithm '{name}': kgs has one of this name: give another name"])
+    ALGORITHMS[name] = pack
+    (WEIGHING.add if weighs else WEIGHING.discard)(name)
 
 
 def setting_name(algorithm: str, worth: float | None) -> str:

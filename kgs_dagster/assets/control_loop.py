@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from kgs_core.config import ALGORITHM_NAMES
 from kgs_core.controller.state import Result
 from kgs_core.errors import KgsError, UnsafeError
 from kgs_core.invariants.group import check_target
+from kgs_core.packing import ALGORITHMS
 from kgs_dagster.assets import control_loop_figures as figures
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.resources import UNFINISHED, Rebalance, rebalance_key
@@ -170,14 +170,14 @@ def _instants(context: dg.AssetExecutionContext, rebalance: Rebalance, taken_ms:
 
 def _planned(key: dg.AssetKey, rebalance: Rebalance) -> Events:
     """A dry run shows the plan, and those of all other algorithms."""
-    watch, found = rebalance.run.look(ALGORITHM_NAMES)
+    watch, found = rebalance.run.look(tuple(ALGORITHMS))
     yield dg.MaterializeResult(metadata=figures.of_plan(found, rebalance.config, watch.state.view.target))
     yield from (_passed(key, name, "dry run") for name in (COVERED, FITS, SAFE))
 
 
 def _assigned(group: GroupConfig, key: dg.AssetKey, rebalance: Rebalance) -> Events:
     try:
-        assigned = rebalance.run.assign(ALGORITHM_NAMES)
+        assigned = rebalance.run.assign(tuple(ALGORITHMS))
     except UnsafeError:
         yield from _refused(key, rebalance, COVERED)
         raise

@@ -3,9 +3,9 @@
 import dagster as dg
 import pytest
 
-from kgs_core.config import ALGORITHM_NAMES
 from kgs_core.consumer.member import Decision
 from kgs_core.model import ConsumerId
+from kgs_core.packing import ALGORITHMS
 from kgs_core.protocol import DesiredState, RunState
 from kgs_dagster.assets.control_loop import COVERED, DONE, FITS, OWNERS, SAFE
 from kgs_dagster.definitions import build_defs
@@ -78,7 +78,7 @@ def test_all_algorithms_are_compared(runs):
     result = runs.run(measurement_offset=runs.sim.publish(**GROWN))
     rows = runs.recorded(result, "consumer_assignment")["alternatives"]
     assert rows[0]["algorithm"] == "search"
-    assert {row["algorithm"] for row in rows} == set(ALGORITHM_NAMES)
+    assert {row["algorithm"] for row in rows} == set(ALGORITHMS)
 
 
 def test_figures_are_plain_numbers(runs):

@@ -14,8 +14,8 @@ from kgs_core.api.plans import plan as make_plan
 from kgs_core.cli.group.plan_table import print_plan
 from kgs_core.cli.options import config_option
 from kgs_core.cli.progress import progress_bar
-from kgs_core.config import ALGORITHM_NAMES
 from kgs_core.config.packing import MAX_CAPACITY
+from kgs_core.packing import ALGORITHMS
 
 
 @click.command()
@@ -34,7 +34,7 @@ from kgs_core.config.packing import MAX_CAPACITY
     help='Who reads what now, as JSON {topic: {"0": consumer}}.  [default: what the controller of the group has '
     "decided last, if there is one; with --from none]",
 )
-@click.option("--algorithm", type=click.Choice(ALGORITHM_NAMES), help="Instead of packing.algorithm (default search).")
+@click.option("--algorithm", type=click.Choice(ALGORITHMS), help="Instead of packing.algorithm (default search).")
 @click.option(
     "--compare",
     type=click.Choice(["all"]),

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kgs_core.cli.terminal import output_console, print_table
-from kgs_core.config import ALGORITHM_NAMES
+from kgs_core.packing import ALGORITHMS
 from kgs_core.planning.overload import FastPartition, Overload
 from kgs_core.planning.plan import Group, Plan
 
@@ -120,7 +120,7 @@ class _Shown:
         rows = {row.algorithm: row for row in (plan.summary(), *plan.alternatives)}
         settings = [name for name in rows if "@" in name]
         table = _table("algorithm", "consumers", "Rscore", "moved", f"max load {self._unit}", "")
-        for name in (*ALGORITHM_NAMES, *settings):
+        for name in (*ALGORITHMS, *settings):
             if row := rows.get(name):
                 chosen = "this plan" if name == plan.algorithm else ""
                 most = self._speed(row.max_load_bytes_per_s)

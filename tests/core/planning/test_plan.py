@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from kgs_core.config import ALGORITHM_NAMES
 from kgs_core.model import TopicPartition
+from kgs_core.packing import ALGORITHMS
 from kgs_core.planning.load import Load
 from kgs_core.planning.overload import FastPartition, FullConsumer
 from kgs_core.planning.plan import Alternative, Group, Move, make_plan
@@ -60,7 +60,7 @@ def test_what_a_consumer_set_aside_reads_is_placed_elsewhere_and_counts_as_moved
     assert (plan.create, plan.rscore) == ((3,), 0.6)
 
 
-@pytest.mark.parametrize("name", ALGORITHM_NAMES)
+@pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_partition_whose_speed_is_unknown_keeps_its_consumer(name, speeds_of, assigned, packing, new_random, tp):
     """Its last known speed still counts: nothing joins it that would not have fitted."""
     load = Load(speeds_of(a=10, b=95, c=95), unknown=frozenset({tp("b")}))

@@ -11,8 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kgs_core.cli.main import cli
-from kgs_core.config import ALGORITHM_NAMES
-from kgs_core.packing import FRONT, setting_name
+from kgs_core.packing import ALGORITHMS, FRONT, setting_name
 
 ROOT = Path(__file__).parents[4]
 CONFIG = "group: g\nkafka: {bootstrap_servers: 'a:9092'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
@@ -83,7 +82,7 @@ def test_what_was_weighed_is_shown(kgs_plan, recorded, here):
     assert found["choice"] == "one consumer is worth moving 130% of a consumer's capacity"
     assert found["alternatives"] == [], "nobody has asked"
     asked = json.loads(kgs_plan(*arguments, "--compare", "all").stdout)["alternatives"]
-    others = [name for name in ALGORITHM_NAMES if name != "search"]
+    others = [name for name in ALGORITHMS if name != "search"]
     assert [o["algorithm"] for o in asked] == [*others, *(setting_name("search", w) for w in FRONT if w != 1.3)]
     for percent, consumers in ((0, 4), (40, 4)):
         (here / "kgs.yaml").write_text(CONFIG + f"packing: {{max_extra_consumers_percent: {percent}}}\n")
@@ -140,11 +139,11 @@ def test_tables(kgs_plan, recorded, current):
 
 def test_the_comparison_has_a_row_for_each_algorithm(kgs_plan, recorded):
     arguments = ("--from", recorded(60, 50, 40), "--capacity", 100, "--compare", "all", "--algorithm", "mwf")
-    rows = kgs_plan(*arguments).stdout.splitlines()[-len(ALGORITHM_NAMES) :]
-    assert [row.split()[0] for row in rows] == list(ALGORITHM_NAMES)
+    rows = kgs_plan(*arguments).stdout.splitlines()[-len(ALGORITHMS) :]
+    assert [row.split()[0] for row in rows] == list(ALGORITHMS)
     assert [row.split()[0] for row in rows if "this plan" in row] == ["mwf"]
     others = json.loads(kgs_plan(*arguments, "--json").stdout)["alternatives"]
-    assert [other["algorithm"] for other in others] == [name for name in ALGORITHM_NAMES if name != "mwf"]
+    assert [other["algorithm"] for other in others] == [name for name in ALGORITHMS if name != "mwf"]
 
 
 def test_long_tables_are_cut(kgs_plan, recorded):
@@ -210,7 +209,7 @@ def test_what_cannot_be_is_one_line_and_status_2(kgs_plan, recorded, here, argum
 def test_a_name_that_is_no_algorithm_gets_the_list(kgs_plan, recorded):
     result = kgs_plan("--from", recorded(1), "--capacity", 1, "--algorithm", "best")
     assert result.exit_code == 2
-    assert all(f"'{name}'" in result.stderr for name in ALGORITHM_NAMES)
+    assert all(f"'{name}'" in result.stderr for name in ALGORITHMS)
 
 
 @pytest.mark.slow

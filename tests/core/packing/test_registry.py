@@ -1,0 +1,57 @@
+"""An algorithm of somebody else's, registered and then used by its name."""
+
+import pytest
+
+import kgs_core as kgs
+from kgs_core.config import PackingSettings
+from kgs_core.errors import ConfigError
+from kgs_core.model import ConsumerId
+from kgs_core.packing import ALGORITHMS, WEIGHING, parse_name
+from kgs_core.packing.registry import register
+
+SPEEDS = {("t", 0): 1.0, ("t", 1): 1.0, ("t", 2): 1.0}
+
+
+def one_each(problem, random):
+    return {p: ConsumerId(n) for n, p in enumerate(sorted(problem.speeds), 1)}
+
+
+@pytest.fixture
+def unchanged(monkeypatch):
+    """What the test registers is forgotten after it."""
+    algorithms, weighing = dict(ALGORITHMS), set(WEIGHING)
+    yield
+    ALGORITHMS.clear()
+    ALGORITHMS.update(algorithms)
+    WEIGHING.clear()
+    WEIGHING.update(weighing)
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_registered_algorithm_packs_replays_and_is_a_setting():
+    with pytest.raises(ConfigError, match="'mine'"):
+        kgs.pack(SPEEDS, capacity=10, algorithm="mine")
+    register("mine", one_each)
+    assert kgs.pack(SPEEDS, capacity=10, algorithm="mine").assignment == {("t", 0): 1, ("t", 1): 2, ("t", 2): 3}
+    found = kgs.simulate([SPEEDS, SPEEDS], algorithms=["mine", "bfd"], capacity=10).to_frame()
+    assert found.loc["mine", "mean_consumers"] == 3
+    assert found.loc["bfd", "mean_consumers"] == 1
+    assert PackingSettings(algorithm="mine").algorithm == "mine"
+    assert parse_name("mine@0.5") is None
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_one_that_weighs_takes_a_setting_and_may_be_replaced():
+    register("mine", one_each, weighs=True)
+    assert parse_name("mine@0.5") == ("mine", 0.5)
+    register("mine", ALGORITHMS["bfd"])
+    assert parse_name("mine@0.5") is None
+    assert ALGORITHMS["mine"] is ALGORITHMS["bfd"]
+
+
+@pytest.mark.parametrize("name", ["", "a@1", "a,b", "a|b", "1a", "kafka:2", "all", "search"])
+def test_a_name_that_cannot_be_is_refused_and_changes_nothing(name):
+    before = dict(ALGORITHMS)
+    with pytest.raises(ConfigError, match="name"):
+        register(name, one_each)
+    assert before == ALGORITHMS
