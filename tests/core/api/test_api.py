@@ -103,14 +103,15 @@ def test_figures_are_those_of_the_command():
         baselines=["kafka:8"],
         latency=True,
         cbs=True,
-    ).to_frame()
+    )
     options = "--partitions 12 --steps 15 --delta 20 --algorithm mwf,search@1.3 --baseline kafka:8 --latency --json"
     result = CliRunner().invoke(cli, ["simulate", *options.split()])
     assert result.exit_code == 0, result.stderr
-    told = json.loads(result.stdout)["results"]
-    assert [each["algorithm"] for each in told] == list(found.index)
+    assert json.loads(result.stdout) == found.to_dict()
+    frame, told = found.to_frame(), found.to_dict()["results"]
+    assert [each["algorithm"] for each in told] == list(frame.index)
     for each in told:
-        row = found.loc[each["algorithm"]]
+        row = frame.loc[each["algorithm"]]
         for figure in ("cbs", "average_rscore", "mean_consumers", "p99_latency_s"):
             assert round(row[figure], 9) == each[figure], figure
 
