@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kgs_core.api.algorithms import register_algorithm
+    from kgs_core.api.algorithms import algorithms, register_algorithm
     from kgs_core.api.packing import Packing, pack
     from kgs_core.api.plans import PlanReport, plan
     from kgs_core.api.replays import Comparison, Picture, read_speeds, simulate, stream
@@ -17,6 +17,7 @@ __all__ = [
     "Picture",
     "PlanReport",
     "StatusReport",
+    "algorithms",
     "audit",
     "pack",
     "plan",
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "algorithms": ("register_algorithm",),
+    "algorithms": ("algorithms", "register_algorithm"),
     "packing": ("Packing", "pack"),
     "plans": ("PlanReport", "plan"),
     "replays": ("Comparison", "Picture", "read_speeds", "simulate", "stream"),

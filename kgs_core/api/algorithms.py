@@ -1,8 +1,13 @@
-"""`register_algorithm`: one's own packer under a name, beside those of kgs."""
+"""Names of packing algorithms: those there are, and `register_algorithm` for one's own."""
 
 from kgs_core.errors import ConfigError
 from kgs_core.packing.custom import CustomAlgorithm, PlainFunction
-from kgs_core.packing.registry import register
+from kgs_core.packing.registry import ALGORITHMS, register
+
+
+def algorithms() -> tuple[str, ...]:
+    """Names that `pack`, `plan` and `simulate` take, those of installed packages and registered ones among them."""
+    return tuple(ALGORITHMS)
 
 
 def register_algorithm(name: str, function: PlainFunction) -> None:

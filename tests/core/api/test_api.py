@@ -21,6 +21,7 @@ A, B, C = ("a", 0), ("a", 1), ("b", 0)
 SPEEDS = {A: 40.0, B: 90.0, C: 70.0}
 
 
+@pytest.mark.usefixtures("algorithms_kept")
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))
 def test_programs_of_the_page_run(number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
