@@ -11,8 +11,7 @@ import dagster as dg
 from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
 from kgs_core.errors import ConfigError
-from kgs_core.packing import parse_name
-from kgs_core.simulation.replay import check_name
+from kgs_core.simulation.baselines import baseline_usage, find_baseline
 
 CONFIG = "KGS_CONFIG"
 """Names one kgs.yaml, or several with `os.pathsep` between; a group each."""
@@ -72,7 +71,7 @@ class ExperimentSettings:
 
     Attributes:
         folder: None: `experiments` in the storage of Dagster's instance.
-        baselines: what algorithms are compared with: `kafka:CONSUMERS` and `keda`.
+        baselines: what algorithms are compared with, as `find_baseline` takes it.
         spark_master: where grids run; None: in the process of the run.
         recordings: where files of recorded loads lie; None: none can be registered.
     """
@@ -156,23 +155,13 @@ def experiment_settings(environ: Mapping[str, str] | None = None, folder: Path |
     defaults = ExperimentSettings()
     named = environ.get("KGS_EXPERIMENTS_BASELINES", "").split(",")
     baselines = tuple(dict.fromkeys(name.strip() for name in named if name.strip()))
-    problems = [problem for name in baselines for problem in _problems_of_baseline(name)]
-    if problems:
-        raise ConfigError(problems)
+    if wrong := [name for name in baselines if find_baseline(name) is None]:
+        raise ConfigError(
+            [f"KGS_EXPERIMENTS_BASELINES: '{name}': write {baseline_usage()}, with commas between" for name in wrong]
+        )
     return ExperimentSettings(
         folder / environ["KGS_EXPERIMENTS"] if environ.get("KGS_EXPERIMENTS") else None,
         baselines or defaults.baselines,
         environ.get("KGS_EXPERIMENTS_SPARK") or None,
         folder / environ["KGS_EXPERIMENTS_RECORDINGS"] if environ.get("KGS_EXPERIMENTS_RECORDINGS") else None,
     )
-
-
-def _problems_of_baseline(name: str) -> list[str]:
-    what = f"KGS_EXPERIMENTS_BASELINES: '{name}': write kafka:CONSUMERS or keda, with commas between"
-    if parse_name(name) is not None:
-        return [what]
-    try:
-        check_name(name)
-    except ConfigError:
-        return [what]
-    return []

@@ -129,7 +129,7 @@ def _packing(settings: Settings | None, algorithm: str | None, capacity: float |
     if capacity is not None and not 1 <= capacity <= MAX_CAPACITY:
         raise ConfigError([f"plan: capacity {capacity:g}: give bytes/s, from 1 to {MAX_CAPACITY:g}"])
     if algorithm is not None and algorithm not in ALGORITHMS:
-        raise ConfigError([f"plan: algorithm '{algorithm}': use one of {', '.join(ALGORITHMS)}"])
+        raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHMS)}"])
     if settings is None and capacity is None:
         raise ConfigError(
             [f"plan: no capacity: give one (--capacity) or a configuration (--config; {DEFAULT_CONFIG} is not there)"]

@@ -159,7 +159,7 @@ def simulate(  # noqa: PLR0913 - keywords with defaults
     Args:
         load: from `stream` or `read_speeds`, the path of a recorded one, or measurements in order of time.
         algorithms: short names, also with a setting.
-        baselines: `kafka:K` (K consumers, round robin) and `keda` (scaled by lag).
+        baselines: ways without a packer, as `kafka:24`; `kgs simulate --help` lists them.
         capacity: C in the unit of the load's speeds, where it is not one that knows it.
         latency: also how late data is read, by the latency model.
         seeds: so many streams, from the load's own seed on; a generated load only.
@@ -206,16 +206,16 @@ def comparison_grid(
         conditions: of every replay.
         recorded: key -> recorded load.
         cbs: also all published algorithms, which the cardinal bin score compares with.
-        orders: `kafka:K` also with so many shuffled orders of the partitions.
+        orders: baselines that deal partitions in an order also with so many shuffled ones.
     """
     from kgs_core.adapters.experiments.grid import Cell, Grid
+    from kgs_core.simulation.baselines import find_baseline
     from kgs_core.simulation.comparison import PUBLISHED
-    from kgs_core.simulation.replay import KAFKA
 
     hidden = [name for name in PUBLISHED if name not in names] if cbs else []
     cells = [Cell(name, load) for load in loads for name in (*names, *hidden)]
-    kafka = [name for name in names if name.startswith(KAFKA)]
-    cells += [Cell(name, load, order) for load in loads for name in kafka for order in range(1, orders + 1)]
+    ordered = [name for name in names if (found := find_baseline(name)) and found[0].shuffled]
+    cells += [Cell(name, load, order) for load in loads for name in ordered for order in range(1, orders + 1)]
     return Grid(tuple(cells), conditions, dict(recorded))
 
 

@@ -1,13 +1,15 @@
 """The rule that makes a table of a topic: its part of kgs.yaml."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, Self, get_args
 
 import re2
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
-from kgs_core.config.section import Section, none_is_empty
+from kgs_core.config.section import Section, key_of, none_is_empty
+from kgs_core.config.value_formats import FORMATS, problem_of_schema
 
 TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 HOOK = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
@@ -27,7 +29,7 @@ class TopicRule(Section):
         StringConstraints(pattern=r"^[A-Za-z0-9._{}/-]+$"),
         Field(description="use A-Z a-z 0-9 . _ - / and {topic}"),
     ] = "{topic}"
-    format: Literal["raw", "json"] = "raw"
+    format: Annotated[str, key_of(FORMATS)] = "raw"
     fields: Annotated[dict[str, FieldType], BeforeValidator(none_is_empty)] = Field(
         default_factory=dict, alias="schema"
     )
@@ -87,17 +89,14 @@ class TopicRule(Section):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
+        of_schema = problem_of_schema(self.format, has_schema=bool(self.fields))
         checks = [
             ((self.topic is None) == (self.pattern is None), "give either 'topic' or 'pattern'"),
             (
                 self.pattern is not None and "{topic}" not in self.table,
                 f"table '{self.table}' needs {{topic}} in it, since 'pattern' can match several topics",
             ),
-            (self.format == "json" and not self.fields, "format 'json' needs a 'schema' of field: type"),
-            (
-                self.format == "raw" and bool(self.fields),
-                "format 'raw' takes no 'schema'; say format: json, or drop the schema",
-            ),
+            (bool(of_schema), of_schema),
             (
                 bool(self.transform and self.transform_arrow),
                 "give 'transform' (DataFrame) or 'transform_arrow' (Arrow table), not both",
@@ -106,6 +105,12 @@ class TopicRule(Section):
         if problems := [problem for wrong, problem in checks if wrong]:
             raise ValueError("; ".join(problems))
         return self
+
+    @property
+    def value_columns(self) -> Mapping[str, str]:
+        """Column -> type of what a record's value becomes, before a transform."""
+        columns = FORMATS[self.format].columns
+        return self.fields if columns is None else columns
 
     def matches(self, topic: str) -> bool:
         """Whether this rule is meant for `topic`."""

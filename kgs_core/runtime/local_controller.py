@@ -1,14 +1,11 @@
 """A controller on this machine: its topics, its monitor, its fleet, from the first connection to the last."""
 
 import logging
-import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 
-from kgs_core.adapters.fleet.local import LocalFleet, consume_command
+from kgs_core.adapters.fleet.controller_fleet import ControllerFleet
 from kgs_core.adapters.group.inbox import KafkaInbox
 from kgs_core.adapters.group.outbox import KafkaOutbox
 from kgs_core.adapters.group.topics import GroupTopics, create_topics
@@ -26,34 +23,13 @@ from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalOptions:
-    """Options of the command line.
-
-    Attributes:
-        config_file: that consumers are started with.
-        log_dir: for their logs.
-        consumers_end_with: process whose end ends the consumers; None: nobody's does.
-    """
-
-    config_file: Path
-    log_dir: Path
-    consumers_end_with: int | None = None
-
-
 class LocalControl:
-    """Looks after one group with processes of this machine."""
+    """Looks after one group with consumers of a fleet."""
 
-    def __init__(self, settings: Settings, options: LocalOptions) -> None:
-        """Finds what runs already.
-
-        Raises:
-            PermanentError: the folder for logs cannot be made.
-        """
+    def __init__(self, settings: Settings, fleet: ControllerFleet) -> None:
+        """`fleet`: of this group."""
         self._settings = settings
-        more = [] if options.consumers_end_with is None else ["--end-with", str(options.consumers_end_with)]
-        self._fleet = LocalFleet(settings, consume_command(options.config_file, *more), options.log_dir, os.environ)
-        self._log_dir = options.log_dir
+        self._fleet = fleet
 
     def run(self, stop: StopFlag) -> None:
         """Until `stop`; the consumers go on. Waits for a Kafka that does not answer.
@@ -66,7 +42,7 @@ class LocalControl:
         with ExitStack() as held:
             ports = try_until(lambda: self._connect(held), stop, _log.warning)
             if ports is not None:
-                _log.info("controller group=%s logs=%s", settings.group, self._log_dir)
+                _log.info("controller group=%s", settings.group)
                 options = Options(
                     settings.packing,
                     settings.membership,

@@ -5,7 +5,9 @@ from collections import deque
 from dataclasses import dataclass
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
-from kgs_core.simulation.strategies import Placement
+from kgs_core.simulation.latency import LatencySettings
+from kgs_core.simulation.strategies import Baseline, Placement
+from kgs_core.simulation.workload import Workload
 
 SYNC_S = 15.0
 """How often the autoscaler decides (--horizontal-pod-autoscaler-sync-period)."""
@@ -134,3 +136,11 @@ def share_evenly(speeds: WriteSpeeds, current: Assignment, consumers: int) -> As
         missing = each + (rank < more) - len(held[consumer])
         held[consumer] += [next(waiting) for _ in range(missing)]
     return {partition: consumer for consumer, partitions in held.items() for partition in partitions}
+
+
+def _begin(_parameter: str, workload: Workload, latency: LatencySettings) -> Keda:
+    settings = KedaSettings(read_share=latency.read_speed / 100, interval_s=latency.interval_s)
+    return Keda(settings, workload.capacity)
+
+
+KEDA = Baseline("keda", "scaled by lag", _begin)

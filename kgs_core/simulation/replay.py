@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kgs_core.errors import ConfigError
-from kgs_core.model import Assignment, TopicPartition
+from kgs_core.model import Assignment
 from kgs_core.packing import ALGORITHMS, RandomSource, parse_name, rebalanced
-from kgs_core.simulation.keda import Keda, KedaSettings
+from kgs_core.simulation.baselines import baseline_usage, find_baseline
 from kgs_core.simulation.latency import LatencyModel, LatencySettings, Stretch
-from kgs_core.simulation.strategies import Packer, RoundRobin, Strategy
+from kgs_core.simulation.strategies import Packer, Strategy
 from kgs_core.simulation.workload import DEFAULT_CAPACITY, Workload
-
-KAFKA, KEDA = "kafka", "keda"
-MAX_KAFKA = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,29 +54,30 @@ def check_name(name: str) -> None:
     Raises:
         ConfigError: there is none.
     """
-    kind, _, count = name.partition(":")
-    if kind == KAFKA and count.isascii() and count.isdigit() and 1 <= int(count) <= MAX_KAFKA:
-        return
-    if parse_name(name) is None and name != KEDA:
-        raise ConfigError([f"'{name}': write an algorithm ({', '.join(ALGORITHMS)}), kafka:CONSUMERS or keda"])
+    if parse_name(name) is None and find_baseline(name) is None:
+        raise ConfigError([f"'{name}': write an algorithm ({', '.join(ALGORITHMS)}), {baseline_usage()}"])
 
 
-def strategy_of(name: str, workload: Workload, conditions: Conditions, random: RandomSource) -> Strategy:
+def strategy_of(
+    name: str, workload: Workload, conditions: Conditions, random: RandomSource, *, shuffled: bool = False
+) -> Strategy:
     """What goes by this name, fresh.
 
     Args:
         name: as `check_name` takes it.
         workload: what is going to be replayed.
         conditions: of the replay.
-        random: for algorithms that begin with a shuffled list.
+        random: for algorithms that begin with a shuffled list, and for `shuffled`.
+        shuffled: a baseline with the partitions in an order drawn from `random`.
+
+    Raises:
+        ConfigError: there is no such algorithm or baseline.
     """
-    kind, _, count = name.partition(":")
-    if kind == KAFKA:
-        return RoundRobin(int(count), _first_order(workload))
-    if kind == KEDA:
-        latency = conditions.latency
-        share = latency.read_speed / 100
-        return Keda(KedaSettings(read_share=share, interval_s=latency.interval_s), workload.capacity)
+    if found := find_baseline(name):
+        baseline, parameter = found
+        if shuffled and baseline.shuffled is not None:
+            return baseline.shuffled(parameter, workload, random)
+        return baseline.begin(parameter, workload, conditions.latency)
     meant = parse_name(name)
     if meant is None:
         raise ConfigError([f"'{name}': no algorithm or baseline"])
@@ -105,13 +103,3 @@ def replay(workload: Workload, strategy: Strategy, conditions: Conditions) -> It
             stretches=model.take(speeds, target) if model is not None else (),
         )
         current = target
-
-
-def shuffled_kafka(name: str, workload: Workload, random: RandomSource) -> Strategy:
-    """`kafka:k` with the partitions of the first measurement dealt in an order drawn from `random`."""
-    order = sorted(_first_order(workload), key=lambda _: random.random())
-    return RoundRobin(int(name.partition(":")[2]), order)
-
-
-def _first_order(workload: Workload) -> list[TopicPartition]:
-    return list(workload.measurements[0]) if workload.measurements else []

@@ -1,10 +1,13 @@
-"""Ways to share out partitions, measurement by measurement: the packing algorithms, and Kafka's own assignment."""
+"""Ways to share out partitions, measurement by measurement: a packing algorithm, or a baseline."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+from kgs_core.model import Assignment, BytesPerSecond, WriteSpeeds
 from kgs_core.packing import DEFAULT_WORTH, PackFunction, PackingProblem, RandomSource, Variation
+from kgs_core.simulation.latency import LatencySettings
+from kgs_core.simulation.workload import Workload
 
 
 class Placement(NamedTuple):
@@ -24,6 +27,32 @@ class Strategy(Protocol):
     def place(self, speeds: WriteSpeeds, current: Assignment, /) -> Placement:
         """The placement that follows `current`."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A way to share out partitions without a packer; an entry of `kgs_core.simulation.baselines.BASELINES`.
+
+    Attributes:
+        name: how it is called, also with a parameter: `name:24`.
+        about: what it is, for help.
+        begin: the strategy, fresh, of a parameter that is accepted and a load.
+        parameter: what stands after the colon, for help; empty: nothing may.
+        accepts: whether this can stand there.
+        shuffled: the strategy with the partitions in an order drawn at random; None: their order changes nothing.
+    """
+
+    name: str
+    about: str
+    begin: Callable[[str, Workload, LatencySettings], Strategy]
+    parameter: str = ""
+    accepts: Callable[[str], bool] = "".__eq__
+    shuffled: Callable[[str, Workload, RandomSource], Strategy] | None = None
+
+    @property
+    def usage(self) -> str:
+        """How its name is written, as `kafka:CONSUMERS`."""
+        return f"{self.name}:{self.parameter}" if self.parameter else self.name
 
 
 class Packer:
@@ -56,30 +85,3 @@ class Packer:
         )
         assignment = self._pack(problem, self._random)
         return Placement(assignment, len(set(assignment.values())))
-
-
-class RoundRobin:
-    """Kafka with a fixed number of consumers: partitions are dealt in turn and never moved.
-
-    A partition that comes later is dealt to the consumer whose turn it is.
-
-    References:
-        Apache Kafka, javadoc of RoundRobinAssignor. Speeds play no part in it.
-    """
-
-    def __init__(self, consumers: int, order: Iterable[TopicPartition]) -> None:
-        """Deal the partitions of the first measurement in this order."""
-        self._consumers = consumers
-        self._home: dict[TopicPartition, ConsumerId] = {}
-        for partition in order:
-            self._deal(partition)
-
-    def place(self, speeds: WriteSpeeds, _current: Assignment) -> Placement:
-        """Everybody where they always were."""
-        for partition in speeds:
-            if partition not in self._home:
-                self._deal(partition)
-        return Placement({partition: self._home[partition] for partition in speeds}, self._consumers)
-
-    def _deal(self, partition: TopicPartition) -> None:
-        self._home[partition] = ConsumerId(1 + len(self._home) % self._consumers)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from kgs_core.simulation.baselines import baseline_help
 from kgs_dagster.assets import experiment_figures as figures
 from kgs_dagster.assets.control_loop_figures import bullets
 from kgs_dagster.assets.experiments import GROUP_NAME, PACKING_RUN, told
@@ -112,8 +113,8 @@ def _latency() -> dg.AssetsDefinition:
     @dg.asset(
         key=LATENCY,
         deps=[SUMMARY],
-        description="How late data is read by the latency model, algorithms beside Kafka's own assignment (kafka:K) "
-        "and a scaler by lag (keda). Latencies in seconds.",
+        description="How late data is read by the latency model, algorithms beside Kafka without a packer: "
+        f"{baseline_help()}. Latencies in seconds.",
         group_name=GROUP_NAME,
         kinds={"svg"},
     )

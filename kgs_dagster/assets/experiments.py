@@ -76,7 +76,7 @@ def _packing_run(settings: ExperimentSettings) -> dg.AssetsDefinition:
         partitions_def=cell_partitions(settings.baselines),
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=POOL,
-        description="A load replayed through an algorithm, or through Kafka without one (kafka:CONSUMERS, keda): a row "
+        description="A load replayed through an algorithm, or through Kafka without one (a baseline): a row "
         "per measurement, with consumers, Rscore, moves and latencies. In a backfill, a run for each load or for each "
         "algorithm, whichever are fewer.",
         group_name=GROUP_NAME,

@@ -34,7 +34,6 @@ _OWN_COLUMNS = (
     ("_key", "binary", "the record's key"),
     ("_headers", "list<struct<key string, value binary>>", "the record's headers"),
 )
-_RAW_COLUMN = dg.TableColumn("value", "binary", "the record's value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +183,10 @@ def _about(group: GroupConfig, rule: TopicRule) -> dict[str, Any]:
         "rows_promised": rule.rows,
     }
     if rule.transform is None and rule.transform_arrow is None:  # else only the function knows
-        fields = [dg.TableColumn(name, kind) for name, kind in rule.fields.items()]
         own = [dg.TableColumn(*column) for column in _OWN_COLUMNS]
-        columns = [*own, *(fields if rule.format == "json" else [_RAW_COLUMN])]
-        about["dagster/column_schema"] = dg.TableSchema(columns)
+        value = rule.value_columns.items()
+        columns = [dg.TableColumn(n, kind, None if n in rule.fields else "the record's value") for n, kind in value]
+        about["dagster/column_schema"] = dg.TableSchema([*own, *columns])
     return about
 
 

@@ -82,6 +82,7 @@ def test_columns_are_told_where_they_are_known():
     schemas = [spec.metadata.get("dagster/column_schema") for spec in lake_assets(group(topics=rules))[1::2]]
     names = [schema and [column.name for column in schema.columns][6:] for schema in schemas]
     assert names == [["n"], ["value"], None]
+    assert [schemas[at].columns[6].description for at in (0, 1)] == [None, "the record's value"]
 
 
 def test_a_table_that_is_caught_up_is_materialized_with_plain_numbers():

@@ -6,7 +6,7 @@ from functools import lru_cache
 from random import Random
 
 from kgs_core.simulation.comparison import Replayed
-from kgs_core.simulation.replay import Conditions, replay, shuffled_kafka, strategy_of
+from kgs_core.simulation.replay import Conditions, replay, strategy_of
 from kgs_core.simulation.streams import generate
 from kgs_core.simulation.workload import StreamSpec, Workload
 
@@ -20,7 +20,7 @@ class Cell:
 
     Attributes:
         load: what to generate, or the key of a recorded load.
-        order: 0, or the number of a shuffled order (`kafka:k` only).
+        order: 0, or the number of a shuffled order, of a baseline that heeds the order.
     """
 
     name: str
@@ -51,10 +51,7 @@ def run_cell(grid: Grid, cell: Cell) -> Replayed:
     """Replay one cell: the same to the bit in whichever process and after whatever else."""
     workload = generated(cell.load) if isinstance(cell.load, StreamSpec) else grid.recorded[cell.load]
     random = Random(cell.key)  # noqa: S311 - an experiment, no secret
-    if cell.order:
-        strategy = shuffled_kafka(cell.name, workload, random)
-    else:
-        strategy = strategy_of(cell.name, workload, grid.conditions, random)
+    strategy = strategy_of(cell.name, workload, grid.conditions, random, shuffled=cell.order > 0)
     steps = list(replay(workload, strategy, grid.conditions))
     return Replayed(cell.name, workload.key, workload.spec, steps, cell.order)
 

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 import psutil
 
+from kgs_core.adapters.fleet.controller_fleet import FleetOptions
 from kgs_core.adapters.system.private_file import append_privately
 from kgs_core.adapters.system.process_identity import is_gone
 from kgs_core.adapters.system.processes import environ_of_run, find_runs, leader_of
@@ -232,6 +233,17 @@ def consume_command(config_file: Path, *more: str) -> Command:
         os.fspath(config_file.resolve()),
         *more,
     ]
+
+
+def local_fleet(settings: Settings, options: FleetOptions) -> LocalFleet:
+    """The processes of this machine, with this process's environment.
+
+    Raises:
+        PermanentError: the folder for logs cannot be made.
+    """
+    _log.info("consumers are processes of this machine logs=%s", options.log_dir)
+    more = [] if options.consumers_end_with is None else ["--end-with", str(options.consumers_end_with)]
+    return LocalFleet(settings, consume_command(options.config_file, *more), options.log_dir, os.environ)
 
 
 def _is_alive(process: psutil.Process) -> bool:

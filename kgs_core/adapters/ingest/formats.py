@@ -1,8 +1,12 @@
-"""Record values to typed columns. Whether a record is good never depends on the records beside it."""
+"""Record values to typed columns. Whether a record is good never depends on the records beside it.
+
+Which formats there are, and which function parses each, says `kgs_core.config.value_formats`.
+"""
 
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +35,19 @@ class Parsed:
     table: pa.Table
     good: list[int]
     bad: dict[int, str]
+
+
+class Parser(Protocol):
+    """What parses the values of one format."""
+
+    def __call__(self, values: Sequence[bytes | None], schema: pa.Schema, /) -> Parsed:
+        """Values, None where a record has none, to the columns of `schema`; each is good or bad by itself."""
+
+
+def parse_raw(values: Sequence[bytes | None], schema: pa.Schema) -> Parsed:
+    """Values as they are, in one binary column; all are good."""
+    column = pa.array(values, schema.field(0).type)
+    return Parsed(pa.Table.from_arrays([column], schema=schema), list(range(len(values))), {})
 
 
 def parse_json(values: Sequence[bytes | None], schema: pa.Schema) -> Parsed:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.formats import Parsed, parse_json
+from kgs_core.adapters.ingest.formats import Parsed, Parser
 from kgs_core.adapters.kafka.records import Record, leader_epochs, oldest_ms, payload_bytes
 from kgs_core.adapters.lake.parquet_writer import write_table
-from kgs_core.adapters.lake.row_schema import IDENTITY, LETTER_SCHEMA, RAW_VALUE, origin_of, value_schema
+from kgs_core.adapters.lake.row_schema import IDENTITY, LETTER_SCHEMA, origin_of, value_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule
+from kgs_core.config.value_formats import FORMATS
 from kgs_core.exactly_once.batch import FileWritten, TopicBatch
 from kgs_core.model import OffsetRange, TopicId
 
@@ -81,11 +82,8 @@ def sort_records(job: TopicJob, messages: Sequence[Record]) -> Sorted:
 
 
 def _parse(rule: TopicRule, messages: Sequence[Record]) -> Parsed:
-    values = [m.value() for m in messages]
-    if rule.format == "raw":
-        column = pa.array(values, RAW_VALUE.type)
-        return Parsed(pa.Table.from_arrays([column], schema=pa.schema([RAW_VALUE])), list(range(len(values))), {})
-    return parse_json(values, value_schema(rule))
+    parse: Parser = load_hook(FORMATS[rule.format].parser)
+    return parse([m.value() for m in messages], value_schema(rule))
 
 
 def _is_cut(message: Record, cut: Mapping[int, tuple[int, str]]) -> bool:

@@ -34,14 +34,13 @@ VALUE_TYPES: Mapping[str, pa.DataType] = {
 MAX_MS = (2**63 - 1) // 1000  # what fits in a column of us
 Row = list[tuple[str, bytes | None]]
 RAW_VALUE = pa.field("value", pa.binary())
+_COLUMN_TYPES = {**VALUE_TYPES, "binary": RAW_VALUE.type}
 LETTER_SCHEMA = pa.schema([RAW_VALUE, pa.field("error", pa.string()), *ORIGIN_FIELDS])
 
 
 def value_schema(rule: TopicRule) -> pa.Schema:
     """The columns that a record's value becomes."""
-    if rule.format == "raw":
-        return pa.schema([RAW_VALUE])
-    return pa.schema([pa.field(name, VALUE_TYPES[kind]) for name, kind in rule.fields.items()])
+    return pa.schema([pa.field(name, _COLUMN_TYPES[kind]) for name, kind in rule.value_columns.items()])
 
 
 def parsed_schema(rule: TopicRule) -> pa.Schema:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import click
 
+from kgs_core.adapters.fleet.fleets import DEFAULT_FLEET, FLEETS
 from kgs_core.cli.options import config_option
 from kgs_core.config.file import load_settings
-from kgs_core.errors import TransientError
+from kgs_core.errors import ConfigError, TransientError
 
 
 @click.command()
@@ -20,6 +21,13 @@ from kgs_core.errors import TransientError
     "configuration]",
 )
 @click.option(
+    "--fleet",
+    default=DEFAULT_FLEET,
+    show_default=True,
+    metavar="NAME",
+    help=f"Where consumers run: {', '.join(FLEETS)}.",
+)
+@click.option(
     "--end-consumers",
     is_flag=True,
     help="When asked to end, let all consumers drain and end, too; a second signal kills them. Without it they go on.",
@@ -30,7 +38,7 @@ from kgs_core.errors import TransientError
     metavar="PID",
     help="End, with all consumers started from here on, when the process PID of this machine is gone.",
 )
-def control(*, config_file: Path, log_dir: Path | None, end_consumers: bool, end_with: int | None) -> None:
+def control(*, config_file: Path, log_dir: Path | None, fleet: str, end_consumers: bool, end_with: int | None) -> None:
     """Look after the group: measure the load, pack, start and end consumers on this machine, hand partitions over.
 
     Needs nothing but Kafka: makes the group's topics where they are missing, publishes the measurements as `kgs
@@ -42,12 +50,15 @@ def control(*, config_file: Path, log_dir: Path | None, end_consumers: bool, end
     started again. SIGTERM and Ctrl-C end the controller alone; the consumers go on with what they own.
     """
     settings = load_settings(config_file, os.environ)
+    if fleet not in FLEETS:
+        raise ConfigError([f"--fleet: '{fleet}': write {', '.join(FLEETS)}"])
+    from kgs_core.adapters.fleet.controller_fleet import FleetOptions
     from kgs_core.adapters.system.process_identity import end_with_process
     from kgs_core.adapters.system.shutdown import stop_on_signals
-    from kgs_core.runtime.local_controller import LocalControl, LocalOptions
+    from kgs_core.runtime.local_controller import LocalControl
 
     folder = config_file.resolve().parent / "logs" if log_dir is None else log_dir
-    running = LocalControl(settings, LocalOptions(config_file, folder, end_with))
+    running = LocalControl(settings, FLEETS[fleet](settings, FleetOptions(config_file, folder, end_with)))
     with stop_on_signals() as stop:
         if end_with is not None:
             end_with_process(end_with, stop)

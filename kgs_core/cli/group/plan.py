@@ -34,7 +34,11 @@ from kgs_core.packing import ALGORITHMS
     help='Who reads what now, as JSON {topic: {"0": consumer}}.  [default: what the controller of the group has '
     "decided last, if there is one; with --from none]",
 )
-@click.option("--algorithm", type=click.Choice(ALGORITHMS), help="Instead of packing.algorithm (default search).")
+@click.option(
+    "--algorithm",
+    metavar="NAME",
+    help=f"Instead of packing.algorithm (default search): {', '.join(ALGORITHMS)}.",
+)
 @click.option(
     "--compare",
     type=click.Choice(["all"]),

@@ -13,6 +13,7 @@ from kgs_core.api.replays import comparison
 from kgs_core.cli.options import config_option
 from kgs_core.cli.progress import progress_bar
 from kgs_core.packing import ALGORITHMS
+from kgs_core.simulation.baselines import BASELINES, baseline_help
 from kgs_core.simulation.workload import STARTS
 
 if TYPE_CHECKING:
@@ -98,14 +99,15 @@ _FILE = click.Path(path_type=Path)
     "baselines",
     multiple=True,
     metavar="NAME[,NAME...]",
-    help="Beside them Kafka without a packer: kafka:K (K consumers, round robin) or keda (scaled by lag).",
+    help=f"Beside them Kafka without a packer: {baseline_help()}.",
 )
 @click.option(
     "--orders",
     type=click.IntRange(0, 1000),
     default=0,
     show_default=True,
-    help="kafka:K also with so many shuffled orders of the partitions: the range that luck has.",
+    help=f"{', '.join(each.usage for each in BASELINES.values() if each.shuffled)} also with so many shuffled orders "
+    "of the partitions: the range that luck has.",
 )
 @click.option(
     "--front",

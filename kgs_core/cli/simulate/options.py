@@ -17,9 +17,10 @@ from kgs_core.config.settings import SparkSettings
 from kgs_core.errors import ConfigError
 from kgs_core.monitor.recorded import RecordedMeasurement, parse_measurements
 from kgs_core.packing import ALGORITHMS, DEFAULT_WORTH, FRONT, WEIGHING, parse_name, setting_name
+from kgs_core.simulation.baselines import baseline_usage, find_baseline
 from kgs_core.simulation.latency import LatencySettings
 from kgs_core.simulation.recorded import json_lines, recorded_workload
-from kgs_core.simulation.replay import Conditions, check_name
+from kgs_core.simulation.replay import Conditions
 from kgs_core.simulation.workload import CAPACITY, DEFAULT_CAPACITY, DELTAS, STARTS, Start, StreamSpec, Workload
 
 READ_SHARE = 1.33
@@ -129,15 +130,9 @@ def algorithm_names(given: SimulateOptions) -> tuple[str, ...]:
 
 def _baselines(given: SimulateOptions) -> tuple[str, ...]:
     """The baselines asked for, each once, in the order given."""
-    problems = []
     names = tuple(dict.fromkeys(_split(given.baselines)))
-    for name in names:
-        try:
-            check_name(name if parse_name(name) is None else f"{name} is an algorithm")
-        except ConfigError:
-            problems.append(f"--baseline: '{name}': write kafka:CONSUMERS or keda, with commas between")
-    if problems:
-        raise ConfigError(problems)
+    if wrong := [name for name in names if find_baseline(name) is None]:
+        raise ConfigError([f"--baseline: '{name}': write {baseline_usage()}, with commas between" for name in wrong])
     return names
 
 

@@ -104,7 +104,7 @@ def test_without_speeds_the_group_is_measured_and_its_target_is_where_it_begins(
         ({"current": {("t", 0): 0}}, ConfigError, "current: t:0: 0: give the number of a consumer, 1 to 2147483647"),
         ({"current": {("t", 0): math.nan}}, ConfigError, "current: t:0: nan: give the number of a consumer"),
         ({"current": "no.json"}, ConfigError, "no.json: no such file or directory: name another file"),
-        ({"algorithm": "best"}, ConfigError, "plan: algorithm 'best': use one of nf, ff"),
+        ({"algorithm": "best"}, ConfigError, "algorithm 'best': use one of nf, ff"),
         ({"capacity": 0}, ConfigError, "plan: capacity 0: give bytes/s, from 1 to 1e+12"),
         ({"capacity": None}, ConfigError, "plan: no capacity: give one (--capacity) or a configuration"),
         ({"speeds": None}, ConfigError, "plan: nothing to measure: give a configuration"),

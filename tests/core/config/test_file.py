@@ -1,6 +1,8 @@
 """Reading the file itself: whatever lies under the name, the answer is one line with the file and the reason."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,3 +104,12 @@ def test_a_relative_root_lies_beside_the_file(tmp_path, with_sections, monkeypat
 def test_roots_that_are_refused(problems_of, root):
     (found,) = problems_of(lake=f"lake: {{root: {root}}}")
     assert found.startswith("lake.root: ")
+
+
+def test_settings_are_read_without_the_libraries_of_what_they_name():
+    """Algorithms and formats are known by their names; what runs them is loaded where it runs."""
+    program = (
+        "import kgs_core.config.file, sys; print({'numba', 'numpy', 'pandas', 'pyarrow', 'pyspark'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

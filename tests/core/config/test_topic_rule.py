@@ -3,6 +3,7 @@
 import pytest
 
 from kgs_core.config.topic_rule import start_timestamp_ms
+from kgs_core.config.value_formats import FORMATS
 
 
 def rules(*texts):
@@ -94,8 +95,6 @@ def test_a_rule_that_can_never_count_is_a_mistake(problems_of, first):
         ("table: a/_log", "[0].table: 'a/_log': must be a relative path without empty, '.', '..' or '_...' parts"),
         ("table: 'a b'", "[0].table: 'a b': use A-Z a-z 0-9 . _ - / and {topic}"),
         ("format: json", "[0]: format 'json' needs a 'schema' of field: type"),
-        ("schema: {a: int}", "[0]: format 'raw' takes no 'schema'; say format: json, or drop the schema"),
-        ("format: avro", "[0].format: 'avro': give one of 'raw' or 'json'"),
         ("rows: some", "[0].rows: 'some': give one of 'one_to_one', 'filter' or 'any'"),
         ("on_error: skip", "[0].on_error: 'skip': give one of 'dead_letter' or 'stop'"),
         ("format: json, schema: {a: decimal}", "[0].schema.a: 'decimal': give one of 'string', 'boolean', 'int', "
@@ -117,6 +116,15 @@ def test_a_rule_that_can_never_count_is_a_mistake(problems_of, first):
 )  # fmt: skip
 def test_wrong_rules(problems_of, rule, answer):
     assert problems_of(topics=rules(f"{{topic: t, {rule}}}")) == [f"topics{answer}"]
+
+
+def test_a_format_takes_a_schema_or_does_not(problems_of):
+    *others, last = map(repr, FORMATS)
+    answer = f"topics[0].format: 'nonsense': give one of {', '.join(others)} or {last}"
+    assert problems_of(topics=rules("{topic: t, format: nonsense}")) == [answer]
+    with_schema = " or ".join(name for name, each in FORMATS.items() if each.columns is None)
+    answer = f"topics[0]: format 'raw' takes no 'schema'; say format: {with_schema}, or drop the schema"
+    assert problems_of(topics=rules("{topic: t, schema: {a: int}}")) == [answer]
 
 
 def test_a_pattern_needs_the_topic_in_its_table(problems_of):

@@ -4,6 +4,7 @@ import pytest
 
 from kgs_core.config import PackingSettings, parse_settings
 from kgs_core.errors import ConfigError
+from kgs_core.packing import ALGORITHMS
 
 SIZE = "give a whole number from 1000 to 1000000000 (bytes)"
 TIME = "give a number from 0 to 86400 (seconds)"
@@ -204,10 +205,10 @@ def test_what_packing_compares_is_in_order(problems_of):
 
 
 def test_an_unknown_algorithm_gets_the_list_of_names(problems_of):
-    assert problems_of(packing="packing: {algorithm: MWF}") == [
-        "packing.algorithm: 'MWF': give one of 'nf', 'ff', 'bf', 'wf', 'nfd', 'ffd', 'bfd', 'wfd', 'mwf', 'mbf', "
-        "'mwfp', 'mbfp', 'keep' or 'search'"
-    ]
+    *others, last = map(repr, ALGORITHMS)
+    names = f"{', '.join(others)} or {last}"
+    assert problems_of(packing="packing: {algorithm: MWF}") == [f"packing.algorithm: 'MWF': give one of {names}"]
+    assert problems_of(packing="packing: {algorithm: 1}") == [f"packing.algorithm: 1: give one of {names}"]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from kgs_core.invariants.assignments import check_assignment
 from kgs_core.model import TopicPartition
-from kgs_core.packing import ALGORITHMS, WEIGHING, PackingProblem, rebalanced, rscore
+from kgs_core.packing import ALGORITHMS, PackingProblem, rebalanced, rscore
 from kgs_core.packing.search import packer, parts
+from kgs_core.simulation.comparison import PUBLISHED
 from tests.core.packing import reference
 
 LIMITS = settings(max_examples=15, deadline=None)  # a busy machine is no fault of ours
@@ -128,7 +129,7 @@ def test_doubling_speeds_and_capacity_changes_nothing(name, problem):
     assert pack(name, doubled) == pack(name, problem)
 
 
-@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in WEIGHING])
+@pytest.mark.parametrize("name", PUBLISHED)
 @LIMITS
 @given(problem=problems())
 def test_fast_structures_agree_with_plain_lists(name, problem):

@@ -5,10 +5,11 @@ from random import Random
 import pytest
 
 from kgs_core.model import TopicPartition
-from kgs_core.packing import ALGORITHMS, WEIGHING, PackingProblem, rscore
+from kgs_core.packing import ALGORITHMS, PackingProblem, rscore
+from kgs_core.simulation import comparison
 
 CAPACITY, DELTA, STEPS = 100, 10, 150
-TWELVE = {name: pack for name, pack in ALGORITHMS.items() if name not in WEIGHING}
+TWELVE = {name: ALGORITHMS[name] for name in comparison.PUBLISHED}
 SEEDS = (1, 2, 3, 4)
 PARTITIONS = [TopicPartition(topic, n) for topic in "ab" for n in range(100)]
 

@@ -2,11 +2,13 @@
 
 import pytest
 
+from kgs_core.adapters.fleet.controller_fleet import FleetOptions
+from kgs_core.adapters.fleet.fleets import FLEETS
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError, TransientError
-from kgs_core.runtime.local_controller import LocalControl, LocalOptions
+from kgs_core.runtime.local_controller import LocalControl
 
 YAML = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
 
@@ -14,7 +16,8 @@ YAML = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}
 @pytest.fixture
 def control(tmp_path):
     settings = parse_settings(YAML.encode(), "kgs.yaml", {})
-    return LocalControl(settings, LocalOptions(tmp_path / "kgs.yaml", tmp_path / "logs"))
+    fleet = FLEETS["local"](settings, FleetOptions(tmp_path / "kgs.yaml", tmp_path / "logs"))
+    return LocalControl(settings, fleet)
 
 
 def test_a_controller_waits_for_a_kafka_that_is_away_until_it_is_asked_to_end(control, monkeypatch, caplog):

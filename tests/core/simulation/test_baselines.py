@@ -1,16 +1,23 @@
 """Kafka without a packer: dealt once, and scaled by lag."""
 
+import json
+import shlex
 from random import Random
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+import kgs_core as kgs
+from kgs_core.cli.main import cli
 from kgs_core.errors import ConfigError
-from kgs_core.model import TopicPartition
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.simulation.baselines import BASELINES
 from kgs_core.simulation.keda import Keda, KedaSettings, share_evenly
-from kgs_core.simulation.replay import Conditions, check_name, replay, shuffled_kafka, strategy_of
-from kgs_core.simulation.strategies import RoundRobin
+from kgs_core.simulation.replay import Conditions, check_name, replay, strategy_of
+from kgs_core.simulation.round_robin import RoundRobin
+from kgs_core.simulation.strategies import Baseline, Placement
 from kgs_core.simulation.workload import Workload
 
 TPS = [TopicPartition("t", n) for n in range(40)]
@@ -48,17 +55,48 @@ def test_more_consumers_than_partitions_all_run():
 
 def test_shuffled_orders_are_drawn():
     workload = Workload("w", 100, [dict.fromkeys(TPS, 1.0)])
-    dealt = [shuffled_kafka("kafka:4", workload, Random(s)).place(workload.measurements[0], {}) for s in (1, 1, 2)]
+
+    def dealt_by(seed):
+        strategy = strategy_of("kafka:4", workload, Conditions(), Random(seed), shuffled=True)
+        return strategy.place(workload.measurements[0], {})
+
+    dealt = [dealt_by(seed) for seed in (1, 1, 2)]
     assert dealt[0] == dealt[1] != dealt[2]
     assert sorted(dealt[2].assignment.values()) == sorted([1, 2, 3, 4] * 10)
 
 
 @pytest.mark.parametrize(
-    "name", ["kafka:0", "kafka:", "kafka", "kafka:-1", "kafka:x", "kafka:1.5", "keda:3", "best", ""]
+    "name", ["kafka:0", "kafka:", "kafka", "kafka:-1", "kafka:x", "kafka:1.5", "keda:3", "keda:", "best", ""]
 )
 def test_other_names_are_refused(name):
     with pytest.raises(ConfigError, match=r"kafka:CONSUMERS or keda"):
         check_name(name)
+
+
+class Together:
+    """All at the consumer of this number."""
+
+    def __init__(self, consumer):
+        self._consumer = consumer
+
+    def place(self, speeds, current):
+        return Placement(dict.fromkeys(speeds, ConsumerId(self._consumer)), self._consumer)
+
+
+def test_a_new_baseline_is_a_line_in_the_table(monkeypatch):
+    load = [{("t", 0): 1.0, ("t", 1): 2.0}] * 2
+    with pytest.raises(ConfigError, match="'one:7'"):
+        kgs.simulate(load, baselines=["one:7"], capacity=10)
+    together = Baseline("one", "all at one", lambda n, *_: Together(int(n)), "NUMBER", str.isdigit)
+    monkeypatch.setitem(BASELINES, "one", together)
+    found = kgs.simulate(load, algorithms=["bfd"], baselines=["one:7"], capacity=10).to_frame()
+    assert found.loc["one:7", "mean_consumers"] == 7
+    with pytest.raises(ConfigError, match=r"'one': write .* or one:NUMBER"):
+        kgs.simulate(load, baselines=["one"], capacity=10)
+    result = CliRunner().invoke(cli, shlex.split("simulate mwf --baseline one:7 --orders 2 --steps 1 --no-cbs --json"))
+    rows = json.loads(result.stdout)["results"]
+    assert [row["algorithm"] for row in rows] == ["mwf", "one:7"]
+    assert not [row for row in rows if "shuffled_orders" in row], "its order changes nothing"
 
 
 def test_a_steady_load_needs_as_many_as_the_bound():

@@ -1,16 +1,21 @@
 """One round of the arrow finish against a mock cluster: what one record or one table does to its neighbours."""
 
 import itertools
+import sys
+from types import ModuleType
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, read_round
+from kgs_core.adapters.ingest.formats import Parsed
 from kgs_core.adapters.ingest.process_batch import TopicJob
 from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule
+from kgs_core.config.value_formats import FORMATS, ValueFormat
 from kgs_core.consumer.round.questions import ReadResult
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 
@@ -163,3 +168,24 @@ def test_transform_that_ends_the_process_is_a_failed_transform(reader):
     hook = f"{ends_the_process.__module__}:{ends_the_process.__name__}"
     topic = reader.topic("exits", b"x", transform_arrow=hook)
     assert "SystemExit" in reader.round().failed[topic]
+
+
+def parse_numbers(values, schema):
+    """A format of one whole number a value, as text."""
+    good = [i for i, value in enumerate(values) if value is not None and value.isdigit()]
+    table = pa.Table.from_pylist([{"number": int(values[i])} for i in good], schema=schema)
+    return Parsed(table, good, {i: "no number" for i in range(len(values)) if i not in good})
+
+
+def test_a_new_format_is_a_line_in_the_table(reader, monkeypatch):
+    module = ModuleType("number_values")
+    module.parse = parse_numbers
+    monkeypatch.setitem(sys.modules, "number_values", module)
+    monkeypatch.setitem(FORMATS, "number", ValueFormat("number_values:parse", {"number": "long"}))
+    topic = reader.topic("number", b"7", b"seven", b"8", format="number")
+    (batch,) = reader.round().batches
+    assert [row["number"] for row in reader.rows(topic, batch.file)] == [7, 8]
+    (letter,) = reader.rows(f"{topic}_dl", batch.letters)
+    assert (letter["value"], letter["error"]) == (b"seven", "no number")
+    with pytest.raises(ValueError, match="format 'number' takes no 'schema'; say format: json"):
+        TopicRule.model_validate({"topic": "t", "format": "number", "schema": {"n": "int"}})

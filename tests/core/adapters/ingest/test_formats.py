@@ -9,8 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kgs_core.adapters.ingest.formats import MAX_REASON, parse_json
-from kgs_core.adapters.lake.row_schema import VALUE_TYPES
+from kgs_core.adapters.ingest.formats import MAX_REASON, parse_json, parse_raw
+from kgs_core.adapters.ingest.process_batch import load_hook
+from kgs_core.adapters.lake.row_schema import VALUE_TYPES, value_schema
+from kgs_core.config import TopicRule
+from kgs_core.config.value_formats import FORMATS
 
 SCHEMA = pa.schema(list(VALUE_TYPES.items()))
 NOTHING = dict.fromkeys(SCHEMA.names)
@@ -114,6 +117,27 @@ def test_bad_value_is_set_aside_with_a_reason_and_leaves_its_neighbours_alone(na
     assert rows_of(parsed) == [NOTHING | {"long": 7}] * 3
     assert parsed.good == [0, 2, 5]
     assert parsed.bad == dict.fromkeys([1, 3, 4], alone.bad[0])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_has_a_parser_that_judges_each_value_alone(name):
+    rule = TopicRule(topic="t", format=name, schema={"long": "long"} if FORMATS[name].columns is None else {})
+    parse, schema = load_hook(FORMATS[name].parser), value_schema(rule)
+    values = [b'{"long": 1}', None, b"", b"\xff\x00", b'{"long": 2}', b"{"]
+    together = parse(values, schema)
+    assert together.table.schema == schema
+    assert together.table.num_rows == len(together.good)
+    assert sorted([*together.good, *together.bad]) == list(range(len(values)))
+    alone = [parse([value], schema) for value in values]
+    assert together.bad == {i: one.bad[0] for i, one in enumerate(alone) if one.bad}
+    assert together.table == pa.concat_tables([schema.empty_table(), *(one.table for one in alone)])
+    assert parse([], schema).table == schema.empty_table()
+
+
+def test_raw_keeps_every_value_as_it_came():
+    parsed = parse_raw([b"a", None, b""], value_schema(TopicRule(topic="t")))
+    assert parsed.table.to_pydict() == {"value": [b"a", None, b""]}
+    assert (parsed.good, parsed.bad) == ([0, 1, 2], {})
 
 
 def test_nothing_gives_an_empty_table():

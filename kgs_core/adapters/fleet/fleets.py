@@ -1,0 +1,17 @@
+"""All fleets by name: the one place that knows where `kgs control` can have its consumers run."""
+
+from kgs_core.adapters.fleet.controller_fleet import BuildFleet, ControllerFleet, FleetOptions
+from kgs_core.config import Settings
+
+
+def _local(settings: Settings, options: FleetOptions) -> ControllerFleet:
+    from kgs_core.adapters.fleet.local import local_fleet  # psutil: only for those who use it
+
+    return local_fleet(settings, options)
+
+
+FLEETS: dict[str, BuildFleet] = {"local": _local}
+"""Name, as `kgs control --fleet` takes it -> what makes the fleet. The runs of Dagster are not here: Dagster's daemon
+starts those (`kgs_dagster/launch.py`)."""
+
+DEFAULT_FLEET = "local"

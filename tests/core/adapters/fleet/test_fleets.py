@@ -1,0 +1,69 @@
+"""A fleet of somebody else's, chosen by its name."""
+
+import os
+import signal
+
+import pytest
+from click.testing import CliRunner
+
+from kgs_core.adapters.fleet.fleets import DEFAULT_FLEET, FLEETS
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.cli.main import cli
+from kgs_core.errors import TransientError
+from kgs_core.model import ConsumerId
+
+YAML = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
+
+
+class Nobody:
+    """A fleet whose consumers never end by themselves."""
+
+    def __init__(self, settings, options):
+        self.group, self.options, self.ended = settings.group, options, []
+
+    def runs(self):
+        return ()
+
+    def end_all(self, timeout_s, hurry):
+        self.ended.append(timeout_s)
+        return (ConsumerId(4),)
+
+
+@pytest.fixture
+def control(tmp_path):
+    file = tmp_path / "kgs.yaml"
+    file.write_text(YAML)
+    return lambda *more: CliRunner().invoke(cli, ["control", "--config", str(file), *more])
+
+
+def test_a_new_fleet_is_a_line_in_the_table(control, monkeypatch, tmp_path):
+    """Asked to end while it waits for Kafka, the controller has this fleet end the consumers."""
+    built = []
+
+    def build(settings, options):
+        built.append(Nobody(settings, options))
+        return built[0]
+
+    def asked_to_end(*_):
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise TransientError("Kafka 127.0.0.1:9: no answer", 0.0)
+
+    monkeypatch.setitem(FLEETS, "nobody", build)
+    monkeypatch.setattr(KafkaAdmin, "describe", asked_to_end)
+    result = control("--fleet", "nobody", "--end-consumers", "--log-dir", str(tmp_path / "logs"))
+    assert result.stderr.splitlines()[-1].startswith("error: consumers 4: did not end in time and were killed")
+    (fleet,) = built
+    assert (fleet.group, fleet.ended) == ("g", [300.0])
+    assert fleet.options.log_dir == tmp_path / "logs"
+    assert not (tmp_path / "logs").exists(), "nothing of another fleet is made"
+
+
+def test_a_fleet_that_there_is_not_is_refused_before_anything_is_made(control, tmp_path):
+    result = control("--fleet", "moon")
+    assert (result.exit_code, result.stderr) == (2, f"error: --fleet: 'moon': write {', '.join(FLEETS)}\n")
+    assert not (tmp_path / "logs").exists()
+
+
+def test_help_names_the_fleets(control):
+    assert f"Where consumers run: {', '.join(FLEETS)}." in " ".join(control("--help").stdout.split())
+    assert DEFAULT_FLEET in FLEETS
