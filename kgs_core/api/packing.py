@@ -1,29 +1,26 @@
 """`pack`: which consumer reads which partition, from plain values."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from kgs_core.api.values import (
+    Partition,
+    PerPartition,
+    assignment_frame,
+    consumers_by_partition,
+    plain,
+    plain_keys,
+    speeds_by_partition,
+)
 from kgs_core.errors import ConfigError
-from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.packing import ALGORITHMS, PackingProblem, parse_name, rebalanced, rscore
 from kgs_core.planning.overload import consumer_loads
 from kgs_core.simulation.workload import DEFAULT_CAPACITY
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Partition = tuple[str, int]
-"""Topic and number."""
-
-
-class PerPartition(Protocol):
-    """Values by partition: a mapping, or a pandas Series whose index is topic and number."""
-
-    def items(self) -> Iterable[tuple[Any, Any]]:
-        """(topic, number) and value, for each."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +64,7 @@ class Packing:
 
     def to_frame(self) -> "pd.DataFrame":
         """A row per partition: `consumer`, `bytes_per_s`, `moves`; the index is `topic` and `partition`."""
-        import pandas as pd
-
-        rows = [(self.assignment[each], self.speeds[each], each in self.moves) for each in self.assignment]
-        index = pd.MultiIndex.from_tuples(list(self.assignment), names=["topic", "partition"])
-        return pd.DataFrame(rows, index, ["consumer", "bytes_per_s", "moves"])
+        return assignment_frame(self.assignment, self.speeds, self.moves)
 
     def _repr_html_(self) -> str:
         said = f"{self.algorithm}: {len(self.loads)} consumers, {len(self.moves)} moves, Rscore {self.rscore:.3g}"
@@ -104,37 +97,18 @@ def pack(
     meant = parse_name(algorithm)
     if meant is None:
         raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHMS)}"])
-    given = {tp: float(speed) for tp, speed in by_partition(speeds, "speeds")}
-    now = [] if current is None else by_partition(current, "current")
-    before = {tp: ConsumerId(int(consumer)) for tp, consumer in now}
+    given = speeds_by_partition(speeds, "speeds")
+    before = {} if current is None else consumers_by_partition(current, "current")
     problem = PackingProblem(given, float(capacity), before, max_consumers=max_consumers, consumer_worth=meant[1])
     target = dict(sorted(ALGORITHMS[meant[0]](problem, Random(seed)).items()))  # noqa: S311 - no secret
     loads = consumer_loads(target, given)
     return Packing(
         algorithm=algorithm,
-        assignment={_plain(tp): int(consumer) for tp, consumer in target.items()},
+        assignment=plain_keys(target),
         loads={int(consumer): load for consumer, load in loads.items()},
-        moves=tuple(map(_plain, sorted(rebalanced(before, target)))),
+        moves=tuple(map(plain, sorted(rebalanced(before, target)))),
         rscore=rscore(before, target, given, problem.capacity),
         overloaded=tuple(int(consumer) for consumer, load in loads.items() if load > problem.capacity),
-        speeds={_plain(tp): speed for tp, speed in given.items()},
+        speeds=plain_keys(given),
         capacity=problem.capacity,
     )
-
-
-def by_partition(values: PerPartition, what: str) -> list[tuple[TopicPartition, Any]]:
-    """Keys as partitions; `what` names the argument in messages.
-
-    Raises:
-        ConfigError: a key that is no pair of topic and number.
-    """
-    found = []
-    for key, value in values.items():
-        if not (isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], str)):  # noqa: PLR2004 - a pair
-            raise ConfigError([f"{what}: {key!r}: write a partition as (topic, number)"])
-        found.append((TopicPartition(key[0], int(key[1])), value))
-    return found
-
-
-def _plain(tp: TopicPartition) -> Partition:
-    return tp.topic, tp.partition

@@ -1,12 +1,13 @@
 """`simulate`, and the loads that it replays: generated, recorded, or measurements in a list."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from kgs_core.api.packing import PerPartition, by_partition
+from kgs_core.api.values import PerPartition, speeds_by_partition
 from kgs_core.errors import ConfigError
 from kgs_core.monitor.recorded import parse_measurements
 from kgs_core.simulation.workload import DEFAULT_CAPACITY, Start, StreamSpec, Workload
@@ -14,8 +15,10 @@ from kgs_core.simulation.workload import DEFAULT_CAPACITY, Start, StreamSpec, Wo
 if TYPE_CHECKING:
     import pandas as pd
 
-    from kgs_core.simulation.comparison import Summary
+    from kgs_core.adapters.experiments.grid import Grid
+    from kgs_core.simulation.comparison import Replayed, Summary
     from kgs_core.simulation.groups import Group
+    from kgs_core.simulation.replay import Conditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +37,35 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Algorithms and baselines replayed over the same load.
+    """Algorithms and baselines replayed over the same loads.
 
     Attributes:
-        summaries: one for each name and seed.
+        summaries: one for each name and load; those of shuffled orders come last.
+        conditions: of every replay.
+        replays: the same, measurement by measurement, without shuffled orders.
     """
 
     summaries: "tuple[Summary, ...]"
+    conditions: "Conditions"
+    replays: "tuple[Replayed, ...]" = field(repr=False)
+
+    @property
+    def groups(self) -> "list[Group]":
+        """Replays that differ in their seed only, by load, then by name."""
+        from kgs_core.simulation.groups import groups_of
+
+        return groups_of(self.summaries)
+
+    @property
+    def loads(self) -> list[str]:
+        """What loads there are, seeds aside."""
+        return list(dict.fromkeys(group.load for group in self.groups))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"summaries": [asdict(each) for each in self.summaries]}
+        """Plain values for JSON, as `kgs simulate --json` prints them."""
+        from kgs_core.simulation.comparison_json import comparison_values
+
+        return comparison_values(self.conditions, self.summaries, self.groups)
 
     def to_frame(self) -> "pd.DataFrame":
         """A row per algorithm or baseline and load, each figure as the mean over the seeds; the index is `name`."""
@@ -54,15 +75,16 @@ class Comparison:
 
         rows = [
             {"name": group.name, "load": group.load, **{name: _mean(group, figure) for name, figure in FIGURES.items()}}
-            for group in self._groups()
+            for group in self.groups
         ]
         return pd.DataFrame(rows).dropna(axis="columns", how="all").set_index("name")
 
-    def front(self) -> list[str]:
-        """Packers that no other one beats in both consumers and Rscore."""
+    def front(self, load: str | None = None) -> list[str]:
+        """Packers that no other one on the same load (None: the first) beats in both consumers and Rscore."""
         from kgs_core.simulation.groups import front_of
 
-        return front_of(self._groups())
+        groups = self.groups
+        return front_of(group for group in groups if group.load == (load or groups[0].load))
 
     def plot(self) -> Picture:
         """The front; with latency also the bill: consumer hours and p99 latency."""
@@ -70,16 +92,11 @@ class Comparison:
         from kgs_core.simulation.figure import svg
         from kgs_core.simulation.plots import bill_chart, front_chart
 
-        groups = self._groups()
+        groups = [group for group in self.groups if group.load == self.loads[0]]
         panels = [front_chart(groups[0].load, groups, self.front())]
-        if self.summaries[0].latency is not None:
+        if self.conditions.record_latency:
             panels.append(bill_chart(groups[0].load, groups))
         return Picture(svg(charts(panels)))
-
-    def _groups(self) -> "list[Group]":
-        from kgs_core.simulation.groups import groups_of
-
-        return groups_of(self.summaries)
 
     def _repr_html_(self) -> str:
         return str(self.to_frame().to_html(float_format=lambda value: f"{value:.4g}"))
@@ -153,8 +170,7 @@ def simulate(  # noqa: PLR0913 - keywords with defaults
     Raises:
         ConfigError: a name, file or load that cannot be.
     """
-    from kgs_core.adapters.experiments.grid import Cell, Grid, run_here
-    from kgs_core.simulation.comparison import PUBLISHED, summarize
+    from kgs_core.adapters.experiments.grid import run_here
     from kgs_core.simulation.latency import LatencySettings
     from kgs_core.simulation.replay import Conditions, check_name
 
@@ -162,15 +178,54 @@ def simulate(  # noqa: PLR0913 - keywords with defaults
     names = list(dict.fromkeys([*algorithms, *baselines]))
     for name in names:
         check_name(name)
-    loads: list[StreamSpec | str] = [workload.key] if workload.spec is None else _seeded(workload.spec, seeds)
     if workload.spec is None and seeds != 1:
         raise ConfigError([f"seeds {seeds}: a recorded load is what it is: leave it out"])
-    hidden = [name for name in PUBLISHED if name not in names] if cbs else []
     bytes_capacity = DEFAULT_CAPACITY if workload.spec is not None else workload.capacity
     conditions = Conditions(bytes_capacity, LatencySettings(interval_s=interval_s), latency)
-    cells = tuple(Cell(name, each) for each in loads for name in (*names, *hidden))
-    found = run_here(Grid(cells, conditions, {workload.key: workload}), progress or (lambda *_: None))
-    return Comparison(tuple(each for each in summarize(found, conditions) if each.name in names))
+    if workload.spec is None:
+        grid = comparison_grid(names, [workload.key], conditions, {workload.key: workload}, cbs=cbs)
+    else:
+        grid = comparison_grid(names, _seeded(workload.spec, seeds), conditions, cbs=cbs)
+    return comparison(names, run_here(grid, progress or (lambda *_: None)), conditions)
+
+
+def comparison_grid(
+    names: Sequence[str],
+    loads: "Sequence[StreamSpec | str]",
+    conditions: "Conditions",
+    recorded: Mapping[str, Workload] = MappingProxyType({}),
+    *,
+    cbs: bool,
+    orders: int = 0,
+) -> "Grid":
+    """Replays to run for a comparison.
+
+    Args:
+        names: algorithms and baselines to show.
+        loads: streams, or keys of recorded loads.
+        conditions: of every replay.
+        recorded: key -> recorded load.
+        cbs: also all published algorithms, which the cardinal bin score compares with.
+        orders: baselines that deal partitions in an order also with so many shuffled ones.
+    """
+    from kgs_core.adapters.experiments.grid import Cell, Grid
+    from kgs_core.simulation.baselines import find_baseline
+    from kgs_core.simulation.comparison import PUBLISHED
+
+    hidden = [name for name in PUBLISHED if name not in names] if cbs else []
+    cells = [Cell(name, load) for load in loads for name in (*names, *hidden)]
+    ordered = [name for name in names if (found := find_baseline(name)) and found[0].shuffled]
+    cells += [Cell(name, load, order) for load in loads for name in ordered for order in range(1, orders + 1)]
+    return Grid(tuple(cells), conditions, dict(recorded))
+
+
+def comparison(names: Sequence[str], replays: "Sequence[Replayed]", conditions: "Conditions") -> Comparison:
+    """What these replays show of `names`; those of other names count for the cardinal bin score only."""
+    from kgs_core.simulation.comparison import summarize
+
+    summaries = [one for one in summarize(replays, conditions) if one.name in names]
+    shown = tuple(one for one in replays if one.name in names and not one.order)
+    return Comparison(tuple(sorted(summaries, key=lambda one: one.order)), conditions, shown)
 
 
 def _workload(load: Workload | str | Path | Sequence[PerPartition], capacity: float | None) -> Workload:
@@ -180,7 +235,7 @@ def _workload(load: Workload | str | Path | Sequence[PerPartition], capacity: fl
         return load
     if isinstance(load, str | Path):
         return read_speeds(load, capacity=capacity or DEFAULT_CAPACITY)
-    measurements = [{tp: float(speed) for tp, speed in by_partition(each, "load")} for each in load]
+    measurements = [speeds_by_partition(each, "load") for each in load]
     if not measurements:
         raise ConfigError(["load: has no measurement"])
     for number, speeds in enumerate(measurements):

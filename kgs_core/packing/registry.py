@@ -1,6 +1,8 @@
 """All packing algorithms under their short names: the one place that knows which there are."""
 
 import re
+import warnings
+from collections.abc import Iterator, MutableMapping
 from typing import Final
 
 from kgs_core.errors import ConfigError
@@ -20,6 +22,7 @@ from kgs_core.packing.any_fit.modified import (
     modified_worst_fit_partition,
 )
 from kgs_core.packing.any_fit.next_fit import next_fit, next_fit_decreasing
+from kgs_core.packing.custom import installed_algorithms
 from kgs_core.packing.keep_and_shed import keep_and_shed
 from kgs_core.packing.problem import DEFAULT_WORTH, PackFunction, PackingProblem, RandomSource
 
@@ -30,7 +33,40 @@ def _search(problem: PackingProblem, random: RandomSource) -> Assignment:
     return search(problem, random)
 
 
-ALGORITHMS: dict[str, PackFunction] = {
+class AlgorithmTable(MutableMapping[str, PackFunction]):
+    """Table of algorithms by name; those that packages bring are added at the first look, not at import."""
+
+    def __init__(self, own: dict[str, PackFunction]) -> None:
+        self._table = own
+        self._is_whole = False
+
+    def __getitem__(self, name: str) -> PackFunction:
+        return self._whole()[name]
+
+    def __setitem__(self, name: str, pack: PackFunction) -> None:
+        self._whole()[name] = pack
+
+    def __delitem__(self, name: str) -> None:
+        del self._whole()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole())
+
+    def __len__(self) -> int:
+        return len(self._whole())
+
+    def _whole(self) -> dict[str, PackFunction]:
+        if not self._is_whole:
+            self._is_whole = True
+            for name, pack in installed_algorithms():
+                try:
+                    register(name, pack)
+                except ConfigError as e:  # nobody who asks for another one must fail for it
+                    warnings.warn(f"entry point of kgs.algorithms: {e}", stacklevel=3)
+        return self._table
+
+
+_OWN: dict[str, PackFunction] = {
     "nf": next_fit,
     "ff": first_fit,
     "bf": best_fit,
@@ -46,7 +82,9 @@ ALGORITHMS: dict[str, PackFunction] = {
     "keep": keep_and_shed,
     "search": _search,
 }
-"""Short name -> algorithm, in the order in which comparisons list them. `register` adds to it."""
+ALGORITHMS = AlgorithmTable(dict(_OWN))
+"""Short name -> algorithm, in the order in which comparisons list them. `register` adds to it, and so does the entry
+point group `kgs.algorithms` of an installed package."""
 
 WEIGHING = {"keep", "search"}
 """Those that weigh consumers against moves, so that they can be given a setting, as in `search@0.9`."""
@@ -57,7 +95,6 @@ FRONT: tuple[float | None, ...] = (None, 8.0, 4.0, 3.4, 2.8, 2.0, 1.3, 1.0, 0.8,
 """A sweep of `consumer_worth` from the fewest consumers to the fewest moves."""
 
 
-_OWN = frozenset(ALGORITHMS)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")  # @ begins a setting; commas and | stand between names elsewhere
 _ALL = "all"
 

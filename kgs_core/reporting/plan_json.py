@@ -1,6 +1,5 @@
-"""A plan as plain values and as JSON: the same bytes for the same plan."""
+"""A plan as plain values for JSON: the same ones for the same plan."""
 
-import json
 from typing import Any
 
 from kgs_core.model import Assignment
@@ -10,11 +9,6 @@ from kgs_core.planning.plan import Alternative, Move, Plan
 SPEED_DIGITS = 3
 """Bytes/s are rounded to a thousandth of a byte, half to even."""
 RSCORE_DIGITS = 6
-
-
-def plan_json(plan: Plan) -> str:
-    """`plan_values` as indented JSON, without a line end."""
-    return json.dumps(plan_values(plan), indent=2, allow_nan=False)
 
 
 def plan_values(plan: Plan) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from kgs_core.controller.group_view import GroupView
 from kgs_core.errors import PortError
 from kgs_core.model import TopicPartition
 from kgs_core.monitor import Measurement
+from kgs_core.planning.plan import Group
+from kgs_core.planning.rebalance_budget import moved_within_an_hour
 from kgs_core.protocol import Heartbeat, Message, Received, Report, Target
 from kgs_core.reporting.status import ExternalFacts, GroupStatus, overview
 
@@ -118,6 +120,21 @@ def _age_s(measurement: Measurement) -> float:
 def _silence_s(settings: Settings) -> float:
     """Age of the last measurement from which on the controller counts as down."""
     return max(_SILENT_AT_LEAST_S, _SILENT_INTERVALS * settings.monitor.interval_s)
+
+
+def load_group(settings: Settings) -> tuple[Group, float]:
+    """The consumers by the group's newest Target, and the Rscore of what has moved within the last hour.
+
+    Nobody, where its controller has not written a Target yet.
+
+    Raises:
+        PortError: Kafka does not answer, or refuses.
+    """
+    target = load_target(settings)
+    if target is None:
+        return Group(), 0.0
+    moved_rscore = moved_within_an_hour(target.history, round(time.time() * 1000))
+    return Group(target.assignment, frozenset(target.spares), frozenset(target.set_aside)), moved_rscore
 
 
 def load_target(settings: Settings) -> Target | None:

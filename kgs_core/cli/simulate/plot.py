@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from kgs_core.api.replays import Comparison
 from kgs_core.cli.simulate.png import png
-from kgs_core.cli.simulate.report import Report
 from kgs_core.packing import parse_name
 from kgs_core.simulation.charts import Chart, charts
 from kgs_core.simulation.figure import Point, svg
@@ -13,13 +13,13 @@ _MAX_POINTS = 300
 _MAX_LINES = 7
 
 
-def plot(report: Report, suffix: str) -> bytes:
+def plot(report: Comparison, suffix: str) -> bytes:
     """The report as a picture, `.svg` or `.png`."""
     panels: list[Chart] = []
     for load in report.loads:
         groups = [group for group in report.groups if group.load == load]
         panels.append(front_chart(load, groups, report.front(load)))
-        if report.request.grid.conditions.record_latency:
+        if report.conditions.record_latency:
             panels.append(bill_chart(load, groups))
     if len(report.loads) == 1:
         panels.append(_over_time(report))
@@ -27,7 +27,7 @@ def plot(report: Report, suffix: str) -> bytes:
     return png(picture) if suffix == ".png" else svg(picture).encode()
 
 
-def _over_time(report: Report) -> Chart:
+def _over_time(report: Comparison) -> Chart:
     """Consumers at each measurement of the first seed, beside the least: the front, then baselines, then others."""
     first = report.replays[0].workload
     shown = {one.name: one.steps for one in report.replays if one.workload == first}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from rich.table import Table
 
-from kgs_core.cli.simulate.report import Report
+from kgs_core.api.replays import Comparison
 from kgs_core.cli.terminal import output_console, print_table
 from kgs_core.simulation.groups import FIGURES, Group, Spread
 
@@ -29,7 +29,7 @@ _LATE_COLUMNS: dict[str, tuple[str, Show]] = {
 }
 
 
-def print_report(report: Report) -> None:
+def print_report(report: Comparison) -> None:
     """Print to standard output, a table for each load."""
     console = output_console(_WIDTH_IN_FILE)
     for load in report.loads:
@@ -37,7 +37,7 @@ def print_report(report: Report) -> None:
         console.print(_headline(groups[0]), style="bold")
         front = report.front(load)
         print_table(console, _table(groups, front, _COLUMNS))
-        if report.request.grid.conditions.record_latency:
+        if report.conditions.record_latency:
             print_table(console, _table(groups, front, _LATE_COLUMNS))
         for group in groups:
             if group.orders:

@@ -6,7 +6,7 @@ import kgs_core as kgs
 from kgs_core.config import PackingSettings
 from kgs_core.errors import ConfigError
 from kgs_core.model import ConsumerId
-from kgs_core.packing import ALGORITHMS, WEIGHING, parse_name
+from kgs_core.packing import ALGORITHMS, parse_name
 from kgs_core.packing.registry import register
 
 SPEEDS = {("t", 0): 1.0, ("t", 1): 1.0, ("t", 2): 1.0}
@@ -16,18 +16,7 @@ def one_each(problem, random):
     return {p: ConsumerId(n) for n, p in enumerate(sorted(problem.speeds), 1)}
 
 
-@pytest.fixture
-def unchanged(monkeypatch):
-    """What the test registers is forgotten after it."""
-    algorithms, weighing = dict(ALGORITHMS), set(WEIGHING)
-    yield
-    ALGORITHMS.clear()
-    ALGORITHMS.update(algorithms)
-    WEIGHING.clear()
-    WEIGHING.update(weighing)
-
-
-@pytest.mark.usefixtures("unchanged")
+@pytest.mark.usefixtures("algorithms_kept")
 def test_a_registered_algorithm_packs_replays_and_is_a_setting():
     with pytest.raises(ConfigError, match="'mine'"):
         kgs.pack(SPEEDS, capacity=10, algorithm="mine")
@@ -40,7 +29,7 @@ def test_a_registered_algorithm_packs_replays_and_is_a_setting():
     assert parse_name("mine@0.5") is None
 
 
-@pytest.mark.usefixtures("unchanged")
+@pytest.mark.usefixtures("algorithms_kept")
 def test_one_that_weighs_takes_a_setting_and_may_be_replaced():
     register("mine", one_each, weighs=True)
     assert parse_name("mine@0.5") == ("mine", 0.5)

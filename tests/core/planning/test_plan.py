@@ -9,7 +9,7 @@ from kgs_core.packing import ALGORITHMS
 from kgs_core.planning.load import Load
 from kgs_core.planning.overload import FastPartition, FullConsumer
 from kgs_core.planning.plan import Alternative, Group, Move, make_plan
-from kgs_core.reporting.plan_json import plan_json, plan_values
+from kgs_core.reporting.plan_json import plan_values
 
 
 def test_a_plan_as_a_whole(speeds_of, assigned, packing, new_random, tp):
@@ -122,7 +122,7 @@ def test_json_has_numbers_in_order_and_rounded(packing, new_random):
     assert values["alternatives"] == [
         {"algorithm": "bfd", "consumers": 2, "rscore": 0.003333, "moved": 1, "max_load_bytes_per_s": 150.0}
     ]
-    assert json.loads(plan_json(plan)) == values
+    assert json.loads(json.dumps(values, allow_nan=False)) == values
 
 
 def test_json_of_a_consumer_that_is_given_too_much(speeds_of, packing, new_random):

@@ -175,8 +175,14 @@ def test_csv_is_read_too(kgs_plan, here):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--capacity", "100"), "plan: nothing to measure: give --config FILE (kgs.yaml is not there), or --from FILE"),
-        (("--from", "good"), "plan: no capacity: give --capacity, or --config FILE (kgs.yaml is not there)"),
+        (
+            ("--capacity", "100"),
+            "plan: nothing to measure: give a configuration (--config; kgs.yaml is not there) or speeds (--from)",
+        ),
+        (
+            ("--from", "good"),
+            "plan: no capacity: give one (--capacity) or a configuration (--config; kgs.yaml is not there)",
+        ),
         (
             ("--from", "good", "--config", "no"),
             "no: no such file: `kgs example > kgs.yaml` makes one, or name another file",
@@ -186,7 +192,7 @@ def test_csv_is_read_too(kgs_plan, here):
         (("--from", "latin", "--capacity", "1"), "latin: byte 1 is no UTF-8: save it as UTF-8 text"),
         (("--from", "good", "--capacity", "1", "--current", "no"), "no: no such file or directory: name another file"),
         (("--from", "good", "--capacity", "1", "--current", "bad"), "bad: line 1, column 13: partition 'x'"),
-        (("--from", "good", "--capacity", "nan"), "plan: --capacity nan: give bytes/s, 1 or more"),
+        (("--from", "good", "--capacity", "nan"), "plan: capacity nan: give bytes/s, from 1 to 1e+12"),
     ],
 )
 def test_what_cannot_be_is_one_line_and_status_2(kgs_plan, recorded, here, arguments, problem):
@@ -202,7 +208,7 @@ def test_what_cannot_be_is_one_line_and_status_2(kgs_plan, recorded, here, argum
 
 def test_a_name_that_is_no_algorithm_gets_the_list(kgs_plan, recorded):
     result = kgs_plan("--from", recorded(1), "--capacity", 1, "--algorithm", "best")
-    said = f"error: --algorithm: 'best': write {', '.join(ALGORITHMS)}\n"
+    said = f"error: algorithm 'best': use one of {', '.join(ALGORITHMS)}\n"
     assert (result.exit_code, result.stderr) == (2, said)
 
 

@@ -11,7 +11,6 @@ from rich.console import Console
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.cli.group.status import Screen
-from kgs_core.cli.group.status_json import status_values
 from kgs_core.cli.group.status_table import status_table
 from kgs_core.cli.main import cli
 from kgs_core.controller.rolling_replacement import ReplacementWait
@@ -19,6 +18,7 @@ from kgs_core.errors import TransientError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import Change, DesiredState, DesiredVersion, Incarnation, RunState, Target
 from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
+from kgs_core.reporting.status_json import status_values
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 ONE, TWO, THREE = ConsumerId(1), ConsumerId(2), ConsumerId(3)

@@ -1,0 +1,203 @@
+"""`plan`: consumers that a group's load needs, who reads what, and what the change costs, as `kgs plan` shows it."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from html import escape
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Literal
+
+from kgs_core.adapters.system.text_file import read_text
+from kgs_core.api.configuration import Config, settings_of
+from kgs_core.api.values import (
+    Partition,
+    PerPartition,
+    assignment_frame,
+    consumers_by_partition,
+    plain_keys,
+    speeds_by_partition,
+)
+from kgs_core.config import PackingSettings, Settings, resolve_tables
+from kgs_core.config.packing import MAX_CAPACITY
+from kgs_core.errors import ConfigError, PermanentError
+from kgs_core.model import WriteSpeeds
+from kgs_core.monitor.recorded import parse_assignment, parse_measurements
+from kgs_core.packing import ALGORITHMS, FRONT, WEIGHING, setting_name
+from kgs_core.planning.load import Load
+from kgs_core.planning.plan import Group, Plan, make_plan
+from kgs_core.planning.triggers import NoRun, Watched, exit_conditions, judge
+from kgs_core.reporting.plan_json import plan_values
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DEFAULT_CONFIG = Path("kgs.yaml")
+"""Where nothing else is named, and if it is there."""
+TARGET = "target"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport(Plan):
+    """A plan and what it was made from: what `kgs plan` shows.
+
+    Attributes:
+        group: the consumers as they are.
+        speeds: write speeds as far as they are known, bytes/s.
+    """
+
+    group: Group = field(default_factory=Group)
+    speeds: WriteSpeeds = field(default_factory=dict)
+
+    @property
+    def assignment(self) -> dict[Partition, int]:
+        """(topic, number) -> consumer, as `pack` gives and takes it."""
+        return plain_keys(self.target)
+
+    @property
+    def left_out(self) -> int:
+        """Partitions that somebody reads and the load does not have."""
+        return len(self.group.current.keys() - self.target.keys())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as `kgs plan --json` prints them."""
+        return plan_values(self)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A row per partition: `consumer`, `bytes_per_s` (NaN: not known), `moves`; the index is `topic`, `partition`.
+
+        What other algorithms would do is `pandas.DataFrame(plan.alternatives)`.
+        """
+        return assignment_frame(self.target, self.speeds, [move.partition for move in self.moves])
+
+    def _repr_html_(self) -> str:
+        said = f"{self.algorithm}: {self.consumers} consumers, {len(self.moves)} moves, Rscore {self.rscore:.3g}"
+        lines = [said, *(line for line in (self.choice, self.held_back) if line)]
+        return f"<p>{'<br>'.join(map(escape, lines))}</p>{self.to_frame().to_html(max_rows=20)}"
+
+
+def plan(  # noqa: PLR0913 - keywords with defaults
+    config: Config | None = None,
+    *,
+    speeds: PerPartition | str | Path | None = None,
+    current: PerPartition | str | Path | None = TARGET,
+    compare: Literal["all"] | None = "all",
+    algorithm: str | None = None,
+    capacity: float | None = None,
+    seed: int = 0,
+    progress: Callable[[float, float], None] | None = None,
+) -> PlanReport:
+    """Pack a group's partitions as its controller would now. Changes nothing.
+
+    Args:
+        config: of the group; None: `kgs.yaml`, if it is there. Not needed where speeds and capacity are given.
+        speeds: (topic, number) -> bytes/s, or a recorded load, of which the last measurement counts; None: they are
+            measured over `monitor.window_s`, or at once where `kgs monitor` publishes. With speeds no broker is asked.
+        current: who reads what now: (topic, number) -> consumer, or a file as `kgs plan --current` reads it; None:
+            nobody; "target": what the group's controller has decided last, or nobody with `speeds`, which are of no
+            group that runs.
+        compare: "all": also what other algorithms would do, and other settings of this one.
+        algorithm: instead of `packing.algorithm`.
+        capacity: packing capacity C of one consumer, bytes/s, instead of `packing.packing_capacity_bytes_per_s`.
+        seed: of algorithms that draw numbers: the same input and seed give the same plan.
+        progress: is told the seconds measured, and those to measure.
+
+    Raises:
+        ConfigError: a configuration, file, name or value that cannot be.
+        MeasurementError: a speed that cannot be.
+        PortError: Kafka does not answer, or refuses; no topic fits.
+    """
+    settings = _settings(config)
+    packing = _packing(settings, algorithm, capacity)
+    load = _recorded(speeds) if speeds is not None else _measured(settings, progress)
+    group, moved_rscore = _group(settings, current, recorded=speeds is not None)
+    others = (*ALGORITHMS, *_settings_to_weigh(packing)) if compare else ()
+    found = make_plan(load, group, packing, lambda: Random(seed), others)  # noqa: S311 - no secret
+    found = replace(found, held_back=_held_back(found, load, group, moved_rscore, packing))
+    values = {each.name: getattr(found, each.name) for each in fields(found)}
+    return PlanReport(**values, group=group, speeds=load.speeds)
+
+
+def _settings(config: Config | None) -> Settings | None:
+    if config is None:
+        return settings_of(DEFAULT_CONFIG) if DEFAULT_CONFIG.exists() else None
+    return settings_of(config)
+
+
+def _packing(settings: Settings | None, algorithm: str | None, capacity: float | None) -> PackingSettings:
+    """Section `packing` of the configuration, if there is one, with what was given instead."""
+    if capacity is not None and not 1 <= capacity <= MAX_CAPACITY:
+        raise ConfigError([f"plan: capacity {capacity:g}: give bytes/s, from 1 to {MAX_CAPACITY:g}"])
+    if algorithm is not None and algorithm not in ALGORITHMS:
+        raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHMS)}"])
+    if settings is None and capacity is None:
+        raise ConfigError(
+            [f"plan: no capacity: give one (--capacity) or a configuration (--config; {DEFAULT_CONFIG} is not there)"]
+        )
+    packing = settings.packing if settings is not None else PackingSettings()
+    changes: dict[str, object] = {}
+    if capacity is not None:
+        changes["packing_capacity_bytes_per_s"] = capacity
+        changes["consumer_capacity_bytes_per_s"] = max(capacity, packing.consumer_capacity_bytes_per_s)
+    if algorithm is not None:
+        changes["algorithm"] = algorithm
+    return packing.model_copy(update=changes)
+
+
+def _settings_to_weigh(packing: PackingSettings) -> list[str]:
+    """Other settings, along the front."""
+    if packing.algorithm not in WEIGHING:
+        return []
+    return [setting_name(packing.algorithm, worth) for worth in FRONT if worth != packing.worth]
+
+
+def _recorded(speeds: PerPartition | str | Path) -> Load:
+    if isinstance(speeds, str | Path):
+        return Load(parse_measurements(read_text(Path(speeds)), str(speeds))[-1].speeds)
+    return Load(speeds_by_partition(speeds, "speeds"))
+
+
+def _measured(settings: Settings | None, progress: Callable[[float, float], None] | None) -> Load:
+    """Over a window, or at once where a monitor publishes."""
+    if settings is None:
+        what = f"give a configuration (--config; {DEFAULT_CONFIG} is not there) or speeds (--from)"
+        raise ConfigError([f"plan: nothing to measure: {what}"])
+    resolve_tables(settings, [rule.topic for rule in settings.topics if rule.topic])  # consumers would refuse it
+    from kgs_core.adapters.monitor.load import measured_load
+    from kgs_core.adapters.monitor.monitor import measure
+
+    measurement = measure(settings, progress)
+    resolve_tables(settings, {tp.topic for tp in measurement.speeds})
+    load = measured_load(settings, measurement)
+    if not load.speeds and not load.unknown:
+        raise PermanentError("plan: no topic matches the configuration: create the topics, or mend `topics`")
+    return load
+
+
+def _group(
+    settings: Settings | None, current: PerPartition | str | Path | None, *, recorded: bool
+) -> tuple[Group, float]:
+    """The consumers as they are, and the Rscore of what has moved within the last hour."""
+    if current is None or (isinstance(current, str) and current == TARGET and (recorded or settings is None)):
+        return Group(), 0.0
+    if isinstance(current, str) and current == TARGET and settings is not None:
+        from kgs_core.runtime.group_status import load_group
+
+        return load_group(settings)
+    if isinstance(current, str | Path):
+        return Group(parse_assignment(read_text(Path(current)), str(current))), 0.0
+    return Group(consumers_by_partition(current, "current")), 0.0
+
+
+def _held_back(found: Plan, load: Load, group: Group, moved_rscore: float, packing: PackingSettings) -> str:
+    """Why the controller would let the plan wait, if the group were in order; empty: it would not."""
+    watched = Watched(
+        target=group.current,
+        current=group.current,
+        joined=frozenset(group.current.values()) | group.spares,
+        failing=group.set_aside,
+        since_packing_s=math.inf,
+        moved_rscore=moved_rscore,
+    )
+    decision = judge(found, exit_conditions(load, watched, packing), load, watched, packing)
+    return str(decision.held_back) if isinstance(decision, NoRun) and decision.held_back else ""

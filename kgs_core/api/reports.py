@@ -1,0 +1,117 @@
+"""`status` and `audit`: what `kgs status` and `kgs audit` show, as values. Both read only."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from kgs_core.api.configuration import Config, settings_of
+from kgs_core.exactly_once import LakeAudit
+from kgs_core.reporting.audit_json import audit_values
+from kgs_core.reporting.status import GroupStatus
+from kgs_core.reporting.status_json import status_values
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class StatusReport(GroupStatus):
+    """The group as it was at one moment: what `kgs status` shows. Attributes are those of `GroupStatus`."""
+
+    @classmethod
+    def of(cls, found: GroupStatus) -> "StatusReport":
+        """The same as a value of the face."""
+        return cls(**_attributes(found))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as `kgs status --json` prints them."""
+        return status_values(self)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A row per consumer, or per incarnation where one has several; the index is `id`, the number."""
+        import pandas as pd
+
+        rows = self.to_dict()["consumers"]
+        columns = ["id", "incarnation", "state", "partitions", "load", "bytes_per_s", "lag", "report_age_s", "stopped"]
+        return pd.DataFrame(
+            rows, columns=[*columns, "last_drain_s", "max_drain_s", "version", "config_hash"]
+        ).set_index("id")
+
+    def _repr_html_(self) -> str:
+        heard = "heard" if self.controller_is_heard else "silent"
+        said = f"{self.group}: controller {heard}, {'converged' if self.is_converged else 'not converged'}"
+        return f"<p>{escape(said)}</p>{self.to_frame().to_html(max_rows=20)}"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport(LakeAudit):
+    """Findings of `kgs audit`. Attributes are those of `LakeAudit`; `ok` says whether nothing is wrong anywhere."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as `kgs audit --json` prints them."""
+        return audit_values(self)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A row per partition of each table, of every topic id that it knows; the index is `table`, `partition`."""
+        import pandas as pd
+
+        rows = [
+            {"table": table["table"], "topic": table["topic"], **partition}
+            for table in self.to_dict()["tables"]
+            for partition in table["partitions"]
+        ]
+        columns = ["table", "partition", "topic", "topic_id", "ok", "start", "position", "gaps", "rows", "dead_letters"]
+        frame = pd.DataFrame(rows, columns=[*columns, "lost", "doubled", "ahead", "foreign", "findings"])
+        return frame.set_index(["table", "partition"])
+
+    def _repr_html_(self) -> str:
+        wrong = [table.table for table in self.tables if not table.ok]
+        said = f"{len(self.tables)} tables: {'wrong: ' + ', '.join(wrong) if wrong else 'nothing found'}"
+        return f"<p>{escape(said)}</p>{self.to_frame().to_html(max_rows=20)}"
+
+
+def status(config: Config = "kgs.yaml") -> StatusReport:
+    """The group as it is now: who reads what and who shall, loads, lag, what stands still. Changes nothing.
+
+    Args:
+        config: of the group.
+
+    Raises:
+        ConfigError: a configuration that cannot be.
+        PortError: Kafka does not answer, or refuses; there is no such group.
+    """
+    settings = settings_of(config)
+    from kgs_core.runtime.group_status import GroupWatch
+
+    with GroupWatch(settings) as group:
+        return StatusReport.of(group.look())
+
+
+def audit(
+    config: Config = "kgs.yaml",
+    *,
+    log: bool = True,
+    topics: Collection[str] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> AuditReport:
+    """Whether every record is in its table once: rows against positions, gaps and Kafka's log. Changes nothing.
+
+    Args:
+        config: of the group.
+        log: also read the topics, as far as they are still there; without, Kafka need not run, and holes count as lost.
+        topics: only these; None: all that a rule fits.
+        progress: is told a topic, offsets of its log read, and offsets to read.
+
+    Raises:
+        ConfigError: a configuration or topic that cannot be.
+        PortError: Kafka or the lake did not answer, or a table that is not of kgs's making.
+    """
+    settings = settings_of(config)
+    from kgs_core.adapters.lake.audit import audit_lake
+
+    return AuditReport(audit_lake(settings, with_log=log, topics=topics, progress=progress).tables)
+
+
+def _attributes(value: GroupStatus) -> dict[str, Any]:
+    return {each.name: getattr(value, each.name) for each in fields(value)}

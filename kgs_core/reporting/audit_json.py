@@ -1,0 +1,51 @@
+"""An audit of the lake as plain values for JSON."""
+
+from typing import Any
+
+from kgs_core.exactly_once import Fault, LakeAudit, PartitionAudit, TableAudit
+
+COUNTED = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN)
+"""Faults that have a count of rows or offsets, in the order in which they are shown."""
+
+
+def audit_values(found: LakeAudit) -> dict[str, Any]:
+    """The audit as values for JSON.
+
+    Returns:
+        {"ok", "tables": [{"table", "topic", "ok", "promise", "version" (null: there is none), "rows", "dead_letters",
+        "lost", "doubled", "ahead", "foreign", "notes": [line], "partitions": [{"topic_id", "partition", "ok", "start",
+        "position", "gaps": [[first offset, end]], "rows", "dead_letters", "lost", "doubled", "ahead", "foreign",
+        "findings": [line]}]}]}
+    """
+    return {"ok": found.ok, "tables": [_table(table) for table in found.tables]}
+
+
+def _table(table: TableAudit) -> dict[str, Any]:
+    return {
+        "table": table.table,
+        "topic": table.topic,
+        "ok": table.ok,
+        "promise": table.promise,
+        "version": table.version,
+        "rows": table.rows,
+        "dead_letters": table.letters,
+        **{fault.value: table.count(fault) for fault in COUNTED},
+        "notes": list(table.notes),
+        "partitions": [_partition(partition) for partition in table.partitions],
+    }
+
+
+def _partition(partition: PartitionAudit) -> dict[str, Any]:
+    stored = partition.stored
+    return {
+        "topic_id": stored.topic_id,
+        "partition": stored.partition,
+        "ok": partition.ok,
+        "start": stored.start,
+        "position": stored.position,
+        "gaps": [list(gap) for gap in stored.gaps],
+        "rows": partition.rows,
+        "dead_letters": partition.letters,
+        **{fault.value: partition.count(fault) for fault in COUNTED},
+        "findings": [str(finding) for finding in partition.findings],
+    }
