@@ -174,8 +174,17 @@ def _group(given: PlanOptions) -> tuple[Group, float]:
         return Group(parse_assignment(read_text(Path(given.current)), given.current)), 0.0
     from kgs_core.runtime.group_status import load_target
 
-    target = load_target(load_settings(given.config_file, os.environ))
+    settings = load_settings(given.config_file, os.environ)
+    target = load_target(settings)
     if target is None:
-        return Group(), 0.0
+        return Group(highest=settings.membership.highest_consumer), 0.0
     moved_rscore = moved_within_an_hour(target.history, round(time.time() * 1000))
-    return Group(target.assignment, frozenset(target.spares), frozenset(target.set_aside)), moved_rscore
+    spares = frozenset(target.spares)
+    group = Group(
+        current=target.assignment,
+        spares=spares,
+        set_aside=frozenset(target.set_aside),
+        standing=spares,
+        highest=settings.membership.highest_consumer,
+    )
+    return group, moved_rscore
