@@ -21,6 +21,16 @@ _POLL_S = 0.05
 _TAIL_BYTES = 65_536
 
 
+def guarded(name: str, command: Sequence[str]) -> list[str]:
+    """Command line that ends with its parent: its standard input must be a pipe that the parent holds open.
+
+    Args:
+        name: what people call it.
+        command: the program and its arguments; it gets the process id, and no standard input.
+    """
+    return ["/bin/sh", "-c", _GUARDED, name, *command]
+
+
 class ChildProcess:
     """One command that can be started again and again; a context manager that kills what is left of it.
 
@@ -52,7 +62,7 @@ class ChildProcess:
         self.kill()
         with append_privately(self.log_file) as log:
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARDED, self.name, *self._command],
+                guarded(self.name, self._command),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
