@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgs_core.adapters.system.private_file import append_privately
+from kgs_core.adapters.system.files import append_privately
 from kgs_core.adapters.system.subprocesses import guarded
 from kgs_core.errors import PermanentError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from kgs_core.adapters.system.private_file import append_privately
+from kgs_core.adapters.system.files import append_privately
 
 # The child ends with its parent by a pipe, not by PR_SET_PDEATHSIG: that fires when the parent's *thread* ends, and
 # reaches one process only. The guard holds the read end; when the write end is gone, by whatever death, it kills its

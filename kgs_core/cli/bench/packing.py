@@ -175,7 +175,7 @@ def parse_names(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _check_files(json_file: Path | None, plot_file: Path | None) -> None:
-    from kgs_core.adapters.system.whole_file import check_writable
+    from kgs_core.adapters.system.files import check_writable
 
     if plot_file is not None and plot_file.suffix.lower() not in (".svg", ".png"):
         raise ConfigError([f"--plot: {plot_file}: name a file that ends in .svg or .png"])
@@ -185,7 +185,7 @@ def _check_files(json_file: Path | None, plot_file: Path | None) -> None:
 
 
 def _write_json(path: Path, results: "Sequence[ScaleResult]", load: Load) -> None:
-    from kgs_core.adapters.system.whole_file import write_whole
+    from kgs_core.adapters.system.files import write_whole
     from kgs_core.benchmarks.packing_run import growth
     from kgs_core.cli.bench.packing_table import by_algorithm
 
@@ -199,7 +199,7 @@ def _write_json(path: Path, results: "Sequence[ScaleResult]", load: Load) -> Non
 
 
 def _write_plot(path: Path, results: "Sequence[ScaleResult]") -> None:
-    from kgs_core.adapters.system.whole_file import write_whole
+    from kgs_core.adapters.system.files import write_whole
     from kgs_core.cli.bench.packing_plot import packing_picture
     from kgs_core.simulation.figure import svg
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from kgs_core.adapters.system.text_file import read_text
+from kgs_core.adapters.system.files import read_text
 from kgs_core.cli.group.plan_table import print_plan
 from kgs_core.cli.options import config_option
 from kgs_core.config import ALGORITHM_NAMES, AlgorithmName, PackingSettings, resolve_tables
