@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from kgs_core.monitor.rates import percentile
+
 MB = 1e6
 ROLES = ("driver", "jvm", "worker")
 
@@ -40,18 +42,6 @@ def spread(values: Iterable[float]) -> Spread:
     if not found:
         raise ValueError("no runs")
     return Spread(statistics.median(found), found[0], found[-1], len(found))
-
-
-def percentile(values: Iterable[float], share: float) -> float:
-    """The smallest value that at least `share` (0 to 1) of the values do not exceed: one that was measured.
-
-    Raises:
-        ValueError: there is none.
-    """
-    found = sorted(values)
-    if not found:
-        raise ValueError("no values")
-    return found[max(0, -(-round(share * len(found) * 1e6) // 1_000_000) - 1)]
 
 
 def significant(value: float, digits: int) -> str:
@@ -111,8 +101,8 @@ class Latency:
 
     def tree(self) -> dict[str, Any]:
         """For JSON, and for the table: milliseconds."""
-        ms = [s * 1e3 for s in self.seconds]
-        found = {"p50_ms": percentile(ms, 0.5), "p99_ms": percentile(ms, 0.99), "min_ms": min(ms), "max_ms": max(ms)}
+        ms = sorted(s * 1e3 for s in self.seconds)
+        found = {"p50_ms": percentile(ms, 50), "p99_ms": percentile(ms, 99), "min_ms": ms[0], "max_ms": ms[-1]}
         return {"variant": self.variant, "records": len(ms), **found}
 
 
