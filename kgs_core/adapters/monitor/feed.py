@@ -8,14 +8,13 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
 from kgs_core.adapters.kafka.errors import port_error
 from kgs_core.adapters.kafka.records import PARTITION_END, read_until
+from kgs_core.adapters.monitor.clock import age_s
 from kgs_core.adapters.monitor.load import lake_view, measured_load
 from kgs_core.adapters.monitor.topic import topic_name
-from kgs_core.adapters.system.process_identity import boot_id
 from kgs_core.config import Settings
 from kgs_core.controller.events import Measured
 from kgs_core.errors import ProtocolError
 from kgs_core.model import OffsetRange, TopicPartition
-from kgs_core.monitor import Measurement
 from kgs_core.monitor.codec import decode
 
 _PATIENCE_S = 10.0
@@ -103,15 +102,3 @@ class MeasurementFeed:
             self._backlog_due_s = time.monotonic() + _BACKLOG_EVERY_S
         load = measured_load(self._settings, measurement, self._lake)
         return Measured(load, offset, age_s(measurement))
-
-
-def age_s(measurement: Measurement) -> float:
-    """How old a measurement is: by this machine's steady clock if it was made here, else by the wall clock."""
-    reading = measurement.reading
-    try:
-        is_ours = reading.clock == boot_id()
-    except OSError:  # no Linux
-        is_ours = False
-    if is_ours:
-        return max(0.0, time.monotonic() - reading.time_s)
-    return max(0.0, time.time() - reading.wall_ms / 1000)
