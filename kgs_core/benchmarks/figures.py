@@ -107,7 +107,7 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
-class StartUp:
+class StartTimes:
     """One process's start: until its Spark session is there, and until its first batch is committed, seconds."""
 
     variant: str
@@ -128,7 +128,7 @@ class BenchResult:
     plan: Mapping[str, Any]
     passes: list[Pass] = field(default_factory=list)
     latencies: list[Latency] = field(default_factory=list)
-    starts: list[StartUp] = field(default_factory=list)
+    starts: list[StartTimes] = field(default_factory=list)
 
     def groups(self) -> dict[tuple[float, str], list[Pass]]:
         """Passes by batch size and variant, sizes ascending, variants as they ran."""

@@ -97,7 +97,7 @@ class Publisher:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class PublishedMeasurements:
     """The newest measurements of the topic.
 
     Attributes:
@@ -109,7 +109,7 @@ class History:
     refused: int
 
 
-def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> History:
+def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> PublishedMeasurements:
     """The last records of the topic; none where there is no topic.
 
     Args:
@@ -122,7 +122,7 @@ def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> History
     """
     topic = topic_name(settings)
     if topic not in admin.describe([topic]):
-        return History((), 0)
+        return PublishedMeasurements((), 0)
     tp = TopicPartition(topic, 0)
     end = admin.offsets([tp], "latest")[tp]
     span = OffsetRange(max(admin.offsets([tp], "earliest")[tp], end - records), end)
@@ -140,4 +140,4 @@ def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> History
             refused += 1
             if refused == 1:
                 _log.warning("topic %s: %s", topic, e)
-    return History(tuple(measurements), refused)
+    return PublishedMeasurements(tuple(measurements), refused)
