@@ -105,7 +105,7 @@ def test_what_injects_faults_gets_no_second_try(project):
 @pytest.mark.parametrize("path", SYSTEM_TESTS, ids=lambda path: path.stem)
 def test_who_injects_faults_says_so(path):
     text = path.read_text()
-    faults = re.search(r"SIGSTOP|SIGKILL|KGS_CRASH_AT|[^_]meddling\(|[a-z]\.kill\(\w+\.nodes", text)
+    faults = re.search(r"SIGSTOP|SIGKILL|crash_at\(|[^_]meddling\(|[a-z]\.kill\(\w+\.nodes", text)
     assert not faults or "pytest.mark.chaos" in text, faults
 
 

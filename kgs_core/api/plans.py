@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
-from kgs_core.adapters.system.text_file import read_text
+from kgs_core.adapters.system.files import read_text
 from kgs_core.api.configuration import Config, settings_of
 from kgs_core.api.values import (
     Partition,

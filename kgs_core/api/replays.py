@@ -136,7 +136,7 @@ def read_speeds(path: str | Path, *, capacity: float = DEFAULT_CAPACITY) -> Work
     Raises:
         ConfigError: it cannot be read, or says what cannot be, with line and column.
     """
-    from kgs_core.adapters.system.text_file import read_text
+    from kgs_core.adapters.system.files import read_text
     from kgs_core.simulation.recorded import recorded_workload
 
     return recorded_workload(Path(path).stem, parse_measurements(read_text(Path(path)), str(path)), capacity)

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from kgs_core.monitor.rates import percentile
+
 MB = 1e6
 ROLES = ("driver", "jvm", "worker")
 
@@ -40,18 +42,6 @@ def spread(values: Iterable[float]) -> Spread:
     if not found:
         raise ValueError("no runs")
     return Spread(statistics.median(found), found[0], found[-1], len(found))
-
-
-def percentile(values: Iterable[float], share: float) -> float:
-    """The smallest value that at least `share` (0 to 1) of the values do not exceed: one that was measured.
-
-    Raises:
-        ValueError: there is none.
-    """
-    found = sorted(values)
-    if not found:
-        raise ValueError("no values")
-    return found[max(0, -(-round(share * len(found) * 1e6) // 1_000_000) - 1)]
 
 
 def significant(value: float, digits: int) -> str:
@@ -111,13 +101,13 @@ class Latency:
 
     def tree(self) -> dict[str, Any]:
         """For JSON, and for the table: milliseconds."""
-        ms = [s * 1e3 for s in self.seconds]
-        found = {"p50_ms": percentile(ms, 0.5), "p99_ms": percentile(ms, 0.99), "min_ms": min(ms), "max_ms": max(ms)}
+        ms = sorted(s * 1e3 for s in self.seconds)
+        found = {"p50_ms": percentile(ms, 50), "p99_ms": percentile(ms, 99), "min_ms": ms[0], "max_ms": ms[-1]}
         return {"variant": self.variant, "records": len(ms), **found}
 
 
 @dataclass(frozen=True, slots=True)
-class StartUp:
+class StartTimes:
     """One process's start: until its Spark session is there, and until its first batch is committed, seconds."""
 
     variant: str
@@ -138,7 +128,7 @@ class BenchResult:
     plan: Mapping[str, Any]
     passes: list[Pass] = field(default_factory=list)
     latencies: list[Latency] = field(default_factory=list)
-    starts: list[StartUp] = field(default_factory=list)
+    starts: list[StartTimes] = field(default_factory=list)
 
     def groups(self) -> dict[tuple[float, str], list[Pass]]:
         """Passes by batch size and variant, sizes ascending, variants as they ran."""

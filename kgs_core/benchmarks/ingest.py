@@ -12,7 +12,7 @@ from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.spark.java import find_java
 from kgs_core.benchmarks.family import MemoryWatch, family_cpu_s, wait_quiet
-from kgs_core.benchmarks.figures import BenchResult, Latency, Pass, StartUp
+from kgs_core.benchmarks.figures import BenchResult, Latency, Pass, StartTimes
 from kgs_core.benchmarks.latency import measure_latency
 from kgs_core.benchmarks.machine import machine
 from kgs_core.benchmarks.peer_environment import VERSIONS, peer_environment
@@ -151,7 +151,7 @@ class _Bench:
         session_s = time.monotonic() - process.started_s
         with self._opened(variant, self._backlog, _WARM_UP_BYTES):
             process.order("measure", until_bytes=0, min_rounds=1, max_s=0)
-            self._result.starts.append(StartUp(variant.name, session_s, time.monotonic() - process.started_s))
+            self._result.starts.append(StartTimes(variant.name, session_s, time.monotonic() - process.started_s))
             self._say(f"{variant.name}: warming up")
             process.order("settle", settle_bytes=SETTLE_BYTES, batch_bytes=_WARM_UP_BYTES, max_s=_SETTLE_S)
             process.order(

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +11,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kgs_core.adapters.kafka.errors import port_error
+from kgs_core.adapters.system.files import replacement
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.errors import TransientError
 
@@ -186,7 +186,5 @@ class FlightProducer:
         self._tally_due_s = time.monotonic() + _TALLY_EVERY_S
         if self._tally_file is None:
             return
-        # Through a second file, so that a reader never sees half a tally.
-        draft = self._tally_file.with_name(f"{self._tally_file.name}.{os.getpid()}.tmp")
-        draft.write_text(json.dumps(self.tally.report(finished=finished)) + "\n")
-        draft.replace(self._tally_file)
+        with replacement(self._tally_file) as draft:
+            draft.write_text(json.dumps(self.tally.report(finished=finished)) + "\n")

@@ -9,6 +9,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from kgs_core.cli.terminal import plain_table
+
 _ENDLESS = 10_000
 
 
@@ -48,7 +50,7 @@ class FittingTable:
     def _table(self, least: int) -> Table:
         """With the columns that are spared at `least` or are more important."""
         shown = [number for number, column in enumerate(self._columns) if column.spared <= least]
-        table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+        table = plain_table()
         for number in shown:
             column = self._columns[number]
             words = column.heading.split()

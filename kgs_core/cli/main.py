@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kgs_core.adapters.system.failpoints import crash_plan
 from kgs_core.cli.bench.capacity import capacity
 from kgs_core.cli.bench.command import bench_group
 from kgs_core.cli.group.consume import consume
@@ -52,6 +53,7 @@ class KgsGroup(click.Group):
 @click.version_option(package_name="kgs")
 def cli(log_level: str) -> None:
     """Kafka topics into Delta Lake tables, exactly once, with as few PySpark consumers as the load needs."""
+    crash_plan()  # one that cannot be carried out is refused before anything is started
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("kgs_core").setLevel(log_level.upper())
 

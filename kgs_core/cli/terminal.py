@@ -1,6 +1,7 @@
-"""Console for tables: as wide as the terminal, as COLUMNS says, or as wide as a file wants them."""
+"""Tables and the console for them: as wide as the terminal, as COLUMNS says, or as wide as a file wants them."""
 
 import os
+from collections.abc import Collection
 
 from rich.console import Console
 from rich.table import Table
@@ -14,6 +15,20 @@ def output_console(width_in_file: int) -> Console:
     named = os.environ.get("COLUMNS", "")
     width = int(named) if named.isdecimal() and int(named) > 0 else width_in_file
     return Console(highlight=False, width=width, force_terminal=False)
+
+
+def plain_table(*headings: str, left: Collection[str] = (), no_wrap: bool = False) -> Table:
+    """Table without lines, still without rows: numbers at the right.
+
+    Args:
+        headings: of its columns.
+        left: headings of those with words, which stand at the left.
+        no_wrap: neither heads nor cells are broken; what `print_table` prints breaks between words only.
+    """
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in left else "right", overflow="fold", no_wrap=no_wrap)
+    return table
 
 
 def print_table(console: Console, table: Table) -> None:

@@ -24,6 +24,11 @@ class MembershipSettings(Section):
     )
     report_retention_h: Annotated[int, Field(ge=1, le=8760)] = 24
 
+    @property
+    def highest_consumer(self) -> int:
+        """The last consumer number that has a queue; partition 0 is the Target's."""
+        return self.metadata_partitions - 1
+
     @model_validator(mode="after")
     def _silence_is_longer_than_a_pause(self) -> Self:
         if self.suspect_after_s < 3 * self.heartbeat_s:

@@ -9,7 +9,7 @@ from kgs_core.controller.reconcile import Changes, converged, reconcile
 from kgs_core.controller.rolling_replacement import ReplacementWait, next_hand_over, replacement_wait
 from kgs_core.controller.state import ControllerState
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
-from kgs_core.protocol import Member, Order, RunState, Target
+from kgs_core.protocol import Incarnation, Member, Order, RunState, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,34 +29,41 @@ class Goal:
     trials: Mapping[ConsumerId, frozenset[TopicPartition]] = field(default_factory=dict)
 
 
-def goal_of(state: ControllerState, target: Target | None) -> Goal | None:
-    """By the Target and by what people wish; None: neither says anything, so nothing is changed."""
-    match state.wish:
+def goal_of(view: GroupView, target: Target | None, suspects: frozenset[Incarnation]) -> Goal | None:
+    """By the Target and by what people wish; None: neither says anything, so nothing is changed.
+
+    Args:
+        view: what the topics say.
+        target: that is to be reached; not the newest one while another is being written.
+        suspects: incarnations that have been silent for too long.
+    """
+    match view.run_state:
         case RunState.STOPPED:
             return Goal({}, (), ())
         case RunState.PAUSED:
-            return Goal({}, state.view.newest().keys(), state.view.joined(state.suspects()))
+            return Goal({}, view.newest().keys(), view.joined(suspects))
         case RunState.RUNNING:
             if target is None:
                 return None
-            return Goal(target.assignment, target.consumers, target.consumers, _trials(state, target))
+            return Goal(target.assignment, target.consumers, target.consumers, _trials(view, target, suspects))
 
 
-def _trials(state: ControllerState, target: Target) -> Mapping[ConsumerId, frozenset[TopicPartition]]:
-    if state.view.wanted is None:
+def _trials(
+    view: GroupView, target: Target, suspects: frozenset[Incarnation]
+) -> Mapping[ConsumerId, frozenset[TopicPartition]]:
+    if view.wanted is None:
         return {}
-    step = next_hand_over(state.view, target, state.view.joined(state.suspects()))
+    step = next_hand_over(view, target, view.joined(suspects))
     return {step.spare: step.partitions} if step is not None else {}
 
 
 def orders_for(state: ControllerState, target: Target | None) -> Changes:
     """What is to be written so that the group comes one step nearer to `target`."""
-    goal = goal_of(state, target)
+    suspects = state.suspects()
+    goal = goal_of(state.view, target, suspects)
     if goal is None:
         return Changes()
-    changes = reconcile(
-        state.view, goal.desired, goal.may_stay, state.suspects(), strict=state.strict, trials=goal.trials
-    )
+    changes = reconcile(state.view, goal.desired, goal.may_stay, suspects, strict=state.strict, trials=goal.trials)
     doubled = {member: Order(member, retire=True) for member in _doubled(state.view)}
     orders = [order for order in changes.orders if order.member not in doubled]
     return replace(changes, orders=(*orders, *doubled.values()))
@@ -64,10 +71,10 @@ def orders_for(state: ControllerState, target: Target | None) -> Changes:
 
 def is_settled(state: ControllerState) -> bool:
     """Whether the group is as it shall be, and nothing is left to write."""
-    goal = goal_of(state, state.target)
+    suspects = state.suspects()
+    goal = goal_of(state.view, state.target, suspects)
     if goal is None:
         return True
-    suspects = state.suspects()
     # One that is silent and wanted nowhere cannot be told to end: it would keep the group waiting for ever
     counted = {i: m for i, m in state.view.members.items() if i not in suspects or m.member.consumer in goal.joined}
     has_come = converged(replace(state.view, members=counted), goal.desired, goal.joined, suspects)

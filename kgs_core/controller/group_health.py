@@ -50,6 +50,7 @@ class GroupHealth:
             failing=self.starts.set_aside,
             since_packing_s=since_packing_s,
             barred=frozenset(c for c, member in self.view.newest().items() if self._is_barred(member)),
+            standing=frozenset(target.spares if target else ()),
         )
 
     def lost(self) -> frozenset[ConsumerId]:

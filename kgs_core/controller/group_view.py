@@ -20,6 +20,7 @@ from kgs_core.protocol import (
     Phase,
     Received,
     Report,
+    RunState,
     Starting,
     Target,
     Tombstone,
@@ -169,6 +170,11 @@ class GroupView:
             for incarnation, view in self.members.items()
             if now - (since if view.last_seen_at is None else view.last_seen_at) > suspect_after_s
         )
+
+    @property
+    def run_state(self) -> RunState:
+        """What people want of the group as a whole; that it runs, until they say otherwise."""
+        return self.wish.state if self.wish is not None else RunState.RUNNING
 
     def current(self) -> Assignment:
         """Partition -> consumer by the reports of those that have not ended.

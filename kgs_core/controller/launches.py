@@ -45,7 +45,7 @@ def staff(state: ControllerState, now: float) -> tuple[ControllerState, tuple[Co
     if not state.options.launches or state.runs is None or not has_word:
         return state, ()
     starts = state.starts(now)
-    launch = [c for c in starts.launch if c < state.options.membership.metadata_partitions]
+    launch = [c for c in starts.launch if c <= state.options.membership.highest_consumer]
     unwanted = sorted({run.handle for run in _unwanted(state)} - state.stopped)
     overdue = sorted(starts.overdue - state.stopped - {*unwanted})
     staffed = replace(

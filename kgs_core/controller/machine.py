@@ -28,10 +28,9 @@ from kgs_core.controller.events import (
     Written,
 )
 from kgs_core.controller.group_health import described
-from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.launches import staff, take_fleet
-from kgs_core.controller.lifetimes import take_lives
 from kgs_core.controller.measuring import blind_wait, take_measured
+from kgs_core.controller.reading import read_from_beginning, read_on
 from kgs_core.controller.state import ControllerState, Options, Outcome, Result
 from kgs_core.controller.target_selection import TargetDecision, select_target, unread_to_place
 from kgs_core.controller.transitions import Cause, State, follow
@@ -110,18 +109,7 @@ def _hear(state: ControllerState, event: FleetSeen | Measured | StartFailed | Ti
 
 
 def _read_first(state: ControllerState, event: Read, now: float) -> Step:
-    """The whole of the topics: everything known of them before is dropped, but for the deaths."""
-    view = GroupView().take_all(event.messages, now - event.report_age_s).bury(state.view.dead)
-    newest_ms = max((one.timestamp_ms for one in event.messages), default=0)
-    read = replace(
-        state,
-        view=view,
-        lives=take_lives({}, event.messages, now),
-        read_at=now,
-        silence_counts_from=now,
-        packed_at=now - (newest_ms - view.target.timestamp_ms) / 1000 if view.target else None,
-        settled_s=None,
-    )
+    read = read_from_beginning(state, event.messages, now, event.report_age_s)
     return _go(read, Cause.ASKED if state.options.until_done else Cause.SYNCHRONIZED, now)
 
 
@@ -133,16 +121,7 @@ def _read(state: ControllerState, event: Read, now: float) -> Step:
     """
     if any(_is_foreign(state, one.message, one.offset) for one in event.messages):
         return _end(state, Cause.FENCED, Outcome(Result.FENCED, "a newer controller has written"), now)
-    patience_s = state.options.membership.suspect_after_s
-    is_back = now - state.read_at > patience_s / 2
-    read = replace(
-        state,
-        view=state.view.take_all(event.messages, now),
-        lives=take_lives(state.lives, event.messages, now),
-        read_at=now,
-        silence_counts_from=now + patience_s if is_back else state.silence_counts_from,
-    )
-    return read, ()
+    return read_on(state, event.messages, now), ()
 
 
 def _is_foreign(state: ControllerState, message: object, offset: int) -> bool:

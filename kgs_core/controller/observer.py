@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 
 from kgs_core.controller.desired_state import orders_for
 from kgs_core.controller.events import FleetSeen, Launch, Measured, Stop
-from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.launches import staff, take_fleet
-from kgs_core.controller.lifetimes import take_lives
 from kgs_core.controller.measuring import take_measured
+from kgs_core.controller.reading import read_from_beginning, read_on
 from kgs_core.controller.state import ControllerState, Options
 from kgs_core.controller.target_selection import select_target
 from kgs_core.controller.transitions import State
@@ -83,20 +82,17 @@ class GroupObserver:
         """
         newest = _newest_report(messages)
         age_s = max(0.0, (time_ms - newest.timestamp_ms) / 1000) if newest else 0.0
-        view = GroupView().take_all(messages, now - age_s)
-        newest_ms = max((one.timestamp_ms for one in messages), default=0)
         state = ControllerState(
             replace(options, launches=True, until_done=False),
             wall_ms=time_ms - now * 1000,
             name=State.SENTINEL,
             entered_at=now,
-            view=view,
-            read_at=now,
-            silence_counts_from=now + HEARTBEATS_TO_HEAR * options.membership.heartbeat_s,
-            lives=take_lives({}, messages, now),
-            packed_at=now - (newest_ms - view.target.timestamp_ms) / 1000 if view.target else None,
         )
-        return cls(state, NewestReport(newest.offset, now - age_s) if newest else None)
+        read = read_from_beginning(state, messages, now, age_s)
+        heard_from = now + HEARTBEATS_TO_HEAR * options.membership.heartbeat_s
+        return cls(
+            replace(read, silence_counts_from=heard_from), NewestReport(newest.offset, now - age_s) if newest else None
+        )
 
     @property
     def target_offset(self) -> int | None:
@@ -104,22 +100,10 @@ class GroupObserver:
         return self.state.view.target.offset if self.state.view.target else None
 
     def read(self, messages: Sequence[Received[Message]], now: float) -> "GroupObserver":
-        """With what has come since; to be told of nothing, too, for only so can silence be told from not listening."""
-        state = self.state
-        patience_s = state.options.membership.suspect_after_s
-        is_back = now - state.read_at > patience_s / 2
-        view = state.view.take_all(messages, now)
-        has_target = view.target is not None and view.target.offset != self.target_offset
-        read = replace(
-            state,
-            view=view,
-            lives=take_lives(state.lives, messages, now),
-            read_at=now,
-            silence_counts_from=now + patience_s if is_back else state.silence_counts_from,
-            packed_at=now if has_target else state.packed_at,
-            looked_at=None if has_target else state.looked_at,
-            held_back=None if has_target else state.held_back,
-        )
+        """With what has come since: see `read_on`; another Target is taken for one that was written just now."""
+        read = read_on(self.state, messages, now)
+        if read.view.target is not None and read.view.target.offset != self.target_offset:
+            read = replace(read, packed_at=now, looked_at=None, held_back=None)
         newest = _newest_report(messages)
         return GroupObserver(read, NewestReport(newest.offset, now) if newest else self.newest_report)
 

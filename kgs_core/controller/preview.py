@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kgs_core.controller.group_health import GroupHealth
 from kgs_core.controller.state import ControllerState
-from kgs_core.controller.target_selection import bounded, remembered, select_target
+from kgs_core.controller.target_selection import remembered, select_target, watched_group
 from kgs_core.model import Assignment
 from kgs_core.packing import rebalanced
 from kgs_core.planning.load import Load
@@ -40,12 +39,9 @@ def preview(state: ControllerState, now: float, compare: Sequence[str] = ()) -> 
     """
     if state.measured is None:
         return None
-    condition = GroupHealth(state.view, state.suspects(), state.starts(now), state.strict)
-    group = condition.watched(state.since_packing_s(now)).group()
+    group = watched_group(state, now).group()
     load = remembered(state.measured.load, state.target)
-    highest = state.options.membership.metadata_partitions - 1
-    packing = bounded(state.options.packing, highest, len(group.set_aside))
-    plan = make_plan(load, group, packing, state.options.new_random, compare)
+    plan = make_plan(load, group, state.options.packing, state.options.new_random, compare)
     found = select_target(state, now)
     held_back = str(found.held_back) if found.held_back else ""
     return Preview(plan, load, group, found.target.reason if found.target else "", held_back)

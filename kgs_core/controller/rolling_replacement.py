@@ -136,8 +136,8 @@ def replacement_wait(view: GroupView, target: Target, suspects: frozenset[Incarn
     old = outdated(view, target.consumers)
     if not old:
         return None
-    if view.wish is not None and view.wish.state is not RunState.RUNNING:
-        return ReplacementWait(f"`kgs resume`: people want the group {view.wish.state}")
+    if view.run_state is not RunState.RUNNING:
+        return ReplacementWait(f"`kgs resume`: people want the group {view.run_state}")
     if not converged(view, target.assignment, target.consumers, suspects):
         return ReplacementWait(_change_under_way(view, target, suspects))
     if stale := outdated(view, target.spares):

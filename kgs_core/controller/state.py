@@ -121,7 +121,7 @@ class ControllerState:
     @property
     def wish(self) -> RunState:
         """What people want of the group as a whole."""
-        return self.view.wish.state if self.view.wish else RunState.RUNNING
+        return self.view.run_state
 
     @property
     def strict(self) -> bool:

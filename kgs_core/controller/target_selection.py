@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kgs_core.config.packing import PackingSettings
 from kgs_core.controller.group_health import GroupHealth
 from kgs_core.controller.reconcile import converged
 from kgs_core.controller.restart_policy import Starts, retry_after_s
@@ -49,14 +48,14 @@ def select_target(state: ControllerState, now: float) -> TargetDecision:
     if state.wish is not RunState.RUNNING:
         return TargetDecision()
     starts = state.starts(now)
-    watched = _watched(state, now)
+    watched = watched_group(state, now)
     history = state.target.history if state.target else ()
     watched = replace(watched, moved_rscore=moved_within_an_hour(history, state.time_ms(now)))
     if state.options.packing.moves_are_forced_only(state.time_ms(now)) or _is_trying(state):
         watched = replace(watched, since_packing_s=0.0)  # nobody looks for a better packing
-    numbers = _numbers(state, watched)
-    found = _packed(state, watched, numbers, now) if state.is_fresh(now) else TargetDecision()
+    found = _packed(state, watched, now) if state.is_fresh(now) else TargetDecision()
     if found.target is None and state.target is not None:
+        numbers = watched.group().numbers
         step = (
             _taken_over(state, state.target, watched, numbers)
             or _replaced(state, state.target, numbers, now)
@@ -76,7 +75,7 @@ def unread_to_place(state: ControllerState, now: float) -> str:
     """
     if state.target is None or state.wish is not RunState.RUNNING:
         return ""
-    stands, watched = state.target.assignment, _watched(state, now)
+    stands, watched = state.target.assignment, watched_group(state, now)
     readers = watched.readers()
     if all(partition in readers.read or consumer in readers.joined for partition, consumer in stands.items()):
         return ""  # as ever but after deaths, and at each event of a change
@@ -104,17 +103,11 @@ def remembered(load: Load, target: Target | None) -> Load:
     return replace(load, speeds={**known, **load.speeds}, lag_bytes=lags, earlier=last)
 
 
-def bounded(packing: PackingSettings, highest: int, barred: int) -> PackingSettings:
-    """`packing` with so few consumers that every one of them, every spare and every barred number has a queue."""
-    room = max(1, highest - packing.spare_consumers - barred)
-    most = room if packing.max_consumers is None else min(room, packing.max_consumers)
-    return packing.model_copy(update={"max_consumers": most, "min_consumers": min(most, packing.min_consumers)})
-
-
-def _watched(state: ControllerState, now: float) -> Watched:
-    return GroupHealth(state.view, state.suspects(), state.starts(now), state.strict).watched(
-        state.since_packing_s(now)
-    )
+def watched_group(state: ControllerState, now: float) -> Watched:
+    """The group as the Sentinel sees it; without what has moved of late."""
+    health = GroupHealth(state.view, state.suspects(), state.starts(now), state.strict)
+    highest = state.options.membership.highest_consumer
+    return replace(health.watched(state.since_packing_s(now)), highest=highest)
 
 
 def _placed(state: ControllerState, target: Target, watched: Watched, now: float) -> Assignment:
@@ -127,21 +120,12 @@ def _placed(state: ControllerState, target: Target, watched: Watched, now: float
     return to_joined(planned, readers, speeds, packing.packing_capacity_bytes_per_s)
 
 
-def _numbers(state: ControllerState, watched: Watched) -> Numbers:
-    return Numbers(
-        standing=state.target.spares if state.target else (),
-        joined=watched.joined - watched.failing,
-        barred=watched.group().set_aside,
-        highest=state.options.membership.metadata_partitions - 1,
-    )
-
-
-def _packed(state: ControllerState, watched: Watched, numbers: Numbers, now: float) -> TargetDecision:
+def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecision:
     """The Target that an exit condition asks for."""
     if state.measured is None:
         return TargetDecision()
     load = remembered(state.measured.load, state.target)
-    packing = bounded(state.options.packing, numbers.highest, len(numbers.barred))
+    packing = state.options.packing
     decision = decide(load, watched, packing, state.options.new_random)
     stands = state.target.assignment if state.target else {}
     if isinstance(decision, NoRun) or decision.plan.target == stands:
@@ -152,7 +136,7 @@ def _packed(state: ControllerState, watched: Watched, numbers: Numbers, now: flo
     target = Target(
         algorithm=plan.algorithm,
         assignment=plan.target,
-        spares=choose_spares(plan.load.keys(), packing.spare_consumers, numbers),
+        spares=plan.spares,
         speeds=load.packed_speeds(packing.catch_up_s),
         capacity=plan.capacity,
         rscore=plan.rscore,

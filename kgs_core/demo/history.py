@@ -29,7 +29,7 @@ class GroupFigures:
     max_consumers: int
 
 
-class GroupHistory:
+class DemoHistory:
     """Is told of the group again and again; `now` is seconds on a steady clock."""
 
     def __init__(self) -> None:

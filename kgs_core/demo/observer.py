@@ -4,7 +4,7 @@ import time
 from collections import deque
 
 from kgs_core.adapters.lake.stats import LakeView
-from kgs_core.demo.history import GroupHistory
+from kgs_core.demo.history import DemoHistory
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.snapshot import DemoSnapshot, Produced, read_produced, simulated_time
 from kgs_core.demo.supervisor import GroupControl
@@ -29,7 +29,7 @@ class Observer:
         self._control = control
         self._started_s = time.monotonic() - elapsed_s
         self._began_ms = round((time.time() - elapsed_s) * 1000)
-        self._chronicle = GroupHistory()
+        self._chronicle = DemoHistory()
         self._produced: deque[tuple[float, int]] = deque()
 
     def look(self, stage: str) -> DemoSnapshot:

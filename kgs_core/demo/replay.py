@@ -50,7 +50,7 @@ _MOST_TEMPLATES = 4096
 _STAGGER_STEP_MS = 7919  # prime, so that neighbours in the table report at different instants
 
 
-class Record(NamedTuple):
+class FlightRecord(NamedTuple):
     """One record to produce; `key` and `value` are UTF-8."""
 
     topic: str
@@ -86,7 +86,7 @@ class Replay:
         """Event time, ms since 1970, that the replay has reached after `replay_s` seconds."""
         return self._start_ms + int(replay_s * self._time_factor * 1000)
 
-    def due(self, from_s: float, to_s: float) -> list[Record]:
+    def due(self, from_s: float, to_s: float) -> list[FlightRecord]:
         """Records due in [from_s, to_s), seconds since the replay began, by event time.
 
         After the last day of 2013 the year begins anew, its event times a year on, so that time never goes back.
@@ -100,7 +100,7 @@ class Replay:
         timed.sort(key=lambda pair: pair[0])
         return [record for _, record in timed]
 
-    def _due_in_year(self, from_ms: int, to_ms: int, shift_ms: int) -> list[tuple[int, Record]]:
+    def _due_in_year(self, from_ms: int, to_ms: int, shift_ms: int) -> list[tuple[int, FlightRecord]]:
         """Event time and record of those due in [from_ms, to_ms), the data moved on by `shift_ms`."""
         rows, times_ms = self._instants(from_ms - shift_ms, to_ms - shift_ms)
         found = self._positions(rows, times_ms, shift_ms)
@@ -123,7 +123,7 @@ class Replay:
         order = np.argsort(times_ms, kind="stable")
         return np.repeat(rows, counts)[order], times_ms[order]
 
-    def _positions(self, rows: Ints, times_ms: Ints, shift_ms: int) -> list[tuple[int, Record]]:
+    def _positions(self, rows: Ints, times_ms: Ints, shift_ms: int) -> list[tuple[int, FlightRecord]]:
         flights = self._flights
         air_ms = flights.landing_ms[rows] - flights.takeoff_ms[rows]
         elapsed_ms = times_ms - flights.takeoff_ms[rows]
@@ -147,7 +147,7 @@ class Replay:
         for at_ms, row, stamp, phase, *numbers in zip(*columns, strict=True):
             topic, key, template = self._templates.get(row) or self._template(row)
             value = template % (stamp, PHASES[phase], *numbers)
-            found.append((at_ms, Record(topic, key, value.encode())))
+            found.append((at_ms, FlightRecord(topic, key, value.encode())))
         return found
 
     def _template(self, row: int) -> tuple[str, bytes, str]:
@@ -174,14 +174,14 @@ class Replay:
         self._templates[row] = made
         return made
 
-    def _weather_report(self, row: int, shift_ms: int) -> tuple[int, Record]:
+    def _weather_report(self, row: int, shift_ms: int) -> tuple[int, FlightRecord]:
         event_ms = int(self._weather.time_ms[row]) + shift_ms
         airport = self._weather.airport[row]
         stamp = f"{np.datetime_as_string(np.datetime64(event_ms, 'ms'))}Z"
         value = json.dumps(
             {"event_time": stamp, "airport": airport, **self._weather.fields[row]}, separators=(",", ":")
         )
-        return event_ms, Record(WEATHER_TOPIC, airport.encode(), value.encode())
+        return event_ms, FlightRecord(WEATHER_TOPIC, airport.encode(), value.encode())
 
 
 def open_replay(

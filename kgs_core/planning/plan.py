@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, islice
 
 from kgs_core.config.packing import PackingSettings
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
@@ -22,6 +21,7 @@ from kgs_core.packing import (
 from kgs_core.planning.load import Load
 from kgs_core.planning.overload import Overload, consumer_loads, fast_partitions, full_consumers
 from kgs_core.planning.placement import Readers, pinned_partitions, to_joined
+from kgs_core.planning.spares import Numbers, choose_spares
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,27 @@ class Group:
         spares: consumers that run and read nothing.
         set_aside: numbers that keep failing: not used, and what they read is placed elsewhere.
         readers: who is there to read; None: not known, so what has no consumer is packed as if all were there.
+        standing: spares of the Target that stands, joined or not.
+        highest: the last number that has a queue; None: there is no last one.
     """
 
     current: Assignment = field(default_factory=dict)
     spares: frozenset[ConsumerId] = frozenset()
     set_aside: frozenset[ConsumerId] = frozenset()
     readers: Readers | None = None
+    standing: frozenset[ConsumerId] = frozenset()
+    highest: int | None = None
+
+    @property
+    def running(self) -> frozenset[ConsumerId]:
+        """Who runs, or is being started, and may be used."""
+        return (self.spares | self.standing | frozenset(self.current.values())) - self.set_aside
+
+    @property
+    def numbers(self) -> Numbers:
+        """What a spare's number is chosen from."""
+        joined = self.running if self.readers is None else self.readers.joined
+        return Numbers(self.standing, joined, self.set_aside, self.highest)
 
     @property
     def had(self) -> Assignment:
@@ -140,7 +155,8 @@ def make_plan(
 
     A partition whose speed is unknown keeps its consumer, unless that one was set aside. While a speed is unknown, or
     a partition is unread, only what must move does: nobody who reads is given up, and no better packing is looked for.
-    What is unread goes to consumers that have joined, as far as they have room: see `to_joined`.
+    What is unread goes to consumers that have joined, as far as they have room: see `to_joined`. Every consumer that
+    is used, every spare and every number set aside has a queue.
 
     Args:
         load: every partition that must have a consumer.
@@ -150,11 +166,21 @@ def make_plan(
             were asked.
         compare: names of algorithms to try beside it; with a setting, as in `search@0.8`, of those that have one.
     """
+    settings = _with_queues(settings, group)
     step = _Step(_problem(load, group, settings), load.write_speeds(), group, settings, new_random)
     plan, weighed = _chosen(step)
     others = [name for name in compare if name != settings.algorithm and name not in weighed]
     alternatives = (*weighed.values(), *(_plan(name, step).summary() for name in others))
     return replace(plan, algorithm=settings.algorithm, alternatives=alternatives)
+
+
+def _with_queues(packing: PackingSettings, group: Group) -> PackingSettings:
+    """`packing` with so few consumers that every one of them, every spare and every number set aside has a queue."""
+    if group.highest is None:
+        return packing
+    room = max(1, group.highest - packing.spare_consumers - len(group.set_aside))
+    most = room if packing.max_consumers is None else min(room, packing.max_consumers)
+    return packing.model_copy(update={"max_consumers": most, "min_consumers": min(most, packing.min_consumers)})
 
 
 def _chosen(step: _Step) -> tuple[Plan, dict[str, Alternative]]:
@@ -228,7 +254,8 @@ def _plan(name: str, step: _Step) -> Plan:
     target, had = dict(sorted(packed.items())), step.group.had
     moves = [Move(p, had[p], target[p], written[p]) for p in rebalanced(had, target)]
     loads = consumer_loads(target, problem.speeds)
-    create, retire, spares = _staff(frozenset(loads), step)
+    spares = choose_spares(loads.keys(), step.settings.spare_consumers, step.group.numbers)
+    needed, running = {*loads, *spares}, step.group.running
     return Plan(
         algorithm=name,
         capacity=problem.capacity,
@@ -236,24 +263,12 @@ def _plan(name: str, step: _Step) -> Plan:
         moves=tuple(sorted(moves, key=lambda move: (-move.bytes_per_s, move.partition))),
         rscore=rscore(had, target, written, problem.capacity),
         load=loads,
-        create=create,
-        retire=retire,
+        create=tuple(sorted(needed - running)),
+        retire=tuple(sorted(running - needed)),
         spares=spares,
         overloaded=_overloads(algorithm, target, step),
         pinned=frozenset(p for p in problem.pinned if loads[target[p]] > problem.capacity),
     )
-
-
-def _staff(used: frozenset[ConsumerId], step: _Step) -> tuple[tuple[ConsumerId, ...], ...]:
-    """Numbers to create, to retire, and to keep as spares: joined spares first, then emptied ones, then new ones."""
-    group = step.group
-    running = (group.spares | frozenset(group.current.values())) - group.set_aside
-    idle = sorted(running - used, key=lambda c: (c not in group.spares, c))
-    wanted = step.settings.spare_consumers
-    taken = running | used | group.set_aside
-    new = (ConsumerId(number) for number in count(1) if number not in taken)
-    spares = {*idle[:wanted], *islice(new, max(0, wanted - len(idle)))}
-    return tuple(sorted((used | spares) - running)), tuple(sorted(idle[wanted:])), tuple(sorted(spares))
 
 
 def _overloads(name: str, target: Assignment, step: _Step) -> tuple[Overload, ...]:

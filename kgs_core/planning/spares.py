@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 
 from kgs_core.model import ConsumerId
 
@@ -15,21 +15,21 @@ class Numbers:
         standing: spares of the Target that stands.
         joined: consumers that can be given partitions.
         barred: numbers that must not be used, because every start fails or something of theirs may still live.
-        highest: the last number that has a queue.
+        highest: the last number that has a queue; None: there is no last one.
     """
 
     standing: Collection[ConsumerId]
     joined: Collection[ConsumerId]
     barred: Collection[ConsumerId]
-    highest: int
+    highest: int | None
 
     def usable(self) -> frozenset[ConsumerId]:
         """Spares that stand and may stay."""
         return frozenset(self.standing) - frozenset(self.barred)
 
 
-def choose_spares(used: Collection[ConsumerId], count: int, numbers: Numbers) -> tuple[ConsumerId, ...]:
-    """`count` consumers beside `used`, ascending; fewer where the numbers are used up.
+def choose_spares(used: Collection[ConsumerId], wanted: int, numbers: Numbers) -> tuple[ConsumerId, ...]:
+    """`wanted` consumers beside `used`, ascending; fewer where the numbers are used up.
 
     Joined ones first, spares before those that a change has emptied; then spares that are being started; then the
     lowest numbers that are free.
@@ -41,6 +41,7 @@ def choose_spares(used: Collection[ConsumerId], count: int, numbers: Numbers) ->
         key=lambda c: (c not in numbers.joined, c not in standing, c),
     )
     not_free = taken | frozenset(numbers.joined) | standing
-    new = (ConsumerId(n) for n in range(1, numbers.highest + 1) if n not in not_free)
-    chosen = candidates[:count]
-    return tuple(sorted([*chosen, *islice(new, count - len(chosen))]))
+    upwards = count(1) if numbers.highest is None else range(1, numbers.highest + 1)
+    new = (ConsumerId(n) for n in upwards if n not in not_free)
+    chosen = candidates[:wanted]
+    return tuple(sorted([*chosen, *islice(new, wanted - len(chosen))]))

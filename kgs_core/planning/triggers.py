@@ -62,6 +62,8 @@ class Watched:
         barred: numbers that cannot be started, because a process of theirs that is of no use may still live: they read
             on where they read, but no other partition is given to them.
         moved_rscore: Rscore of all changes within the last hour.
+        standing: spares of the newest Target.
+        highest: the last number that has a queue; None: there is no last one.
     """
 
     target: Assignment
@@ -73,6 +75,8 @@ class Watched:
     since_packing_s: float = 0.0
     barred: frozenset[ConsumerId] = frozenset()
     moved_rscore: float = 0.0
+    standing: frozenset[ConsumerId] = frozenset()
+    highest: int | None = None
 
     def placed(self) -> dict[TopicPartition, ConsumerId]:
         """Where each partition is at home: its owner, else its consumer in the target, unless that one is gone."""
@@ -88,7 +92,14 @@ class Watched:
             homes |= {p: consumer for p, consumer in self.target.items() if consumer not in gone}
         busy = set(homes.values())
         readers = self.readers()
-        return Group(homes, readers.joined - busy, self.failing | (self.barred - busy), readers)
+        return Group(
+            current=homes,
+            spares=readers.joined - busy,
+            set_aside=self.failing | (self.barred - busy),
+            readers=readers,
+            standing=self.standing,
+            highest=self.highest,
+        )
 
     def readers(self) -> Readers:
         """Who is there to read."""

@@ -1,9 +1,10 @@
 """The group as people are shown it: who reads what, how it is with each consumer, and what a change waits for."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from kgs_core.controller.desired_state import goal_of
 from kgs_core.controller.group_view import GroupView, MemberView
 from kgs_core.controller.reconcile import converged, waiting
 from kgs_core.controller.rolling_replacement import ReplacementWait, is_outdated, replacement_wait
@@ -120,18 +121,15 @@ def overview(
     """
     target = view.target.message if view.target is not None else None
     suspects = view.suspects(now, suspect_after_s)
-    state = view.wish.state if view.wish is not None else RunState.RUNNING
-    desired = target.assignment if target is not None and state is RunState.RUNNING else {}
-    wanted = _who_shall_be_there(view, target, state, suspects)
+    goal = goal_of(view, target, suspects)
     age_s = surroundings.measured_age_s
     return GroupStatus(
         group=group,
         controller_is_heard=age_s is not None and age_s <= silence_s,
         target=target,
         current=view.current(),
-        is_converged=(target is not None or state is not RunState.RUNNING)
-        and converged(view, desired, wanted, suspects),
-        waiting=_waiting(view, desired, suspects),
+        is_converged=goal is not None and converged(view, goal.desired, goal.joined, suspects),
+        waiting=_waiting(view, goal.desired if goal is not None else {}, suspects),
         consumers=tuple(_Lines(view, target, surroundings, now, suspects).all()),
         lag=_sum(surroundings.lags.values()) if surroundings.lags else None,
         surroundings=surroundings,
@@ -146,16 +144,6 @@ def overview(
 
 def _living(view: GroupView) -> frozenset[ConsumerId]:
     return frozenset(member.member.consumer for member in view.members.values() if not member.ended)
-
-
-def _who_shall_be_there(
-    view: GroupView, target: Target | None, state: RunState, suspects: frozenset[Incarnation]
-) -> Collection[ConsumerId]:
-    if state is RunState.STOPPED:
-        return ()
-    if state is RunState.PAUSED:  # nobody is started meanwhile
-        return view.joined(suspects)
-    return target.consumers if target is not None else ()
 
 
 def _waiting(view: GroupView, desired: Assignment, suspects: frozenset[Incarnation]) -> dict[TopicPartition, str]:
@@ -197,7 +185,7 @@ class _Lines:
         return self._target.consumers if self._target is not None else ()
 
     def _absent(self, consumer: ConsumerId) -> ConsumerRow:
-        stopped = self._view.wish is not None and self._view.wish.state is RunState.STOPPED
+        stopped = self._view.run_state is RunState.STOPPED
         return ConsumerRow(consumer, None, "ended" if stopped else "not there", needs_attention=not stopped)
 
     def _line(self, member: MemberView) -> ConsumerRow:

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.adapters.system.shutdown import StopFlag
@@ -19,7 +19,6 @@ from kgs_core.controller.events import (
     Fenced,
     FleetSeen,
     Launch,
-    Measured,
     Note,
     Read,
     ReadToEnd,
@@ -36,19 +35,13 @@ from kgs_core.controller.state import ControllerState, Options, Outcome, Result
 from kgs_core.errors import FencedError, PortError, TransientError
 from kgs_core.ports import Fleet, Inbox, Outbox
 from kgs_core.protocol import Message, Received
+from kgs_core.runtime.measurement_source import MeasurementSource
 
 POLL_S = 0.1
 FLEET_EVERY_S = 0.5
 TICK_EVERY_S = 1.0
 _SHOWN = 20
 _log = logging.getLogger(__name__)
-
-
-class Measurements(Protocol):
-    """Source of the load."""
-
-    def newest(self) -> Measured | None:
-        """The newest measurement, once; None when there is none since the last call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +55,7 @@ class ControlPorts:
     inbox: Inbox
     outbox: Outbox
     fleet: Fleet
-    measurements: Measurements
+    measurements: MeasurementSource
     report_age_s: Callable[[Sequence[Received[Message]]], float] = lambda _: 0.0
 
 

@@ -9,6 +9,7 @@ from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.stats import LakeView
+from kgs_core.adapters.monitor.clock import age_s
 from kgs_core.adapters.monitor.topic import load_history
 from kgs_core.config import Settings
 from kgs_core.controller.group_view import GroupView
@@ -89,7 +90,7 @@ class GroupWatch:
         measurement = self._measurement(problems)
         return ExternalFacts(
             speeds=measurement.known if measurement is not None else {},
-            measured_age_s=_age_s(measurement) if measurement is not None else None,
+            measured_age_s=age_s(measurement) if measurement is not None else None,
             lags=lags,
             problems=tuple(problems),
         )
@@ -110,11 +111,7 @@ def hears_controller(settings: Settings) -> bool:
         PortError: Kafka does not answer, or refuses: whoever may wish need not have the right to read them.
     """
     measurements = load_history(settings, KafkaAdmin(admin_client(settings)), 1).measurements
-    return bool(measurements) and _age_s(measurements[-1]) <= _silence_s(settings)
-
-
-def _age_s(measurement: Measurement) -> float:
-    return max(0.0, time.time() - measurement.reading.wall_ms / 1000)
+    return bool(measurements) and age_s(measurements[-1]) <= _silence_s(settings)
 
 
 def _silence_s(settings: Settings) -> float:
@@ -130,11 +127,14 @@ def load_group(settings: Settings) -> tuple[Group, float]:
     Raises:
         PortError: Kafka does not answer, or refuses.
     """
+    highest = settings.membership.highest_consumer
     target = load_target(settings)
     if target is None:
-        return Group(), 0.0
+        return Group(highest=highest), 0.0
     moved_rscore = moved_within_an_hour(target.history, round(time.time() * 1000))
-    return Group(target.assignment, frozenset(target.spares), frozenset(target.set_aside)), moved_rscore
+    spares, set_aside = frozenset(target.spares), frozenset(target.set_aside)
+    group = Group(target.assignment, spares=spares, set_aside=set_aside, standing=spares, highest=highest)
+    return group, moved_rscore
 
 
 def load_target(settings: Settings) -> Target | None:

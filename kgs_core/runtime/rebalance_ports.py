@@ -9,16 +9,14 @@ from kgs_core.controller.events import Measured, Write
 from kgs_core.controller.handover_gaps import Unread
 from kgs_core.ports import Fleet, Inbox, Outbox, Topics
 from kgs_core.protocol import Heartbeat, Message, Order, Received, Report, Target, Tombstone
+from kgs_core.runtime.measurement_source import MeasurementSource
 
 
-class Feed(Protocol):
-    """Source of measurements."""
+class Feed(MeasurementSource, Protocol):
+    """Source of measurements that were published: a run is referred to one of them, and takes the newer ones."""
 
     def at(self, offset: int | None) -> Measured | None:
         """The one at an offset, or the newest; None: it is not there."""
-
-    def newest(self) -> Measured | None:
-        """The newest of those that came after it since the last call; None where none did."""
 
     def measure(self) -> Measured:
         """One of our own: takes as long as the window is."""

@@ -170,7 +170,7 @@ class RebalanceRun:
         )
 
     def newest(self) -> Measured | None:
-        """Port `Measurements`: the one that is packed by first, then newer ones, which tell of new partitions."""
+        """Port `MeasurementSource`: the one that is packed by first, then newer ones, which tell of new partitions."""
         if self._measured is None or self._is_told:
             return self._ports.feed.newest()
         self._is_told = True

@@ -11,7 +11,7 @@ from pathlib import Path
 from kgs_core.adapters.ingest.bad_topics import BadTopics
 from kgs_core.adapters.ingest.rounds import RoundReport
 from kgs_core.adapters.ingest.topic_state import TopicState
-from kgs_core.adapters.system.private_file import write_privately
+from kgs_core.adapters.system.files import replacement, write_privately
 from kgs_core.model import ConsumerId
 
 WINDOW_S = 5.0
@@ -73,10 +73,9 @@ class ConsumerStatus:
             "bad_shares": self.bad.shares,
             "stopped": {f"{s.topic}:{p}": stop.reason for s in states for p, stop in s.stopped.items()},
         }
-        temporary = self._file.with_name(f"{self._file.name}.tmp")
         try:
-            write_privately(temporary, json.dumps(status))
-            temporary.replace(self._file)
+            with replacement(self._file) as draft:
+                write_privately(draft, json.dumps(status))
         except OSError as e:  # as on a full disk: to read is what matters
             if not self._has_warned:
                 _log.warning("status file %s cannot be written: %s: reading goes on", self._file, e.strerror or e)

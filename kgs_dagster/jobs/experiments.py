@@ -109,7 +109,7 @@ def _keys(config: WorkloadConfig, laboratory: Laboratory, folder: "ExperimentFol
 
 
 def _recorded(config: WorkloadConfig, path: Path, folder: "ExperimentFolder") -> str:
-    from kgs_core.adapters.system.text_file import read_text
+    from kgs_core.adapters.system.files import read_text
     from kgs_core.monitor.recorded import parse_measurements
     from kgs_core.simulation.latency import LatencySettings
     from kgs_core.simulation.recorded import recorded_workload

@@ -21,6 +21,7 @@ from kgs_core.protocol import Message, Received
 from kgs_core.reporting.bad_shares import judged_topics
 from kgs_core.reporting.sentences import sentences
 from kgs_core.runtime.controller_loop import fleet_seen
+from kgs_core.runtime.measurement_source import MeasurementSource
 from kgs_dagster.checks.bad_records import Judged
 from kgs_dagster.jobs.rebalance import Hold, rebalance_run_request
 from kgs_dagster.launch import consumer_run_request
@@ -30,13 +31,6 @@ from kgs_dagster.settings import GroupConfig
 LENGTH_S = 40.0
 """Dagster gives a tick up after 60 s; what Kafka does not answer may take 15 s longer than this."""
 STEP_S = 1.0
-
-
-class Sampler(Protocol):
-    """The monitor."""
-
-    def sample(self) -> Measured | None:
-        """One more measurement; None: none to pack by."""
 
 
 class ConsumerFleet(Fleet, Protocol):
@@ -74,7 +68,7 @@ class SensorPorts:
         inbox: None: the group's topics are not there yet. The first rebalance run makes them.
     """
 
-    sampler: Sampler
+    measurements: MeasurementSource
     inbox: Inbox | None
     fleet: ConsumerFleet
     rebalances: Rebalances
@@ -173,18 +167,18 @@ class LongPoll:
         ports, timing = self._ports, self._timing
         if timing.steady() >= self._sample_due_s:
             self._sample_due_s = timing.steady() + self._interval_s - STEP_S / 2
-            if (measured := self._sample()) is not None:
+            if (measured := self._measured()) is not None:
                 self._offset = measured.measurement_offset
                 watch = watch.told(measured, timing.steady())
         if ports.inbox is not None:
             watch = watch.read(ports.inbox.poll(0.0), timing.steady())
         return watch.told(fleet_seen(ports.fleet, watch.state.view), timing.steady())
 
-    def _sample(self) -> Measured | None:
+    def _measured(self) -> Measured | None:
         """Consumers that are missing are started, and orders given, without a measurement, too."""
         self._unmeasured = ""
         try:
-            return self._ports.sampler.sample()
+            return self._ports.measurements.newest()
         except KgsError as e:  # one that is refused must not end the look at the group
             self._unmeasured = str(e)
             return None

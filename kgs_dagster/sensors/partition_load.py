@@ -28,14 +28,14 @@ Connect = Callable[[GroupConfig, dg.DagsterInstance], AbstractContextManager[Sen
 def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator[SensorPorts]:
     """Kafka and Dagster's runs, for one tick: a tick leaves nothing behind that could be broken in the next."""
     from kgs_core.adapters.group.connections import GroupConnections
-    from kgs_core.adapters.monitor.sampler import Sampler
+    from kgs_core.adapters.monitor.source import MonitorSource
 
     with (
         GroupConnections(group.settings, READ_TIMEOUT_S) as topics,
-        closing(Sampler(group.settings)) as sampler,
+        closing(MonitorSource(group.settings)) as measurements,
     ):
         fleet, runs = FleetWithExcuses(instance, group), RebalanceRuns(instance, group)
-        yield SensorPorts(sampler, topics.inbox(), fleet, runs)
+        yield SensorPorts(measurements, topics.inbox(), fleet, runs)
 
 
 def build_sensors(

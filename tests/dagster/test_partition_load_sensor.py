@@ -152,7 +152,7 @@ def test_an_outage_is_said_in_a_line(watched):
     assert (result.run_requests, result.skip_message) == ([], "Kafka localhost:1: no such address: check it")
 
 
-@pytest.mark.parametrize("what", ["read_to_end", "poll", "sample"])
+@pytest.mark.parametrize("what", ["read_to_end", "poll", "newest"])
 def test_what_does_not_answer_is_said_and_tried_again(watched, what):
     watched.errors[what] = [TransientError("Kafka is away")] * 60
     result = watched.evaluate()
@@ -164,7 +164,7 @@ def test_what_does_not_answer_is_said_and_tried_again(watched, what):
 
 
 def test_a_monitor_that_fails_keeps_nobody_from_being_started(watched):
-    watched.errors["sample"] = [TransientError("Kafka is away")] * 60
+    watched.errors["newest"] = [TransientError("Kafka is away")] * 60
     watched.sim.fleet.of(ConsumerId(2))[0].kill()
     assert keys(watched.evaluate()) == ["g/2/2"]
 
@@ -197,7 +197,7 @@ def test_everybody_silent_is_told_to_the_run(watched):
 
 def test_a_monitor_that_is_refused_keeps_nobody_from_being_started(watched):
     """As under `kgs control`: the group is looked after by what is known, and the tick says what is not."""
-    watched.errors["sample"] = [PermanentError("Kafka b:9092: write 'monitor.writeSpeed': denied")] * 600
+    watched.errors["newest"] = [PermanentError("Kafka b:9092: write 'monitor.writeSpeed': denied")] * 600
     watched.sim.fleet.of(ConsumerId(2))[0].kill()
     assert keys(watched.tick()) == ["g/2/2"]
     watched.settle()

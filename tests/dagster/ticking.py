@@ -71,8 +71,8 @@ class Watched:
         if self.errors.get(what):
             raise self.errors[what].pop(0)
 
-    def sample(self):
-        self.fail("sample")
+    def newest(self):
+        self.fail("newest")
         if self.load is None:
             return None
         offset = self.sim.publish(**self.load)

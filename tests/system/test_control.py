@@ -23,6 +23,7 @@ from kgs_core.errors import KgsError
 from kgs_core.model import TopicPartition
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.group_status import GroupWatch
+from tests.failpoints import crash_at
 from tests.system.pipeline import KGS, Pipeline, json_values, produce
 from tests.waiting import wait_until
 
@@ -262,7 +263,7 @@ def test_a_controller_killed_at_every_point_in_turn(rig: Rig, tmp_path: Path) ->
     """Each life ends at the next point, the last one lives on; nothing is started twice, nothing lost."""
     produce(rig.pipeline.bootstrap, rig.topic, json_values(0, 1000))
     for point in POINTS:
-        with rig.controller(KGS_CRASH_AT=point, KGS_CRASH_DIR=str(tmp_path)) as control:
+        with rig.controller(**crash_at(point, tmp_path)) as control:
             wait_until(lambda: control.poll() is not None, 120, f"dead at {point}: {rig.tail()}")
             assert control.returncode == -signal.SIGKILL, rig.tail()
         assert (tmp_path / point).exists()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from tests.failpoints import crash_at
 from tests.system.pipeline import JSON_FIELDS, Pipeline, json_values, produce
 from tests.waiting import wait_until
 
@@ -32,7 +33,7 @@ def test_killed_at_every_point_in_turn(finish: str, kafka: EmbeddedKafka, topic_
     produced = 0
     for point in POINTS:
         produced += produce(kafka.bootstrap_servers, topic, mixed_values(produced, 3000))
-        with pipeline.consumer(KGS_CRASH_AT=f"{point}:2", KGS_CRASH_DIR=str(tmp_path)) as consumer:
+        with pipeline.consumer(**crash_at(f"{point}:2", tmp_path)) as consumer:
             wait_until(lambda: consumer.process.poll() is not None, 60, f"dead at {point}: {consumer.tail()}")
             assert consumer.process.returncode == -signal.SIGKILL, consumer.tail()
         assert (tmp_path / point).exists()
@@ -53,8 +54,7 @@ def test_frozen_before_its_commit_while_another_takes_over(
     pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [{"topic": topic, **FINISHES[finish]}], batch_bytes=20_000)
     pipeline.admin.create_topic(topic, 2)
     produced = produce(kafka.bootstrap_servers, topic, mixed_values(0, 3000))
-    plan = {"KGS_CRASH_AT": "before-commit:3", "KGS_CRASH_SIGNAL": "STOP", "KGS_CRASH_DIR": str(tmp_path)}
-    with pipeline.consumer(1, **plan) as frozen:
+    with pipeline.consumer(1, **crash_at("before-commit:3", tmp_path, "STOP")) as frozen:
         wait_until((tmp_path / "before-commit").exists, 60, f"frozen: {frozen.tail()}")
         with pipeline.consumer(2) as other:
             pipeline.wait_caught_up([topic])

@@ -31,6 +31,7 @@ from kgs_dagster.run_process import process_of
 from kgs_dagster.sensors import build_sensors
 from kgs_dagster.sensors.long_poll import Timing
 from kgs_dagster.settings import name_groups
+from tests.failpoints import crash_at
 from tests.system.members import MemberThread, members
 from tests.waiting import wait_until
 
@@ -192,7 +193,7 @@ def test_the_next_run_goes_on_wherever_one_was_killed(
     rig: Rig, three: list[MemberThread], tmp_path: Path, point: str
 ) -> None:
     """In write_speeds, in consumer_assignment, in rscore, and in handover, before and after its orders."""
-    process = rig.start({"KGS_CRASH_AT": point, "KGS_CRASH_DIR": str(tmp_path)}, measurement_offset=rig.publish(BUSY))
+    process = rig.start(crash_at(point, tmp_path), measurement_offset=rig.publish(BUSY))
     try:
         assert process.wait(120) == -signal.SIGKILL, process.communicate()[0]
     finally:

@@ -18,6 +18,7 @@ from kgs_core.adapters.system.process_identity import boot_id, start_ticks
 from kgs_core.config.fingerprint import config_hash
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import Ending, Incarnation, Member, Phase
+from tests.failpoints import crash_at
 from tests.system.director import Director, commit_times, wait_commits
 from tests.system.pipeline import ConsumerProcess, Pipeline, produce
 from tests.waiting import wait_until
@@ -216,7 +217,7 @@ def test_killed_between_an_order_and_its_report(director: Director, tmp_path: Pa
     topics = topics_of(director, "a")
     everything = partitions_of(*topics)
     produce(pipeline.bootstrap, topics[0], [b"x"] * 3000)
-    with director.consumer(1, KGS_CRASH_AT=point, KGS_CRASH_DIR=str(tmp_path)) as consumer:
+    with director.consumer(1, **crash_at(point, tmp_path)) as consumer:
         member = director.joined(consumer)
         offset = director.order(member, everything)
         wait_until(lambda: consumer.process.poll() is not None, 120, f"dead at {point}: {consumer.tail()}")

@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 from kgs_core.adapters.embedded_kafka.jars import kafka_jars
 from kgs_core.adapters.embedded_kafka.node import KafkaNode, Launcher
 from kgs_core.adapters.spark.java import find_java
+from kgs_core.adapters.system.files import write_whole
 from kgs_core.adapters.system.tcp_ports import HOST, PortReservation
 from kgs_core.errors import PermanentError
 
@@ -173,9 +174,7 @@ def _claim(directory: Path, nodes: int, port: int | None, reserved: PortReservat
     else:
         ports = [reserved.reserve(preferred) for preferred in (before.ports if before else [None] * nodes)]
     cluster = _Cluster(before.cluster_id if before else _new_cluster_id(), ports)
-    partial = file.with_suffix(".partial")
-    partial.write_text(json.dumps(asdict(cluster)))
-    partial.rename(file)
+    write_whole(file, json.dumps(asdict(cluster)).encode())
     return cluster
 
 

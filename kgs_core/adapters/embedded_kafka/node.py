@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgs_core.adapters.system.private_file import append_privately
+from kgs_core.adapters.system.files import append_privately
+from kgs_core.adapters.system.subprocesses import guarded
 from kgs_core.errors import PermanentError
 
 _JVM = (
@@ -22,11 +23,6 @@ _READY_TIMEOUT_S = 120.0
 _STOP_TIMEOUT_S = 20.0
 _POLL_S = 0.05
 _LINES_SHOWN = 20
-
-# The broker ends with its parent by a pipe, not by PR_SET_PDEATHSIG: that fires when the parent's *thread* ends. The
-# guard holds the read end; when the write end is gone, by whatever death, it kills its whole process group. The group's
-# number cannot be another's by then, because the guard itself is in it. `exec` keeps the pid.
-_GUARDED = 'exec 3<&0 </dev/null; (read -r _; kill -9 0) <&3 >/dev/null 2>&1 & exec "$@" 3<&-'
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +113,15 @@ class KafkaNode:
             return
         self._release()
         command = self._launcher.command("kafka.Kafka", str(self._properties))
-        guarded = self._launcher.die_with_parent
-        if guarded:
-            command = ["/bin/sh", "-c", _GUARDED, "kafka", *command]
+        is_guarded = self._launcher.die_with_parent
+        if is_guarded:
+            command = guarded("kafka", command)
         with append_privately(self._log) as log:
             self._read_from = log.tell()
             self._process = subprocess.Popen(
                 command,
                 cwd=self._directory,  # a crash report of the JVM lands here
-                stdin=subprocess.PIPE if guarded else subprocess.DEVNULL,
+                stdin=subprocess.PIPE if is_guarded else subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # a Ctrl-C in the terminal is for the parent, which stops its nodes in order

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from kgs_core.adapters.experiments.results import save_results
 from kgs_core.adapters.experiments.summaries import load_summaries, save_summaries, summary_of, summary_row
 from kgs_core.adapters.experiments.workloads import load_load, save_load
-from kgs_core.adapters.system.whole_file import write_whole
+from kgs_core.adapters.system.files import write_whole
 from kgs_core.errors import ConfigError
 from kgs_core.packing import ALGORITHMS, parse_name
 from kgs_core.simulation.comparison import PUBLISHED, Replayed, Summary, cardinal_bin_score, summarize

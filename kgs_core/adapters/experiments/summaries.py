@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kgs_core.adapters.system.whole_file import whole_file
+from kgs_core.adapters.system.files import whole_file
 from kgs_core.errors import ConfigError
 from kgs_core.simulation.comparison import Summary
 from kgs_core.simulation.pool import LatencySummary

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgs_core.adapters.experiments.results import conditions_of
-from kgs_core.adapters.system.whole_file import whole_file
+from kgs_core.adapters.system.files import whole_file
 from kgs_core.errors import ConfigError
 from kgs_core.model import TopicPartition
 from kgs_core.simulation.replay import Conditions

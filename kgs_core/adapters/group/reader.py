@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple, assert_never, cast
+from typing import Any, NamedTuple, assert_never
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPosition
@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as KafkaPosition
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
 from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.adapters.kafka.errors import port_error
-from kgs_core.adapters.kafka.records import Record
+from kgs_core.adapters.kafka.records import PARTITION_END, RANGE_ERRORS, Record, arrived
 from kgs_core.errors import PermanentError, ProtocolError, TransientError
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import (
@@ -31,8 +31,6 @@ from kgs_core.protocol.codec import decode
 _POLL_EVENTS = 1000
 _POLL_S = 0.2  # a signal to this process is acted upon between two calls only
 _MAX_REASONS = 100
-_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - a public constant
-_RANGE_ERRORS = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001 - public constants
 _log = logging.getLogger(__name__)
 
 
@@ -101,10 +99,7 @@ class GroupReader:
         Raises:
             PermanentError: Kafka refuses; what came with that is given out by the next call.
         """
-        # One `consume` would wait for a full list instead
-        first = self._consumer.consume(1, max(0.0, min(timeout_s, _POLL_S)))
-        events = cast("list[Record]", first + self._consumer.consume(_POLL_EVENTS, 0)) if first else []
-        for event in events:
+        for event in arrived(self._consumer, _POLL_EVENTS, max(0.0, min(timeout_s, _POLL_S))):
             self._sort_in(event)
         if self._refused is not None:
             refused, self._refused = self._refused, None
@@ -170,10 +165,10 @@ class GroupReader:
             if event.offset() >= self.positions[tp]:  # else sent twice, before and after an `assign`
                 self.positions[tp] = event.offset() + 1
                 self._decode(tp, event)
-        elif error.code() == _END:
+        elif error.code() == PARTITION_END:
             self.is_served = True
             self.positions[tp] = max(self.positions[tp], event.offset())
-        elif error.code() in _RANGE_ERRORS:
+        elif error.code() in RANGE_ERRORS:
             self.out_of_range.add(tp)
         else:
             self._note_error(tp, error)

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPosition
 
 from kgs_core.adapters.kafka.errors import is_passing
-from kgs_core.adapters.kafka.records import Record, payload_bytes, record_bytes
+from kgs_core.adapters.kafka.records import PARTITION_END, Record, arrived, payload_bytes, record_bytes
 from kgs_core.consumer.round.stops import Cause
 from kgs_core.model import OffsetRange, TopicPartition
 
@@ -25,7 +25,6 @@ POLL_S = 0.05
 LEARN_TIMEOUT_S = 1.0
 SEEK_TIMEOUT_S = 1.0
 UNUSED_S = 600.0
-_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - a public constant
 _LOST = {"_AUTO_OFFSET_RESET", "_LOG_TRUNCATION", "OFFSET_OUT_OF_RANGE"}
 _CORRUPT = {"_BAD_MSG", "_BAD_COMPRESSION", "_NOT_IMPLEMENTED", "INVALID_MSG"}
 
@@ -164,7 +163,7 @@ class FetchSession:
             words = f"offset {self._next[tp]}: {error.str()}"
             self._begin_anew()
             raise UnreadableError(tp, trouble, words)
-        if tp not in ends or (error is not None and error.code() != _END):
+        if tp not in ends or (error is not None and error.code() != PARTITION_END):
             return
         if message.offset() < ends[tp]:
             self._next[tp] = self._after(message, tp)
@@ -229,8 +228,7 @@ class FetchSession:
         count, timeout_s = min(wanted, POLL_MESSAGES), max(timeout_s, 0.0)
         if not at_once:
             return cast("list[Record]", self._consumer.consume(count, min(timeout_s, POLL_S)))
-        first = self._consumer.consume(1, min(timeout_s, POLL_S))
-        return cast("list[Record]", first + self._consumer.consume(count, 0)) if first else []
+        return arrived(self._consumer, count, min(timeout_s, POLL_S))
 
     def _take(self, start: Mapping[TopicPartition, int], batch_bytes: int) -> Fetched:
         """Move held events to a result, up to the size of a batch; the rest stays for the next."""
@@ -238,7 +236,7 @@ class FetchSession:
         held, self._held = self._held, []
         for i, message in enumerate(held):
             tp, error = (message.topic(), message.partition()), message.error()  # a plain tuple: this loop is hot
-            if tp not in start or tp in fetched.troubles or (error is not None and error.code() != _END):
+            if tp not in start or tp in fetched.troubles or (error is not None and error.code() != PARTITION_END):
                 self._note_error(fetched, TopicPartition(*tp), error)
                 continue
             if error is None:

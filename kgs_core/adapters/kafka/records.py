@@ -1,14 +1,25 @@
-"""A Kafka record as its adapters see it."""
+"""Records of Kafka as its adapters see them: what has come to a client, and what one holds."""
 
 import gc
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import methodcaller
-from typing import Protocol
+from typing import Protocol, cast
 
-from confluent_kafka import KafkaError
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaPosition
 
-from kgs_core.model import OffsetRange
+from kgs_core.adapters.kafka.errors import port_error
+from kgs_core.errors import TransientError
+from kgs_core.model import OffsetRange, TopicPartition
+
+PARTITION_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - a public constant
+"""Code of the event that a partition is read to its end."""
+RANGE_ERRORS = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001 - public constants
+"""Codes of the events that the log does not have the next offset."""
+_POLL_S = 0.2
+_AT_ONCE = 500
 
 Headers = list[tuple[str, bytes | str | None]]
 UNREADABLE: Headers = []
@@ -30,6 +41,52 @@ class Record(Protocol):
     def set_headers(self, headers: Headers) -> None: ...  # noqa: D102
     def leader_epoch(self) -> int | None: ...  # noqa: D102
     def error(self) -> KafkaError | None: ...  # noqa: D102
+
+
+def arrived(consumer: Consumer, most: int, timeout_s: float) -> list[Record]:
+    """At most `most` records and events: those that have come when the first one has, for which it waits `timeout_s`.
+
+    One `consume` would wait for a full list instead.
+    """
+    first = consumer.consume(1, timeout_s)
+    return cast("list[Record]", first + consumer.consume(most - 1, 0) if first and most > 1 else first)
+
+
+def read_until(
+    consumer: Consumer, tp: TopicPartition, span: OffsetRange, patience_s: float, *, where: str, at_once: int = _AT_ONCE
+) -> Iterator[Record]:
+    """Records of one partition with offsets in `span`, in order, as far as the log goes.
+
+    Args:
+        consumer: is assigned to the partition, and goes on from the last record that it has taken.
+        tp: the partition.
+        span: first offset, and the one after the last.
+        patience_s: how long nothing may come.
+        where: the brokers, for errors.
+        at_once: how many are taken from the client in one call: with 1, nothing behind `span` is lost for who reads on.
+
+    Raises:
+        TransientError: nothing came.
+        PortError: refused, or no answer.
+    """
+    what = f"read topic '{tp.topic}'"
+    consumer.assign([KafkaPosition(tp.topic, tp.partition, span.start)])
+    heard, position = time.monotonic(), span.start
+    while position < span.end:
+        if time.monotonic() > heard + patience_s:
+            raise TransientError(f"Kafka {where}: {what}: nothing came for {patience_s:g} s")
+        try:
+            records = arrived(consumer, at_once, _POLL_S)
+        except KafkaException as e:
+            raise port_error(where, what, e.args[0]) from e
+        for record in records:
+            error = record.error()
+            if error is not None and error.code() != PARTITION_END:
+                raise port_error(where, what, error)
+            heard, position = time.monotonic(), record.offset() + 1
+            if error is not None or position > span.end:
+                return
+            yield record
 
 
 def headers_of(record: Record) -> Headers | None:

@@ -3,16 +3,15 @@
 import time
 from array import array
 from collections.abc import Callable, Mapping
-from typing import cast
 
 import numpy as np
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPosition
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.adapters.kafka.errors import port_error
-from kgs_core.adapters.kafka.records import Record
+from kgs_core.adapters.kafka.records import PARTITION_END, RANGE_ERRORS, Record, arrived
 from kgs_core.config import Settings
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.exactly_once import LogPart, Offsets
@@ -21,8 +20,6 @@ from kgs_core.model import OffsetRange, TopicPartition
 POLL_MESSAGES = 10_000
 POLL_S = 0.1
 STALLED_S = 30.0
-_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - a public constant
-_RANGE_ERRORS = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001 - public constants
 Advance = Callable[[int, int], None]
 """Is told offsets read and offsets to read."""
 
@@ -83,7 +80,7 @@ class LogReading:
         progress_at, problem = time.monotonic(), None
         while self._open:
             before = dict(self._next), len(self._open)
-            for message in self._poll(consumer):
+            for message in arrived(consumer, POLL_MESSAGES, POLL_S):
                 if message.error() is None:
                     self._take(message.partition(), message.offset())
                 else:
@@ -96,12 +93,6 @@ class LogReading:
 
     def _assign(self, consumer: Consumer) -> None:
         consumer.assign([KafkaPosition(self._topic, p, self._next[p]) for p in sorted(self._open)])
-
-    @staticmethod
-    def _poll(consumer: Consumer) -> list[Record]:
-        """One `consume` would wait for a full list instead."""
-        first = consumer.consume(1, POLL_S)
-        return cast("list[Record]", first + consumer.consume(POLL_MESSAGES, 0)) if first else []
 
     def _take(self, partition: int, offset: int) -> None:
         if partition not in self._open or offset < self._next[partition]:  # sent twice, before and after an `assign`
@@ -119,12 +110,12 @@ class LogReading:
     def _take_event(self, consumer: Consumer, message: Record) -> str | None:
         """What does not pass by itself is raised; the words of what may."""
         error, partition = message.error(), message.partition()
-        if error is None or (error.code() == _END and partition not in self._open):
+        if error is None or (error.code() == PARTITION_END and partition not in self._open):
             return None
-        if error.code() == _END:
+        if error.code() == PARTITION_END:
             self._reached(partition, message.offset())  # past markers of transactions
             return None
-        if error.code() in _RANGE_ERRORS and partition in self._open:
+        if error.code() in RANGE_ERRORS and partition in self._open:
             self._skip_deleted(consumer, partition)
             return None
         told = port_error(self._settings.kafka.bootstrap_servers, f"read topic '{self._topic}'", error)

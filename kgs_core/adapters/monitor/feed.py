@@ -2,27 +2,24 @@
 
 import time
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as KafkaPosition
+from confluent_kafka import Consumer, KafkaException
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
 from kgs_core.adapters.kafka.errors import port_error
+from kgs_core.adapters.kafka.records import PARTITION_END, read_until
+from kgs_core.adapters.monitor.clock import age_s
 from kgs_core.adapters.monitor.load import lake_view, measured_load
 from kgs_core.adapters.monitor.topic import topic_name
-from kgs_core.adapters.system.process_identity import boot_id
 from kgs_core.config import Settings
 from kgs_core.controller.events import Measured
-from kgs_core.errors import ProtocolError, TransientError
-from kgs_core.model import TopicPartition
-from kgs_core.monitor import Measurement
+from kgs_core.errors import ProtocolError
+from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.monitor.codec import decode
 
-_READ_TIMEOUT_S = 10.0
-_POLL_S = 0.2
+_PATIENCE_S = 10.0
 _AT_ONCE = 100
 _BACKLOG_EVERY_S = 5.0
-_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - a public constant
 
 
 class MeasurementFeed:
@@ -53,21 +50,15 @@ class MeasurementFeed:
             return None
         self.close()
         self._consumer = Consumer(reading_client(self._settings))
-        self._consumer.assign([KafkaPosition(self._topic, 0, wanted)])
-        deadline = time.monotonic() + _READ_TIMEOUT_S
-        while time.monotonic() < deadline:
-            for found, value in self._take(1, _POLL_S):
-                return self._measured(value, found) if found == wanted else None
-        raise TransientError(
-            f"Kafka {self._settings.kafka.bootstrap_servers}: read topic '{self._topic}': nothing in "
-            f"{_READ_TIMEOUT_S:g} s"
-        )
+        where, span = self._settings.kafka.bootstrap_servers, OffsetRange(wanted, wanted + 1)
+        record = next(read_until(self._consumer, tp, span, _PATIENCE_S, where=where, at_once=1), None)
+        return self._measured(record.value() or b"", wanted) if record is not None else None
 
     def newest(self) -> Measured | None:
         """The newest of those that have come since the last call; None where none has, or nothing was asked before."""
         if self._consumer is None or time.monotonic() < self._backlog_due_s:
             return None
-        records = self._take(_AT_ONCE, 0)
+        records = self._arrived()
         return self._measured(records[-1][1], records[-1][0]) if records else None
 
     def measure(self) -> Measured:
@@ -86,19 +77,19 @@ class MeasurementFeed:
             self._consumer.close()
             self._consumer = None
 
-    def _take(self, most: int, timeout_s: float) -> list[tuple[int, bytes]]:
+    def _arrived(self) -> list[tuple[int, bytes]]:
         """Offset and value of what has come."""
         if self._consumer is None:
             return []
         where = self._settings.kafka.bootstrap_servers
         what = f"read topic '{self._topic}'"
         try:
-            messages = self._consumer.consume(most, timeout_s)
+            messages = self._consumer.consume(_AT_ONCE, 0)
         except KafkaException as e:
             raise port_error(where, what, e.args[0]) from e
         for message in messages:
             error = message.error()
-            if error is not None and error.code() != _END:
+            if error is not None and error.code() != PARTITION_END:
                 raise port_error(where, what, error)
         return [(int(m.offset() or 0), m.value() or b"") for m in messages if m.error() is None]
 
@@ -111,15 +102,3 @@ class MeasurementFeed:
             self._backlog_due_s = time.monotonic() + _BACKLOG_EVERY_S
         load = measured_load(self._settings, measurement, self._lake)
         return Measured(load, offset, age_s(measurement))
-
-
-def age_s(measurement: Measurement) -> float:
-    """How old a measurement is: by this machine's steady clock if it was made here, else by the wall clock."""
-    reading = measurement.reading
-    try:
-        is_ours = reading.clock == boot_id()
-    except OSError:  # no Linux
-        is_ours = False
-    if is_ours:
-        return max(0.0, time.monotonic() - reading.time_s)
-    return max(0.0, time.time() - reading.wall_ms / 1000)

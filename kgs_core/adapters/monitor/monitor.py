@@ -7,7 +7,8 @@ from typing import Self
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.adapters.monitor.partition_sizes import PartitionSizes, clock
+from kgs_core.adapters.monitor.clock import clock
+from kgs_core.adapters.monitor.partition_sizes import PartitionSizes
 from kgs_core.adapters.monitor.topic import Publisher, create_topic, load_history
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import Settings

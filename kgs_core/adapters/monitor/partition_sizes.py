@@ -2,16 +2,14 @@
 
 import logging
 import time
-import uuid
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.monitor.broker_requests import Batches, BrokerRequests, LogSizes
+from kgs_core.adapters.monitor.clock import clock
 from kgs_core.adapters.monitor.kafka_python import open_kafka_python
 from kgs_core.config import Settings
 from kgs_core.errors import PermanentError
@@ -25,17 +23,7 @@ SAMPLE_BYTES = 65_536
 SAMPLES_KEPT = 6
 SAMPLED_AT_ONCE = 256
 FIRST_SAMPLE_RECORDS = 100
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _log = logging.getLogger(__name__)
-
-
-@cache
-def clock() -> str:
-    """What tells this machine's monotonic clock since its start from every other; the same for all its processes."""
-    try:
-        return _BOOT_ID.read_text().strip()
-    except OSError:
-        return str(uuid.uuid4())
 
 
 @dataclass(slots=True)

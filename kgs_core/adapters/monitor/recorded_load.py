@@ -1,28 +1,23 @@
 """Recorded load of production: the measurements of `monitor.writeSpeed` over a range of time."""
 
 import logging
-import time
 from collections.abc import Iterator
 
-from confluent_kafka import Consumer, KafkaError
-from confluent_kafka import TopicPartition as KafkaPosition
+from confluent_kafka import Consumer
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
-from kgs_core.adapters.kafka.errors import port_error
+from kgs_core.adapters.kafka.records import read_until
 from kgs_core.adapters.monitor.topic import topic_name
 from kgs_core.config import Settings
-from kgs_core.errors import ConfigError, ProtocolError, TransientError
-from kgs_core.model import TopicPartition
+from kgs_core.errors import ConfigError, ProtocolError
+from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.monitor import Measurement
 from kgs_core.monitor.codec import decode
 from kgs_core.monitor.recorded import RecordedMeasurement
 from kgs_core.simulation.recorded import published_speeds
 
 _PATIENCE_S = 30.0
-_POLL_S = 0.2
-_POLL_MESSAGES = 500
-_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - a public constant
 _log = logging.getLogger(__name__)
 
 
@@ -41,8 +36,10 @@ def load_recorded(settings: Settings, since_ms: int, until_ms: int, interval_s: 
     start, end = (admin.offsets_at([tp], moment)[tp] for moment in (since_ms, until_ms))
     consumer = Consumer(reading_client(settings))
     try:
-        consumer.assign([KafkaPosition(topic, 0, start)])
-        found = list(published_speeds(_thinned(_values(consumer, settings, topic, end), topic, interval_s)))
+        where = settings.kafka.bootstrap_servers
+        records = read_until(consumer, tp, OffsetRange(start, end), _PATIENCE_S, where=where)
+        values = ((record.timestamp()[1], record.value() or b"") for record in records)
+        found = list(published_speeds(_thinned(values, topic, interval_s)))
     finally:
         consumer.close()
     if not found:
@@ -68,19 +65,3 @@ def _thinned(values: Iterator[tuple[int, bytes]], topic: str, interval_s: float)
         if due <= timestamp_ms:  # nothing was published for a while
             due = timestamp_ms + round(interval_s * 1000)
         yield measurement
-
-
-def _values(consumer: Consumer, settings: Settings, topic: str, end: int) -> Iterator[tuple[int, bytes]]:
-    """Timestamp and value of the records before offset `end`."""
-    where = settings.kafka.bootstrap_servers
-    heard = time.monotonic()
-    while time.monotonic() < heard + _PATIENCE_S:
-        for message in consumer.consume(1, _POLL_S) + consumer.consume(_POLL_MESSAGES, 0):
-            error = message.error()
-            if error is not None and error.code() != _END:
-                raise port_error(where, f"read topic '{topic}'", error)
-            if error is not None or (message.offset() or 0) >= end:
-                return
-            heard = time.monotonic()
-            yield message.timestamp()[1], message.value() or b""
-    raise TransientError(f"Kafka {where}: read topic '{topic}': nothing came for {_PATIENCE_S:.0f} s")

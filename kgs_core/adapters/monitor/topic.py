@@ -1,29 +1,25 @@
 """The topic `monitor.writeSpeed`: measurements published by one monitor and read by whoever wants them."""
 
 import logging
-import time
 from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
-from confluent_kafka import TopicPartition as KafkaPosition
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
 from kgs_core.adapters.kafka.errors import port_error
+from kgs_core.adapters.kafka.records import read_until
 from kgs_core.config import Settings
-from kgs_core.errors import ProtocolError, TransientError
-from kgs_core.model import TopicPartition
+from kgs_core.errors import ProtocolError
+from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.monitor import Measurement
 from kgs_core.monitor.codec import MAX_BYTES, decode, encode
 
 MAX_RECORD_BYTES = 8_388_608
 """Of one measurement as the brokers get it, compressed."""
 CLUSTER_DEFAULT = -1
-_LOAD_TIMEOUT_S = 10.0
-_POLL_S = 0.2
-_POLL_MESSAGES = 100
-_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - a public constant
+_PATIENCE_S = 10.0
 _log = logging.getLogger(__name__)
 
 
@@ -101,7 +97,7 @@ class Publisher:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class PublishedMeasurements:
     """The newest measurements of the topic.
 
     Attributes:
@@ -113,7 +109,7 @@ class History:
     refused: int
 
 
-def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> History:
+def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> PublishedMeasurements:
     """The last records of the topic; none where there is no topic.
 
     Args:
@@ -126,13 +122,14 @@ def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> History
     """
     topic = topic_name(settings)
     if topic not in admin.describe([topic]):
-        return History((), 0)
+        return PublishedMeasurements((), 0)
     tp = TopicPartition(topic, 0)
-    start = max(admin.offsets([tp], "earliest")[tp], admin.offsets([tp], "latest")[tp] - records)
+    end = admin.offsets([tp], "latest")[tp]
+    span = OffsetRange(max(admin.offsets([tp], "earliest")[tp], end - records), end)
     consumer = Consumer(reading_client(settings))
     try:
-        consumer.assign([KafkaPosition(topic, 0, start)])
-        values = _values(consumer, settings.kafka.bootstrap_servers, topic)
+        where = settings.kafka.bootstrap_servers
+        values = [record.value() or b"" for record in read_until(consumer, tp, span, _PATIENCE_S, where=where)]
     finally:
         consumer.close()
     measurements, refused = [], 0
@@ -143,20 +140,4 @@ def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> History
             refused += 1
             if refused == 1:
                 _log.warning("topic %s: %s", topic, e)
-    return History(tuple(measurements), refused)
-
-
-def _values(consumer: Consumer, where: str, topic: str) -> list[bytes]:
-    """Everything up to the end of the log."""
-    values: list[bytes] = []
-    deadline = time.monotonic() + _LOAD_TIMEOUT_S
-    while time.monotonic() < deadline:
-        for message in consumer.consume(1, _POLL_S) + consumer.consume(_POLL_MESSAGES, 0):
-            error = message.error()
-            if error is None:
-                values.append(message.value() or b"")
-            elif error.code() == _END:
-                return values
-            else:
-                raise port_error(where, f"read topic '{topic}'", error)
-    raise TransientError(f"Kafka {where}: read topic '{topic}': not at its end after {_LOAD_TIMEOUT_S:.0f} s")
+    return PublishedMeasurements(tuple(measurements), refused)

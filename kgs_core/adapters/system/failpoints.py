@@ -1,5 +1,6 @@
 """Named places where a test may kill or freeze the process, so that every "killed here, what then?" has its answer.
 
+They act only where `KGS_FAILPOINTS=1`; a plan without it, and one that cannot be carried out, is refused.
 `KGS_CRASH_AT=<name>[:n]` sends a signal to the whole process group the n-th time `name` is reached; which one says
 `KGS_CRASH_SIGNAL` (KILL or STOP, default KILL). `KGS_CRASH_DIR` is where a file of that name is left first, as the
 proof that the point was hit.
@@ -9,6 +10,8 @@ import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
+
+from kgs_core.errors import ConfigError
 
 _BATCH_POINTS = ("fetched", "written", "before-commit", "after-dead-letter-commit", "after-commit")
 _GROUP_POINTS = ("order-applied", "before-report", "after-report")
@@ -42,20 +45,36 @@ def crash_plan() -> FailpointPlan | None:
     """The plan that the environment names; None without one, as always outside tests.
 
     Raises:
-        KeyError: no such point or signal.
+        ConfigError: failpoints are not switched on, or there is no such point, count, signal or directory.
     """
     at = os.environ.get("KGS_CRASH_AT")
     if not at:
         return None
     name, _, count = at.partition(":")
-    if name not in FAILPOINTS:
-        raise KeyError(name)
     how = os.environ.get("KGS_CRASH_SIGNAL", "KILL")
-    return FailpointPlan(name, int(count or 1), os.environ["KGS_CRASH_DIR"], _SIGNALS[how].name, os.getpgid(0))
+    directory = os.environ.get("KGS_CRASH_DIR")
+    problems = []
+    if os.environ.get("KGS_FAILPOINTS") != "1":
+        problems.append(f"KGS_CRASH_AT={at}: failpoints are for tests: set KGS_FAILPOINTS=1, or unset KGS_CRASH_AT")
+    if name not in FAILPOINTS:
+        problems.append(f"KGS_CRASH_AT={at}: no such failpoint: name one of {', '.join(FAILPOINTS)}")
+    if count and not (count.isdecimal() and int(count)):
+        problems.append(f"KGS_CRASH_AT={at}: behind the colon stands how often it is reached: give 1 or more")
+    if how not in _SIGNALS:
+        problems.append(f"KGS_CRASH_SIGNAL={how}: no such signal: name one of {', '.join(_SIGNALS)}")
+    if not directory:
+        problems.append(f"KGS_CRASH_AT={at}: no place for the proof: set KGS_CRASH_DIR to a directory")
+    if problems or not directory:
+        raise ConfigError(problems)
+    return FailpointPlan(name, int(count or 1), directory, _SIGNALS[how].name, os.getpgid(0))
 
 
 def failpoint(name: str, plan: FailpointPlan | None = None) -> None:
-    """Crash here if the plan (default: the environment's) says so."""
+    """Crash here if the plan (default: the environment's) says so.
+
+    Raises:
+        ConfigError: see `crash_plan`.
+    """
     plan = plan or crash_plan()
     if plan is None or plan.name != name:
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from kgs_core.adapters.system.private_file import append_privately
+from kgs_core.adapters.system.files import append_privately
 
 # The child ends with its parent by a pipe, not by PR_SET_PDEATHSIG: that fires when the parent's *thread* ends, and
 # reaches one process only. The guard holds the read end; when the write end is gone, by whatever death, it kills its
@@ -19,6 +19,16 @@ _AFTERMATH_S = 5.0
 _KILL_TIMEOUT_S = 5.0
 _POLL_S = 0.05
 _TAIL_BYTES = 65_536
+
+
+def guarded(name: str, command: Sequence[str]) -> list[str]:
+    """Command line that ends with its parent: its standard input must be a pipe that the parent holds open.
+
+    Args:
+        name: what people call it.
+        command: the program and its arguments; it gets the process id, and no standard input.
+    """
+    return ["/bin/sh", "-c", _GUARDED, name, *command]
 
 
 class ChildProcess:
@@ -52,7 +62,7 @@ class ChildProcess:
         self.kill()
         with append_privately(self.log_file) as log:
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARDED, self.name, *self._command],
+                guarded(self.name, self._command),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

@@ -101,11 +101,12 @@ def ingest(  # noqa: PLR0913 - one per option
     Takes about three quarters of an hour with the defaults, and 2 GB in the system's temporary directory. Figures mean
     something only while the machine does nothing else.
     """
+    from kgs_core.adapters.system.files import check_writable, write_whole
     from kgs_core.benchmarks.ingest import IngestPlan
     from kgs_core.cli.bench.report import bench_report
 
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise ConfigError([f"--json: {json_file}: its folder does not exist: create it first"])
+    if json_file is not None:
+        check_writable("--json", json_file)
     plan = IngestPlan(
         sizes_mb=parse_sizes(sizes),
         runs=runs,
@@ -122,7 +123,7 @@ def ingest(  # noqa: PLR0913 - one per option
     result = _run(plan)
     _console().print(bench_report(result), highlight=False)
     if json_file is not None:
-        json_file.write_text(json.dumps(result.tree(), indent=1) + "\n")
+        write_whole(json_file, (json.dumps(result.tree(), indent=1) + "\n").encode())
         click.echo(f"all figures: {json_file}")
 
 

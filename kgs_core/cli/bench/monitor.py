@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from kgs_core.cli.line_chart import line_charts
 from kgs_core.cli.progress import progress_bar
+from kgs_core.cli.terminal import plain_table
 from kgs_core.config.settings import MonitorSettings
 from kgs_core.monitor.accuracy import Accuracy, Point, accuracy, expected_settling_s
 
@@ -55,9 +55,8 @@ def bench_monitor(*, window_s: float, interval_s: float, json_file: Path | None,
 
 
 def _print(cases: "list[LoadCase]", results: dict[str, Accuracy], window_s: float) -> None:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for name in ("load", "within 5 % after s", "window must take s", "steady error", "at most", "error at all times"):
-        table.add_column(name, justify="left" if name == "load" else "right", no_wrap=True)
+    columns = ("load", "within 5 % after s", "window must take s", "steady error", "at most", "error at all times")
+    table = plain_table(*columns, left=("load",), no_wrap=True)
     for case in cases:
         if (result := results.get(case.name)) is None:
             continue

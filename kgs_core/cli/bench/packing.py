@@ -21,7 +21,7 @@ _MOST_STEPS, _LEAST_STEPS, _PARTITIONS_PACKED = 200, 5, 100_000
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-class Load(NamedTuple):
+class GeneratedLoad(NamedTuple):
     """Load that is packed at every size. `steps`: those that count; None: as many as the size allows."""
 
     steps: int | None
@@ -83,7 +83,7 @@ def bench_packing(  # noqa: PLR0913 - one per option
     """  # noqa: D301 - \b is click's
     from kgs_core.cli.bench.packing_table import print_results
 
-    wanted, names, load = parse_partitions(sizes), parse_names(algorithms), Load(steps, delta, seed)
+    wanted, names, load = parse_partitions(sizes), parse_names(algorithms), GeneratedLoad(steps, delta, seed)
     _check_files(json_file, plot_file)
     results = _run(wanted, names, load)
     print_results(results)
@@ -96,7 +96,7 @@ def bench_packing(  # noqa: PLR0913 - one per option
 def run_scale(
     sizes: Sequence[int],
     names: Sequence[str],
-    load: Load,
+    load: GeneratedLoad,
     advance: Callable[[float, float], None],
     begun: Callable[[str], None],
 ) -> "list[ScaleResult]":
@@ -133,7 +133,7 @@ def run_scale(
     return results
 
 
-def _run(sizes: Sequence[int], names: Sequence[str], load: Load) -> "list[ScaleResult]":
+def _run(sizes: Sequence[int], names: Sequence[str], load: GeneratedLoad) -> "list[ScaleResult]":
     """With a bar on stderr, or a line for each size where that is no terminal."""
     from rich.console import Console
 
@@ -175,7 +175,7 @@ def parse_names(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _check_files(json_file: Path | None, plot_file: Path | None) -> None:
-    from kgs_core.adapters.system.whole_file import check_writable
+    from kgs_core.adapters.system.files import check_writable
 
     if plot_file is not None and plot_file.suffix.lower() not in (".svg", ".png"):
         raise ConfigError([f"--plot: {plot_file}: name a file that ends in .svg or .png"])
@@ -184,8 +184,8 @@ def _check_files(json_file: Path | None, plot_file: Path | None) -> None:
             check_writable(option, path)
 
 
-def _write_json(path: Path, results: "Sequence[ScaleResult]", load: Load) -> None:
-    from kgs_core.adapters.system.whole_file import write_whole
+def _write_json(path: Path, results: "Sequence[ScaleResult]", load: GeneratedLoad) -> None:
+    from kgs_core.adapters.system.files import write_whole
     from kgs_core.benchmarks.packing_run import growth
     from kgs_core.cli.bench.packing_table import by_algorithm
 
@@ -199,7 +199,7 @@ def _write_json(path: Path, results: "Sequence[ScaleResult]", load: Load) -> Non
 
 
 def _write_plot(path: Path, results: "Sequence[ScaleResult]") -> None:
-    from kgs_core.adapters.system.whole_file import write_whole
+    from kgs_core.adapters.system.files import write_whole
     from kgs_core.cli.bench.packing_plot import packing_picture
     from kgs_core.simulation.figure import svg
 

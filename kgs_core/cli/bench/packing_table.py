@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kgs_core.benchmarks.packing_run import ScaleResult, growth
+from kgs_core.cli.terminal import plain_table
 
 _WIDTH_IN_FILE = 140
 _UNKNOWN = "-"
@@ -35,12 +36,7 @@ def print_results(results: Sequence[ScaleResult]) -> None:
 
 
 def _table(columns: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("partitions", justify="right", no_wrap=True)
-    table.add_column("algorithm", no_wrap=True)
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
+    return plain_table("partitions", "algorithm", *columns, left=("algorithm",), no_wrap=True)
 
 
 def _quality(one: ScaleResult) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kgs_core.benchmarks.figures import BenchResult, Pass, Spread, significant, spread
+from kgs_core.cli.terminal import plain_table
 
 TITLES: Mapping[str, str] = {
     "mb_per_s": "MB/s",
@@ -98,7 +99,4 @@ def _starts(result: BenchResult) -> Table:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for name in columns:
-        table.add_column(name, justify="left" if name in ("batch", "variant") else "right", no_wrap=True)
-    return table
+    return plain_table(*columns, left=("batch", "variant"), no_wrap=True)

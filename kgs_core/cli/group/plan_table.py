@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from rich.table import Table
 from rich.text import Text
 
-from kgs_core.cli.terminal import output_console, print_table
+from kgs_core.cli.terminal import output_console, plain_table, print_table
 from kgs_core.packing import ALGORITHMS
 from kgs_core.planning.overload import FastPartition, Overload
 from kgs_core.planning.plan import Group, Plan
@@ -80,7 +80,7 @@ class _Shown:
     def loads(self) -> Table:
         """One row per consumer, by number."""
         plan = self._plan
-        table = _table("consumer", "partitions", self._unit, "load", "")
+        table = plain_table("consumer", "partitions", self._unit, "load", "", left=("load", ""))
         counts = Counter(plan.target.values())
         before = Counter(self._group.current.values())
         for consumer, load in list(plan.load.items())[:MAX_ROWS]:
@@ -94,7 +94,7 @@ class _Shown:
 
     def moves(self) -> Table:
         """One row per partition that changes its consumer, the fastest first."""
-        table = _table("partition", "from", "to", self._unit)
+        table = plain_table("partition", "from", "to", self._unit, left=("partition",))
         for move in self._plan.moves[:MAX_ROWS]:
             row = (str(move.partition), str(move.source), str(move.destination), self._speed(move.bytes_per_s))
             table.add_row(*row)
@@ -119,7 +119,8 @@ class _Shown:
         plan = self._plan
         rows = {row.algorithm: row for row in (plan.summary(), *plan.alternatives)}
         settings = [name for name in rows if "@" in name]
-        table = _table("algorithm", "consumers", "Rscore", "moved", f"max load {self._unit}", "")
+        headings = ("algorithm", "consumers", "Rscore", "moved", f"max load {self._unit}", "")
+        table = plain_table(*headings, left=("algorithm", ""))
         for name in (*ALGORITHMS, *settings):
             if row := rows.get(name):
                 chosen = "this plan" if name == plan.algorithm else ""
@@ -129,14 +130,6 @@ class _Shown:
 
     def _speed(self, bytes_per_s: float) -> str:
         return f"{bytes_per_s / self._factor:,.2f}"
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    left = ("partition", "algorithm", "load", "")
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in left else "right", overflow="fold")
-    return table
 
 
 def _with_rest(table: Table, rows: int) -> Table:

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from kgs_core.cli.terminal import plain_table
 from kgs_core.model import TopicPartition
 from kgs_core.monitor import Measurement, PartitionSpeed, Verdict
 
@@ -51,7 +51,7 @@ def ranked(measurement: Measurement) -> list[tuple[TopicPartition, PartitionSpee
 
 def speed_table(measurement: Measurement, trends: Trends, top: int) -> RenderableType:
     """A line of totals and the `top` fastest partitions."""
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("partition", min_width=16, overflow="fold")
     for name in ("MB/s", "share"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -106,12 +106,13 @@ def generate(  # noqa: PLR0913 - one per option
 
     SIGINT or SIGTERM ends the replay after the outstanding records are acknowledged.
     """
+    from kgs_core.adapters.system.files import check_writable
     from kgs_core.adapters.system.shutdown import stop_on_signals
     from kgs_core.benchmarks.paced_producer import FlightProducer
     from kgs_core.demo.replay import open_replay
 
-    if tally_file is not None and not tally_file.absolute().parent.is_dir():
-        raise ConfigError([f"--tally: {tally_file}: its folder does not exist: create it first"])
+    if tally_file is not None:
+        check_writable("--tally", tally_file)
     if speeds_file is not None:
         if seconds is None:
             raise ConfigError(["--save-speeds: how much of the replay: give --seconds, 200 for a day"])
@@ -133,7 +134,7 @@ def generate(  # noqa: PLR0913 - one per option
 
 
 def _save_speeds(path: Path, replay: "Replay", seconds: float) -> None:
-    from kgs_core.adapters.system.whole_file import check_writable, write_whole
+    from kgs_core.adapters.system.files import check_writable, write_whole
     from kgs_core.demo.replay import write_speeds
     from kgs_core.simulation.recorded import json_lines
 

@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from kgs_core.adapters.experiments.grid import Grid
-from kgs_core.adapters.system.text_file import read_text
-from kgs_core.adapters.system.whole_file import check_writable, write_whole
+from kgs_core.adapters.system.files import check_writable, read_text, write_whole
 from kgs_core.api.replays import comparison_grid
 from kgs_core.config.file import load_settings
 from kgs_core.config.packing import MAX_CAPACITY

@@ -77,7 +77,7 @@ def bench_reproduction(
     Kafka's own assignment. All figures are computed from the raw results, a row per measurement.
     """
     from kgs_core.adapters.experiments.results import load_results, save_results
-    from kgs_core.adapters.system.whole_file import check_writable, write_whole
+    from kgs_core.adapters.system.files import check_writable, write_whole
     from kgs_core.cli.simulate.experiments_page import late_picture, pictures, write_page
     from kgs_core.simulation.comparison import summarize
 

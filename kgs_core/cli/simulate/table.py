@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from rich.table import Table
 
 from kgs_core.api.replays import Comparison
-from kgs_core.cli.terminal import output_console, print_table
+from kgs_core.cli.terminal import output_console, plain_table, print_table
 from kgs_core.simulation.groups import FIGURES, Group, Spread
 
 _WIDTH_IN_FILE = 200
@@ -55,10 +55,7 @@ def _headline(group: Group) -> str:
 
 
 def _table(groups: list[Group], front: list[str], columns: Mapping[str, tuple[str, Show]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("", no_wrap=True)
-    for heading, _ in columns.values():
-        table.add_column(heading, justify="right", overflow="fold")
+    table = plain_table("", *(heading for heading, _ in columns.values()), left=("",))
     for group in groups:
         cells = [_cell(group.spread(FIGURES[key]), show) for key, (_, show) in columns.items()]
         table.add_row(f"{group.name}{'*' if group.name in front else ''}", *cells)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgs_core.benchmarks.figures import BenchResult, Latency, Pass, Spread, percentile, significant, spread
+from kgs_core.benchmarks.figures import BenchResult, Latency, Pass, Spread, significant, spread
 from kgs_core.benchmarks.ingest import QUEUE_BYTES, IngestPlan
 from kgs_core.benchmarks.records import RECORD_BYTES, record_values
 
@@ -35,11 +35,6 @@ def test_spread_of_nothing_is_refused():
 def test_one_run_is_shown_without_a_range():
     assert spread([12.34]).text() == "12.3"
     assert spread([79.14, 71.2, 85.0]).text() == "79.1 (71.2-85.0)"
-
-
-@pytest.mark.parametrize(("share", "expected"), [(0.5, 50), (0.99, 99), (1.0, 100), (0.001, 1), (0.991, 100)])
-def test_percentile_is_a_value_that_was_measured(share, expected):
-    assert percentile(reversed(range(1, 101)), share) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,7 +76,14 @@ def test_tree_holds_every_figure_with_its_range():
     tree = result.tree()
     assert tree["ingest"][0]["mb_per_s"] == {"median": 75.0, "min": 50.0, "max": 100.0, "runs": 2}
     assert tree["latency"] == [
-        {"variant": "arrow", "records": 3, "p50_ms": 20.0, "p99_ms": 30.0, "min_ms": 10.0, "max_ms": 30.0}
+        {
+            "variant": "arrow",
+            "records": 3,
+            "p50_ms": 20.0,
+            "p99_ms": pytest.approx(29.8),
+            "min_ms": 10.0,
+            "max_ms": 30.0,
+        }
     ]
     assert len(tree["passes"]) == 2
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kgs_core.demo.history import GroupHistory
+from kgs_core.demo.history import DemoHistory
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import Change, Incarnation, Process, Target
 from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
@@ -23,7 +23,7 @@ def group(*lines, readers=(), changes=()):
 
 
 def test_consumers_come_and_go():
-    chronicle = GroupHistory()
+    chronicle = DemoHistory()
     absent = ConsumerRow(ConsumerId(2), None, "not there")
     assert chronicle.note(group(line(1, "a", 10), absent), 0) == ("consumer 1 (pid 10) has joined",)
     assert chronicle.note(group(line(1, "a", 10), line(2, "b", 11)), 1) == ("consumer 2 (pid 11) has joined",)
@@ -35,7 +35,7 @@ def test_consumers_come_and_go():
 
 
 def test_each_change_is_told_once():
-    chronicle = GroupHistory()
+    chronicle = DemoHistory()
     assert chronicle.note(group(changes=[FIRST]), 0) == ("target: 1 consumer, nothing moves: partition without owner",)
     assert chronicle.note(group(changes=[replace(FIRST, duration_s=3.0), GROWN]), 1) == (
         "target: 2 consumers, 11 partitions move, Rscore 0.40: consumer above consumer_capacity: 1",
@@ -45,13 +45,13 @@ def test_each_change_is_told_once():
 
 def test_long_reasons_are_cut_each_for_itself():
     reason = "partition without owner: flights.ewr:0, flights.ewr:1, 3 more; consumer lost: 1"
-    assert GroupHistory().note(group(changes=[replace(FIRST, reason=reason)]), 0) == (
+    assert DemoHistory().note(group(changes=[replace(FIRST, reason=reason)]), 0) == (
         "target: 1 consumer, nothing moves: partition without owner: flights.ewr:0, ...; consumer lost: 1",
     )
 
 
 def test_changes_count_that_the_target_does_not_tell_of_any_more():
-    chronicle = GroupHistory()
+    chronicle = DemoHistory()
     chronicle.note(group(changes=[FIRST, GROWN]), 0)
     chronicle.note(group(changes=[SHRUNK]), 1)
     figures = chronicle.figures
@@ -59,7 +59,7 @@ def test_changes_count_that_the_target_does_not_tell_of_any_more():
 
 
 def test_consumers_are_counted_from_the_first_that_reads():
-    chronicle = GroupHistory()
+    chronicle = DemoHistory()
     assert chronicle.figures.mean_consumers is None
     chronicle.note(group(), 0)
     chronicle.note(group(readers=[1]), 10)

@@ -38,10 +38,24 @@ def test_joined_spares_come_first_then_emptied_ones_then_new_ones(speeds_of, ass
     current = assigned({2: "a", 3: "b", 5: "c"})
     plan = make_plan(load, Group(current), packing(spare_consumers=1), new_random)
     assert (set(plan.target.values()), plan.spares, plan.retire, plan.create) == ({2}, (3,), (5,), ())
-    plan = make_plan(load, Group(current, spares=frozenset({7})), packing(spare_consumers=2), new_random)
+    group = Group(current, spares=frozenset({7}), standing=frozenset({7}))
+    plan = make_plan(load, group, packing(spare_consumers=2), new_random)
     assert (plan.spares, plan.retire, plan.create) == ((3, 7), (5,), ())
     plan = make_plan(load, Group(), packing(spare_consumers=2), new_random)
     assert (plan.spares, plan.retire, plan.create) == ((2, 3), (), (1, 2, 3))
+
+
+def test_a_standing_spare_that_has_not_joined_is_neither_created_nor_retired(speeds_of, assigned, packing, new_random):
+    group = Group(assigned({1: "a"}), standing=frozenset({6}))
+    plan = make_plan(Load(speeds_of(a=50)), group, packing(spare_consumers=1), new_random)
+    assert (plan.spares, plan.retire, plan.create) == ((6,), (), ())
+
+
+def test_every_number_of_a_plan_has_a_queue(speeds_of, packing, new_random):
+    """Two of three numbers read at most, so that one is left for the spare."""
+    load = Load(speeds_of(a=90, b=90, c=90))
+    plan = make_plan(load, Group(highest=3), packing(spare_consumers=1), new_random)
+    assert (plan.consumers, plan.spares) == (2, (3,))
 
 
 def test_growth_takes_a_joined_spare_and_starts_another(speeds_of, assigned, packing, new_random):

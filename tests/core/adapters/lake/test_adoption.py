@@ -20,6 +20,7 @@ from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.model import TopicId
 from kgs_core.ports import Outcome
+from tests.failpoints import crash_at
 from tests.sink import Sink
 
 ROOT = Path(__file__).parents[4]
@@ -165,7 +166,7 @@ t.adopt(t.Storage({storage.root!r}))
 """
     folder = tmp_path / "crash"
     folder.mkdir()
-    environment = os.environ | {"KGS_CRASH_AT": f"adopted:{at}", "KGS_CRASH_DIR": str(folder)}
+    environment = os.environ | crash_at(f"adopted:{at}", folder)
     command = [sys.executable, "-c", program]
     killed = subprocess.run(command, cwd=ROOT, env=environment, timeout=120, start_new_session=True, check=False)
     assert killed.returncode == -signal.SIGKILL

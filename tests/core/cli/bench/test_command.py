@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from kgs_core.benchmarks.figures import BenchResult, Latency, Pass, StartUp
+from kgs_core.benchmarks.figures import BenchResult, Latency, Pass, StartTimes
 from kgs_core.cli.bench.command import parse_finishes, parse_sizes
 from kgs_core.cli.bench.report import bench_report
 from kgs_core.errors import ConfigError
@@ -40,7 +40,7 @@ def test_report_has_a_line_for_each_size_and_variant():
         for variant, speed in (("arrow", 90.0), ("dataframe", 30.0))
         for run in (1, 2)
     ]
-    result = BenchResult({"cores": 2}, {}, passes, [Latency("arrow", [0.0284])], [StartUp("arrow", 7.0, 9.5)])
+    result = BenchResult({"cores": 2}, {}, passes, [Latency("arrow", [0.0284])], [StartTimes("arrow", 7.0, 9.5)])
     text = shown(result)
     assert [line.split()[:5] for line in text.splitlines() if line.startswith("16 MB")][:2] == [
         ["16", "MB", "arrow", "90.0", "(90.0-90.0)"],

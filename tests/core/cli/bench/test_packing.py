@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from kgs_core.benchmarks.packing_run import ScaleResult, growth, measure, scale_load, with_scores
-from kgs_core.cli.bench.packing import Load, parse_names, parse_partitions
+from kgs_core.cli.bench.packing import GeneratedLoad, parse_names, parse_partitions
 from kgs_core.cli.bench.packing_plot import packing_picture, scale_picture
 from kgs_core.cli.main import cli
 from kgs_core.errors import ConfigError
@@ -97,9 +97,9 @@ def test_who_never_moves_a_partition_is_never_late_and_who_moves_all_is_always()
 
 
 def test_more_steps_where_they_are_short():
-    load = Load(None, 10, 1)
+    load = GeneratedLoad(None, 10, 1)
     assert [load.steps_at(size) for size in (1, 200, 1000, 10_000, 100_000)] == [200, 200, 100, 10, 5]
-    assert Load(7, 10, 1).steps_at(200) == 7
+    assert GeneratedLoad(7, 10, 1).steps_at(200) == 7
 
 
 def test_each_step_is_told_so_that_a_bar_can_move():

@@ -1,4 +1,4 @@
-"""Logs and states are for the eyes of who runs kgs: parse errors and transforms' exceptions may hold data."""
+"""Files come whole or not at all; logs and states, which may hold data, are for the eyes of who runs kgs."""
 
 import os
 import subprocess
@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from kgs_core.adapters.system.private_file import append_privately, write_privately
+from kgs_core.adapters.system.files import append_privately, replacement, whole_file, write_privately, write_whole
 from kgs_core.adapters.system.subprocesses import ChildProcess
+from kgs_core.errors import ConfigError
 from kgs_core.runtime.throughput_log import ConsumerStatus
 
 
@@ -53,3 +54,27 @@ def test_what_children_say_and_what_a_consumer_says_of_itself_is_private(tmp_pat
         child.wait(30)
     ConsumerStatus(1, tmp_path / "status.json").write([])
     assert {rights(tmp_path / name) for name in ("c.log", "status.json")} == {"0o600"}
+
+
+@pytest.mark.parametrize("writing", [replacement, whole_file])
+def test_a_file_stays_as_it_was_where_its_writer_fails(tmp_path, writing):
+    file = tmp_path / "figures.json"
+    write_whole(file, b"before")
+    with pytest.raises(TypeError), writing(file) as draft:
+        draft.write_bytes(b"half" + draft.write_text("half"))
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"figures.json": "before"}
+
+
+@pytest.mark.parametrize("writing", [replacement, whole_file])
+def test_a_file_is_replaced_at_the_end(tmp_path, writing):
+    file = tmp_path / "figures.json"
+    write_whole(file, b"before")
+    with writing(file) as draft:
+        draft.write_text("after")
+        assert file.read_text() == "before"
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"figures.json": "after"}
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"none/figures.json: no such file or directory: name another file"):
+        write_whole(tmp_path / "none/figures.json", b"")

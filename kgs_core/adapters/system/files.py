@@ -1,0 +1,99 @@
+"""Files: texts that people name, writes that come whole or not at all, logs and states that only their owner reads."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
+from pathlib import Path
+
+from kgs_core.errors import ConfigError
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that people name.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as e:
+        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: name another file"]) from None
+    except UnicodeDecodeError as e:
+        raise ConfigError([f"{path}: byte {e.start} is no UTF-8: save it as UTF-8 text"]) from None
+    except ValueError:  # a NUL in the name
+        raise ConfigError([f"{str(path)!r}: not the name of a file: name another"]) from None
+
+
+@contextmanager
+def replacement(path: Path) -> Iterator[Path]:
+    """A name beside `path` to write to; `path` is replaced by it at the end of the block, unless that fails.
+
+    Nobody who reads `path` sees half of it. What a power cut leaves of it is not known: see `whole_file`.
+    """
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A name beside `path` to write to, as `replacement`, for what people name; whole after a power cut, too.
+
+    Raises:
+        ConfigError: it cannot be written there.
+    """
+    try:
+        with replacement(path) as partial:
+            yield partial
+            with partial.open("rb") as file:
+                os.fsync(file.fileno())
+    except OSError as e:
+        raise ConfigError([f"{path}: {(e.strerror or 'unwritable').lower()}: name another file"]) from None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file at once.
+
+    Raises:
+        ConfigError: it cannot be written there.
+    """
+    with whole_file(path) as partial:
+        partial.write_bytes(content)
+
+
+def check_writable(option: str, path: Path) -> None:
+    """Refuse, before anything is computed, a place where no file can come to be.
+
+    Raises:
+        ConfigError: its folder is not there or not writable, or the name is a folder's.
+    """
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise ConfigError([f"{option}: {path}: its folder does not exist: create it first"])
+    if path.is_dir():
+        raise ConfigError([f"{option}: {path}: is a folder: name a file in it"])
+    if not os.access(folder, os.W_OK):
+        raise ConfigError([f"{option}: {path}: its folder cannot be written to: name another"])
+
+
+def append_privately(path: Path) -> FileIO:
+    """A log to write to at its end, which only its owner reads: it may hold what transforms say of the data.
+
+    One that is there already keeps the rights that somebody gave it.
+    """
+    return FileIO(os.fspath(path), "a", opener=_private)
+
+
+def write_privately(path: Path, text: str) -> None:
+    """A file with this text and nothing else, which only its owner reads."""
+    with FileIO(os.fspath(path), "w", opener=_private) as file:
+        file.write(text.encode())
+
+
+def _private(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
