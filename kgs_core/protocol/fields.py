@@ -27,11 +27,11 @@ def _whole(text: str) -> str:
     return text[:MAX_TEXT].encode(errors="replace").decode()
 
 
-def _grouped(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
+def _grouped(partitions: Collection[TopicPartition]) -> dict[str, tuple[int, ...]]:
     found: dict[str, list[int]] = {}
     for topic, partition in sorted(partitions):
         found.setdefault(topic, []).append(partition)
-    return found
+    return {topic: tuple(numbers) for topic, numbers in found.items()}
 
 
 def _nested(values: Mapping[TopicPartition, _V]) -> dict[str, dict[int, _V]]:
