@@ -72,7 +72,7 @@ def _progress(group: GroupStatus) -> str:
 
 
 def _consumers(group: GroupStatus | None, lake: LakeSnapshot) -> Table:
-    table = _table("consumer", "pid", "partitions", "load", "MB/s", "lag", "report", "state")
+    table = figures_table("consumer", "pid", "partitions", "load", "MB/s", "lag", "report", "state")
     for line in group.consumers if group is not None else ():
         table.add_row(
             str(line.consumer),
@@ -101,7 +101,7 @@ def _state(line: ConsumerRow) -> str:
 
 
 def _tables(lake: LakeSnapshot) -> Table:
-    table = _table("lake table", "rows", "MB", "files", "lag", "")
+    table = figures_table("lake table", "rows", "MB", "files", "lag", "")
     for view in lake.tables:
         letters = f"{view.letters:,} dead letters" if view.letters else ""
         table.add_row(
@@ -110,7 +110,8 @@ def _tables(lake: LakeSnapshot) -> Table:
     return table
 
 
-def _table(first: str, *others: str) -> Table:
+def figures_table(first: str, *others: str) -> Table:
+    """Table without lines, still without rows: words, then figures."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column(first, min_width=15)
     for name in others:

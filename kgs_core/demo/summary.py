@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from kgs_core.demo.history import GroupFigures
-from kgs_core.demo.live_table import count
+from kgs_core.demo.live_table import count, figures_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,7 @@ class Summary:
 
 def summary_table(summary: Summary) -> Table:
     """One row per topic and one of totals."""
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("topic", min_width=16)
-    for name in ("records produced", "rows in the lake", "lost", "doubled", "unread"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = figures_table("topic", "records produced", "rows in the lake", "lost", "doubled", "unread")
     for topic in summary.topics:
         table.add_row(topic.topic, *map(count, _figures(topic)))
     table.add_row("all", *map(count, _totals(summary)), style="bold")
