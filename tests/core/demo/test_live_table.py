@@ -231,10 +231,10 @@ FAILED = Summary(EXACT.topics, audited=True, problems=("consumer 1 did not end i
 
 def test_summary():
     assert text(summary_table(EXACT)) == [
-        "topic             records produced  rows in the lake  lost  doubled  unread",
-        "a                               10                10     0        0       0",
-        "b                            2,000             2,000     0        0       0",
-        "all                          2,010             2,010     0        0       0",
+        "topic            records produced  rows in the lake  lost  doubled  unread",
+        "a                              10                10     0        0       0",
+        "b                           2,000             2,000     0        0       0",
+        "all                         2,010             2,010     0        0       0",
     ]
     assert verdict(EXACT) == ["exactly once: 2,010 records produced, 2,010 rows in the lake, lost 0, doubled 0"]
     assert verdict(LOST)[-1].startswith("NOT PROVEN exactly once: 10 records produced, 9 rows in the lake, lost 1")
