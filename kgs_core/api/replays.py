@@ -66,15 +66,14 @@ class Comparison:
 
     def plot(self) -> Picture:
         """The front; with latency also the bill: consumer hours and p99 latency."""
-        from kgs_core.simulation.charts import charts
-        from kgs_core.simulation.figure import svg
+        from kgs_core.simulation.charts import svg
         from kgs_core.simulation.plots import bill_chart, front_chart
 
         groups = self._groups()
         panels = [front_chart(groups[0].load, groups, self.front())]
         if self.summaries[0].latency is not None:
             panels.append(bill_chart(groups[0].load, groups))
-        return Picture(svg(charts(panels)))
+        return Picture(svg(panels))
 
     def _groups(self) -> "list[Group]":
         from kgs_core.simulation.groups import groups_of
