@@ -55,6 +55,8 @@ _STYLE = {
 }
 
 
+_FONT = "font-size: 9px; font-family: 'DejaVu Sans', sans-serif; "
+"""As matplotlib writes it for each text; told once, it holds for all that have no other."""
 _PLACES = re.compile(r' (?:d|x|y|transform)="[^"]*"')
 _DIGITS = re.compile(r"-?\d+\.\d+")
 _NUMBERED = re.compile(r' id="[a-zA-Z0-9.]+_\d+"| transform="rotate\(-0[^"]*"')
@@ -110,7 +112,8 @@ def svg(panels: Sequence[Chart]) -> str:
 def _short(text: str) -> str:
     """SVG of matplotlib's, half as long: places to a tenth of a point, no numbers of parts that nothing refers to."""
     text = _PLACES.sub(lambda place: _DIGITS.sub(lambda found: f"{float(found[0]):.1f}", place[0]), text)
-    return re.sub(r"\s*\n\s*", " ", _NUMBERED.sub("", text[text.index("<svg") :])).replace("> <", "><") + "\n"
+    text = re.sub(r"\s*\n\s*", " ", _NUMBERED.sub("", text[text.index("<svg") :])).replace("> <", "><")
+    return text.replace("<g/>", "").replace(_FONT, "").replace("<svg", f'<svg style="{_FONT}"', 1) + "\n"
 
 
 def figure(panels: Sequence[Chart]) -> "Figure":
