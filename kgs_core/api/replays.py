@@ -88,15 +88,14 @@ class Comparison:
 
     def plot(self) -> Picture:
         """The front; with latency also the bill: consumer hours and p99 latency."""
-        from kgs_core.simulation.charts import charts
-        from kgs_core.simulation.figure import svg
+        from kgs_core.simulation.charts import svg
         from kgs_core.simulation.plots import bill_chart, front_chart
 
         groups = [group for group in self.groups if group.load == self.loads[0]]
         panels = [front_chart(groups[0].load, groups, self.front())]
         if self.conditions.record_latency:
             panels.append(bill_chart(groups[0].load, groups))
-        return Picture(svg(charts(panels)))
+        return Picture(svg(panels))
 
     def _repr_html_(self) -> str:
         return str(self.to_frame().to_html(float_format=lambda value: f"{value:.4g}"))

@@ -1,17 +1,65 @@
-"""Scatter and line charts made of the shapes of `figure`."""
+"""Charts of a comparison: what they show, and the pictures of them, which matplotlib draws when one is asked for.
+
+A picture is white whatever is around it, so that it reads the same on a light page and on a dark one.
+"""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
+from typing import TYPE_CHECKING, Literal
 
-from kgs_core.simulation.figure import Dot, Line, Picture, Point, Shape, Text
+from kgs_core.simulation.labels import Point, label_dots, label_ends, spread_out
 
-COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22")
-GRAY = "#888888"
-_WIDTH, _HEIGHT = 400, 300
-_LEFT, _TOP, _RIGHT, _BOTTOM = 56, 30, 24, 42
-_LABEL, _LETTER = 11, 6
-_TICKS = 5
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Format = Literal["svg", "png"]
+Scale = Literal["linear", "log y", "log"]
+
+COLORS = (
+    "#1f5fa8", "#b3261e", "#1d7a36", "#7b3fa0", "#a65200", "#00757f", "#8a2d6b", "#5f6b00", "#555555", "#8c4a2f",
+)  # fmt: skip
+"""Of names. Each is dark enough on white for its name to be written in it."""
+GRAY = "#767676"
+_COLUMNS = 2
+_SIZE_IN, _LARGE_IN = (4.4, 3.3), (6.8, 4.4)
+_CROWD = 16
+"""Dots from which a panel is large."""
+_DPI = 144
+_STYLE = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: labels are measured alike on every machine
+    "font.size": 9,
+    "axes.ymargin": 0.16,  # room for names
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.edgecolor": GRAY,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.2,
+    "legend.frameon": False,
+    "xtick.major.pad": 6,
+    "xtick.major.size": 0,  # the grid shows where they are
+    "ytick.major.size": 0,
+    "ytick.minor.size": 0,
+    "xtick.minor.size": 0,
+    "svg.fonttype": "none",  # text stays text: it can be read aloud, searched, and takes little room
+    "svg.hashsalt": "kgs",  # the same picture is the same file
+}
+
+
+_FONT = "font-size: 9px; font-family: 'DejaVu Sans', sans-serif; "
+"""As matplotlib writes it for each text; told once, it holds for all that have no other."""
+_PLACES = re.compile(r' (?:d|x|y|transform)="[^"]*"')
+_DIGITS = re.compile(r"-?\d+\.\d+")
+_NUMBERED = re.compile(r' id="[a-zA-Z0-9.]+_\d+"| transform="rotate\(-0[^"]*"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +71,9 @@ class Chart:
         path: labels of dots that a line joins, in order of x: the front.
         lines: label -> points in order of x.
         mark: an x with a dashed line and its label: a bound.
-        x_from_zero: whether the scale of x begins at 0 rather than near the least.
-        log_y: whether equal distances upwards are equal ratios, but for the first second.
+        x_from_zero: whether a linear x begins at 0 rather than near the least; nothing below 0 is left out.
+        y_from_zero: the same of y.
+        scale: "log y": equal distances upwards are equal ratios from 1 on; "log": on both axes, for values above 0.
     """
 
     title: str
@@ -35,150 +84,135 @@ class Chart:
     lines: Mapping[str, Sequence[Point]] = field(default_factory=dict)
     mark: tuple[float, str] | None = None
     x_from_zero: bool = True
-    log_y: bool = False
+    y_from_zero: bool = True
+    scale: Scale = "linear"
 
 
-def charts(panels: Sequence[Chart], columns: int = 3) -> Picture:
-    """The panels in rows, each with scales of its own; one name has one colour in all of them."""
-    columns = max(1, min(columns, len(panels)))
+def picture(panels: Sequence[Chart], kind: Format) -> bytes:
+    """The panels as a file: the same bytes for the same panels, with no date and no version."""
+    from matplotlib import style
+
+    drawn = BytesIO()
+    with style.context(_STYLE, after_reset=True):
+        title = "; ".join(panel.title for panel in panels)
+        about = (
+            {"Title": title, **dict.fromkeys(("Date", "Creator", "Format", "Type"))}
+            if kind == "svg"
+            else {"Title": title, "Software": None}
+        )
+        _figure(panels).savefig(drawn, format=kind, dpi=_DPI, metadata=about)
+    return _short(drawn.getvalue().decode()).encode() if kind == "svg" else drawn.getvalue()
+
+
+def svg(panels: Sequence[Chart]) -> str:
+    """The panels as an SVG element, also for a page to hold."""
+    return picture(panels, "svg").decode()
+
+
+def _short(text: str) -> str:
+    """SVG of matplotlib's, half as long: places to a tenth of a point, no numbers of parts that nothing refers to."""
+    text = _PLACES.sub(lambda place: _DIGITS.sub(lambda found: f"{float(found[0]):.1f}", place[0]), text)
+    text = re.sub(r"\s*\n\s*", " ", _NUMBERED.sub("", text[text.index("<svg") :])).replace("> <", "><")
+    return text.replace("<g/>", "").replace(_FONT, "").replace("<svg", f'<svg style="{_FONT}"', 1) + "\n"
+
+
+def figure(panels: Sequence[Chart]) -> "Figure":
+    """The panels as matplotlib's own figure, two abreast unless one of them is crowded, each with scales of its own.
+
+    A name has one colour in all of them. Lines that several panels share are told once, at the bottom.
+    """
+    from matplotlib import style
+
+    with style.context(_STYLE, after_reset=True):
+        return _figure(panels)
+
+
+def _figure(panels: Sequence[Chart]) -> "Figure":
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    large = len(panels) == 1 or any(len(panel.dots) >= _CROWD for panel in panels)
+    columns = 1 if large else _COLUMNS
+    rows = -(-len(panels) // columns)
+    width, height = _LARGE_IN if large else _SIZE_IN
+    drawn = Figure(figsize=(columns * width, rows * height), dpi=_DPI, layout="constrained")
+    canvas = FigureCanvasAgg(drawn)
     names = dict.fromkeys(name for panel in panels for name in (*panel.dots, *panel.lines))
     colors = {name: COLORS[number % len(COLORS)] for number, name in enumerate(names)}
-    shapes: list[Shape] = []
-    for number, panel in enumerate(panels):
-        corner = number % columns * _WIDTH, number // columns * _HEIGHT
-        shapes += _Panel(panel, corner, colors).shapes()
-    return Picture(columns * _WIDTH, -(-len(panels) // columns) * _HEIGHT, shapes)
-
-
-class _Panel:
-    """A chart at its place on the page."""
-
-    def __init__(self, chart: Chart, corner: tuple[int, int], colors: Mapping[str, str]) -> None:
-        self._chart = chart
-        self._colors = colors
-        self._left, self._top = corner[0] + _LEFT, corner[1] + _TOP
-        self._right, self._bottom = corner[0] + _WIDTH - _RIGHT, corner[1] + _HEIGHT - _BOTTOM
-        points = [*chart.dots.values(), *(point for line in chart.lines.values() for point in line)]
-        xs = [x for x, _ in points] + ([chart.mark[0]] if chart.mark is not None else [])
-        self._x = _scale(xs, from_zero=chart.x_from_zero)
-        self._y = _scale([self._height(y) for _, y in points], from_zero=not chart.lines)
-
-    def shapes(self) -> list[Shape]:
-        """Frame and scales, then what is shown."""
-        return [*self._frame(), *self._mark(), *self._lines(), *self._path(), *self._dots()]
-
-    def _at(self, point: Point) -> Point:
-        (low_x, high_x), (low_y, high_y) = self._x, self._y
-        return (
-            self._left + (point[0] - low_x) / (high_x - low_x) * (self._right - self._left),
-            self._bottom - (self._height(point[1]) - low_y) / (high_y - low_y) * (self._bottom - self._top),
+    axes = [drawn.add_subplot(rows, columns, number + 1) for number in range(len(panels))]
+    for panel, ax in zip(panels, axes, strict=True):
+        _draw(panel, ax, colors)
+    with_lines = [(panel, ax) for panel, ax in zip(panels, axes, strict=True) if panel.lines]
+    told_once = len(with_lines) > 1 and len({tuple(panel.lines) for panel, _ in with_lines}) == 1
+    if told_once:
+        drawn.legend(
+            handles=with_lines[0][1].get_lines(), loc="outside lower center", ncols=len(with_lines[0][0].lines)
         )
-
-    def _height(self, y: float) -> float:
-        return math.log10(1 + y) if self._chart.log_y else y
-
-    def _frame(self) -> list[Shape]:
-        left, top, right, bottom = self._left, self._top, self._right, self._bottom
-        shapes: list[Shape] = [
-            Text((left, top - 12), self._chart.title, bold=True),
-            Line([(left, top), (left, bottom), (right, bottom)], "#444444"),
-            Text((right, bottom + 32), self._chart.x_name, anchor="end"),
-            Text((right, top - 12), self._chart.y_name, anchor="end"),
-        ]
-        for value in _ticks(self._x):
-            x, _ = self._at((value, 0.0))
-            shapes += [Line([(x, bottom), (x, bottom + 4)], "#444444")]
-            shapes += [Text((x, bottom + 16), f"{value:.6g}", anchor="middle")]
-        for value in self._heights():
-            _, y = self._at((self._x[0], value))
-            shapes += [
-                Line([(left - 4, y), (left, y)], "#444444"),
-                Text((left - 6, y + 4), f"{value:.6g}", anchor="end"),
-            ]
-        return shapes
-
-    def _heights(self) -> list[float]:
-        if not self._chart.log_y:
-            return _ticks(self._y)
-        return [0.0, *(float(10**power) for power in range(math.floor(self._y[1]) + 1))]
-
-    def _mark(self) -> list[Shape]:
-        if self._chart.mark is None:
-            return []
-        value, label = self._chart.mark
-        x, _ = self._at((value, 0.0))
-        line = Line([(x, self._top), (x, self._bottom)], GRAY, dashed=True)
-        return [line, Text((x + 3, self._top + 8), label, color=GRAY)]
-
-    def _lines(self) -> list[Shape]:
-        shapes: list[Shape] = []
-        for number, (label, line) in enumerate(self._chart.lines.items()):
-            color = self._colors[label]
-            shapes.append(Line([self._at(point) for point in line], color, 1.2))
-            shapes.append(Text((self._left + 6 + 84 * (number % 4), self._top + 8 + 12 * (number // 4)), label, color))
-        return shapes
-
-    def _path(self) -> list[Shape]:
-        points = sorted(self._chart.dots[label] for label in self._chart.path)
-        return [Line([self._at(point) for point in points], GRAY)] if len(points) > 1 else []
-
-    def _dots(self) -> list[Shape]:
-        places = {label: self._at(point) for label, point in self._chart.dots.items()}
-        taken = [_Box(x - 4, x + 4, y + 4) for x, y in places.values()]
-        dots: list[Shape] = []
-        leaders: list[Shape] = []
-        labels: list[Shape] = []
-        for label, (x, y) in sorted(places.items(), key=lambda item: (item[1][1], item[0])):
-            color = self._colors[label]
-            width = _LETTER * len(label)
-            begin = (
-                x + 6 if x + 6 + width <= self._right else x - 6 - width
-            )  # within the axes, on one side or the other
-            line = self._free_line(taken, begin, begin + width, y + 4)
-            taken.append(_Box(begin, begin + width, line))
-            dots.append(Dot((x, y), color))
-            if abs(line - y - 4) > _LABEL:
-                near = begin - 2 if begin > x else begin + width + 2
-                leaders.append(Line([(x, y), (near, line - 4)], "#bbbbbb", 0.6))
-            labels.append(Text((begin, line), label, color))
-        return [*leaders, *dots, *labels]  # a leader that crosses a label lies under it
-
-    def _free_line(self, taken: "Sequence[_Box]", begin: float, end: float, line: float) -> float:
-        """The height nearest to `line`, within the panel, where a label meets nothing; `line` where there is none."""
-        for distance in range(self._bottom - self._top):
-            for at in (line + distance, line - distance):
-                inside = self._top + 8 <= at <= self._bottom - 2
-                if inside and not any(
-                    box.left < end and begin < box.right and abs(at - box.line) < _LABEL for box in taken
-                ):
-                    return at
-        return line
+    ends = [] if told_once else [(ax, label_ends(ax, panel.lines, colors)) for panel, ax in with_lines]
+    drawn.draw_without_rendering()
+    drawn.set_layout_engine("none")  # labels are placed for this layout
+    renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
+    for ax, labels in ends:
+        spread_out(labels, ax.get_window_extent(renderer), renderer)
+    for panel, ax in zip(panels, axes, strict=True):
+        label_dots(ax, panel.dots, colors, renderer)
+    return drawn
 
 
-@dataclass(frozen=True, slots=True)
-class _Box:
-    """Box that a label or a dot takes up, one line high."""
+def _draw(panel: Chart, ax: "Axes", colors: Mapping[str, str]) -> None:
+    """All but the labels of dots and lines, whose places depend on what else is there."""
+    ax.set_title(panel.title)
+    ax.set_xlabel(panel.x_name)
+    ax.set_ylabel(panel.y_name)
+    ax.grid(clip_on=False)
+    ax.set_axisbelow(True)
+    front = sorted(panel.dots[label] for label in panel.path)
+    if len(front) > 1:
+        ax.plot(*zip(*front, strict=True), color=GRAY, linewidth=1, zorder=2, label="front")
+    for name, points in panel.lines.items():
+        marker = "." if panel.scale == "log" else ""
+        xs, ys = [x for x, _ in points], [y for _, y in points]
+        ax.plot(xs, ys, color=colors[name], label=name, marker=marker)
+    if panel.dots:
+        xs, ys = [x for x, _ in panel.dots.values()], [y for _, y in panel.dots.values()]
+        ax.scatter(
+            xs,
+            ys,
+            s=20,
+            c=[colors[name] for name in panel.dots],
+            edgecolors="white",
+            linewidths=0.5,
+            zorder=3,
+            clip_on=False,
+        )
+    _scale(panel, ax)
+    if panel.mark is not None:
+        value, label = panel.mark
+        ax.axvline(value, color=GRAY, linewidth=1, linestyle="--", zorder=1.5, label=label)
+        top = ax.get_xaxis_transform()
+        ax.annotate(label, (value, 1), (3, 0), xycoords=top, textcoords="offset points", va="top", color=GRAY)
 
-    left: float
-    right: float
-    line: float
+
+def _scale(panel: Chart, ax: "Axes") -> None:
+    from matplotlib.ticker import NullFormatter
+
+    points = [*panel.dots.values(), *(point for line in panel.lines.values() for point in line)]
+    xs, ys = [x for x, _ in points] or [0.0], [y for _, y in points] or [0.0]
+    if panel.scale == "log":
+        ax.set(xscale="log", yscale="log", xlim=_decades(xs), ylim=_decades(ys))
+    else:
+        if panel.scale == "log y":
+            ax.set_yscale("symlog", linthresh=1)
+        if panel.x_from_zero and min(xs) >= 0:
+            ax.set_xlim(left=0)
+        if panel.y_from_zero and min(ys) >= 0:
+            ax.set_ylim(bottom=0)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter("{x:,.6g}")
+        axis.set_minor_formatter(NullFormatter())
 
 
-def _scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float]:
-    """Least and greatest of an axis, with a little room above."""
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    room = (high - low) * 0.06
-    low = min(0.0, low) if from_zero else low - room
-    if high <= low:
-        return low, low + 1
-    return low, high + room
-
-
-def _ticks(scale: tuple[float, float]) -> list[float]:
-    """Round values within the scale, about five of them."""
-    low, high = scale
-    raw = (high - low) / _TICKS
-    power = 10 ** math.floor(math.log10(raw))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw)
-    first = math.ceil(low / step - 1e-9)
-    return [round(number * step, 12) for number in range(first, math.floor(high / step + 1e-9) + 1)]
+def _decades(values: Sequence[float]) -> tuple[float, float]:
+    """Powers of ten around the values, at least one apart."""
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    return 10.0**low, 10.0 ** max(high, low + 1)

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 
 from kgs_core.simulation.charts import Chart
-from kgs_core.simulation.figure import Point
 from kgs_core.simulation.groups import FIGURES, Group
+from kgs_core.simulation.labels import Point
+
+CBS, RSCORE = "cardinal bin score (CBS), a ratio", "mean Rscore E[R], in C"
+"""Names of axes."""
 
 
 def front_chart(title: str, groups: Sequence[Group], front: Sequence[str]) -> Chart:
@@ -12,8 +15,8 @@ def front_chart(title: str, groups: Sequence[Group], front: Sequence[str]) -> Ch
     known = all(group.spread(FIGURES["cbs"]) for group in groups)
     return Chart(
         title,
-        "cardinal bin score (CBS)" if known else "mean consumers",
-        "mean Rscore E[R]",
+        CBS if known else "mean consumers",
+        RSCORE,
         dots=_dots(groups, "cbs" if known else "mean_consumers", "average_rscore"),
         path=front,
         x_from_zero=known,
@@ -30,7 +33,7 @@ def bill_chart(title: str, groups: Sequence[Group]) -> Chart:
         dots=_dots(groups, "consumer_hours", "p99_latency_s"),
         mark=(least.mean, "least") if least is not None else None,
         x_from_zero=False,
-        log_y=True,
+        scale="log y",
     )
 
 
@@ -44,7 +47,7 @@ def latency_chart(title: str, groups: Sequence[Group]) -> Chart:
         dots=_dots(groups, "mean_consumers", "mean_latency_s"),
         mark=(least.mean, "least") if least is not None else None,
         x_from_zero=False,
-        log_y=True,
+        scale="log y",
     )
 
 

@@ -94,13 +94,12 @@ def plots(panels: "Sequence[Chart]", save: Callable[[str], Path]) -> Metadata:
         panels: a chart for each load.
         save: writes a picture, and says where.
     """
-    from kgs_core.simulation.charts import charts
-    from kgs_core.simulation.figure import svg
+    from kgs_core.simulation.charts import svg
 
     if not panels:
         return {"plot": "nothing to draw: no replay has recorded these figures (kgs_laboratory.latency)"}
     found: Metadata = {}
-    file = save(svg(charts(panels)))
+    file = save(svg(panels))
     shown: list[str] = []
     rest = list(panels)
     while rest and len(shown) < MOST_INLINE:
@@ -119,11 +118,10 @@ def plots(panels: "Sequence[Chart]", save: Callable[[str], Path]) -> Metadata:
 
 def _largest(panels: "Sequence[Chart]") -> tuple[str, int]:
     """The picture with as many of the first panels, two abreast, as are small enough to be kept inline."""
-    from kgs_core.simulation.charts import charts
-    from kgs_core.simulation.figure import svg
+    from kgs_core.simulation.charts import svg
 
     for count in [count for count in (6, 4, 2) if count <= len(panels) + 1] + [1]:
-        picture = base64.b64encode(svg(charts(panels[:count], columns=2)).encode()).decode()
+        picture = base64.b64encode(svg(panels[:count]).encode()).decode()
         markdown = f"![{panels[0].title}](data:image/svg+xml;base64,{picture})"
         if len(markdown) <= MOST_INLINE_BYTES:
             return markdown, min(count, len(panels))

@@ -17,7 +17,17 @@ from tests.dagster.groups import group, two_groups
 ROOT = Path(__file__).parents[2]
 
 
-HEAVY = ("pyspark", "pandas", "dagster_k8s", "kubernetes", "deltalake", "pyarrow", "confluent_kafka", "kafka")
+HEAVY = (
+    "pyspark",
+    "matplotlib",
+    "pandas",
+    "dagster_k8s",
+    "kubernetes",
+    "deltalake",
+    "pyarrow",
+    "confluent_kafka",
+    "kafka",
+)
 CODE = f"""
 from dagster import Definitions
 from kgs_dagster.definitions import defs

@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from kgs_core.cli.line_chart import line_charts
 from kgs_core.cli.progress import progress_bar
 from kgs_core.cli.terminal import plain_table
 from kgs_core.config.settings import MonitorSettings
@@ -50,8 +50,7 @@ def bench_monitor(*, window_s: float, interval_s: float, json_file: Path | None,
     if json_file is not None:
         json_file.write_text(json.dumps(_as_json(cases, results, found, monitor), indent=1) + "\n")
     if svg_file is not None:
-        charts = {name: _lines(points) for name, points in found.items()}
-        svg_file.write_text(line_charts(charts, "s", "KB/s"))
+        svg_file.write_text(speeds_picture(found))
 
 
 def _print(cases: "list[LoadCase]", results: dict[str, Accuracy], window_s: float) -> None:
@@ -76,7 +75,15 @@ def _is_step(case: "LoadCase") -> bool:
     return case.change is not None and case.change[0] == case.change[1]
 
 
-def _lines(points: list[Point]) -> dict[str, list[tuple[float, float]]]:
+def speeds_picture(found: Mapping[str, Sequence[Point]]) -> str:
+    """SVG with a panel for each load, speeds in KB/s over seconds."""
+    from kgs_core.simulation.charts import Chart, svg
+
+    axes = "time, s", "write speed, KB/s"
+    return svg([Chart(name, *axes, lines=_lines(points), x_from_zero=False) for name, points in found.items()])
+
+
+def _lines(points: Sequence[Point]) -> dict[str, list[tuple[float, float]]]:
     return {
         "written in the last second": [(p.time_s, p.last_second / _KB) for p in points],
         "written in the window": [(p.time_s, p.window / _KB) for p in points],

@@ -200,13 +200,7 @@ def _write_json(path: Path, results: "Sequence[ScaleResult]", load: GeneratedLoa
 
 def _write_plot(path: Path, results: "Sequence[ScaleResult]") -> None:
     from kgs_core.adapters.system.files import write_whole
-    from kgs_core.cli.bench.packing_plot import packing_picture
-    from kgs_core.simulation.figure import svg
+    from kgs_core.cli.bench.packing_plot import packing_charts
+    from kgs_core.simulation.charts import picture
 
-    picture = packing_picture(results)
-    if path.suffix.lower() == ".svg":
-        write_whole(path, svg(picture).encode())
-        return
-    from kgs_core.cli.simulate.png import png
-
-    write_whole(path, png(picture))
+    write_whole(path, picture(packing_charts(results), "png" if path.suffix.lower() == ".png" else "svg"))

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
 from kgs_core.cli.simulate.experiments_text import HEAD, LATENCY, SOURCES, STARTS_TEXT
-from kgs_core.simulation.charts import Chart, charts
+from kgs_core.simulation.charts import Chart, svg
 from kgs_core.simulation.comparison import PUBLISHED, Summary, pareto_front
-from kgs_core.simulation.figure import svg
+from kgs_core.simulation.plots import CBS, RSCORE
 from kgs_core.simulation.published import CLAIMS, NAMES, PUBLISHED_SCORES, Scores
 from kgs_core.simulation.workload import DELTAS, OTHER_STARTS_AT, STARTS
 
@@ -71,9 +71,9 @@ def late_picture(runs: Sequence[Summary]) -> dict[str, str]:
         dots=dots,
         mark=(least, "least"),
         x_from_zero=False,
-        log_y=True,
+        scale="log y",
     )
-    return {LATE: svg(charts([chart]))}
+    return {LATE: svg([chart])}
 
 
 def mean_scores(runs: Iterable[Summary], start: str) -> Scores:
@@ -187,8 +187,8 @@ def _latency_cells(runs: Sequence[Summary]) -> str:
 
 def _front_picture(scores: Scores, whose: str) -> str:
     panels = [
-        Chart(f"delta {delta}, {whose}", "CBS", "E[R]", dots=dict(row), path=pareto_front(row))
+        Chart(f"delta {delta}, {whose}", CBS, RSCORE, dots=dict(row), path=pareto_front(row))
         for delta, row in scores.items()
         if delta > 0
     ]
-    return svg(charts(panels))
+    return svg(panels)

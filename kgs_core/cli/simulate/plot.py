@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from kgs_core.api.replays import Comparison
-from kgs_core.cli.simulate.png import png
 from kgs_core.packing import parse_name
-from kgs_core.simulation.charts import Chart, charts
-from kgs_core.simulation.figure import Point, svg
+from kgs_core.simulation.charts import Chart, picture
+from kgs_core.simulation.labels import Point
 from kgs_core.simulation.plots import bill_chart, front_chart
 
 _MAX_POINTS = 300
@@ -23,8 +22,7 @@ def plot(report: Comparison, suffix: str) -> bytes:
             panels.append(bill_chart(load, groups))
     if len(report.loads) == 1:
         panels.append(_over_time(report))
-    picture = charts(panels)
-    return png(picture) if suffix == ".png" else svg(picture).encode()
+    return picture(panels, "png" if suffix == ".png" else "svg")
 
 
 def _over_time(report: Comparison) -> Chart:
@@ -36,7 +34,7 @@ def _over_time(report: Comparison) -> Chart:
     first_names = [*front, *(name for name in shown if parse_name(name) is None)]
     for name in [*first_names, *(name for name in shown if name not in first_names)][: _MAX_LINES - 1]:
         lines[name] = _thin([step.consumers for step in shown[name]])
-    return Chart(f"{first}: consumers", "measurement", "", lines=lines, x_from_zero=False)
+    return Chart(f"{first}: consumers", "measurement", "consumers", lines=lines, y_from_zero=False)
 
 
 def _thin(values: Sequence[float]) -> list[Point]:

@@ -1,23 +1,20 @@
 """`kgs bench packing` on small loads."""
 
 import json
-import math
 import xml.etree.ElementTree as ET
-from itertools import pairwise
 
 import pytest
 from click.testing import CliRunner
 
 from kgs_core.benchmarks.packing_run import ScaleResult, growth, measure, scale_load, with_scores
 from kgs_core.cli.bench.packing import GeneratedLoad, parse_names, parse_partitions
-from kgs_core.cli.bench.packing_plot import packing_picture, scale_picture
+from kgs_core.cli.bench.packing_plot import packing_charts
 from kgs_core.cli.main import cli
 from kgs_core.errors import ConfigError
 from kgs_core.model import ConsumerId
 from kgs_core.packing import ALGORITHMS
 from kgs_core.packing.problem import DEFAULT_WORTH
 from kgs_core.simulation.comparison import PUBLISHED
-from kgs_core.simulation.figure import Text
 from kgs_core.simulation.pool import LatencySummary
 
 
@@ -108,11 +105,14 @@ def test_each_step_is_told_so_that_a_bar_can_move():
     assert len(told) == 2 + 3 + 1
 
 
-def test_fronts_stand_beside_the_times():
-    times, whole = scale_picture({"mwf": [(100, 0.1)]}), packing_picture([packed("mwf", 3), packed("bfd", 2)])
-    assert whole.width > times.width
-    names = [shape.at[0] for shape in whole.shapes if isinstance(shape, Text) and shape.text == "bfd"]
-    assert [x > times.width for x in names] == [False, True]
+def test_times_come_first_and_then_a_front_for_each_size():
+    results = [timed(100, 0.002), timed(1000, 0.03), packed("bfd", 2), packed("mwf", 3)]
+    times, *fronts = packing_charts(results[:2] + results[2:3])
+    assert times.lines == {"mwf": [(100, 2.0), (1000, 30.0)], "bfd": [(100, 100.0)]}
+    assert [(front.title, set(front.dots)) for front in fronts] == [
+        ("100 partitions", {"mwf", "bfd"}),
+        ("1,000 partitions", {"mwf"}),
+    ]
 
 
 def test_a_picture_of_pixels(tmp_path):
@@ -161,10 +161,3 @@ def test_wrong_sizes_are_all_named():
     with pytest.raises(ConfigError) as refused:
         parse_partitions("10,many,0")
     assert [problem.split("'")[1] for problem in refused.value.problems] == ["many", "0"]
-
-
-def test_names_at_the_same_height_do_not_meet():
-    picture = scale_picture({f"line {n}": [(100, 0.001), (1000, 0.01)] for n in range(14)})
-    heights = sorted(shape.at[1] for shape in picture.shapes if isinstance(shape, Text) and "line" in shape.text)
-    assert min(b - a for a, b in pairwise(heights)) >= 11
-    assert all(math.isfinite(height) and 0 < height < picture.height for height in heights)

@@ -4,7 +4,6 @@ from rich.console import Console
 
 from kgs_core.cli.bench.capacity import settings_for
 from kgs_core.cli.group.speed_table import Trends, as_json, ranked, speed_table
-from kgs_core.cli.line_chart import line_charts
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor import Measure, Measurement, PartitionReading, PartitionSpeed, Reading, Verdict
 
@@ -78,7 +77,3 @@ def test_capacities_keep_the_published_distance_to_the_measured_rate():
         "packing_capacity_bytes_per_s": 1_500_000,
         "consumer_capacity_bytes_per_s": 2_000_000,
     }
-
-
-def test_a_chart_of_nothing_is_a_chart():
-    assert line_charts({"empty": {"a": []}}, "s", "KB/s").startswith("<svg")
