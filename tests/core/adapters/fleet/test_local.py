@@ -187,6 +187,8 @@ def test_stopping_what_is_not_there_asks_nobody_and_what_is_there_just_that(grou
     terminate = subprocess.Popen.terminate
     monkeypatch.setattr(subprocess.Popen, "terminate", lambda child: (asked.append(child.pid), terminate(child)))
     monkeypatch.setattr(psutil.Process, "terminate", lambda process: asked.append(process.pid))
+    # While a process changes into another program it has no environment, by which it is found
+    wait_until(lambda: len(find_runs(f"{group}@")) == 2, 20, "both are there")
     leaders = {name: min(member.pid for member in found) for name, found in find_runs(f"{group}@").items()}
     os.kill(leaders[run.handle], signal.SIGKILL)
     wait_until(lambda: fleet.runs()[0].is_over, 20, "its death was not noticed")
