@@ -5,7 +5,7 @@ import os
 import shutil
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +60,11 @@ class DagsterRoom:
             wait_until(lambda gone=process: gone.pid is None, 20, f"{process.name} is dead")
 
     def forget(self) -> None:
-        """Delete all that Dagster remembers, as a lost disk does; nothing of it may run."""
+        """Delete all that Dagster remembers, as a lost disk does; nothing of it may run but consumers."""
         for path in self.home.directory.iterdir():
-            if path.name not in _KEPT:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            while path.name not in _KEPT and path.exists():
+                with suppress(FileNotFoundError):  # who closes a database at this moment removes its log
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def ask(self, query: str) -> dict[str, Any]:
         """What the webserver answers, as it does to the UI."""
