@@ -106,14 +106,14 @@ def lake_sensor(
         events, after = lake_events(group, snapshot, before, now)
         observed, topics = topic_events(group, snapshot, kept, before, now)
         events, after = [*events, *observed], {**after, **topics}
-        said = "; ".join(snapshot.problems) or f"{len(snapshot.tables)} tables seen, {len(events)} assets recorded"
+        summary = "; ".join(snapshot.problems) or f"{len(snapshot.tables)} tables seen, {len(events)} assets recorded"
         if snapshot.problems:
-            context.log.warning(said)
+            context.log.warning(summary)
         cursor = json.dumps({name: asdict(seen) for name, seen in after.items()})
         if audit is not None and _is_first(context.instance, audit, events):
             first = dg.RunRequest(run_key=f"{group.name}/first-audit", job_name=audit.name)
             return dg.SensorResult(asset_events=events, cursor=cursor, run_requests=[first])
-        return dg.SensorResult(asset_events=events, cursor=cursor, skip_reason=dg.SkipReason(said))
+        return dg.SensorResult(asset_events=events, cursor=cursor, skip_reason=dg.SkipReason(summary))
 
     return sensor
 

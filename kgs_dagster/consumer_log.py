@@ -9,7 +9,7 @@ from kgs_core.consumer.membership import Membership
 from kgs_core.model import TopicPartition
 
 LOOK_EVERY_S = 1.0
-SAID_EVERY_S = 60.0
+LOG_EVERY_S = 60.0
 """Every line is an event in Dagster's database, for as long as the run is kept; and a run lasts for weeks."""
 _TOPICS_SHOWN = 20
 Look = Callable[[], Membership | None]
@@ -18,7 +18,7 @@ Look = Callable[[], Membership | None]
 class ReadingLog:
     """Tells while the block runs what is read, at a change and once a minute at most."""
 
-    def __init__(self, look: Look, tell: Callable[[str], None], every_s: float = SAID_EVERY_S) -> None:
+    def __init__(self, look: Look, tell: Callable[[str], None], every_s: float = LOG_EVERY_S) -> None:
         """Asks nothing yet.
 
         Args:
@@ -42,18 +42,18 @@ class ReadingLog:
         self._thread.join(LOOK_EVERY_S)  # a database that hangs must not keep the process from ending
 
     def _watch(self) -> None:
-        said: object = None
+        last_logged: object = None
         wait_s = 0.0
         while not self._over.wait(wait_s):
             now = self._look()
             wait_s = min(LOOK_EVERY_S, self._every_s)
-            if now is None or not _is_told_whole(now) or _subject(now) == said:
+            if now is None or not _is_complete(now) or _subject(now) == last_logged:
                 continue
-            said = _subject(now)
+            last_logged = _subject(now)
             try:
                 self._tell(reading(now))
             except Exception:  # noqa: BLE001 - the database's own kinds: the consumer reads on without this line
-                said = None
+                last_logged = None
             wait_s = self._every_s
 
 
@@ -83,7 +83,7 @@ def _subject(membership: Membership) -> object:
     return membership.owned, frozenset(membership.facts.stopped.items())
 
 
-def _is_told_whole(membership: Membership) -> bool:
+def _is_complete(membership: Membership) -> bool:
     """Whether positions are known of what is read, as far as it does not stand still."""
     facts = membership.facts
     return membership.owned <= facts.positions.keys() | facts.stopped.keys()

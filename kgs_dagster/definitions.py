@@ -24,10 +24,10 @@ from kgs_dagster.automation import (
 from kgs_dagster.checks.bad_records import bad_records_checks
 from kgs_dagster.checks.control_loop import control_loop_checks
 from kgs_dagster.checks.lake import lake_checks
+from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, ExperimentResource
 from kgs_dagster.jobs.consumer import consumer_job, spark_resources
 from kgs_dagster.jobs.experiments import experiment_jobs
 from kgs_dagster.jobs.rebalance import rebalance_job
-from kgs_dagster.laboratory import LABORATORY, Laboratory
 from kgs_dagster.resources import control_resources
 from kgs_dagster.sensors import build_sensors
 from kgs_dagster.sensors.workloads import workloads_sensor
@@ -67,7 +67,7 @@ def _experiment_defs(overrides: Mapping[str, Any]) -> dg.Definitions:
         assets=[*experiment_assets(settings), *report_assets()],
         jobs=experiment_jobs(),
         sensors=[workloads_sensor()],
-        resources={LABORATORY: overrides.get(LABORATORY, Laboratory())},
+        resources={EXPERIMENT_RESOURCE: overrides.get(EXPERIMENT_RESOURCE, ExperimentResource())},
     )
 
 

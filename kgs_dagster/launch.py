@@ -103,7 +103,7 @@ class DagsterFleet:
             TransientError: Dagster's database does not answer.
         """
         now = self._clock()
-        with _told("runs cannot be read"):
+        with _failures_named("runs cannot be read"):
             open_ = self._open(self._tags())
             found = {record.dagster_run.run_id: record for record in (*open_, *self._ended(now))}
             records = sorted(found.values(), key=lambda record: record.storage_id)
@@ -120,7 +120,7 @@ class DagsterFleet:
     def next_attempt(self, consumer: ConsumerId) -> int:
         """Number of the attempt to ask for: that of the newest run, and one; 1 where there is none."""
         wanted = dg.RunsFilter(tags=consumer_tags(self._group, consumer))
-        with _told("runs cannot be read"):
+        with _failures_named("runs cannot be read"):
             newest = self._instance.get_run_records(wanted, limit=1)
         attempt = attempt_of(newest[0].dagster_run.tags) if newest else ""
         return int(attempt) + 1 if attempt.isdigit() else 1
@@ -148,7 +148,7 @@ class DagsterFleet:
         Raises:
             TransientError: it could not be asked.
         """
-        with _told(f"run {handle} cannot be stopped"):
+        with _failures_named(f"run {handle} cannot be stopped"):
             run = self._instance.get_run_by_id(handle)
             if run is None or run.status in (*ENDED, dg.DagsterRunStatus.CANCELING):
                 return
@@ -165,7 +165,7 @@ class DagsterFleet:
         Raises:
             TransientError: Dagster's database does not answer.
         """
-        with _told("runs cannot be read"):
+        with _failures_named("runs cannot be read"):
             is_over = self._is_over(process.run_id)
             # A cluster is asked about few: each of a hundred consumers, every second, would be too much for it
             gone = None if not is_over and in_cluster(self._instance) else self._is_gone(process)
@@ -186,7 +186,7 @@ class DagsterFleet:
         """
         now = self._clock()
         lost = []
-        with _told("lost runs cannot be closed"):
+        with _failures_named("lost runs cannot be closed"):
             for record in () if in_cluster(self._instance) else self._open({GROUP: self._group.name}):
                 why = self._why_lost(record, now)
                 run = self._instance.get_run_by_id(record.dagster_run.run_id) if why else None
@@ -265,7 +265,7 @@ class DagsterFleet:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _failures_named(what: str) -> Iterator[None]:
     """Dagster's own errors, in the core's words."""
     try:
         yield

@@ -42,7 +42,7 @@ def spark_key(group: GroupConfig) -> str:
 
 
 def consume_op(group: GroupConfig) -> dg.OpDefinition:
-    """Reads as a member of the group until it is told to end: by an order, or by the end of its run.
+    """Reads as a member of the group until it is told to end: by an assignment, or by the end of its run.
 
     It makes no event per batch: they would fill the database, and a run that lasts for weeks keeps them in memory.
     """
@@ -52,7 +52,7 @@ def consume_op(group: GroupConfig) -> dg.OpDefinition:
     def consume(context: dg.OpExecutionContext, config: ConsumeConfig) -> None:
         consumer = ConsumerId(config.consumer)
         # A flag and no exception: thrown into a call to Spark's JVM it would break the connection, and the batch
-        with _failures_told(), own_log(), stop_on_signals() as stop:
+        with _failures_named(), own_log(), stop_on_signals() as stop:
             process = claim_run(context.instance, context.run_id, _own_tags(context, group, consumer))
             member = _member(context, group, consumer, process, getattr(context.resources, spark))
             context.log.info(f"consumer {member.member} joins group {group.name}")
@@ -125,7 +125,7 @@ def _asked_by(context: dg.OpExecutionContext) -> str:
 
 
 @contextmanager
-def _failures_told() -> Iterator[None]:
+def _failures_named() -> Iterator[None]:
     """What a person can mend or has asked for is told in one line; anything else keeps its traceback."""
     try:
         yield

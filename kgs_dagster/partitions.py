@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import dagster as dg
 
-from kgs_core.packing import ALGORITHMS, DEFAULT_WORTH, FRONT, setting_name
+from kgs_core.packing import ALGORITHMS, DEFAULT_CONSUMER_WEIGHT, FRONT, setting_name
 from kgs_core.simulation.workload import DELTAS, STARTS, StreamSpec
 
 ALGORITHM, WORKLOAD = "algorithm", "workload"
@@ -19,7 +19,7 @@ SEEDS = (1, 2, 3)
 WORKLOADS = dg.DynamicPartitionsDefinition(name="kgs_workloads")
 
 
-class CellKey(NamedTuple):
+class ExperimentRunKey(NamedTuple):
     """One algorithm or baseline on one load; `partition` is what Dagster calls it."""
 
     name: str
@@ -32,22 +32,26 @@ def front_names() -> list[str]:
 
     Without the price that `search` has by itself: the same once more, by other random numbers.
     """
-    return [setting_name("search", worth) for worth in FRONT if worth != DEFAULT_WORTH]
+    return [
+        setting_name("search", consumer_weight)
+        for consumer_weight in FRONT
+        if consumer_weight != DEFAULT_CONSUMER_WEIGHT
+    ]
 
 
-def cell_partitions(baselines: Sequence[str]) -> dg.MultiPartitionsDefinition:
+def run_partitions(baselines: Sequence[str]) -> dg.MultiPartitionsDefinition:
     """Every algorithm, `search` along its front, and these baselines, on every load."""
     names = dg.StaticPartitionsDefinition([*ALGORITHMS, *front_names(), *baselines])
     return dg.MultiPartitionsDefinition({ALGORITHM: names, WORKLOAD: WORKLOADS})
 
 
-def cell_keys(partitions: Sequence[str]) -> list[CellKey]:
-    """The cells that a run is asked for."""
+def run_keys(partitions: Sequence[str]) -> list[ExperimentRunKey]:
+    """The experiment runs that a run is asked for."""
     found = []
     for partition in partitions:
         # algorithms come first, as Dagster orders dimensions by name; no name of one has the separator
         name, _, workload = partition.partition("|")
-        found.append(CellKey(name, workload, partition))
+        found.append(ExperimentRunKey(name, workload, partition))
     return found
 
 

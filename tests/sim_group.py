@@ -13,10 +13,10 @@ from kgs_core.invariants.assignments import check_single_owner
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.runtime.rebalance_ports import Clocks, RunPorts
-from kgs_core.testing.boxes import SimInbox, SimOutbox
 from kgs_core.testing.chance import Chance
 from kgs_core.testing.consumers import Habits
 from kgs_core.testing.fleet import SimFleet
+from kgs_core.testing.ports import SimControllerWriter, SimGroupTopicReader
 from kgs_core.testing.topics import TARGETS, Clock, Topics
 
 START_S = 1_000_000.0
@@ -55,7 +55,7 @@ class SimGroup:
         pace = Pace(options.membership.heartbeat_s, options.membership.suspect_after_s, 300.0)
         self.fleet = SimFleet(self.topics, self.chance, Habits(pace))
         self.measurements: dict[int, tuple[Load, float]] = {}
-        self.told = -1
+        self.last_read = -1
         self.events = []
         self.is_there = True
         self.closed = 0
@@ -91,13 +91,13 @@ class SimGroup:
         wanted = max(self.measurements, default=None) if offset is None else offset
         if wanted not in self.measurements:
             return None
-        self.told = wanted
+        self.last_read = wanted
         load, at = self.measurements[wanted]
         return Measured(load, wanted, self.clock.now - at)
 
     def newest(self) -> Measured | None:
         newest = max(self.measurements, default=-1)
-        return self.at(newest) if newest > self.told else None
+        return self.at(newest) if newest > self.last_read else None
 
     def measure(self) -> Measured:
         self.measured_now += 1
@@ -106,20 +106,20 @@ class SimGroup:
 
     # The topics
 
-    def inbox(self) -> "SimGroup | None":
-        self.reader = SimInbox(self.topics, self.chance)
+    def reader(self) -> "SimGroup | None":
+        self.held_reader = SimGroupTopicReader(self.topics, self.chance)
         return self if self.is_there else None
 
-    def controller(self) -> "tuple[SimGroup, SimOutbox]":
+    def controller(self) -> "tuple[SimGroup, SimControllerWriter]":
         self.is_there = True
-        return self.inbox(), SimOutbox(self.topics, self.chance)
+        return self.reader(), SimControllerWriter(self.topics, self.chance)
 
     def read_to_end(self):
-        return self.reader.read_to_end()
+        return self.held_reader.read_to_end()
 
     def poll(self, timeout_s: float):
         self.go_by(timeout_s)
-        return self.reader.poll(timeout_s)
+        return self.held_reader.poll(timeout_s)
 
     # The world
 

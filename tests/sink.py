@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from kgs_core.adapters.ingest.process_batch import TopicJob, finish_topic
+from kgs_core.adapters.ingest.process_batch import TopicJob, process_topic
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.row_schema import parsed_schema
@@ -92,16 +92,16 @@ class Sink:
         return self
 
     def read(self, ranges: Ranges, marks: Mapping[int, int | None] | None = None) -> TopicBatch:
-        """A batch in files, not committed; letters are filtered by the lake's marks unless others are given."""
+        """A batch in files, not committed; dead letters are filtered by the lake's marks unless others are given."""
         if marks is None:
-            marks = self.table.positions(set(ranges)).letter_marks
+            marks = self.table.positions(set(ranges)).dead_letter_marks
         records = [FakeRecord(p, o) for p, (start, end) in ranges.items() for o in range(start, end)]
         spec = self.spec
-        job = TopicJob("t", self.ids.topic_id, spec.rule, spec.table, spec.letters_table, self.table.schema, marks)
+        job = TopicJob("t", self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks)
         spans = {p: OffsetRange(*span) for p, span in ranges.items()}
-        batch, cut = finish_topic(self.storage, job, records, spans)
+        batch, stopped = process_topic(self.storage, job, records, spans)
         assert batch is not None
-        assert not cut
+        assert not stopped
         return batch
 
     def ingest(self, ranges: Ranges) -> Outcome:
@@ -111,16 +111,16 @@ class Sink:
         return self.table.positions({partition}).next_offset[partition]
 
     def assert_exact(self, partitions: int) -> dict[int, int]:
-        """Every offset below a position is one row or one letter, and nothing else is there; the positions."""
+        """Every offset below a position is one row or one dead letter, and nothing else is there; the positions."""
         fresh = Sink(self.storage, topic_id=self.ids.topic_id, group=self.ids.group)
         positions = dict(fresh.table.positions(set(range(partitions))).next_offset)
         rows = [(r["_partition"], r["_offset"], r["n"]) for r in fresh.rows()]
-        letters = [(r["_partition"], r["_offset"]) for r in fresh.rows("t_dead_letters")]
+        dead_letters = [(r["_partition"], r["_offset"]) for r in fresh.rows("t_dead_letters")]
         every = [(p, o) for p, end in positions.items() for o in range(end)]
         good = [(p, o, p * 1_000_000 + o) for p, o in every if not bad(o)]
         assert sorted(rows) == good
-        assert sorted(x for x in letters if x[1] < positions[x[0]]) == [x for x in every if bad(x[1])]
-        assert len(letters) == len(set(letters))
+        assert sorted(x for x in dead_letters if x[1] < positions[x[0]]) == [x for x in every if bad(x[1])]
+        assert len(dead_letters) == len(set(dead_letters))
         return positions
 
     def rows(self, table: str = "t") -> list[dict[str, Any]]:

@@ -67,8 +67,8 @@ class Packing:
         return assignment_frame(self.assignment, self.speeds, self.moves)
 
     def _repr_html_(self) -> str:
-        said = f"{self.algorithm}: {len(self.loads)} consumers, {len(self.moves)} moves, Rscore {self.rscore:.3g}"
-        return f"<p>{said}</p>{self.to_frame().to_html(max_rows=20)}"
+        headline = f"{self.algorithm}: {len(self.loads)} consumers, {len(self.moves)} moves, Rscore {self.rscore:.3g}"
+        return f"<p>{headline}</p>{self.to_frame().to_html(max_rows=20)}"
 
 
 def pack(
@@ -99,7 +99,7 @@ def pack(
         raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHMS)}"])
     given = speeds_by_partition(speeds, "speeds")
     before = {} if current is None else consumers_by_partition(current, "current")
-    problem = PackingProblem(given, float(capacity), before, max_consumers=max_consumers, consumer_worth=meant[1])
+    problem = PackingProblem(given, float(capacity), before, max_consumers=max_consumers, consumer_weight=meant[1])
     target = dict(sorted(ALGORITHMS[meant[0]](problem, Random(seed)).items()))  # noqa: S311 - no secret
     loads = consumer_loads(target, given)
     return Packing(

@@ -148,7 +148,11 @@ def _settings_to_weigh(packing: PackingSettings) -> list[str]:
     """Other settings, along the front."""
     if packing.algorithm not in WEIGHING:
         return []
-    return [setting_name(packing.algorithm, worth) for worth in FRONT if worth != packing.worth]
+    return [
+        setting_name(packing.algorithm, consumer_weight)
+        for consumer_weight in FRONT
+        if consumer_weight != packing.weight
+    ]
 
 
 def _recorded(speeds: PerPartition | str | Path) -> Load:
@@ -195,7 +199,7 @@ def _held_back(found: Plan, load: Load, group: Group, moved_rscore: float, packi
         target=group.current,
         current=group.current,
         joined=frozenset(group.current.values()) | group.spares,
-        failing=group.set_aside,
+        failing=group.quarantined,
         since_packing_s=math.inf,
         moved_rscore=moved_rscore,
     )

@@ -207,15 +207,15 @@ def comparison_grid(
         cbs: also all published algorithms, which the cardinal bin score compares with.
         orders: baselines that deal partitions in an order also with so many shuffled ones.
     """
-    from kgs_core.adapters.experiments.grid import Cell, Grid
+    from kgs_core.adapters.experiments.grid import ExperimentRun, Grid
     from kgs_core.simulation.baselines import find_baseline
     from kgs_core.simulation.comparison import PUBLISHED
 
     hidden = [name for name in PUBLISHED if name not in names] if cbs else []
-    cells = [Cell(name, load) for load in loads for name in (*names, *hidden)]
+    runs = [ExperimentRun(name, load) for load in loads for name in (*names, *hidden)]
     ordered = [name for name in names if (found := find_baseline(name)) and found[0].shuffled]
-    cells += [Cell(name, load, order) for load in loads for name in ordered for order in range(1, orders + 1)]
-    return Grid(tuple(cells), conditions, dict(recorded))
+    runs += [ExperimentRun(name, load, order) for load in loads for name in ordered for order in range(1, orders + 1)]
+    return Grid(tuple(runs), conditions, dict(recorded))
 
 
 def comparison(names: Sequence[str], replays: "Sequence[Replayed]", conditions: "Conditions") -> Comparison:

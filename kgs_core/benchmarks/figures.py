@@ -27,7 +27,7 @@ class Spread:
             return shown
         return f"{shown} ({significant(self.low, digits)}-{significant(self.high, digits)})"
 
-    def tree(self) -> dict[str, float | int]:
+    def to_dict(self) -> dict[str, float | int]:
         """For JSON."""
         return {"median": self.median, "min": self.low, "max": self.high, "runs": self.runs}
 
@@ -99,7 +99,7 @@ class Latency:
     variant: str
     seconds: Sequence[float]
 
-    def tree(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON, and for the table: milliseconds."""
         ms = sorted(s * 1e3 for s in self.seconds)
         found = {"p50_ms": percentile(ms, 50), "p99_ms": percentile(ms, 99), "min_ms": ms[0], "max_ms": ms[-1]}
@@ -138,7 +138,7 @@ class BenchResult:
         return found
 
     def ratios(self) -> list[dict[str, Any]]:
-        """How many times faster the arrow finish is than each other variant, by batch size: MB/s over MB/s.
+        """How many times faster the arrow processor is than each other variant, by batch size: MB/s over MB/s.
 
         Each ratio is taken within one run, where both ran shortly after each other; `of_medians` is the ratio of the
         two medians.
@@ -156,20 +156,20 @@ class BenchResult:
             found.append({"batch_mb": batch_mb, "to": variant, "times": each, "of_medians": medians[0] / medians[1]})
         return found
 
-    def tree(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         ingest = []
         for (batch_mb, variant), passes in self.groups().items():
             each = [p.figures() for p in passes]
             names = [name for name in each[0] if all(name in figures for figures in each)]
-            spreads = {name: spread(figures[name] for figures in each).tree() for name in names}
+            spreads = {name: spread(figures[name] for figures in each).to_dict() for name in names}
             ingest.append({"variant": variant, "batch_mb": batch_mb, **spreads})
         return {
             "machine": dict(self.machine),
             "plan": dict(self.plan),
             "ingest": ingest,
-            "ratios": [{**ratio, "times": ratio["times"].tree()} for ratio in self.ratios()],
-            "latency": [latency.tree() for latency in self.latencies],
+            "ratios": [{**ratio, "times": ratio["times"].to_dict()} for ratio in self.ratios()],
+            "latency": [latency.to_dict() for latency in self.latencies],
             "start_up": [asdict(start) for start in self.starts],
             "passes": [asdict(one) for one in self.passes],
         }

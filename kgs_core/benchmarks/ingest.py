@@ -1,4 +1,4 @@
-"""`kgs bench ingest`: our finishes and their peers on one broker, in turn; what is measured and in which order."""
+"""`kgs bench ingest`: our processors and their peers on one broker, in turn; what is measured and in which order."""
 
 import tempfile
 import time
@@ -17,7 +17,7 @@ from kgs_core.benchmarks.latency import measure_latency
 from kgs_core.benchmarks.machine import machine
 from kgs_core.benchmarks.peer_environment import VERSIONS, peer_environment
 from kgs_core.benchmarks.records import produce_backlog
-from kgs_core.benchmarks.variants import SETTLE_BYTES, Finish, Peer, Source, Variant
+from kgs_core.benchmarks.variants import SETTLE_BYTES, Peer, Processor, Source, Variant
 from kgs_core.errors import PermanentError
 
 QUEUE_BYTES = 67_108_864
@@ -43,7 +43,7 @@ class IngestPlan:
         records_mb: consumed in one measured pass; a pass ends earlier after `pass_s` seconds, but never before its
             third batch.
         warm_up_s: batches before the first pass of each process; a peer's take three times as long.
-        latency_records: of each finish; the peers get a tenth at most.
+        latency_records: of each processor; the peers get a tenth at most.
     """
 
     sizes_mb: Sequence[float] = (1, 5, 16, 64)
@@ -51,7 +51,7 @@ class IngestPlan:
     topics: int = 12
     partitions: int = 4
     records_mb: float = 200
-    finishes: Sequence[str] = ("arrow", "dataframe")
+    processors: Sequence[str] = ("arrow", "dataframe")
     peer: bool = True
     latency_records: int = 200
     warm_up_s: float = 20.0
@@ -62,17 +62,17 @@ class IngestPlan:
         """The backlog of one topic.
 
         Large enough that the clients' queues are as full at a pass's end as at its beginning: what is measured is then
-        fetched within the measured time. The dataframe finish has a client for each topic and reads one at a time.
+        fetched within the measured time. The dataframe processor has a client for each topic and reads one at a time.
         """
         largest, measured = max(self.sizes_mb) * 1e6, max(self.records_mb, _MIN_BATCHES * max(self.sizes_mb)) * 1e6
         whole = QUEUE_BYTES + 2 * SETTLE_BYTES * self.topics + measured + 3 * largest
         one = QUEUE_BYTES + 4 * SETTLE_BYTES + measured / self.topics + 2 * largest
-        return int(max(whole / self.topics, one if "dataframe" in self.finishes else 0))
+        return int(max(whole / self.topics, one if "dataframe" in self.processors else 0))
 
     @property
     def steps(self) -> int:
         """How many steps the progress counts."""
-        variants = len(self.finishes) + (2 if self.peer else 0)
+        variants = len(self.processors) + (2 if self.peer else 0)
         return 1 + variants * (2 + self.runs * len(self.sizes_mb))
 
 
@@ -125,7 +125,7 @@ class _Bench:
         plan = self._plan
         if plan.peer:
             environment = peer_environment(find_java(), self._say)
-        self.variants = [Finish(finish, self._directory) for finish in plan.finishes]
+        self.variants = [Processor(processor, self._directory) for processor in plan.processors]
         if plan.peer:
             for name, many in (("peer-one", False), ("peer-many", True)):
                 self.variants.append(Peer(name, self._directory, environment, many=many))
@@ -150,11 +150,11 @@ class _Bench:
         process.start()
         session_s = time.monotonic() - process.started_s
         with self._opened(variant, self._backlog, _WARM_UP_BYTES):
-            process.order("measure", until_bytes=0, min_rounds=1, max_s=0)
+            process.request("measure", until_bytes=0, min_rounds=1, max_s=0)
             self._result.starts.append(StartTimes(variant.name, session_s, time.monotonic() - process.started_s))
             self._say(f"{variant.name}: warming up")
-            process.order("settle", settle_bytes=SETTLE_BYTES, batch_bytes=_WARM_UP_BYTES, max_s=_SETTLE_S)
-            process.order(
+            process.request("settle", settle_bytes=SETTLE_BYTES, batch_bytes=_WARM_UP_BYTES, max_s=_SETTLE_S)
+            process.request(
                 "measure",
                 until_bytes=10**15,
                 min_rounds=_MIN_BATCHES,
@@ -168,13 +168,13 @@ class _Bench:
         self._say(f"run {run} of {plan.runs}: {variant.name}, batches of {size_mb:g} MB")
         process, others = variant.process, [v.process.session for v in self.variants if v is not variant]
         with self._opened(variant, self._backlog, batch_bytes):
-            process.order("settle", settle_bytes=SETTLE_BYTES, batch_bytes=batch_bytes, max_s=_SETTLE_S)
+            process.request("settle", settle_bytes=SETTLE_BYTES, batch_bytes=batch_bytes, max_s=_SETTLE_S)
             if variant.fills_queue:
                 wait_quiet(process.session, _QUIET_S)
             before, others_before = family_cpu_s(process.session), sum(map(family_cpu_s, others))
             with MemoryWatch(process.session) as memory:
                 until = {"until_bytes": int(plan.records_mb * 1e6), "min_rounds": _MIN_BATCHES, "max_s": plan.pass_s}
-                found = process.order("measure", **until)
+                found = process.request("measure", **until)
                 cpu_s = family_cpu_s(process.session) - before
                 other_cpu_s = sum(map(family_cpu_s, others)) - others_before
             self._check(variant, found)
@@ -198,16 +198,16 @@ class _Bench:
     def latency(self, variant: Variant) -> None:
         """Records one by one, with nothing else to do."""
         plan = self._plan
-        ours = isinstance(variant, Finish)
+        ours = isinstance(variant, Processor)
         records = plan.latency_records if ours else min(_PEER_LATENCY_RECORDS, -(-plan.latency_records // 10))
         self._say(f"{variant.name}: latency of {records} records")
         if records:
             with self._opened(variant, self._idle, _WARM_UP_BYTES):
-                variant.process.order("serve")
+                variant.process.request("serve")
                 tables = [(topic, variant.table(topic)) for topic in self._idle.topics]
                 settle = 2 * plan.topics if ours else _PEER_LATENCY_SETTLE
                 seconds = measure_latency(self._idle.servers, tables, plan.partitions, records, settle)
-                variant.process.order("rest")
+                variant.process.request("rest")
             self._result.latencies.append(Latency(variant.name, seconds))
         self._advance()
 

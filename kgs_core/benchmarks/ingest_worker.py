@@ -1,4 +1,4 @@
-"""The program that `kgs bench ingest` runs for each finish: a consumer's rounds, begun and ended by order."""
+"""The program that `kgs bench ingest` runs for each processor: a consumer's rounds, begun and ended by request."""
 
 import json
 import select
@@ -36,7 +36,7 @@ _DRY_S = 5.0
 
 
 def transform(df: "DataFrame", topic: str) -> "DataFrame":  # noqa: ARG001 - the signature of transforms
-    """What the dataframe finish is measured with: one more column."""
+    """What the dataframe processor is measured with: one more column."""
     return df.withColumn("total", df["reading"] * df["count"])
 
 
@@ -136,7 +136,7 @@ class BenchConsumer:
         }
 
     def _phases(self, total: RoundReport, elapsed_s: float) -> dict[str, float]:
-        """Where the time went; the dataframe finish fetches, parses and writes inside one Spark job (`job`)."""
+        """Where the time went; the dataframe processor fetches, parses and writes inside one Spark job (`job`)."""
         asked = self._admin.seconds
         if any(state.uses_dataframe for state in self._topics.values()):
             parts = {"ends": float(asked["ends"]), "job": total.write_s}
@@ -172,8 +172,8 @@ def _add(total: RoundReport, report: RoundReport) -> None:
     total.commit_s += report.commit_s
 
 
-class Orders:
-    """Takes orders from the socket and carries them out, until the other end is closed."""
+class Requests:
+    """Takes requests from the socket and carries them out, until the other end is closed."""
 
     def __init__(self, connection: socket.socket, spark: "SparkSession") -> None:
         self._connection = connection
@@ -186,33 +186,33 @@ class Orders:
         self._connection.sendall(json.dumps(answer).encode() + b"\n")
 
     def run(self) -> None:
-        """One order after the other."""
+        """One request after the other."""
         while line := self._file.readline():
-            order = json.loads(line)
-            answer = self._carry_out(order.pop("do"), order)
+            request = json.loads(line)
+            answer = self._carry_out(request.pop("do"), request)
             if answer is not None:
                 self.say(**answer)
         if self._consumer is not None:
             self._consumer.close()
 
-    def _carry_out(self, what: str, order: dict[str, Any]) -> dict[str, Any] | None:
+    def _carry_out(self, what: str, request: dict[str, Any]) -> dict[str, Any] | None:
         if what == "open":
-            self._consumer = BenchConsumer(parse_settings(order["settings"].encode(), "bench", {}), self._spark)
+            self._consumer = BenchConsumer(parse_settings(request["settings"].encode(), "bench", {}), self._spark)
             return {}
         consumer = self._consumer
         if consumer is None:
-            raise PermanentError(f"bench: order {what} before open")
+            raise PermanentError(f"bench: request {what} before open")
         answer: dict[str, Any] | None = {}
         match what:
             case "settle":
-                consumer.set_batch_bytes(order["settle_bytes"])
-                answer = consumer.settle(order["max_s"])
-                consumer.set_batch_bytes(order["batch_bytes"])
+                consumer.set_batch_bytes(request["settle_bytes"])
+                answer = consumer.settle(request["max_s"])
+                consumer.set_batch_bytes(request["batch_bytes"])
             case "measure":
-                answer = consumer.measure(**order)
+                answer = consumer.measure(**request)
             case "serve":
                 self._serve(consumer)
-                answer = None  # the order that ends it, "rest", gets the answer
+                answer = None  # the request that ends it, "rest", gets the answer
             case "close":
                 self._consumer = None
                 consumer.close()
@@ -227,14 +227,14 @@ class Orders:
 
 
 def main(socket_file: str) -> None:
-    """Start Spark, then take orders."""
+    """Start Spark, then take requests."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(socket_file)
         spark = start_spark(SparkSettings(), "kgs-bench")
         try:
-            orders = Orders(connection, spark)
-            orders.say(session=True)
-            orders.run()
+            requests = Requests(connection, spark)
+            requests.say(session=True)
+            requests.run()
         finally:
             stop_spark(spark)
 

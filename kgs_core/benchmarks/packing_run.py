@@ -64,7 +64,7 @@ class ScaleResult:
         """Time of the middle one of the steps that count."""
         return median(self.times_s)
 
-    def tree(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
             "algorithm": self.algorithm,
@@ -127,7 +127,7 @@ def scale_load(partitions: int, delta: int, steps: int, seed: int) -> Workload:
 def measure(
     name: str,
     algorithm: PackFunction,
-    worth: float | None,
+    consumer_weight: float | None,
     load: Workload,
     stepped: Callable[[], None] = lambda: None,
 ) -> ScaleResult:
@@ -136,24 +136,24 @@ def measure(
     Args:
         name: of the algorithm and its setting.
         algorithm: what packs.
-        worth: as in `PackingProblem.consumer_worth`.
+        consumer_weight: as in `PackingProblem.consumer_weight`.
         load: from `scale_load`.
         stepped: called after each step.
     """
     gc.collect()
     gc.freeze()  # modules and the load, which stay: they need not be looked through before every step
     try:
-        return _measure(name, algorithm, worth, load, stepped)
+        return _measure(name, algorithm, consumer_weight, load, stepped)
     finally:
         gc.unfreeze()
 
 
 def _measure(
-    name: str, algorithm: PackFunction, worth: float | None, load: Workload, stepped: Callable[[], None]
+    name: str, algorithm: PackFunction, consumer_weight: float | None, load: Workload, stepped: Callable[[], None]
 ) -> ScaleResult:
     random = Random(f"{load.key} {name}")  # noqa: S311 - the same
     clock, gauge = _Clock(algorithm), _Gauge(algorithm)
-    packer = Packer(clock, load.capacity, random, worth)
+    packer = Packer(clock, load.capacity, random, consumer_weight)
     model = LatencyModel(LatencySettings(), load.capacity)
     current: Assignment = {}
     placements: list[Placement] = []
@@ -165,7 +165,7 @@ def _measure(
         current = placements[-1].assignment
         late.append(model.take(speeds, current))
         stepped()
-    Packer(gauge, load.capacity, random, worth).place(load.measurements[-1], current)
+    Packer(gauge, load.capacity, random, consumer_weight).place(load.measurements[-1], current)
     stepped()
     counted = load.measurements[WARM_UP:-1]
     return ScaleResult(

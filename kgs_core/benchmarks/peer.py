@@ -1,6 +1,6 @@
 """The peer of `kgs bench ingest`: Structured Streaming with delta-spark. Run by path in an environment of its own.
 
-It takes the same orders as the program of our finishes, and knows nothing of kgs: only PySpark and the standard
+It takes the same requests as the program of our processors, and knows nothing of kgs: only PySpark and the standard
 library are there.
 """
 
@@ -41,21 +41,21 @@ _SETTINGS = {
 class PeerStream:
     """One streaming query: one checkpoint, one lake."""
 
-    def __init__(self, spark: "SparkSession", order: dict[str, Any]) -> None:
-        self._lake, self._checkpoint = order["lake"], order["checkpoint"]
-        self._topics = order["topics"]
-        self._record_bytes = order["record_bytes"]
+    def __init__(self, spark: "SparkSession", request: dict[str, Any]) -> None:
+        self._lake, self._checkpoint = request["lake"], request["checkpoint"]
+        self._topics = request["topics"]
+        self._record_bytes = request["record_bytes"]
         source = (
             spark.readStream.format("kafka")
-            .option("kafka.bootstrap.servers", order["servers"])
+            .option("kafka.bootstrap.servers", request["servers"])
             .option("subscribe", ",".join(self._topics))
             .option("startingOffsets", "earliest")
-            .option("maxOffsetsPerTrigger", max(1, order["batch_bytes"] // self._record_bytes))
+            .option("maxOffsetsPerTrigger", max(1, request["batch_bytes"] // self._record_bytes))
             .load()
         )
         # One task a batch: with one core, a task and a file for each of many partitions cost far more.
-        rows = _typed(source, order["schema"]).coalesce(1)
-        self.query: StreamingQuery = self._start(rows, many=order["many"])
+        rows = _typed(source, request["schema"]).coalesce(1)
+        self.query: StreamingQuery = self._start(rows, many=request["many"])
         self._done = -1
 
     def _start(self, rows: "DataFrame", *, many: bool) -> "StreamingQuery":
@@ -156,8 +156,8 @@ def _typed(source: "DataFrame", schema: str) -> "DataFrame":
     return rows.select("topic", "partition", "offset", "timestamp", "key", "value.*")
 
 
-class Orders:
-    """Takes orders from the socket and carries them out, until the other end is closed."""
+class Requests:
+    """Takes requests from the socket and carries them out, until the other end is closed."""
 
     def __init__(self, connection: socket.socket, spark: "SparkSession") -> None:
         self._connection = connection
@@ -165,30 +165,30 @@ class Orders:
         self._stream: PeerStream | None = None
 
     def run(self) -> None:
-        """One order after the other."""
+        """One request after the other."""
         for line in self._connection.makefile("rb"):
-            order = json.loads(line)
-            what = order.pop("do")
+            request = json.loads(line)
+            what = request.pop("do")
             if what == "open":
-                self._stream = PeerStream(self._spark, order)
+                self._stream = PeerStream(self._spark, request)
                 _say(self._connection)
             elif what == "serve":
                 _say(self._connection, serving=True)  # the query goes on by itself
             else:
-                _say(self._connection, **self._carry_out(what, order))
+                _say(self._connection, **self._carry_out(what, request))
         if self._stream is not None:
             self._stream.close()
 
-    def _carry_out(self, what: str, order: dict[str, Any]) -> dict[str, Any]:
+    def _carry_out(self, what: str, request: dict[str, Any]) -> dict[str, Any]:
         stream = self._stream
         if stream is None:
-            raise RuntimeError(f"order {what} before open")
+            raise RuntimeError(f"request {what} before open")
         if what == "settle":
             began = time.monotonic()
-            stream.wait_batches(SETTLE_BATCHES, order["max_s"])
+            stream.wait_batches(SETTLE_BATCHES, request["max_s"])
             return {"elapsed_s": time.monotonic() - began}
         if what == "measure":
-            return stream.measure(**order)
+            return stream.measure(**request)
         if what == "close":
             stream.close()
             self._stream = None
@@ -200,7 +200,7 @@ def _say(connection: socket.socket, **answer: Any) -> None:
 
 
 def main(jars: str, socket_file: str) -> None:
-    """Start Spark, then take orders."""
+    """Start Spark, then take requests."""
     from pyspark.sql import SparkSession
 
     with socket.socket(socket.AF_UNIX) as connection:
@@ -211,7 +211,7 @@ def main(jars: str, socket_file: str) -> None:
         spark = builder.getOrCreate()
         try:
             _say(connection, session=True)
-            Orders(connection, spark).run()
+            Requests(connection, spark).run()
         finally:
             spark.stop()
 

@@ -109,5 +109,5 @@ def _run(command: Sequence[str]) -> None:
     except subprocess.TimeoutExpired as e:
         raise PermanentError(f"bench: peer: {command[0]}: not done in {_TIMEOUT_S:g} s: try again") from e
     if done.returncode:
-        said = "\n".join(line for line in done.stdout.splitlines()[-_LINES_SHOWN:] if line.strip())
-        raise PermanentError(f"bench: the peer's environment cannot be made: use --no-peer, or try again:\n{said}")
+        output = "\n".join(line for line in done.stdout.splitlines()[-_LINES_SHOWN:] if line.strip())
+        raise PermanentError(f"bench: the peer's environment cannot be made: use --no-peer, or try again:\n{output}")

@@ -1,6 +1,6 @@
-"""A benchmarked program as the benchmark sees it: a child process that takes orders over a socket.
+"""A benchmarked program as the benchmark sees it: a child process that takes requests over a socket.
 
-Orders and answers are lines of JSON. A socket, not stdout: there the JVM prints what it likes.
+Requests and answers are lines of JSON. A socket, not stdout: there the JVM prints what it likes.
 """
 
 import json
@@ -76,8 +76,8 @@ class BenchProcess:
         self._connection.settimeout(_ANSWER_TIMEOUT_S)
         return self._hear()
 
-    def order(self, what: str, **details: Any) -> dict[str, Any]:
-        """Give an order and wait for its answer.
+    def request(self, what: str, **details: Any) -> dict[str, Any]:
+        """Send a request and wait for its answer.
 
         Raises:
             PermanentError: it ended instead (with the end of its log).
@@ -114,7 +114,7 @@ class BenchProcess:
     def end(self) -> None:
         """End it; what is left of it is killed."""
         if self._connection is not None:
-            self._connection.close()  # the program ends when nobody can give orders any more
+            self._connection.close()  # the program ends when nobody can send requests any more
             self._connection = None
             self._child.wait(_END_TIMEOUT_S)
         self._child.end(_END_TIMEOUT_S)

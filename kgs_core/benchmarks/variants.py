@@ -1,4 +1,4 @@
-"""Variants that `kgs bench ingest` compares: the two finishes and the two peers, each behind the same few orders."""
+"""Variants that `kgs bench ingest` compares: two processors and two peers, each behind the same few requests."""
 
 import json
 import shutil
@@ -61,11 +61,11 @@ class Variant(ABC):
     def open(self, source: Source, batch_bytes: int) -> None:
         """Begin at the earliest records, in a fresh lake and group."""
         self._openings += 1
-        self.process.order("open", **self._opening(source, batch_bytes))
+        self.process.request("open", **self._opening(source, batch_bytes))
 
     @abstractmethod
     def _opening(self, source: Source, batch_bytes: int) -> dict[str, Any]:
-        """Details of the order to open."""
+        """Details of the request to open."""
 
     @abstractmethod
     def table(self, topic: str) -> Path:
@@ -73,7 +73,7 @@ class Variant(ABC):
 
     def close(self) -> None:
         """End the opening and remove its lake."""
-        self.process.order("close")
+        self.process.request("close")
         shutil.rmtree(self.lake, ignore_errors=True)
 
     def committed_rows(self) -> int:
@@ -93,11 +93,11 @@ class Variant(ABC):
         return rows
 
 
-class Finish(Variant):
-    """One of our finishes, by the consumer's own code."""
+class Processor(Variant):
+    """One of our processors, by the consumer's own code."""
 
-    def __init__(self, finish: str, directory: Path) -> None:
-        super().__init__(finish, [sys.executable, "-P", "-m", "kgs_core.benchmarks.ingest_worker"], directory, None)
+    def __init__(self, processor: str, directory: Path) -> None:
+        super().__init__(processor, [sys.executable, "-P", "-m", "kgs_core.benchmarks.ingest_worker"], directory, None)
 
     def _opening(self, source: Source, batch_bytes: int) -> dict[str, Any]:
         rule: dict[str, Any] = {

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, PlainValidator, model_validator
 
 from kgs_core.config.section import Section, key_of
-from kgs_core.packing.registry import ALGORITHMS, FEWEST, MAX_WORTH
+from kgs_core.packing.registry import ALGORITHMS, FEWEST, MAX_CONSUMER_WEIGHT
 
 MAX_CONSUMERS = 10_000
 MAX_CAPACITY = 1_000_000_000_000
@@ -14,11 +14,11 @@ MAX_RSCORE = 1_000_000
 _WINDOW = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d")
 
 
-def _worth(value: object) -> float | str:
+def _consumer_weight(value: object) -> float | str:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value == FEWEST or (is_number and 0 < value <= MAX_WORTH):  # type: ignore[operator]
+    if value == FEWEST or (is_number and 0 < value <= MAX_CONSUMER_WEIGHT):  # type: ignore[operator]
         return value if isinstance(value, str) else float(value)  # type: ignore[arg-type]
-    raise ValueError(f"give a number above 0, at most {MAX_WORTH:g}, or {FEWEST}")
+    raise ValueError(f"give a number above 0, at most {MAX_CONSUMER_WEIGHT:g}, or {FEWEST}")
 
 
 def _window(value: object) -> str:
@@ -27,7 +27,7 @@ def _window(value: object) -> str:
     raise ValueError("give two times of day, as 07:30-20:00")
 
 
-Worth = Annotated[float | Literal["fewest"], PlainValidator(_worth)]
+ConsumerWeight = Annotated[float | Literal["fewest"], PlainValidator(_consumer_weight)]
 
 Capacity = Annotated[float, Field(ge=1, le=MAX_CAPACITY)]
 
@@ -38,7 +38,7 @@ class PackingSettings(Section):
     packing_capacity_bytes_per_s: Capacity = 1_500_000.0
     consumer_capacity_bytes_per_s: Capacity = 2_000_000.0
     algorithm: Annotated[str, key_of(ALGORITHMS)] = "search"
-    consumer_worth: Worth = 1.3
+    consumer_weight: ConsumerWeight = 1.3
     max_extra_consumers_percent: Annotated[float, Field(ge=0, le=1000)] | None = Field(
         default=None, description="give a percentage from 0 to 1000, or null"
     )
@@ -71,9 +71,9 @@ class PackingSettings(Section):
         return self
 
     @property
-    def worth(self) -> float | None:
+    def weight(self) -> float | None:
         """What one consumer less is worth, in Rscore; None: any."""
-        return None if self.consumer_worth == FEWEST else self.consumer_worth
+        return None if self.consumer_weight == FEWEST else self.consumer_weight
 
     def moves_are_forced_only(self, time_ms: int) -> bool:
         """Whether this moment is in one of the windows in which nothing moves that need not; `time_ms` since 1970."""

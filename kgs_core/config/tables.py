@@ -7,7 +7,7 @@ from kgs_core.config.settings import Settings
 from kgs_core.config.topic_rule import TopicRule, is_topic_name
 from kgs_core.errors import ConfigError
 
-LETTERS_SUFFIX = "_dead_letters"
+DEAD_LETTERS_SUFFIX = "_dead_letters"
 MAX_PART_BYTES = 255
 """Longest name of a folder on the usual file systems."""
 
@@ -18,12 +18,12 @@ class TableSpec:
 
     Attributes:
         table: path of the rows' table relative to the lake's root.
-        letters_table: path of the table for records that could not be parsed, relative to the root too.
+        dead_letters_table: path of the table for records that could not be parsed, relative to the root too.
     """
 
     topic: str
     table: str
-    letters_table: str
+    dead_letters_table: str
     rule: TopicRule
 
 
@@ -46,7 +46,7 @@ def resolve_tables(settings: Settings, topics: Collection[str]) -> dict[str, Tab
         rule = settings.rule_of(topic)
         if rule is not None:
             table = rule.table_of(topic)
-            specs[topic] = TableSpec(topic, table, f"{table}{LETTERS_SUFFIX}", rule)
+            specs[topic] = TableSpec(topic, table, f"{table}{DEAD_LETTERS_SUFFIX}", rule)
     problems = [*_bad_names(specs.values()), *_collisions(specs.values())]
     if problems:
         raise ConfigError(problems)
@@ -63,9 +63,10 @@ def _bad_names(specs: Collection[TableSpec]) -> Iterator[str]:
     for spec in specs:
         if not is_topic_name(spec.topic):
             yield f"topic {spec.topic[:300]!r}: not a legal name, no table can be named by it: leave it out of 'topics'"
-        elif any(len(part.encode()) > MAX_PART_BYTES for part in spec.letters_table.split("/")):
+        elif any(len(part.encode()) > MAX_PART_BYTES for part in spec.dead_letters_table.split("/")):
             yield (
-                f"topic '{spec.topic}': table '{spec.letters_table}' has a name of more than {MAX_PART_BYTES} bytes: "
+                f"topic '{spec.topic}': table '{spec.dead_letters_table}' has a name of more than "
+                f"{MAX_PART_BYTES} bytes: "
                 "give the topic a rule of its own with a shorter table"
             )
 
@@ -74,7 +75,7 @@ def _collisions(specs: Collection[TableSpec]) -> Iterator[str]:
     """Every pair that meets, once; names are compared without case, since many file systems and readers do so."""
     claims: dict[tuple[str, ...], TableSpec] = {}
     seen: set[tuple[str, str]] = set()
-    tables = [(path, spec) for spec in specs for path in (spec.table, spec.letters_table)]
+    tables = [(path, spec) for spec in specs for path in (spec.table, spec.dead_letters_table)]
     for path, spec in tables:
         other = claims.setdefault(_parts(path), spec)
         if other.topic != spec.topic and (other.topic, spec.topic) not in seen:

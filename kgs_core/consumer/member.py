@@ -58,20 +58,20 @@ class Decision:
 
     Attributes:
         owned: the whole set to read.
-        coming: what to fetch ahead without taking it.
-        offset: of the order behind it; None without one.
+        pending: what to fetch ahead without taking it.
+        offset: of the assignment behind it; None without one.
         ends: nothing is read any more, and the process ends.
     """
 
     owned: frozenset[TopicPartition] = frozenset()
-    coming: frozenset[TopicPartition] = frozenset()
+    pending: frozenset[TopicPartition] = frozenset()
     offset: int | None = None
     ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Drains:
-    """Times that it took to let go what an order took away."""
+    """Times that it took to let go what an assignment took away."""
 
     count: int = 0
     last_s: float | None = None

@@ -1,32 +1,33 @@
-"""A consumer's membership in its group: orders come in, what to own and what to report comes out. Pure.
+"""A consumer's membership in its group: assignments come in, what to own and what to report comes out. Pure.
 
-One value holds everything that the batch loop, the thread of orders and the thread of reports tell each other; every
-call gives a new value. Times are seconds on the process's own steady clock.
+One value holds everything that the batch loop, the thread of assignments and the thread of reports tell each other;
+every call gives a new value. Times are seconds on the process's own steady clock.
 
 The reported set always includes everything that the process may still commit:
 
 - The batch loop asks for a `decision`, lets go what is not in it any more (no batch is in hand at that moment), says
   `acted`, and only then begins to read what is new. So a partition is in the reported set before its first record is
   read, and leaves the set after the last batch with it has been committed or dropped.
-- A report is made from the value as it is, never from what was last ordered.
+- A report is made from the value as it is, never from what was last assigned.
 
 Killed anywhere in between: nothing is lost, for the lake holds the positions, and what the controller has of us
-(the last report, and every order after the one that it applied) holds everything that we could have committed.
+(the last report, and every assignment after the one that it applied) holds everything that we could have committed.
 
-Which incarnation is the newer one? The queue carries the orders of all incarnations of our number. We must end when a
-newer one has taken our place, and must not end because of an order to an older one: it may have been written before the
-controller knew of us, or be the one that empties it. Two processes of one number that start at once see each other's
-orders in any mixture. What is certain is this:
+Which incarnation is the newer one? The queue carries the assignments of all incarnations of our number. We must end
+when a newer one has taken our place, and must not end because of an assignment to an older one: it may have been
+written before the controller knew of us, or be the one that empties it. Two processes of one number that start at once
+see each other's assignments in any mixture. What is certain is this:
 
-1. The controller gives `owned` or `coming` to the newest incarnation that it knows, to no other one of that number.
-2. An order to us in our queue proves that the controller that wrote it knew of us. One controller writes at a time, and
-   whoever comes after it has read that order, too. So whoever wrote a *later* order knew of us as well.
+1. The controller gives `owned` or `pending` to the newest incarnation that it knows, to no other one of that number.
+2. An assignment to us in our queue proves that the controller that wrote it knew of us. One controller writes at a
+   time, and whoever comes after it has read that assignment, too. So whoever wrote a *later* assignment knew of us as
+   well.
 
-Hence: an order to another incarnation that gives something, and stands in the queue behind an order to us, names an
-incarnation that the controller holds for newer than us. Who is newer is the controller's to say (the one whose first
-report is later); both twins read the same queue, so not both can conclude it: for the newer one, every gift to the
-older one stands before its own first order. An incarnation that never got an order owns nothing and stays, until it
-gets its first (empty, or to retire) and the next gift to its successor follows.
+Hence: an assignment to another incarnation that gives something, and stands in the queue behind an assignment to us,
+names an incarnation that the controller holds for newer than us. Who is newer is the controller's to say (the one whose
+first report is later); both twins read the same queue, so not both can conclude it: for the newer one, every gift to
+the older one stands before its own first assignment. An incarnation that never got an assignment owns nothing and
+stays, until it gets its first (empty, or to retire) and the next gift to its successor follows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +35,7 @@ from dataclasses import dataclass, field, replace
 
 from kgs_core.consumer.member import Decision, Drains, Facts, Identity, Pace
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Ending, Heartbeat, Member, Order, Phase, Received, Report
+from kgs_core.protocol import Ending, Heartbeat, Member, MemberAssignment, Phase, Received, Report
 
 FULL_EVERY_S = 60.0
 FENCE_FACTOR = 3
@@ -46,27 +47,27 @@ class Membership:
     """One incarnation in its group, from its first report to its last; made by `join`.
 
     Attributes:
-        order: the newest one to this incarnation.
+        assignment: the newest one to this incarnation.
         ending: why it drains and ends; None while it does not. The first reason counts.
         why: in words, where it failed.
         owned: everything that may still be committed.
-        applied: offset of the last order acted on.
+        applied: offset of the last assignment acted on.
         ended: it has let go everything and takes nothing any more.
         busy_since: when the round in hand began; None between rounds.
-        taken_at: when the oldest order came that takes something and is not acted on; None without one.
+        taken_at: when the oldest assignment came that takes something and is not acted on; None without one.
         sequence: of the last message made.
-        said: the last full report, if it is known to be appended and no other one has been tried since.
-        said_at: when that was made.
+        last_report: the last full report, if it is known to be appended and no other one has been tried since.
+        reported_at: when that was made.
         appended_at: when the last message known to be appended was made; at first, when the incarnation joined.
-        listened_at: when the queue was last looked at with success, whether there was an order or not; at first, when
-            the incarnation joined.
+        listened_at: when the queue was last looked at with success, whether there was an assignment or not; at first,
+            when the incarnation joined.
     """
 
     identity: Identity
     pace: Pace
     appended_at: float
     listened_at: float
-    order: Received[Order] | None = None
+    assignment: Received[MemberAssignment] | None = None
     ending: Ending | None = None
     why: str = ""
     owned: frozenset[TopicPartition] = _NOTHING
@@ -77,12 +78,12 @@ class Membership:
     taken_at: float | None = None
     drains: Drains = field(default_factory=Drains)
     sequence: int = 0
-    said: Report | None = None
-    said_at: float = 0.0
+    last_report: Report | None = None
+    reported_at: float = 0.0
 
     @classmethod
     def join(cls, identity: Identity, pace: Pace, now: float) -> "Membership":
-        """An incarnation that can take orders: its queue is open, and its first report is due."""
+        """An incarnation that can take assignments: its queue is open, and its first report is due."""
         return cls(identity, pace, appended_at=now, listened_at=now)
 
     @property
@@ -92,26 +93,26 @@ class Membership:
 
     # What to do
 
-    def received(self, orders: Sequence[Received[Order]], now: float) -> "Membership":
-        """Orders of our queue, oldest first; those seen before do no harm."""
+    def received(self, assignments: Sequence[Received[MemberAssignment]], now: float) -> "Membership":
+        """Assignments of our queue, oldest first; those seen before do no harm."""
         new = self
-        for order in orders:
-            new = new._received_one(order, now)
+        for assignment in assignments:
+            new = new._received_one(assignment, now)
         return new
 
-    def _received_one(self, received: Received[Order], now: float) -> "Membership":
-        order = received.message
-        if order.member.consumer != self.member.consumer:
+    def _received_one(self, received: Received[MemberAssignment], now: float) -> "Membership":
+        assignment = received.message
+        if assignment.member.consumer != self.member.consumer:
             return self
-        if self.order is not None and received.offset <= self.order.offset:
+        if self.assignment is not None and received.offset <= self.assignment.offset:
             return self
-        if order.member == self.member:
-            new = self._ending(Ending.RETIRED) if order.retire else self
-            new = replace(new, order=received)
+        if assignment.member == self.member:
+            new = self._ending(Ending.RETIRED) if assignment.retire else self
+            new = replace(new, assignment=received)
             takes = bool(self.owned - new.decision.owned)
             return replace(new, taken_at=now) if takes and self.taken_at is None else new
-        gives = bool(order.owned or order.coming)
-        return self._ending(Ending.SUPERSEDED) if gives and self.order is not None else self
+        gives = bool(assignment.owned or assignment.pending)
+        return self._ending(Ending.SUPERSEDED) if gives and self.assignment is not None else self
 
     def asked_to_end(self) -> "Membership":
         """Somebody wants the process to end: a signal, or the death of the process that it belongs to."""
@@ -126,13 +127,13 @@ class Membership:
 
     @property
     def decision(self) -> Decision:
-        """What the newest order to us says; nothing at all once we are to end."""
-        if self.order is None:
+        """What the newest assignment to us says; nothing at all once we are to end."""
+        if self.assignment is None:
             return Decision(ends=self.ending is not None)
-        order, offset = self.order.message, self.order.offset
+        assignment, offset = self.assignment.message, self.assignment.offset
         if self.ending:
             return Decision(offset=offset, ends=True)
-        return Decision(order.owned, order.coming - order.owned, offset)
+        return Decision(assignment.owned, assignment.pending - assignment.owned, offset)
 
     @property
     def is_acted_on(self) -> bool:
@@ -150,7 +151,7 @@ class Membership:
         if self.taken_at is not None and self.owned - decision.owned:
             drains = drains.and_one_of(now - self.taken_at)
         new = replace(self, owned=decision.owned, applied=decision.offset, ended=decision.ends, drains=drains)
-        # An order that came since the decision was asked for may take something of it
+        # An assignment that came since the decision was asked for may take something of it
         return replace(new, taken_at=now if decision.owned - new.decision.owned else None)
 
     def end(self, now: float) -> "Membership":
@@ -202,7 +203,7 @@ class Membership:
         deaf_s = factor * self.pace.suspect_after_s
         if now - self.listened_at <= deaf_s:
             return None
-        return f"no order could be read for {deaf_s:g} s ({factor} x suspect_after_s)"
+        return f"no assignment could be read for {deaf_s:g} s ({factor} x suspect_after_s)"
 
     # What to report
 
@@ -216,13 +217,13 @@ class Membership:
     @property
     def is_over(self) -> bool:
         """The last word is in the log."""
-        return self.said is not None and self.said.phase is Phase.ENDED
+        return self.last_report is not None and self.last_report.phase is Phase.ENDED
 
     def due_in(self, now: float) -> float:
         """Seconds until there is something to send; 0 when there is now."""
         if self._must_be_full:
             return 0.0
-        return max(0.0, min(self.appended_at + self.pace.heartbeat_s, self.said_at + FULL_EVERY_S) - now)
+        return max(0.0, min(self.appended_at + self.pace.heartbeat_s, self.reported_at + FULL_EVERY_S) - now)
 
     def next_message(self, now: float) -> "tuple[Membership, Report | Heartbeat | None]":
         """The message that is due: full on every change and now and then, else a heartbeat; None when nothing is.
@@ -233,27 +234,33 @@ class Membership:
         if self.is_over or self.due_in(now) > 0:
             return self, None
         new = replace(self, sequence=self.sequence + 1)
-        if self._must_be_full or now >= self.said_at + FULL_EVERY_S:
+        if self._must_be_full or now >= self.reported_at + FULL_EVERY_S:
             report = self._report(new.sequence, now)
-            return replace(new, said=None, said_at=now), report
+            return replace(new, last_report=None, reported_at=now), report
         return new, Heartbeat(self.member, new.sequence, self.phase, self.facts.bytes_per_s, self._batch_age(now))
 
     def appended(self, message: Report | Heartbeat, made_at: float) -> "Membership":
         """The message is in the log for certain."""
-        said = message if isinstance(message, Report) else self.said
-        return replace(self, said=said, appended_at=max(made_at, self.appended_at))
+        last_report = message if isinstance(message, Report) else self.last_report
+        return replace(self, last_report=last_report, appended_at=max(made_at, self.appended_at))
 
     @property
     def _must_be_full(self) -> bool:
-        said = self.said
-        if said is None:
+        last_report = self.last_report
+        if last_report is None:
             return True
         # That a position moves is no change; that there is one is: it says that a new partition is being read.
-        told = (said.phase, said.applied, said.owned, dict(said.stopped), said.positions.keys())
-        is_new = told != (self.phase, self.applied, self.owned, self._stopped, self._positions.keys())
-        is_new |= (said.ready, dict(said.unready)) != (self._ready, self._unready)
+        reported = (
+            last_report.phase,
+            last_report.applied,
+            last_report.owned,
+            dict(last_report.stopped),
+            last_report.positions.keys(),
+        )
+        is_new = reported != (self.phase, self.applied, self.owned, self._stopped, self._positions.keys())
+        is_new |= (last_report.ready, dict(last_report.unready)) != (self._ready, self._unready)
         # Of a share the same: which topics are bad is news, and which wholly; how bad the others are is not.
-        return is_new or _degrees(said.bad_shares) != _degrees(self._bad_shares)
+        return is_new or _degrees(last_report.bad_shares) != _degrees(self._bad_shares)
 
     @property
     def _stopped(self) -> dict[TopicPartition, str]:
@@ -270,12 +277,12 @@ class Membership:
 
     @property
     def _ready(self) -> frozenset[TopicPartition]:
-        return self.facts.ready & self.decision.coming
+        return self.facts.ready & self.decision.pending
 
     @property
     def _unready(self) -> dict[TopicPartition, str]:
-        coming = self.decision.coming
-        return {tp: reason for tp, reason in self.facts.unready.items() if tp in coming}
+        pending = self.decision.pending
+        return {tp: reason for tp, reason in self.facts.unready.items() if tp in pending}
 
     def _batch_age(self, now: float) -> float | None:
         # Not below zero, whoever reads the clock when: the codec refuses that, and a refused report is none

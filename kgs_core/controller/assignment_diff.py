@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kgs_core.controller.events import Note, Write
 from kgs_core.controller.group_view import GroupView
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Order
+from kgs_core.protocol import MemberAssignment
 
 STOP_CONSUMING = "StopConsuming"
 START_CONSUMING = "StartConsuming"
@@ -26,24 +26,24 @@ def differences(view: GroupView, write: Write) -> tuple[Note, ...]:
         Landau 2022, section "Message passing": the names of the messages.
     """
     notes: list[Note] = []
-    for order in write.orders:
-        notes += _of_order(view, order)
+    for assignment in write.assignments:
+        notes += _of_assignment(view, assignment)
     return tuple(notes)
 
 
-def _of_order(view: GroupView, order: Order) -> Sequence[Note]:
-    member = view.members.get(order.member.incarnation)
-    last = member.order.message if member and member.order else None
+def _of_assignment(view: GroupView, assignment: MemberAssignment) -> Sequence[Note]:
+    member = view.members.get(assignment.member.incarnation)
+    last = member.assignment.message if member and member.assignment else None
     before = last.owned if last else _NOTHING
-    found = [(STOP_CONSUMING, before - order.owned), (START_CONSUMING, order.owned - before)]
-    notes = [_note(text, order, partitions) for text, partitions in found if partitions]
-    if order.retire and not (last and last.retire):
-        notes.append(_note(RETIRE, order, _NOTHING))
+    found = [(STOP_CONSUMING, before - assignment.owned), (START_CONSUMING, assignment.owned - before)]
+    notes = [_note(text, assignment, partitions) for text, partitions in found if partitions]
+    if assignment.retire and not (last and last.retire):
+        notes.append(_note(RETIRE, assignment, _NOTHING))
     return notes
 
 
-def _note(text: str, order: Order, partitions: frozenset[TopicPartition]) -> Note:
-    fields: dict[str, object] = {"consumer": order.member.consumer, "incarnation": order.member.incarnation}
+def _note(text: str, assignment: MemberAssignment, partitions: frozenset[TopicPartition]) -> Note:
+    fields: dict[str, object] = {"consumer": assignment.member.consumer, "incarnation": assignment.member.incarnation}
     if partitions:
         fields |= {"count": len(partitions), "partitions": tuple(str(p) for p in sorted(partitions))}
     return Note(text, fields)

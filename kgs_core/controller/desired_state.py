@@ -9,7 +9,7 @@ from kgs_core.controller.reconcile import Changes, converged, reconcile
 from kgs_core.controller.rolling_replacement import ReplacementWait, next_hand_over, replacement_wait
 from kgs_core.controller.state import ControllerState
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
-from kgs_core.protocol import Incarnation, Member, Order, RunState, Target
+from kgs_core.protocol import Incarnation, Member, MemberAssignment, RunState, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +57,16 @@ def _trials(
     return {step.spare: step.partitions} if step is not None else {}
 
 
-def orders_for(state: ControllerState, target: Target | None) -> Changes:
+def assignments_for(state: ControllerState, target: Target | None) -> Changes:
     """What is to be written so that the group comes one step nearer to `target`."""
     suspects = state.suspects()
     goal = goal_of(state.view, target, suspects)
     if goal is None:
         return Changes()
     changes = reconcile(state.view, goal.desired, goal.may_stay, suspects, strict=state.strict, trials=goal.trials)
-    doubled = {member: Order(member, retire=True) for member in _doubled(state.view)}
-    orders = [order for order in changes.orders if order.member not in doubled]
-    return replace(changes, orders=(*orders, *doubled.values()))
+    doubled = {member: MemberAssignment(member, retire=True) for member in _doubled(state.view)}
+    assignments = [assignment for assignment in changes.assignments if assignment.member not in doubled]
+    return replace(changes, assignments=(*assignments, *doubled.values()))
 
 
 def is_settled(state: ControllerState) -> bool:
@@ -78,7 +78,7 @@ def is_settled(state: ControllerState) -> bool:
     # One that is silent and wanted nowhere cannot be told to end: it would keep the group waiting for ever
     counted = {i: m for i, m in state.view.members.items() if i not in suspects or m.member.consumer in goal.joined}
     has_come = converged(replace(state.view, members=counted), goal.desired, goal.joined, suspects)
-    return has_come and not orders_for(state, state.target)
+    return has_come and not assignments_for(state, state.target)
 
 
 def held_replacement(state: ControllerState) -> ReplacementWait | None:
@@ -97,7 +97,7 @@ def upsets_now(state: ControllerState, now: float) -> frozenset[Disruption]:
 def _doubled(view: GroupView) -> Iterator[Member]:
     """Older processes of a consumer that hold nothing.
 
-    One that never was ordered anything does not learn of the newer one by itself; and the fleet may know nothing of
+    One that never was assigned anything does not learn of the newer one by itself; and the fleet may know nothing of
     it, so that no Stop reaches it.
     """
     newest = {member.member.incarnation for member in view.newest().values()}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from kgs_core.model import ConsumerId
 from kgs_core.planning.load import Load
 from kgs_core.ports import Run
-from kgs_core.protocol import Incarnation, Message, Order, Received, Target, Tombstone
+from kgs_core.protocol import Incarnation, MemberAssignment, Message, Received, Target, Tombstone
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Written:
     """The Write is committed.
 
     Attributes:
-        messages: each with its offset, in the order Target, orders, tombstones.
+        messages: each with its offset, in the order Target, assignments, tombstones.
     """
 
     messages: Sequence[Received[Message]]
@@ -46,7 +46,7 @@ class WriteFailed:
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """A Fence or Write was refused, because a newer controller has the pen (`FencedError`)."""
+    """A Fence or Write was refused, because a newer controller has the right to write (`FencedError`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +94,20 @@ Event = Read | Written | WriteFailed | Fenced | FleetSeen | Measured | StartFail
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Take the pen (`Outbox.fence`)."""
+    """Take the right to write (`ControllerWriter.fence`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadToEnd:
-    """Read all topics to their ends (`Inbox.read_to_end`); answered by Read or WriteFailed."""
+    """Read all topics to their ends (`GroupTopicReader.read_to_end`); answered by Read or WriteFailed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Write all of it or nothing (`Outbox.write`); answered by Written, WriteFailed or Fenced."""
+    """Write all of it or nothing (`ControllerWriter.write`); answered by Written, WriteFailed or Fenced."""
 
     target: Target | None = None
-    orders: tuple[Order, ...] = ()
+    assignments: tuple[MemberAssignment, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
 
 

@@ -47,9 +47,9 @@ class GroupHealth:
             joined=self.view.joined(self.suspected),
             lost=self.lost(),
             restarted=self._returned(target) & lacking,
-            failing=self.starts.set_aside,
+            failing=self.starts.quarantined,
             since_packing_s=since_packing_s,
-            barred=frozenset(c for c, member in self.view.newest().items() if self._is_barred(member)),
+            unusable=frozenset(c for c, member in self.view.newest().items() if self._is_unusable(member)),
             standing=frozenset(target.spares if target else ()),
         )
 
@@ -74,7 +74,7 @@ class GroupHealth:
         readers = set(target.assignment.values())
         newest = self.view.newest()
         found = {Disruption(Reason.LOST, str(c)) for c in self.lost() & readers}
-        found |= {Disruption(Reason.FAILING, str(c)) for c in self.starts.set_aside & readers}
+        found |= {Disruption(Reason.FAILING, str(c)) for c in self.starts.quarantined & readers}
         found |= {Disruption("start failed", f"{c} ({n})") for c, n in self.starts.failures.items() if c in readers}
         found |= {Disruption(Reason.RESTARTED, str(newest[c].member)) for c in self._returned(target) & readers}
         if known_partitions is not None:
@@ -92,7 +92,7 @@ class GroupHealth:
         is_silent = member.member.incarnation in self.suspected and not self.strict
         return member.ended or member.retiring or is_silent
 
-    def _is_barred(self, member: MemberView) -> bool:
+    def _is_unusable(self, member: MemberView) -> bool:
         consumer = member.member.consumer
         if consumer in self.starts.starting or not self._is_gone(member):
             return False

@@ -15,8 +15,8 @@ from kgs_core.protocol import (
     Heartbeat,
     Incarnation,
     Member,
+    MemberAssignment,
     Message,
-    Order,
     Phase,
     Received,
     Report,
@@ -35,7 +35,7 @@ class MemberView:
 
     Attributes:
         report: its newest full report, with what a newer heartbeat said put into it; None: none was read.
-        order: its last Assignment; None: it never had one.
+        assignment: its last Assignment; None: it never had one.
         last_seen_at: when its newest sign of life came, monotonic seconds of the caller; None: none was read.
         joined: rank among all members; of two incarnations of one consumer the one with the higher rank is newer.
         sequence: of its newest report or heartbeat.
@@ -44,7 +44,7 @@ class MemberView:
 
     member: Member
     report: Report | None = None
-    order: Received[Order] | None = None
+    assignment: Received[MemberAssignment] | None = None
     last_seen_at: float | None = None
     joined: int = 0
     sequence: int = -1
@@ -59,15 +59,15 @@ class MemberView:
         if self.ended:
             return _NOTHING
         held = self.report.owned if self.report else _NOTHING
-        if self.order is None or self.has_applied:
+        if self.assignment is None or self.has_applied:
             return held
-        return held | self.order.message.owned | self.order.message.revoking
+        return held | self.assignment.message.owned | self.assignment.message.revoking
 
     @property
     def has_applied(self) -> bool:
         """Whether its report says that it has acted on its last Assignment."""
         applied = self.report.applied if self.report else None
-        return self.order is not None and applied is not None and applied >= self.order.offset
+        return self.assignment is not None and applied is not None and applied >= self.assignment.offset
 
     @property
     def ended(self) -> bool:
@@ -77,7 +77,7 @@ class MemberView:
     @property
     def retiring(self) -> bool:
         """Whether it was told to end, which is never taken back."""
-        return self.order is not None and self.order.message.retire
+        return self.assignment is not None and self.assignment.message.retire
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class GroupView:
         newest = {view.member.incarnation for view in self.newest().values()}
         ranked = sorted(self.members.values(), key=lambda view: (view.member.incarnation in newest, view.joined))
         claims = [(v, v.report.owned) for v in ranked if v.report is not None and not v.ended]
-        assigned = [(v, owned & v.order.message.owned) for v, owned in claims if v.order is not None]
+        assigned = [(v, owned & v.assignment.message.owned) for v, owned in claims if v.assignment is not None]
         return {p: v.member.consumer for v, partitions in (*claims, *assigned) for p in partitions}
 
     def joined(self, suspected: Collection[Incarnation] = frozenset()) -> frozenset[ConsumerId]:
@@ -214,8 +214,8 @@ class _Draft:
         match received.message:
             case Report() | Heartbeat():
                 self._take_report(received.message, received.offset, last_seen_at)
-            case Order():
-                self._take_order(Received(received.message, received.offset, received.timestamp_ms))
+            case MemberAssignment():
+                self._take_assignment(Received(received.message, received.offset, received.timestamp_ms))
             case Tombstone():
                 self.bury(received.message.member.incarnation)
                 self._dead.add(received.message.member.incarnation)
@@ -262,10 +262,10 @@ class _Draft:
             first_heard=offset if view.first_heard is None else view.first_heard,
         )
 
-    def _take_order(self, received: Received[Order]) -> None:
+    def _take_assignment(self, received: Received[MemberAssignment]) -> None:
         view = self._member(received.message.member)
-        if view is not None and (view.order is None or received.offset > view.order.offset):
-            self._members[view.member.incarnation] = replace(view, order=received)
+        if view is not None and (view.assignment is None or received.offset > view.assignment.offset):
+            self._members[view.member.incarnation] = replace(view, assignment=received)
 
     def _take_target(self, received: Received[Target]) -> None:
         if self._view.target is None or received.offset > self._view.target.offset:
@@ -301,7 +301,7 @@ def _ranked(views: Iterable[MemberView], listed: Mapping[Incarnation, int]) -> M
             return 0, listed[view.member.incarnation], view.member
         if view.first_heard is not None:
             return 2, view.first_heard, view.member
-        return 1, view.order.offset if view.order else -1, view.member
+        return 1, view.assignment.offset if view.assignment else -1, view.member
 
     return {
         view.member.incarnation: view if view.joined == rank else replace(view, joined=rank)

@@ -36,7 +36,7 @@ def take_fleet(state: ControllerState, event: FleetSeen, now: float) -> Controll
     )
 
 
-def staff(state: ControllerState, now: float) -> tuple[ControllerState, tuple[Command, ...]]:
+def launch_consumers(state: ControllerState, now: float) -> tuple[ControllerState, tuple[Command, ...]]:
     """Launch who is missing, and ask runs to end that nobody wants or that never join; each only once.
 
     Nothing before the fleet has said what runs already, and nothing while people want the group paused.
@@ -53,11 +53,11 @@ def staff(state: ControllerState, now: float) -> tuple[ControllerState, tuple[Co
         launched={**state.launched, **dict.fromkeys(launch, now)},
         stopped=state.stopped.union(unwanted, overdue),
         excused=state.excused.union(unwanted),
-        set_aside=starts.set_aside,
+        quarantined=starts.quarantined,
     )
     commands: list[Command] = [
-        Note("set aside", {"consumer": c, "failures": starts.failures[c], **_why(starts.why.get(c))})
-        for c in sorted(starts.set_aside - state.set_aside)
+        Note("quarantined", {"consumer": c, "failures": starts.failures[c], **_why(starts.why.get(c))})
+        for c in sorted(starts.quarantined - state.quarantined)
     ]
     commands += [Stop(handle) for handle in (*unwanted, *overdue)]
     commands += [Launch(consumer) for consumer in launch]
@@ -75,9 +75,9 @@ def _is_shown(consumer: ConsumerId, age_s: float, event: FleetSeen) -> bool:
 
 
 def _unwanted(state: ControllerState) -> Iterator[Run]:
-    """Runs of consumers that nobody wants and that no order reaches: they have not joined, or are silent.
+    """Runs of consumers that nobody wants and that no assignment reaches: they have not joined, or are silent.
 
-    Those that have joined are told to end by an order, after they have let go what they read.
+    Those that have joined are told to end by an assignment, after they have let go what they read.
     """
     wanted, suspects = state.wanted(), state.suspects()
     joined = {incarnation: life for incarnation, life in state.lives.items() if not life.is_starting}

@@ -21,7 +21,7 @@ class Lifetime:
         ending: why it drains or has ended, as it says.
         why: in words, where an error of its own ends it; which trouble it waits for, while it starts.
         is_starting: it has not joined: it only says that it waits.
-        told_at: when it said so last, steady clock; None where it has joined.
+        notified_at: when it said so last, steady clock; None where it has joined.
     """
 
     member: Member
@@ -32,7 +32,7 @@ class Lifetime:
     ending: Ending | None = None
     why: str = ""
     is_starting: bool = False
-    told_at: float | None = None
+    notified_at: float | None = None
 
     @property
     def lived_s(self) -> float:
@@ -68,10 +68,10 @@ def take_lives(lives: Lives, received: Sequence[Received[Message]], now: float) 
     return taken
 
 
-def _take_starting(lives: dict[Incarnation, Lifetime], message: Starting, time_ms: int, told_at: float) -> None:
+def _take_starting(lives: dict[Incarnation, Lifetime], message: Starting, time_ms: int, notified_at: float) -> None:
     known = lives.get(message.member.incarnation)
     if known is None or known.is_starting:  # a late one says nothing of who has joined
         run_id, why = message.process.run_id, message.why
         lives[message.member.incarnation] = Lifetime(
-            message.member, run_id, time_ms, time_ms, why=why, is_starting=True, told_at=told_at
+            message.member, run_id, time_ms, time_ms, why=why, is_starting=True, notified_at=notified_at
         )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from kgs_core.controller.assignment_diff import differences
-from kgs_core.controller.desired_state import held_replacement, is_settled, orders_for, upsets_now
+from kgs_core.controller.desired_state import assignments_for, held_replacement, is_settled, upsets_now
 from kgs_core.controller.events import (
     Command,
     Event,
@@ -28,14 +28,14 @@ from kgs_core.controller.events import (
     Written,
 )
 from kgs_core.controller.group_health import described
-from kgs_core.controller.launches import staff, take_fleet
+from kgs_core.controller.launches import launch_consumers, take_fleet
 from kgs_core.controller.measuring import blind_wait, take_measured
 from kgs_core.controller.reading import read_from_beginning, read_on
 from kgs_core.controller.state import ControllerState, Options, Outcome, Result
 from kgs_core.controller.target_selection import TargetDecision, select_target, unread_to_place
 from kgs_core.controller.transitions import Cause, State, follow
 from kgs_core.errors import ProtocolError
-from kgs_core.protocol import Order, Target, Tombstone
+from kgs_core.protocol import MemberAssignment, Target, Tombstone
 
 Step = tuple[ControllerState, tuple[Command, ...]]
 
@@ -65,12 +65,12 @@ def step(state: ControllerState, event: Event, now: float) -> Step:
     """
     if state.name is State.ENDED:
         return state, ()
-    told, notes = _take(state, event, now)
-    if told.name is State.ENDED or told.writing is not None or isinstance(event, WriteFailed):
-        return told, notes
-    if told.name is State.SYNCHRONIZE:
-        return told, notes
-    acted, commands = _act(told, now, is_tick=isinstance(event, Tick))
+    taken, notes = _take(state, event, now)
+    if taken.name is State.ENDED or taken.writing is not None or isinstance(event, WriteFailed):
+        return taken, notes
+    if taken.name is State.SYNCHRONIZE:
+        return taken, notes
+    acted, commands = _act(taken, now, is_tick=isinstance(event, Tick))
     return acted, notes + commands
 
 
@@ -116,7 +116,8 @@ def _read_first(state: ControllerState, event: Read, now: float) -> Step:
 def _read(state: ControllerState, event: Read, now: float) -> Step:
     """What has come since.
 
-    A Target, order or tombstone that is not ours comes from somebody who has the pen: to go on starting consumers
+    A Target, assignment or tombstone that is not ours comes from somebody who has the right to write: to go on starting
+        consumers
     beside a newer controller would double them.
     """
     if any(_is_foreign(state, one.message, one.offset) for one in event.messages):
@@ -128,9 +129,9 @@ def _is_foreign(state: ControllerState, message: object, offset: int) -> bool:
     match message:
         case Target():
             return state.view.target is None or offset > state.view.target.offset
-        case Order():
+        case MemberAssignment():
             member = state.view.members.get(message.member.incarnation)
-            is_new = member is None or member.order is None or offset > member.order.offset
+            is_new = member is None or member.assignment is None or offset > member.assignment.offset
             return is_new and message.member.incarnation not in state.view.dead
         case Tombstone():
             return message.member in state.view.unmarked or message.member.incarnation in state.view.members
@@ -168,10 +169,10 @@ def _act(state: ControllerState, now: float, *, is_tick: bool) -> Step:
         state, more = _sentinel(state, now)
         commands += more
     if state.name is State.GROUP_MANAGEMENT:
-        state, more = _order(state)
+        state, more = _write_assignments(state)
         commands += more
     if state.name is State.GROUP_MANAGEMENT or (is_tick and state.name is State.SENTINEL):
-        state, more = staff(state, now)
+        state, more = launch_consumers(state, now)
         commands += more
     if state.held_back is not None and state.held_back != held_back:
         commands += (Note(str(state.held_back)),)
@@ -182,38 +183,38 @@ def _act(state: ControllerState, now: float, *, is_tick: bool) -> Step:
 
 
 def _sentinel(state: ControllerState, now: float) -> Step:
-    """Another Target, other orders, or nothing; a rebalance run asks the same in Reassign."""
+    """Another Target, other assignments, or nothing; a rebalance run asks the same in Reassign."""
     found = select_target(state, now)
     if found.looked_in_vain:
         state = replace(state, looked_at=now, held_back=found.held_back)
     if found.target is not None:
         return _reassign(state, found, now)
     is_run = state.options.until_done
-    if orders_for(state, state.target) or (is_run and not is_settled(state)):
-        return _manage(state, Cause.TARGET_STANDS if is_run else Cause.OTHER_ORDERS, now)
+    if assignments_for(state, state.target) or (is_run and not is_settled(state)):
+        return _manage(state, Cause.TARGET_STANDS if is_run else Cause.OTHER_ASSIGNMENTS, now)
     if not is_run:
         return state, ()
-    order = str(found.held_back) if found.held_back else "the group is as it shall be"
-    why = order if state.is_fresh(now) else "no measurement is fresh enough to pack by"
+    reason = str(found.held_back) if found.held_back else "the group is as it shall be"
+    why = reason if state.is_fresh(now) else "no measurement is fresh enough to pack by"
     return _end(state, Cause.DONE, Outcome(Result.NOTHING_TO_DO, why), now)
 
 
 def _reassign(state: ControllerState, found: TargetDecision, now: float) -> Step:
-    """Write the Target and the first orders of its change, in one transaction."""
+    """Write the Target and the first assignments of its change, in one transaction."""
     notes: tuple[Command, ...] = ()
     if state.name is State.SENTINEL:
         state, notes = _go(state, Cause.ANOTHER_TARGET, now)
-    changes = orders_for(state, found.target)
-    write = Write(found.target, changes.orders, changes.tombstones)
+    changes = assignments_for(state, found.target)
+    write = Write(found.target, changes.assignments, changes.tombstones)
     return replace(state, writing=write), (*notes, _rebalance_note(state, found), write)
 
 
-def _order(state: ControllerState) -> Step:
-    """Write the orders that are due, if any."""
-    changes = orders_for(state, state.target)
+def _write_assignments(state: ControllerState) -> Step:
+    """Write the assignments that are due, if any."""
+    changes = assignments_for(state, state.target)
     if not changes:
         return state, ()
-    write = Write(None, changes.orders, changes.tombstones)
+    write = Write(None, changes.assignments, changes.tombstones)
     return replace(state, writing=write), (write,)
 
 

@@ -1,7 +1,7 @@
-"""An observer without the pen: what a group needs now, by the controller's own rules, and what it sees of it.
+"""An observer without the right to write: what a group needs now, by the controller's own rules, and what it sees.
 
-It is told what the controller is told. It writes nothing, so whoever has the pen is not disturbed: what the observer
-asks for, a rebalance run looks at once more. Nothing is kept between two observers that a restart could lose.
+It is told what the controller is told. It writes nothing, so whoever has the right to write is not disturbed: what the
+observer asks for, a rebalance run looks at once more. Nothing is kept between two observers that a restart could lose.
 
 When does silence count? As for the controller, while one listens. An observer listens for less than a minute, which may
 be shorter than `suspect_after_s`: so the age of the newest report counts too, by our own clock, but nobody is suspected
@@ -11,9 +11,9 @@ before the observer has listened for long enough to hear everybody who lives. A 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kgs_core.controller.desired_state import orders_for
+from kgs_core.controller.desired_state import assignments_for
 from kgs_core.controller.events import FleetSeen, Launch, Measured, Stop
-from kgs_core.controller.launches import staff, take_fleet
+from kgs_core.controller.launches import launch_consumers, take_fleet
 from kgs_core.controller.measuring import take_measured
 from kgs_core.controller.reading import read_from_beginning, read_on
 from kgs_core.controller.state import ControllerState, Options
@@ -107,7 +107,7 @@ class GroupObserver:
         newest = _newest_report(messages)
         return GroupObserver(read, NewestReport(newest.offset, now) if newest else self.newest_report)
 
-    def told(self, news: FleetSeen | Measured, now: float) -> "GroupObserver":
+    def observed(self, news: FleetSeen | Measured, now: float) -> "GroupObserver":
         """With what fleet or monitor say."""
         if isinstance(news, FleetSeen):
             return replace(self, state=take_fleet(self.state, news, now))
@@ -129,7 +129,7 @@ class GroupObserver:
             return replace(self, state=state), Recommendation(found.target.reason)
         reason = found.target.reason if found.target else _reason(self.state, now)
         before = state.excused
-        state, commands = staff(state, now)
+        state, commands = launch_consumers(state, now)
         stops = [command.handle for command in commands if isinstance(command, Stop)]
         sight = Recommendation(
             reason=reason,
@@ -141,14 +141,14 @@ class GroupObserver:
 
 
 def _reason(state: ControllerState, now: float) -> str:
-    """Why orders ask for a run.
+    """Why assignments ask for a run.
 
     Tombstones alone can wait: the dead whose partitions somebody else is to have ask by what is theirs, and a run for
     each of the others would cost more than it brings.
     """
-    changes = orders_for(state, state.target)
-    if changes.orders:
-        return f"Assignments are due: {', '.join(str(order.member) for order in changes.orders)}"
+    changes = assignments_for(state, state.target)
+    if changes.assignments:
+        return f"Assignments are due: {', '.join(str(assignment.member) for assignment in changes.assignments)}"
     if changes.tombstones and state.since_packing_s(now) >= state.options.packing.sentinel_timeout_s:
         gone = [f"consumer {t.member.consumer} (process {t.member.incarnation[:8]})" for t in changes.tombstones]
         return f"ended processes are to be recorded: {', '.join(gone)}"

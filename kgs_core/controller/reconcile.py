@@ -2,7 +2,7 @@
 
 Level-triggered: called again after every record, it writes what is missing and nothing twice. Partition p enters the
 `owned` set of one incarnation only when no other one possibly owns it; until then it is in the `revoking` set of who
-may hold it and in the `coming` set of who waits for it.
+may hold it and in the `pending` set of who waits for it.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from kgs_core.controller.group_view import GroupView, MemberView
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
-from kgs_core.protocol import Incarnation, Member, Order, Tombstone
+from kgs_core.protocol import Incarnation, Member, MemberAssignment, Tombstone
 
 _Holder = TypeVar("_Holder", Incarnation, Member)
 _NOBODY: frozenset[Incarnation] = frozenset()
@@ -26,12 +26,12 @@ class Changes:
             controller that reads their reports would take them for new ones.
     """
 
-    orders: tuple[Order, ...] = ()
+    assignments: tuple[MemberAssignment, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether anything is to be written."""
-        return bool(self.orders or self.tombstones)
+        return bool(self.assignments or self.tombstones)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def reconcile(
     """The Assignments that bring the group one step nearer to `desired`; each only if it differs from the last one.
 
     A partition whose desired consumer has not joined stays where it is. While any has no reader, nobody is told to end,
-    for whoever has joined may be needed. One that is not in `desired` leaves every `owned` and `coming` set; with
+    for whoever has joined may be needed. One that is not in `desired` leaves every `owned` and `pending` set; with
     an empty `desired` nobody reads. An incarnation that was told to end gets nothing, whether its consumer is wanted
     again or not: a new one must come.
 
@@ -81,19 +81,19 @@ def reconcile(
     shares = _by_consumer(desired)
     may_stay = {*wanted, *shares}
     is_read = placing.reads_all(desired)
-    orders = []
+    assignments = []
     for incarnation, known in view.members.items():
         gets = frozenset(owned.get(incarnation, ()))
         lacks = shares.get(known.member.consumer, set()) - gets if placing.may_own(known) else ()
-        coming = frozenset(p for p in lacks if p in given or placing.is_held(p, besides=incarnation))
+        pending = frozenset(p for p in lacks if p in given or placing.is_held(p, besides=incarnation))
         if trials and placing.may_own(known):
-            coming |= trials.get(known.member.consumer, frozenset()) - gets
+            pending |= trials.get(known.member.consumer, frozenset()) - gets
         has_to_go = is_read and known.member.consumer not in may_stay and placing.is_empty_for_good(known)
         retire = known.retiring or has_to_go
-        order = Order(known.member, gets, placing.possible[incarnation] - gets, coming, retire)
-        if placing.is_news(known, order):
-            orders.append(order)
-    return Changes(tuple(orders), tuple(Tombstone(member) for member in sorted(view.unmarked)))
+        assignment = MemberAssignment(known.member, gets, placing.possible[incarnation] - gets, pending, retire)
+        if placing.is_news(known, assignment):
+            assignments.append(assignment)
+    return Changes(tuple(assignments), tuple(Tombstone(member) for member in sorted(view.unmarked)))
 
 
 def waiting(view: GroupView, desired: Assignment, suspected: frozenset[Incarnation] = _NOBODY) -> tuple[Waiting, ...]:
@@ -159,9 +159,9 @@ class _Placing:
         self._holders = _by_partition(self.possible)
         self._assigned = _by_partition(
             {
-                member.member.incarnation: member.order.message.owned
+                member.member.incarnation: member.assignment.message.owned
                 for member in self._newest.values()
-                if member.order is not None and not member.ended
+                if member.assignment is not None and not member.ended
             }
         )
 
@@ -203,18 +203,18 @@ class _Placing:
 
     def is_empty_for_good(self, view: MemberView) -> bool:
         """S7: it owns nothing, and no Assignment lets it start."""
-        is_ordered = view.order is not None and not view.order.message.owned
-        return self._is_newest(view) and is_ordered and not view.ended and not self.possible[view.member.incarnation]
+        is_assigned = view.assignment is not None and not view.assignment.message.owned
+        return self._is_newest(view) and is_assigned and not view.ended and not self.possible[view.member.incarnation]
 
-    def is_news(self, view: MemberView, order: Order) -> bool:
-        """Whether `order` must be written.
+    def is_news(self, view: MemberView, assignment: MemberAssignment) -> bool:
+        """Whether `assignment` must be written.
 
         Even with nothing to own, the first Assignment of a new incarnation tells an older one of the same consumer to
         go. One that owns nothing and is not the newest, or has ended, needs none.
         """
-        if view.order is not None:
-            return view.order.message != order
-        return self.may_own(view) or order != Order(view.member)
+        if view.assignment is not None:
+            return view.assignment.message != assignment
+        return self.may_own(view) or assignment != MemberAssignment(view.member)
 
     def _is_newest(self, view: MemberView) -> bool:
         return self._newest[view.member.consumer].member.incarnation == view.member.incarnation

@@ -1,4 +1,4 @@
-"""Restart policy: who is started now, who waits, and who is set aside, by past and present runs and their reports.
+"""Restart policy: who is started now, who waits, and who is quarantined, by past and present runs and their reports.
 
 Nothing is remembered but what the fleet and the topics say, so a new controller goes on where the last one was killed.
 A run and a report belong together when the report's `run_id` is the run's handle.
@@ -14,9 +14,9 @@ from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
 from kgs_core.protocol import Ending, Incarnation
 
-TOLD_AGAIN_S = 60.0
+NOTIFIED_AGAIN_S = 60.0
 """Who waits with its start for passing trouble says so again well within this time."""
-SET_ASIDE_FACTOR = 10
+QUARANTINE_FACTOR = 10
 """A consumer that keeps failing is tried again after so many times its longest back-off."""
 
 
@@ -59,8 +59,8 @@ class Starts:
 
     Attributes:
         launch: wanted consumers to start now, ascending.
-        waiting: consumers whose next start has to wait -> seconds; those set aside among them.
-        set_aside: consumers whose last starts all failed, `start_attempts` in a row or more.
+        waiting: consumers whose next start has to wait -> seconds; those quarantined among them.
+        quarantined: consumers whose last starts all failed, `start_attempts` in a row or more.
         starting: consumers with a run that has time left for its first report.
         running: consumers with a run that has not ended, starting or not.
         overdue: handles of runs that have not reported in time.
@@ -72,7 +72,7 @@ class Starts:
 
     launch: tuple[ConsumerId, ...] = ()
     waiting: Mapping[ConsumerId, float] = field(default_factory=dict)
-    set_aside: frozenset[ConsumerId] = frozenset()
+    quarantined: frozenset[ConsumerId] = frozenset()
     starting: frozenset[ConsumerId] = frozenset()
     running: frozenset[ConsumerId] = frozenset()
     overdue: frozenset[str] = frozenset()
@@ -113,7 +113,7 @@ def plan_starts(wanted: Collection[ConsumerId], history: History, settings: Memb
     comparing clocks.
 
     What ends consumers may be something that they read. Then it goes on to the next number, which fails as well, and
-    each time partitions move. So with each number that is set aside after it had joined, everybody's next start comes
+    each time partitions move. So with each number that is quarantined after it had joined, everybody's next start comes
     twice as late after the last such failure, up to `retry_after_s`. Not that of who was ended from outside (killed, or
     asked to): it reads what has not ended it.
 
@@ -130,32 +130,32 @@ def plan_starts(wanted: Collection[ConsumerId], history: History, settings: Memb
     waits = {consumer: _back_off_s(count, settings) - starts[consumer][-1][0] for consumer, count in failures.items()}
     why = {consumer: words for consumer in failures if (words := fates.why(consumer))}
     waiting = {consumer: wait_s for consumer, wait_s in waits.items() if wait_s > 0}
-    aside = frozenset(c for c in waiting if failures[c] >= settings.start_attempts) - history.present
-    held_s = _held_s(aside & why.keys(), starts, settings)
+    quarantined = frozenset(c for c in waiting if failures[c] >= settings.start_attempts) - history.present
+    held_s = _held_s(quarantined & why.keys(), starts, settings)
     absent = frozenset(wanted) - running - history.present - waiting.keys()
     is_starting = frozenset(c for c, attempts in starts.items() if attempts[-1][1] is _Fate.STARTING)
     return Starts(
         launch=tuple(sorted(c for c in absent if not held_s or fates.was_ended(c))),
         waiting=waiting,
-        set_aside=aside,
+        quarantined=quarantined,
         starting=is_starting | history.launched.keys(),
         running=running,
         overdue=frozenset(run.handle for run in history.runs if fates.of(run) is _Fate.OVERDUE),
         failures=failures,
         why=why,
-        trouble={run.consumer: told for run in history.runs if (told := fates.trouble(run))},
+        trouble={run.consumer: trouble_of_run for run in history.runs if (trouble_of_run := fates.trouble(run))},
         held_s=held_s,
     )
 
 
 def retry_after_s(settings: MembershipSettings) -> float:
-    """After how long a consumer that was set aside may be tried again; see `plan_starts`."""
-    return SET_ASIDE_FACTOR * _longest_back_off_s(settings) + settings.start_timeout_s
+    """After how long a consumer that was quarantined may be tried again; see `plan_starts`."""
+    return QUARANTINE_FACTOR * _longest_back_off_s(settings) + settings.start_timeout_s
 
 
 def mute_after_s(settings: MembershipSettings) -> float:
     """How long who waits with its start may say nothing: the rest of a start is limited to `start_timeout_s`."""
-    return TOLD_AGAIN_S + 2 * settings.start_timeout_s
+    return NOTIFIED_AGAIN_S + 2 * settings.start_timeout_s
 
 
 class _Fates:
@@ -231,8 +231,8 @@ class _Fates:
 
     def _lived_s(self, run: Run) -> float:
         life = self._life_of(run)
-        has_said = life is not None and run.is_over and life.ending is Ending.FAILED
-        return min(life.lived_s, run.started_s) if life is not None and has_said else 0.0
+        has_reported_error = life is not None and run.is_over and life.ending is Ending.FAILED
+        return min(life.lived_s, run.started_s) if life is not None and has_reported_error else 0.0
 
 
 def _has_failed(life: Lifetime, run: Run) -> bool:
@@ -257,7 +257,7 @@ def _held_s(
     starts: Mapping[ConsumerId, Sequence[tuple[float, _Fate]]],
     settings: MembershipSettings,
 ) -> float:
-    """How long to wait with any start, for the sake of numbers that are set aside and had joined."""
+    """How long to wait with any start, for the sake of numbers that are quarantined and had joined."""
     if not failing:
         return 0.0
     newest_s = min(starts[consumer][-1][0] for consumer in failing)

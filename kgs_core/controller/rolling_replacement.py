@@ -59,10 +59,10 @@ class ReplacementWait:
         by_reason: dict[str, list[TopicPartition]] = {}
         for tp, reason in self.refused.items():
             by_reason.setdefault(printable(reason), []).append(tp)
-        told = [f"{ranges(tps)}: {reason}" for reason, tps in sorted(by_reason.items(), key=lambda item: item[1])]
-        more = [f"{len(told) - _REASONS_SHOWN} more reasons"] if len(told) > _REASONS_SHOWN else []
+        reasons = [f"{ranges(tps)}: {reason}" for reason, tps in sorted(by_reason.items(), key=lambda item: item[1])]
+        more = [f"{len(reasons) - _REASONS_SHOWN} more reasons"] if len(reasons) > _REASONS_SHOWN else []
         return f"the replacement has stopped: it waits for {self.what}, which it cannot: " + "; ".join(
-            [*told[:_REASONS_SHOWN], *more]
+            [*reasons[:_REASONS_SHOWN], *more]
         )
 
 
@@ -162,8 +162,8 @@ def _is_ready(view: GroupView, hand_over: HandOver) -> bool:
 def _opening(view: GroupView, hand_over: HandOver) -> ReplacementWait:
     report = view.newest()[hand_over.spare].report
     ready = report.ready if report is not None and report.ready is not None else frozenset()
-    told = report.unready if report is not None else {}
-    refused = {tp: why for tp, why in sorted(told.items()) if tp in hand_over.partitions}
+    reasons = report.unready if report is not None else {}
+    refused = {tp: why for tp, why in sorted(reasons.items()) if tp in hand_over.partitions}
     what = ranges(refused or hand_over.partitions - ready or hand_over.partitions)
     return ReplacementWait(f"spare {hand_over.spare} to open {what} before consumer {hand_over.leaver} ends", refused)
 

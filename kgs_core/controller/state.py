@@ -80,7 +80,7 @@ class ControllerState:
         looked_at: when a better packing was looked for in vain; `held_back`: one was found then, and must wait.
         settled_s: how long the change to the Target took; None: it is not over.
         accepted: what was amiss when Group Management began.
-        suspected: who was suspected at the last step; `set_aside` likewise.
+        suspected: who was suspected at the last step; `quarantined` likewise.
         waits: what was waited for at the last Tick, for people; empty: nothing.
         outcome: None until it has ended.
     """
@@ -109,7 +109,7 @@ class ControllerState:
     settled_s: float | None = None
     accepted: frozenset[Disruption] = frozenset()
     suspected: frozenset[Incarnation] = frozenset()
-    set_aside: frozenset[ConsumerId] = frozenset()
+    quarantined: frozenset[ConsumerId] = frozenset()
     waits: str = ""
     outcome: Outcome | None = None
 
@@ -182,4 +182,6 @@ class ControllerState:
         if self.read_at < self.silence_counts_from:
             return _NOBODY
         since = self.read_at - mute_after_s(self.options.membership)
-        return frozenset(i for i, life in self.lives.items() if life.told_at is not None and life.told_at < since)
+        return frozenset(
+            i for i, life in self.lives.items() if life.notified_at is not None and life.notified_at < since
+        )

@@ -129,7 +129,7 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
     decision = decide(load, watched, packing, state.options.new_random)
     stands = state.target.assignment if state.target else {}
     if isinstance(decision, NoRun) or decision.plan.target == stands:
-        # A run for the plan that stands needs orders, and no Target
+        # A run for the plan that stands needs assignments, and no Target
         held_back = decision.held_back if isinstance(decision, NoRun) else None
         return TargetDecision(looked_in_vain=_has_timed_out(decision), held_back=held_back)
     plan = decision.plan
@@ -142,7 +142,7 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
         rscore=plan.rscore,
         reason="; ".join(str(condition) for condition in decision.conditions),
         known=state.view.known,
-        set_aside=tuple(sorted(watched.failing)),
+        quarantined=tuple(sorted(watched.failing)),
         time_ms=state.time_ms(now),
         measurement_offset=state.measured.measurement_offset,
         pinned=plan.pinned | (load.unknown & watched.group().current.keys()),
@@ -220,8 +220,8 @@ def _with_terms(state: ControllerState, target: Target) -> Replacement | None:
     While nobody is missing, the configuration that people want comes into the Target with the first replacement.
     """
     is_whole = converged(state.view, target.assignment, target.consumers, state.suspects())
-    said, new = target.terms, state.options.terms if is_whole else state.terms()
-    if said is None or new is None or said.admit(new):
+    last, new = target.terms, state.options.terms if is_whole else state.terms()
+    if last is None or new is None or last.admit(new):
         return None
     return Replacement(target.assignment, target.spares, "who may join has changed: another configuration")
 
@@ -236,7 +236,7 @@ def _target_of(step: Replacement, state: ControllerState, target: Target, starts
         rscore=rscore(target.assignment, step.assignment, target.speeds, target.capacity),
         reason=step.reason,
         known=state.view.known,
-        set_aside=tuple(sorted(starts.set_aside - consumers)),
+        quarantined=tuple(sorted(starts.quarantined - consumers)),
         time_ms=state.time_ms(now),
         terms=state.terms(),
     )

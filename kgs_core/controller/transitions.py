@@ -61,7 +61,7 @@ class Cause(StrEnum):
     SYNCHRONIZED = "synchronized"
     ASKED = "synchronized for one change"
     ANOTHER_TARGET = "another Target is due"
-    OTHER_ORDERS = "other orders are due"
+    OTHER_ASSIGNMENTS = "other assignments are due"
     TARGET_WRITTEN = "Target written"
     TARGET_STANDS = "the Target stands"
     CONVERGED = "converged"
@@ -81,7 +81,8 @@ class Edge:
 
 
 _FENCED = Edge(
-    State.ENDED, "A newer controller has the pen; two would undo each other's work, so this one is at its end."
+    State.ENDED,
+    "A newer controller has the right to write; two would undo each other's work, so this one is at its end.",
 )
 
 TRANSITIONS: Mapping[tuple[State, Cause], Edge] = MappingProxyType(
@@ -100,13 +101,13 @@ TRANSITIONS: Mapping[tuple[State, Cause], Edge] = MappingProxyType(
             State.REASSIGN,
             "An exit condition holds and its plan differs, a consumer is to be replaced, or spares lack.",
         ),
-        (State.SENTINEL, Cause.OTHER_ORDERS): Edge(
+        (State.SENTINEL, Cause.OTHER_ASSIGNMENTS): Edge(
             State.GROUP_MANAGEMENT,
             "No other packing is due, but the group is not as Target and wish have it: a consumer is back, say.",
         ),
         (State.SENTINEL, Cause.FENCED): _FENCED,
         (State.REASSIGN, Cause.TARGET_WRITTEN): Edge(
-            State.GROUP_MANAGEMENT, "The Target and the first orders of the change are committed."
+            State.GROUP_MANAGEMENT, "The Target and the first assignments of the change are committed."
         ),
         (State.REASSIGN, Cause.TARGET_STANDS): Edge(
             State.GROUP_MANAGEMENT, "The plan is the Target's own, and the group is not there yet."
@@ -132,7 +133,7 @@ TRANSITIONS: Mapping[tuple[State, Cause], Edge] = MappingProxyType(
             State.ENDED, "A rebalance run ends when its change has converged, is superseded or timed out."
         ),
         (State.GROUP_MANAGEMENT, Cause.OUTCOME_UNKNOWN): Edge(
-            State.SYNCHRONIZE, "Nobody knows whether the orders are there: fence, and read what has come of it."
+            State.SYNCHRONIZE, "Nobody knows whether the assignments are there: fence, and read what has come of it."
         ),
         (State.GROUP_MANAGEMENT, Cause.FENCED): _FENCED,
     }

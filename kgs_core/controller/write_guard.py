@@ -6,7 +6,7 @@ from kgs_core.controller.events import Write
 from kgs_core.controller.group_view import GroupView, MemberView
 from kgs_core.invariants.assignments import check_single_owner
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Incarnation, Order, Phase, Target
+from kgs_core.protocol import Incarnation, MemberAssignment, Phase, Target
 
 _NOTHING: frozenset[TopicPartition] = frozenset()
 _Holders = Mapping[TopicPartition, list[Incarnation]]
@@ -31,10 +31,10 @@ def check_write(view: GroupView, suspected: frozenset[Incarnation], write: Write
             for partition in held:
                 counting.setdefault(partition, []).append(incarnation)
     problems = [*_uncovered(write.target)] if write.target is not None else []
-    for order in write.orders:
-        member = view.members.get(order.member.incarnation, MemberView(order.member))
-        problems += _check_start(view, member, order, counting)
-        problems += _check_rest(member, order, may_hold.get(order.member.incarnation, _NOTHING))
+    for assignment in write.assignments:
+        member = view.members.get(assignment.member.incarnation, MemberView(assignment.member))
+        problems += _check_start(view, member, assignment, counting)
+        problems += _check_rest(member, assignment, may_hold.get(assignment.member.incarnation, _NOTHING))
     return (*problems, *_check_assignments(view, write))
 
 
@@ -55,39 +55,39 @@ def check_owners(view: GroupView, suspected: frozenset[Incarnation]) -> tuple[st
         if member.report is None or _is_over(member) or incarnation in suspected:
             continue
         owned = member.report.owned
-        if member.order is not None and not _has_applied(member):
-            owned &= member.order.message.owned
+        if member.assignment is not None and not _has_applied(member):
+            owned &= member.assignment.message.owned
         claims[str(member.member)] = owned
     return check_single_owner(claims)
 
 
-def _check_start(view: GroupView, member: MemberView, order: Order, holders: _Holders) -> Iterator[str]:
+def _check_start(view: GroupView, member: MemberView, assignment: MemberAssignment, holders: _Holders) -> Iterator[str]:
     """S4: a partition enters an Assignment when nobody else may hold it, or who does is suspected."""
-    last = member.order.message.owned if member.order else _NOTHING
-    for partition in sorted(order.owned - last):
+    last = member.assignment.message.owned if member.assignment else _NOTHING
+    for partition in sorted(assignment.owned - last):
         for holder in holders.get(partition, ()):
-            if holder != order.member.incarnation:
+            if holder != assignment.member.incarnation:
                 other = view.members[holder].member
-                yield f"S4 {partition}: enters the Assignment of {order.member} while {other} may hold it"
+                yield f"S4 {partition}: enters the Assignment of {assignment.member} while {other} may hold it"
 
 
-def _check_rest(member: MemberView, order: Order, held: frozenset[TopicPartition]) -> Iterator[str]:
-    who = order.member
-    for partition in sorted(order.owned & order.revoking):
+def _check_rest(member: MemberView, assignment: MemberAssignment, held: frozenset[TopicPartition]) -> Iterator[str]:
+    who = assignment.member
+    for partition in sorted(assignment.owned & assignment.revoking):
         yield f"S4 {partition}: {who} is to own it and to give it up at once"
-    for partition in sorted(held - order.owned - order.revoking):
+    for partition in sorted(held - assignment.owned - assignment.revoking):
         yield f"S4 {partition}: {who} may still hold it, and its Assignment does not say so"
-    if order.retire and (order.owned or held):
-        yield f"S7 {who}: is told to end while it may hold {len(order.owned | held)} partitions"
-    if member.order is not None and member.order.message.retire and not order.retire:
+    if assignment.retire and (assignment.owned or held):
+        yield f"S7 {who}: is told to end while it may hold {len(assignment.owned | held)} partitions"
+    if member.assignment is not None and member.assignment.message.retire and not assignment.retire:
         yield f"S7 {who}: was told to end, which is for good"
 
 
 def _check_assignments(view: GroupView, write: Write) -> tuple[str, ...]:
     """S1 of the Assignments as they will stand."""
     living = [member for member in view.members.values() if not _is_over(member)]
-    before = {str(member.member): member.order.message.owned for member in living if member.order}
-    after = before | {str(order.member): order.owned for order in write.orders}
+    before = {str(member.member): member.assignment.message.owned for member in living if member.assignment}
+    after = before | {str(assignment.member): assignment.owned for assignment in write.assignments}
     known = check_single_owner(before)
     return tuple(f"S1 by Assignments: {line}" for line in check_single_owner(after) if line not in known)
 
@@ -107,7 +107,7 @@ def _is_over(member: MemberView) -> bool:
 
 def _has_applied(member: MemberView) -> bool:
     applied = member.report.applied if member.report else None
-    return member.order is not None and applied is not None and applied >= member.order.offset
+    return member.assignment is not None and applied is not None and applied >= member.assignment.offset
 
 
 def _may_hold(member: MemberView) -> frozenset[TopicPartition]:
@@ -115,6 +115,6 @@ def _may_hold(member: MemberView) -> frozenset[TopicPartition]:
     if _is_over(member):
         return _NOTHING
     reported = member.report.owned if member.report else _NOTHING
-    if member.order is None or _has_applied(member):
+    if member.assignment is None or _has_applied(member):
         return reported
-    return reported | member.order.message.owned | member.order.message.revoking
+    return reported | member.assignment.message.owned | member.assignment.message.revoking

@@ -78,10 +78,10 @@ class BareControl:
         if now >= self._due_s:
             self.start()
 
-    def end(self, hurry: StopFlag) -> list[str]:
+    def end(self, interrupt: StopFlag) -> list[str]:
         """First the controller, which would start ended consumers again; then these drain and end."""
-        problems = end_in_order(self._controller, _END_TIMEOUT_S, hurry)
-        killed = self._fleet.end_all(self._drain_timeout_s, lambda: hurry.is_set)
+        problems = end_in_order(self._controller, _END_TIMEOUT_S, interrupt)
+        killed = self._fleet.end_all(self._drain_timeout_s, lambda: interrupt.is_set)
         logs = self._scene.consumer_logs
         return problems + [f"consumer {number} did not end in order and was killed: see {logs}" for number in killed]
 

@@ -15,8 +15,8 @@ _MAX_FAILURES = 3
 _YOUNG_S = 60.0
 
 
-def end_in_order(child: ChildProcess, timeout_s: float, hurry: StopFlag) -> list[str]:
-    """Asks it to end; what still runs of it after `timeout_s`, or when `hurry` is set, is killed.
+def end_in_order(child: ChildProcess, timeout_s: float, interrupt: StopFlag) -> list[str]:
+    """Asks it to end; what still runs of it after `timeout_s`, or when `interrupt` is set, is killed.
 
     Returns:
         What did not go as it should.
@@ -26,7 +26,7 @@ def end_in_order(child: ChildProcess, timeout_s: float, hurry: StopFlag) -> list
         return []
     child.terminate()
     deadline = time.monotonic() + timeout_s
-    while child.pid is not None and not hurry.is_set and time.monotonic() < deadline:
+    while child.pid is not None and not interrupt.is_set and time.monotonic() < deadline:
         time.sleep(_POLL_S)
     code = child.end(0)
     if code in _ENDED_IN_ORDER:
@@ -52,14 +52,14 @@ class Failures:
 
 def last_words(child: ChildProcess) -> str:
     """Why it has ended, in one line: its last one."""
-    said = next((line.strip() for line in reversed(child.log_tail(_LINES_SHOWN).splitlines()) if line.strip()), "")
-    return f"{child.name} has died ({ending(child.exit_code)}): {said or 'without a word'}"
+    output = next((line.strip() for line in reversed(child.log_tail(_LINES_SHOWN).splitlines()) if line.strip()), "")
+    return f"{child.name} has died ({ending(child.exit_code)}): {output or 'without a word'}"
 
 
 def death(child: ChildProcess) -> str:
     """How it died, with the end of its log; goes on with what follows from it."""
-    said = "\n".join(f"    {line[:_CHARACTERS_SHOWN]}" for line in child.log_tail(_LINES_SHOWN).splitlines())
-    return f"{child.name} has died ({ending(child.exit_code)}); its log ends:\n{said}\n{child.name}"
+    output = "\n".join(f"    {line[:_CHARACTERS_SHOWN]}" for line in child.log_tail(_LINES_SHOWN).splitlines())
+    return f"{child.name} has died ({ending(child.exit_code)}); its log ends:\n{output}\n{child.name}"
 
 
 def ending(code: int | None) -> str:

@@ -74,7 +74,7 @@ def _lost(sent: int, partition: PartitionAudit | None) -> int:
     """Records that are in no row: those between the positions, or those that were produced, whichever are more."""
     if partition is None:
         return sent
-    arrived = partition.rows + partition.letters - partition.count(Fault.DOUBLED) - partition.count(Fault.FOREIGN)
+    arrived = partition.rows + partition.dead_letters - partition.count(Fault.DOUBLED) - partition.count(Fault.FOREIGN)
     return max(partition.count(Fault.LOST), sent - arrived)
 
 

@@ -20,7 +20,7 @@ from kgs_core.protocol import DesiredState, RunState
 _END_TIMEOUT_S = 15.0
 _LEAVE_S = 3.0
 _DECISION_S = 60.0
-"""The sensor sees the wish, a rebalance run is started and orders: as long as that may take on a busy machine."""
+"""The sensor sees the wish, a rebalance run is started and assignments: as long as that may take on a busy machine."""
 _LOOK_EVERY_S = 0.5
 
 
@@ -84,12 +84,12 @@ class DagsterControl:
             self._is_up = True
             self._say(f"Dagster's UI is at {self._home.address}")
 
-    def end(self, hurry: StopFlag) -> list[str]:
+    def end(self, interrupt: StopFlag) -> list[str]:
         """First the consumers, as `kgs stop` does it: Dagster is what ends them. Then Dagster itself."""
-        problems = self._end_consumers(hurry) if self._daemon.has_begun else []
+        problems = self._end_consumers(interrupt) if self._daemon.has_begun else []
         # No run is open: what goes on, for up to a minute, is a look of the load sensor. The daemon would wait for it
         self._daemon.leave(_LEAVE_S)
-        problems += self._webserver.end(_END_TIMEOUT_S, hurry)
+        problems += self._webserver.end(_END_TIMEOUT_S, interrupt)
         self._code_server.kill()
         return problems
 
@@ -99,7 +99,7 @@ class DagsterControl:
             process.kill()
         self._ports.release()
 
-    def _end_consumers(self, hurry: StopFlag) -> list[str]:
+    def _end_consumers(self, interrupt: StopFlag) -> list[str]:
         self._say("the group is told to stop: consumers finish their batches, their runs end")
         try:
             self._wish_stop()
@@ -107,19 +107,19 @@ class DagsterControl:
             return [f"the consumers could not be told to end, and were killed: {e}"]
         deadline = time.monotonic() + self._settings.consumer.batch_timeout_s + _DECISION_S
         runs: frozenset[str] | None = None
-        while not hurry.is_set and time.monotonic() < deadline:
+        while not interrupt.is_set and time.monotonic() < deadline:
             self.look_after()  # whoever is to end them must live
             if (runs := self._home.open_runs()) == frozenset():
                 return []
-            hurry.wait(_LOOK_EVERY_S)
+            interrupt.wait(_LOOK_EVERY_S)
         which = "the runs" if runs is None else f"{len(runs)} runs"
         return [f"{which} did not end in order and were killed: see {self._home.directory}"]
 
     def _wish_stop(self) -> None:
-        pen = OperatorTopicWriter(
+        writer = OperatorTopicWriter(
             GroupTopics(self._settings, KafkaAdmin(admin_client(self._settings)), [GroupTopic.WISHES])
         )
         try:
-            pen.write(DesiredState(RunState.STOPPED, "kgs demo", round(time.time() * 1000)))
+            writer.write(DesiredState(RunState.STOPPED, "kgs demo", round(time.time() * 1000)))
         finally:
-            pen.close()
+            writer.close()

@@ -103,9 +103,9 @@ def _state(line: ConsumerRow) -> str:
 def _tables(lake: LakeSnapshot) -> Table:
     table = figures_table("lake table", "rows", "MB", "files", "lag", "")
     for view in lake.tables:
-        letters = f"{view.letters:,} dead letters" if view.letters else ""
+        dead_letters = f"{view.dead_letters:,} dead letters" if view.dead_letters else ""
         table.add_row(
-            view.table, count(view.rows), megabytes(view.size_bytes), count(view.files), count(view.lag), letters
+            view.table, count(view.rows), megabytes(view.size_bytes), count(view.files), count(view.lag), dead_letters
         )
     return table
 

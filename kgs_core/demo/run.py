@@ -131,14 +131,14 @@ class _Demo:
             stages = Stages(crew, observer, display, stop)
             problems = stages.play(self._options.seconds)
             interrupted = stop.is_set
-        with stop_on_signals() as hurry:  # a second Ctrl-C kills what has not ended yet
+        with stop_on_signals() as interrupt:  # a second Ctrl-C kills what has not ended yet
             display.say(
                 "interrupted: ending everything in order" if interrupted else "ending the consumers and all else"
             )
             if interrupted and stages.has_begun:
                 with display:
-                    stages.wind_down(hurry)
-            problems += crew.end(hurry)
+                    stages.wind_down(interrupt)
+            problems += crew.end(interrupt)
         # From here on a Ctrl-C is an exception again: only reading is left to do.
         timed = self._options.seconds is not None
         last = observer.look("ended")

@@ -62,13 +62,13 @@ class Stages:
             return [f"the consumers have not caught up within {_CATCH_UP_TIMEOUT_S:.0f} s"]
         return []
 
-    def wind_down(self, hurry: StopFlag) -> None:
+    def wind_down(self, interrupt: StopFlag) -> None:
         """After an interruption: no more records, and a moment to catch up, so that the audit can prove something.
 
         Args:
-            hurry: ends it at once.
+            interrupt: ends it at once.
         """
-        self._stop = hurry
+        self._stop = interrupt
         self._crew.end_generator()
         self._watch("ending the generator", _has_ended, _WIND_DOWN_S)
         self._watch("catching up", lambda now: now.lake.lag == 0, _WIND_DOWN_S)

@@ -73,9 +73,9 @@ class SupervisedProcess:
         if now >= self._due_s:
             self.start()
 
-    def end(self, timeout_s: float, hurry: StopFlag) -> list[str]:
+    def end(self, timeout_s: float, interrupt: StopFlag) -> list[str]:
         """Ends it in order: see `end_in_order`."""
-        return end_in_order(self._lives[-1], timeout_s, hurry) if self._lives else []
+        return end_in_order(self._lives[-1], timeout_s, interrupt) if self._lives else []
 
     def leave(self, timeout_s: float) -> None:
         """Ends it where nothing depends on how: asked first, killed after `timeout_s` seconds."""

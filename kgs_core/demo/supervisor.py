@@ -38,8 +38,8 @@ class GroupControl(Protocol):
     def look_after(self) -> None:
         """Starts it again when it has died. To be called every second or so."""
 
-    def end(self, hurry: StopFlag) -> list[str]:
-        """Ends it and then its consumers, in order; kills what takes too long, or all when `hurry` is set.
+    def end(self, interrupt: StopFlag) -> list[str]:
+        """Ends it and then its consumers, in order; kills what takes too long, or all when `interrupt` is set.
 
         Returns:
             What did not go as it should, one line each.
@@ -102,14 +102,14 @@ class Supervisor:
         self._generator_may_end = True
         self.generator.terminate()
 
-    def end(self, hurry: StopFlag) -> list[str]:
-        """Ends all of them in order; whatever takes too long, or all when `hurry` is set, is killed.
+    def end(self, interrupt: StopFlag) -> list[str]:
+        """Ends all of them in order; whatever takes too long, or all when `interrupt` is set, is killed.
 
         Returns:
             What did not go as it should, one line each.
         """
         self.end_generator()
-        return [*self.control.end(hurry), *end_in_order(self.generator, _END_TIMEOUT_S, hurry)]
+        return [*self.control.end(interrupt), *end_in_order(self.generator, _END_TIMEOUT_S, interrupt)]
 
     def __enter__(self) -> "Supervisor":
         return self

@@ -22,32 +22,38 @@ _Test = Callable[[Offsets], _Mask]
 
 
 def check_partition(
-    stored: StoredPositions, rows: Offsets, letters: Offsets, log: LogPart, promise: Promise
+    stored: StoredPositions, rows: Offsets, dead_letters: Offsets, log: LogPart, promise: Promise
 ) -> PartitionAudit:
     """Compare the rows of a partition with what its start, position and gaps promise.
 
     Each row counts in one fault at most.
 
     Args:
-        rows: offset of every row, in any order; `letters` likewise of every dead letter.
-        promise: what the table's transform promises. `one_to_one`: every record is one row or one letter. `filter`:
+        rows: offset of every row, in any order; `dead_letters` likewise of every dead letter.
+        promise: what the table's transform promises. `one_to_one`: every record is one row or one dead letter.
+            `filter`:
             at most one. `any`: several rows of one offset are right, and so is none.
     """
-    rows, letters = np.sort(rows), np.sort(letters)
+    rows, dead_letters = np.sort(rows), np.sort(dead_letters)
     if stored.start is None or stored.position is None:
-        findings = _without_start(stored, rows, letters)
+        findings = _without_start(stored, rows, dead_letters)
     else:
         span = OffsetRange(stored.start, stored.position)
         findings = [*_contradictions(stored.gaps, span)]
         rows_here, wrong = _place_rows(rows, span, stored.gaps, log)
-        letters_here, wrong_letters = _place_letters(letters, span, stored, log)
-        findings += [*wrong, *wrong_letters, *_doubled(rows_here, letters_here, promise), *_truncated(span, log)]
+        dead_letters_here, wrong_dead_letters = _place_dead_letters(dead_letters, span, stored, log)
+        findings += [
+            *wrong,
+            *wrong_dead_letters,
+            *_doubled(rows_here, dead_letters_here, promise),
+            *_truncated(span, log),
+        ]
         if promise == "one_to_one":
-            findings += _lost(np.union1d(rows_here, letters_here), span, stored.gaps, log)
-    return PartitionAudit(stored, len(rows), len(letters), tuple(findings))
+            findings += _lost(np.union1d(rows_here, dead_letters_here), span, stored.gaps, log)
+    return PartitionAudit(stored, len(rows), len(dead_letters), tuple(findings))
 
 
-def _without_start(stored: StoredPositions, rows: Offsets, letters: Offsets) -> list[Finding]:
+def _without_start(stored: StoredPositions, rows: Offsets, dead_letters: Offsets) -> list[Finding]:
     if stored.start is not None or stored.position is not None or stored.gaps:
         what = "start without position" if stored.position is None else "position without start"
         contradiction = [Finding(Fault.CONTRADICTION, 1, (), what)]
@@ -56,7 +62,9 @@ def _without_start(stored: StoredPositions, rows: Offsets, letters: Offsets) -> 
     return [
         *contradiction,
         *_found(Fault.FOREIGN, rows, "rows of a partition or topic id that the table has no position of"),
-        *_found(Fault.FOREIGN, letters, "dead letters of a partition or topic id that the table has no position of"),
+        *_found(
+            Fault.FOREIGN, dead_letters, "dead letters of a partition or topic id that the table has no position of"
+        ),
     ]
 
 
@@ -72,7 +80,7 @@ def _contradictions(gaps: Sequence[OffsetRange], span: OffsetRange) -> Iterator[
 def _place_rows(
     rows: Offsets, span: OffsetRange, gaps: Sequence[OffsetRange], log: LogPart
 ) -> tuple[Offsets, list[Finding]]:
-    return _set_aside(
+    return _sorted_out(
         rows,
         (Fault.FOREIGN, "rows below the start", lambda o: o < span.start),
         (Fault.AHEAD, f"rows at or above the position {span.end}", lambda o: o >= span.end),
@@ -81,24 +89,24 @@ def _place_rows(
     )
 
 
-def _place_letters(
-    letters: Offsets, span: OffsetRange, stored: StoredPositions, log: LogPart
+def _place_dead_letters(
+    dead_letters: Offsets, span: OffsetRange, stored: StoredPositions, log: LogPart
 ) -> tuple[Offsets, list[Finding]]:
-    """Letters at or above the table's position, or in a gap accepted there, are right.
+    """Dead letters at or above the table's position, or in a gap accepted there, are right.
 
     They are committed before the rows: whoever is killed in between leaves them, and what lies behind them may be
     deleted before it is read again.
     """
-    mark = stored.letters_position or 0
-    return _set_aside(
-        letters,
+    mark = stored.dead_letters_position or 0
+    return _sorted_out(
+        dead_letters,
         (Fault.FOREIGN, "dead letters below the start", lambda o: o < span.start),
         (Fault.AHEAD, f"dead letters at or above their table's position {mark}", lambda o: o >= mark),
         (Fault.FOREIGN, "dead letters where the log has no record", lambda o: _not_in_log(o, log)),
     )
 
 
-def _set_aside(offsets: Offsets, *tests: tuple[Fault, str, _Test]) -> tuple[Offsets, list[Finding]]:
+def _sorted_out(offsets: Offsets, *tests: tuple[Fault, str, _Test]) -> tuple[Offsets, list[Finding]]:
     """What passes all tests, and a finding for each test with what fails it and passed those before."""
     findings: list[Finding] = []
     for fault, note, fails in tests:
@@ -108,11 +116,11 @@ def _set_aside(offsets: Offsets, *tests: tuple[Fault, str, _Test]) -> tuple[Offs
     return offsets, findings
 
 
-def _doubled(rows: Offsets, letters: Offsets, promise: Promise) -> Iterator[Finding]:
+def _doubled(rows: Offsets, dead_letters: Offsets, promise: Promise) -> Iterator[Finding]:
     if promise != "any":
         yield from _found(Fault.DOUBLED, _repeats(rows), "rows")
-    yield from _found(Fault.DOUBLED, _repeats(letters), "dead letters")
-    yield from _found(Fault.DOUBLED, np.intersect1d(rows, letters), "row and dead letter of one record")
+    yield from _found(Fault.DOUBLED, _repeats(dead_letters), "dead letters")
+    yield from _found(Fault.DOUBLED, np.intersect1d(rows, dead_letters), "row and dead letter of one record")
 
 
 def _truncated(span: OffsetRange, log: LogPart) -> Iterator[Finding]:

@@ -64,7 +64,7 @@ class StoredPositions:
         start: where reading began; None: never fixed.
         position: next offset to read.
         gaps: losses that were accepted.
-        letters_position: offset below which dead letters are written; None: there are none.
+        dead_letters_position: offset below which dead letters are written; None: there are none.
     """
 
     topic_id: TopicId
@@ -72,7 +72,7 @@ class StoredPositions:
     start: int | None
     position: int | None
     gaps: tuple[OffsetRange, ...] = ()
-    letters_position: int | None = None
+    dead_letters_position: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,12 +98,12 @@ class PartitionAudit:
     """Findings in one partition of one table.
 
     Attributes:
-        rows: in the table, whether right or wrong; `letters` likewise in the dead-letter table.
+        rows: in the table, whether right or wrong; `dead_letters` likewise in the dead-letter table.
     """
 
     stored: StoredPositions
     rows: int
-    letters: int
+    dead_letters: int
     findings: tuple[Finding, ...]
 
     @property
@@ -144,9 +144,9 @@ class TableAudit:
         return sum(p.rows for p in self.partitions)
 
     @property
-    def letters(self) -> int:
+    def dead_letters(self) -> int:
         """Dead letters of all partitions."""
-        return sum(p.letters for p in self.partitions)
+        return sum(p.dead_letters for p in self.partitions)
 
     def count(self, fault: Fault) -> int:
         """How many rows or offsets have this fault."""

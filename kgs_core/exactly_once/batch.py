@@ -14,11 +14,13 @@ class TopicBatch:
     Attributes:
         ranges: partition -> offsets read. Every one of them moves the table's position, rows or not.
         file: the rows; None when the ranges held none.
-        letters: records that could not be parsed; None when there were none.
-        letter_marks: partition -> the dead-letter table's position that the letters were filtered by (None: none yet).
+        dead_letters: records that could not be parsed; None when there were none.
+        dead_letter_marks: partition -> the dead-letter table's position that the dead letters were filtered by (None:
+            none yet).
         consumed_bytes: keys, values and headers as read, uncompressed.
         oldest_ms: Kafka timestamp of the oldest record, ms since 1970; None without records.
-        bad_records: those of `records` that could not be taken, whether their letters are new or already in the lake.
+        bad_records: those of `records` that could not be taken, whether their dead letters are new or already in the
+            lake.
         leader_epochs: partition -> leader epoch of the last record read; a partition without one is left out.
     """
 
@@ -26,8 +28,8 @@ class TopicBatch:
     topic_id: TopicId
     ranges: Mapping[int, OffsetRange]
     file: FileWritten | None
-    letters: FileWritten | None = None
-    letter_marks: Mapping[int, int | None] = field(default_factory=dict)
+    dead_letters: FileWritten | None = None
+    dead_letter_marks: Mapping[int, int | None] = field(default_factory=dict)
     records: int = 0
     consumed_bytes: int = 0
     oldest_ms: int | None = None

@@ -15,8 +15,8 @@ from kgs_core.protocol import (
     Heartbeat,
     Incarnation,
     Member,
+    MemberAssignment,
     Message,
-    Order,
     Phase,
     Received,
     Report,
@@ -35,8 +35,8 @@ class _Life:
     member: Member
     report: Report | None = None
     sequence: int = -1
-    order: Received[Order] | None = None
-    orders: dict[int, Order] = field(default_factory=dict)
+    assignment: Received[MemberAssignment] | None = None
+    assignments: dict[int, MemberAssignment] = field(default_factory=dict)
     dead: bool = False
     suspected: bool = False
     # Given to others because this one was silent: its claim to them is known to be stale, until it says so itself
@@ -55,9 +55,9 @@ class _Life:
         if self.over:
             return _NOTHING
         applied = self.report.applied if self.report else None
-        if self.order is None or (applied is not None and applied >= self.order.offset):
+        if self.assignment is None or (applied is not None and applied >= self.assignment.offset):
             return self.reported
-        return self.reported | self.order.message.owned | self.order.message.revoking
+        return self.reported | self.assignment.message.owned | self.assignment.message.revoking
 
 
 class GroupHistory:
@@ -98,9 +98,9 @@ class GroupHistory:
     def check_assignments(self) -> tuple[str, ...]:
         """S1 of the last Assignments: a suspect loses a partition in the transaction in which another gains it."""
         assigned = {
-            str(life.member): life.order.message.owned
+            str(life.member): life.assignment.message.owned
             for life in self._lives.values()
-            if life.order is not None and not life.over
+            if life.assignment is not None and not life.over
         }
         return tuple(f"S1 by Assignments: {line}" for line in check_single_owner(assigned))
 
@@ -112,8 +112,8 @@ class GroupHistory:
         match received.message:
             case Target():
                 return self._take_target(received.message, received.offset)
-            case Order():
-                return self._take_order(Received(received.message, received.offset, received.timestamp_ms))
+            case MemberAssignment():
+                return self._take_assignment(Received(received.message, received.offset, received.timestamp_ms))
             case Report() | Heartbeat():
                 return self._take_report(received.message)
             case Tombstone():
@@ -136,27 +136,27 @@ class GroupHistory:
         self._target_offset = offset
         return [f"S6 in Target {offset}: {line}" for line in check_target(target, max_consumers=self._max_consumers)]
 
-    def _take_order(self, received: Received[Order]) -> list[str]:
-        order, life = received.message, self._life(received.message.member)
-        if life.order is not None and received.offset <= life.order.offset:
+    def _take_assignment(self, received: Received[MemberAssignment]) -> list[str]:
+        assignment, life = received.message, self._life(received.message.member)
+        if life.assignment is not None and received.offset <= life.assignment.offset:
             return []
-        last = life.order.message if life.order else Order(order.member)
-        entered = order.owned - last.owned
+        last = life.assignment.message if life.assignment else MemberAssignment(assignment.member)
+        entered = assignment.owned - last.owned
         problems = [
             *self._check_start(life, entered),
-            *_check_retire(life, last, order),
+            *_check_retire(life, last, assignment),
             *(
                 f"{p}: {life.member} is to own it and to give it up at once"
-                for p in sorted(order.owned & order.revoking)
+                for p in sorted(assignment.owned & assignment.revoking)
             ),
             *(
                 f"S4 {p}: {life.member} may still hold it, and its Assignment does not say so"
-                for p in sorted(life.possible - order.owned - order.revoking)
+                for p in sorted(life.possible - assignment.owned - assignment.revoking)
             ),
         ]
         life.lost -= entered
-        life.order = received
-        life.orders[received.offset] = order
+        life.assignment = received
+        life.assignments[received.offset] = assignment
         return problems
 
     def _check_start(self, life: _Life, entered: frozenset[TopicPartition]) -> list[str]:
@@ -214,17 +214,17 @@ def check_target(target: Target, *, max_consumers: int | None = None) -> tuple[s
     problems = check_assignment(
         target.assignment, target.speeds, target.capacity, max_consumers=max_consumers, pinned=target.pinned
     )
-    aside = sorted(set(target.set_aside) & set(target.consumers))
-    return (*problems, *(f"consumer {c} is set aside, and is to run" for c in aside))
+    quarantined = sorted(set(target.quarantined) & set(target.consumers))
+    return (*problems, *(f"consumer {c} is quarantined, and is to run" for c in quarantined))
 
 
-def _check_retire(life: _Life, last: Order, order: Order) -> list[str]:
+def _check_retire(life: _Life, last: MemberAssignment, assignment: MemberAssignment) -> list[str]:
     problems = []
-    if last.retire and not order.retire:
+    if last.retire and not assignment.retire:
         problems.append(f"S7 {life.member}: was told to end, which is for good")
-    if order.retire and order.owned:
-        problems.append(f"S7 {life.member}: is told to end, and given {_names(order.owned)}")
-    if order.retire and life.possible:
+    if assignment.retire and assignment.owned:
+        problems.append(f"S7 {life.member}: is told to end, and given {_names(assignment.owned)}")
+    if assignment.retire and life.possible:
         problems.append(f"S7 {life.member}: is told to end while it may hold {_names(life.possible)}")
     return problems
 
@@ -232,13 +232,13 @@ def _check_retire(life: _Life, last: Order, order: Order) -> list[str]:
 def _check_applied(life: _Life, report: Report) -> list[str]:
     """S9, rules 2 and 5: nothing is owned but by the Assignment applied, and what comes back comes by a new one."""
     problems = []
-    order = life.orders.get(report.applied) if report.applied is not None else None
+    assignment = life.assignments.get(report.applied) if report.applied is not None else None
     before = life.report
     if report.applied is None and report.owned:
         problems.append(f"{life.member}: owns {_names(report.owned)} and was assigned nothing")
-    elif order is not None and report.owned - order.owned:
+    elif assignment is not None and report.owned - assignment.owned:
         problems.append(
-            f"{life.member}: owns {_names(report.owned - order.owned)}, which the Assignment that it applied "
+            f"{life.member}: owns {_names(report.owned - assignment.owned)}, which the Assignment that it applied "
             f"({report.applied}) does not give it"
         )
     if before is not None and report.applied is not None and before.applied is not None:

@@ -1,13 +1,13 @@
 """Which consumer reads which partition: the packing algorithms, and what a change of assignment costs."""
 
-from kgs_core.packing.problem import DEFAULT_WORTH, PackFunction, PackingProblem, RandomSource
+from kgs_core.packing.problem import DEFAULT_CONSUMER_WEIGHT, PackFunction, PackingProblem, RandomSource
 from kgs_core.packing.registry import ALGORITHMS, FRONT, WEIGHING, parse_name, setting_name
 from kgs_core.packing.rscore import rebalanced, rscore
 from kgs_core.packing.variation import Variation
 
 __all__ = [
     "ALGORITHMS",
-    "DEFAULT_WORTH",
+    "DEFAULT_CONSUMER_WEIGHT",
     "FRONT",
     "WEIGHING",
     "PackFunction",

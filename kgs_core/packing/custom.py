@@ -30,7 +30,7 @@ class CustomAlgorithm:
     """A plain function as one of the packing algorithms.
 
     What the function does not know of is seen to here: pinned partitions stay, new consumers get the numbers of spares
-    and none that was set aside, and the bounds on consumers hold.
+    and none that was quarantined, and the bounds on consumers hold.
     """
 
     def __init__(self, name: str, function: PlainFunction) -> None:
@@ -109,8 +109,8 @@ def _renumbered(
 ) -> dict[TopicPartition, ConsumerId]:
     """New consumers by the numbers of spares, then by the least ones that are free."""
     used = {ConsumerId(number) for number in answer.values()}
-    free = (ConsumerId(n) for n in count(1) if ConsumerId(n) not in readers | problem.spares | problem.set_aside)
-    spares = iter(sorted(problem.spares - readers - problem.set_aside))
+    free = (ConsumerId(n) for n in count(1) if ConsumerId(n) not in readers | problem.spares | problem.quarantined)
+    spares = iter(sorted(problem.spares - readers - problem.quarantined))
     numbers = {number: number if number in readers else next(spares, None) or next(free) for number in sorted(used)}
     return {partition: numbers[ConsumerId(number)] for partition, number in answer.items()}
 

@@ -1,4 +1,4 @@
-"""The any fit algorithms and keep and shed for very many partitions: problems as arrays, packed by compiled code."""
+"""The any fit algorithms and sticky eviction for very many partitions: problems as arrays, packed by compiled code."""
 
 import math
 
@@ -30,17 +30,17 @@ def pack_arrays(problem: PackingProblem, arrays: ProblemArrays, recipe: Recipe, 
     """The number of a consumer for each partition, at least one, not yet spread over `min_consumers`.
 
     Args:
-        problem: for its capacity, bounds, spares and numbers set aside.
+        problem: for its capacity, bounds, spares and numbers quarantined.
         arrays: of the problem.
         recipe: of the algorithm.
         draws: random numbers for those that are not pinned; None: they are packed from fast to slow.
     """
     speeds, current, pinned = arrays.speeds, arrays.current, arrays.pinned
-    lowest = len(speeds) + len(problem.set_aside)  # no number beyond is taken, unless somebody has it
-    spares = np.array(sorted(problem.spares - problem.set_aside), np.int64)
+    lowest = len(speeds) + len(problem.quarantined)  # no number beyond is taken, unless somebody has it
+    spares = np.array(sorted(problem.spares - problem.quarantined), np.int64)
     beyond = distinct(np.concatenate([spares[spares > lowest], current[current > lowest]]))
     may = np.ones(lowest, np.bool_)
-    may[[number - 1 for number in problem.set_aside if number <= lowest]] = False
+    may[[number - 1 for number in problem.quarantined if number <= lowest]] = False
     homes = _ranks(current, lowest, beyond)
     fresh = np.concatenate([_ranks(spares, lowest, beyond), np.flatnonzero(may)])
     most = len(speeds) if problem.max_consumers is None else problem.max_consumers
@@ -86,7 +86,7 @@ def _keeping(problem: PackingProblem, arrays: ProblemArrays, homes: Ints) -> Kee
         members=members,
         starts=np.concatenate([[0], np.cumsum(counts[counts > 0])]),
         least=max(1, problem.min_consumers),
-        worth=math.inf if problem.consumer_worth is None else problem.consumer_worth,
+        weight=math.inf if problem.consumer_weight is None else problem.consumer_weight,
     )
 
 

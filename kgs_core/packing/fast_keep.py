@@ -1,4 +1,4 @@
-"""Keep and shed over arrays, compiled: what `keep_and_shed` does, for very many partitions."""
+"""Sticky eviction over arrays, compiled: what `sticky_eviction` does, for very many partitions."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ Flags = NDArray[np.bool_]
 
 
 class Keeping(NamedTuple):
-    """Bounds and weights of keep and shed.
+    """Bounds and weights of sticky eviction.
 
     Attributes:
         stays: whether a partition is pinned.
@@ -23,7 +23,7 @@ class Keeping(NamedTuple):
         members: those with a home, consumer after consumer by rank, each from fast to slow.
         starts: where in `members` each consumer begins, and the end.
         least: consumers that are not freed.
-        worth: a consumer with more load than so many capacities is not freed.
+        weight: a consumer with more load than so many capacities is not freed.
     """
 
     stays: Flags
@@ -32,7 +32,7 @@ class Keeping(NamedTuple):
     members: Ints
     starts: Ints
     least: int
-    worth: float
+    weight: float
 
 
 class _Subsets(NamedTuple):
@@ -59,7 +59,7 @@ def keep(rules: Rules, items: Items, keeping: Keeping, ranks: int) -> Ints:
         np.empty(widest, np.int64), np.empty(widest), np.empty((LOOKS + 3, 3)), np.empty((LOOKS + 3, 2), np.int64)
     )
     at = items.homes.copy()
-    _shed(rules.capacity, items, keeping, subsets, at)
+    _evict(rules.capacity, items, keeping, subsets, at)
     lists = np.full((3, max(count, ranks)), -1)
     bins = new_bins(rules, count, ranks)
     _fill(bins, items, keeping, lists, at)
@@ -76,8 +76,8 @@ def keep(rules: Rules, items: Items, keeping: Keeping, ranks: int) -> Ints:
 
 
 @compiled_loop
-def _shed(capacity: float, items: Items, keeping: Keeping, subsets: _Subsets, at: Ints) -> None:
-    """Takes from every overloaded consumer what `least_shed` says: `at` is -1 then."""
+def _evict(capacity: float, items: Items, keeping: Keeping, subsets: _Subsets, at: Ints) -> None:
+    """Takes from every overloaded consumer what `least_evicted` says: `at` is -1 then."""
     speeds, free, choices = items.speeds, subsets.free, subsets.choices
     for group in range(len(keeping.starts) - 1):
         members = keeping.members[keeping.starts[group] : keeping.starts[group + 1]]
@@ -88,7 +88,7 @@ def _shed(capacity: float, items: Items, keeping: Keeping, subsets: _Subsets, at
                 free[count] = item
                 count += 1
         if total - capacity > 0.0 and len(members) > 1:
-            choice = _least_shed(speeds, count, total - capacity, subsets)
+            choice = _least_evicted(speeds, count, total - capacity, subsets)
             if choice < 0:
                 for item in free[:count]:
                     at[item] = -1
@@ -98,8 +98,8 @@ def _shed(capacity: float, items: Items, keeping: Keeping, subsets: _Subsets, at
 
 
 @compiled_loop
-def _least_shed(speeds: Floats, count: int, over: float, subsets: _Subsets) -> int:  # noqa: C901 - as its plain form
-    """The last choice of the subset that `keep_and_shed.least_shed` finds; -1: all."""
+def _least_evicted(speeds: Floats, count: int, over: float, subsets: _Subsets) -> int:  # noqa: C901 - as its plain form
+    """The last choice of the subset that `sticky_eviction.least_evicted` finds; -1: all."""
     free, after, stack, choices = subsets
     least = 0.0
     for i in range(count):
@@ -175,7 +175,7 @@ def _free(bins: Bins, items: Items, keeping: Keeping, candidates: Ints, lists: I
     """Empties bins, in this order, until one cannot be."""
     speeds, held = items.speeds, lists[2]
     for rank in candidates:
-        if bins.counts[OPEN] <= keeping.least or load_of(bins, rank) > keeping.worth * bins.capacity:
+        if bins.counts[OPEN] <= keeping.least or load_of(bins, rank) > keeping.weight * bins.capacity:
             return
         count, item = 0, lists[0, rank]
         while item >= 0:

@@ -8,7 +8,7 @@ from typing import Protocol
 from kgs_core.errors import MeasurementError
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
 
-DEFAULT_WORTH = 1.3
+DEFAULT_CONSUMER_WEIGHT = 1.3
 """What one consumer is worth, in Rscore, where nothing else is said: a front's middle (docs/packing.md)."""
 
 
@@ -30,11 +30,11 @@ class PackingProblem:
         current: who reads what now; partitions without a speed are passed over.
         pinned: partitions that stay at their current consumer, whatever its load becomes.
         spares: consumers that run and read nothing; a new bin takes one of their numbers first.
-        set_aside: numbers that must not be used; their partitions are placed elsewhere.
+        quarantined: numbers that must not be used; their partitions are placed elsewhere.
         min_consumers: the load is spread over so many, as far as there are partitions for it.
         max_consumers: no more than these, but that pinned partitions keep theirs; None: no bound. When it binds, what
             fits nowhere goes where the load is least, above capacity.
-        consumer_worth: how much Rscore one consumer less is worth, for the packers that weigh the two; None: any.
+        consumer_weight: how much Rscore one consumer less is worth, for the packers that weigh the two; None: any.
         variation: standard deviation of the change of each speed until the next packing, bytes/s, for the packers that
             look ahead; a tenth of the speed where it is not named.
         drift: what each speed is expected to have changed by then, bytes/s, for the same; 0 where it is not named.
@@ -48,10 +48,10 @@ class PackingProblem:
     current: Assignment
     pinned: frozenset[TopicPartition] = frozenset()
     spares: frozenset[ConsumerId] = frozenset()
-    set_aside: frozenset[ConsumerId] = frozenset()
+    quarantined: frozenset[ConsumerId] = frozenset()
     min_consumers: int = 1
     max_consumers: int | None = None
-    consumer_worth: float | None = DEFAULT_WORTH
+    consumer_weight: float | None = DEFAULT_CONSUMER_WEIGHT
     variation: Mapping[TopicPartition, BytesPerSecond] = field(default_factory=dict)
     drift: Mapping[TopicPartition, BytesPerSecond] = field(default_factory=dict)
 
@@ -64,9 +64,9 @@ class PackingProblem:
         most = self.max_consumers
         if self.min_consumers < 0 or (most is not None and most < max(1, self.min_consumers)):
             raise MeasurementError(f"packing: from {self.min_consumers} to {most} consumers: not a range")
-        worth = self.consumer_worth
-        if worth is not None and not 0 < worth < math.inf:
-            raise MeasurementError(f"packing: one consumer is worth {worth}: must be a number greater than 0")
+        consumer_weight = self.consumer_weight
+        if consumer_weight is not None and not 0 < consumer_weight < math.inf:
+            raise MeasurementError(f"packing: one consumer is worth {consumer_weight}: must be a number greater than 0")
         homeless = sorted(p for p in self.pinned if p not in self.speeds or self.home(p) is None)
         if homeless:
             raise MeasurementError(f"packing: {homeless[0]}: pinned, but has no consumer or no speed")
@@ -74,7 +74,7 @@ class PackingProblem:
     def home(self, partition: TopicPartition) -> ConsumerId | None:
         """The consumer that reads `partition` now and may go on; None: none does."""
         consumer = self.current.get(partition)
-        return None if consumer in self.set_aside else consumer
+        return None if consumer in self.quarantined else consumer
 
     def free_partitions(self) -> list[TopicPartition]:
         """Those that are not pinned, by topic and number, so that no order of a mapping counts."""

@@ -46,8 +46,8 @@ def as_arrays(problem: PackingProblem) -> ProblemArrays:
     partitions = sorted(problem.speeds)
     count = len(partitions)
     current = np.array([problem.current.get(p, NOBODY) for p in partitions], np.int64)
-    if problem.set_aside:
-        current[np.isin(current, list(problem.set_aside))] = NOBODY
+    if problem.quarantined:
+        current[np.isin(current, list(problem.quarantined))] = NOBODY
     return ProblemArrays(
         partitions,
         np.fromiter(map(problem.speeds.__getitem__, partitions), np.float64, count),

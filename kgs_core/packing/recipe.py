@@ -13,7 +13,7 @@ class Recipe(NamedTuple):
         fit: which of the bins with room takes a partition.
         shuffled: whether partitions come in a random order, not from fast to slow.
         consumers_by: by the sum or the greatest of what speeds consumers are packed; None: partitions are.
-        keeps: whether all stays where it is but for what is too much, as `keep_and_shed` has it.
+        keeps: whether all stays where it is but for what is too much, as `sticky_eviction` has it.
     """
 
     fit: Literal["first", "best", "worst", "next"]

@@ -23,8 +23,8 @@ from kgs_core.packing.any_fit.modified import (
 )
 from kgs_core.packing.any_fit.next_fit import next_fit, next_fit_decreasing
 from kgs_core.packing.custom import installed_algorithms
-from kgs_core.packing.keep_and_shed import keep_and_shed
-from kgs_core.packing.problem import DEFAULT_WORTH, PackFunction, PackingProblem, RandomSource
+from kgs_core.packing.problem import DEFAULT_CONSUMER_WEIGHT, PackFunction, PackingProblem, RandomSource
+from kgs_core.packing.sticky_eviction import sticky_eviction
 
 
 def _search(problem: PackingProblem, random: RandomSource) -> Assignment:
@@ -79,7 +79,7 @@ _OWN: dict[str, PackFunction] = {
     "mbf": modified_best_fit,
     "mwfp": modified_worst_fit_partition,
     "mbfp": modified_best_fit_partition,
-    "keep": keep_and_shed,
+    "keep": sticky_eviction,
     "search": _search,
 }
 ALGORITHMS = AlgorithmTable(dict(_OWN))
@@ -89,10 +89,10 @@ point group `kgs.algorithms` of an installed package."""
 WEIGHING = {"keep", "search"}
 """Those that weigh consumers against moves, so that they can be given a setting, as in `search@0.9`."""
 
-MAX_WORTH = 1000.0
+MAX_CONSUMER_WEIGHT = 1000.0
 FEWEST: Final = "fewest"
 FRONT: tuple[float | None, ...] = (None, 8.0, 4.0, 3.4, 2.8, 2.0, 1.3, 1.0, 0.8, 0.6, 0.45, 0.3)
-"""A sweep of `consumer_worth` from the fewest consumers to the fewest moves."""
+"""A sweep of `consumer_weight` from the fewest consumers to the fewest moves."""
 
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")  # @ begins a setting; commas and | stand between names elsewhere
@@ -105,7 +105,7 @@ def register(name: str, pack: PackFunction, *, weighs: bool = False) -> None:
     Args:
         name: a letter, then letters, digits, _ and -. One that was registered before is replaced.
         pack: what packs; it must be a function of its arguments alone.
-        weighs: whether it heeds `consumer_worth`, so that it can be given a setting, as in `search@0.9`.
+        weighs: whether it heeds `consumer_weight`, so that it can be given a setting, as in `search@0.9`.
 
     Raises:
         ConfigError: a name that cannot be, or is that of one of kgs's own algorithms.
@@ -118,22 +118,22 @@ def register(name: str, pack: PackFunction, *, weighs: bool = False) -> None:
     (WEIGHING.add if weighs else WEIGHING.discard)(name)
 
 
-def setting_name(algorithm: str, worth: float | None) -> str:
+def setting_name(algorithm: str, consumer_weight: float | None) -> str:
     """`search@0.9`, or `search@fewest`."""
-    return f"{algorithm}@{FEWEST if worth is None else f'{worth:g}'}"
+    return f"{algorithm}@{FEWEST if consumer_weight is None else f'{consumer_weight:g}'}"
 
 
 def parse_name(name: str) -> tuple[str, float | None] | None:
-    """Algorithm and `consumer_worth` that a name means; None: it means none."""
+    """Algorithm and `consumer_weight` that a name means; None: it means none."""
     algorithm, at, setting = name.partition("@")
     if algorithm not in ALGORITHMS or (at and algorithm not in WEIGHING):
         return None
     if not at:
-        return algorithm, DEFAULT_WORTH
+        return algorithm, DEFAULT_CONSUMER_WEIGHT
     if setting == FEWEST:
         return algorithm, None
     try:
-        worth = float(setting)
+        consumer_weight = float(setting)
     except ValueError:
         return None
-    return (algorithm, worth) if 0 < worth <= MAX_WORTH else None
+    return (algorithm, consumer_weight) if 0 < consumer_weight <= MAX_CONSUMER_WEIGHT else None

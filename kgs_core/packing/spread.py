@@ -81,7 +81,7 @@ def _half(partitions: list[TopicPartition], problem: PackingProblem) -> list[Top
 
 
 def _new_number(taken: Iterable[ConsumerId], problem: PackingProblem) -> ConsumerId:
-    used = {*taken, *problem.set_aside}
+    used = {*taken, *problem.quarantined}
     joined = problem.spares - used
     number = 1
     while number in used:

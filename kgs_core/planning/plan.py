@@ -31,7 +31,7 @@ class Group:
     Attributes:
         current: who reads what; without partitions that nobody reads.
         spares: consumers that run and read nothing.
-        set_aside: numbers that keep failing: not used, and what they read is placed elsewhere.
+        quarantined: numbers that keep failing: not used, and what they read is placed elsewhere.
         readers: who is there to read; None: not known, so what has no consumer is packed as if all were there.
         standing: spares of the Target that stands, joined or not.
         highest: the last number that has a queue; None: there is no last one.
@@ -39,7 +39,7 @@ class Group:
 
     current: Assignment = field(default_factory=dict)
     spares: frozenset[ConsumerId] = frozenset()
-    set_aside: frozenset[ConsumerId] = frozenset()
+    quarantined: frozenset[ConsumerId] = frozenset()
     readers: Readers | None = None
     standing: frozenset[ConsumerId] = frozenset()
     highest: int | None = None
@@ -47,13 +47,13 @@ class Group:
     @property
     def running(self) -> frozenset[ConsumerId]:
         """Who runs, or is being started, and may be used."""
-        return (self.spares | self.standing | frozenset(self.current.values())) - self.set_aside
+        return (self.spares | self.standing | frozenset(self.current.values())) - self.quarantined
 
     @property
     def numbers(self) -> Numbers:
         """What a spare's number is chosen from."""
         joined = self.running if self.readers is None else self.readers.joined
-        return Numbers(self.standing, joined, self.set_aside, self.highest)
+        return Numbers(self.standing, joined, self.quarantined, self.highest)
 
     @property
     def had(self) -> Assignment:
@@ -153,10 +153,10 @@ def make_plan(
 ) -> Plan:
     """The plan of `settings.algorithm` for this load and group.
 
-    A partition whose speed is unknown keeps its consumer, unless that one was set aside. While a speed is unknown, or
+    A partition whose speed is unknown keeps its consumer, unless that one was quarantined. While a speed is unknown, or
     a partition is unread, only what must move does: nobody who reads is given up, and no better packing is looked for.
     What is unread goes to consumers that have joined, as far as they have room: see `to_joined`. Every consumer that
-    is used, every spare and every number set aside has a queue.
+    is used, every spare and every number quarantined has a queue.
 
     Args:
         load: every partition that must have a consumer.
@@ -175,10 +175,10 @@ def make_plan(
 
 
 def _with_queues(packing: PackingSettings, group: Group) -> PackingSettings:
-    """`packing` with so few consumers that every one of them, every spare and every number set aside has a queue."""
+    """`packing` with so few consumers that every one of them, every spare and every number quarantined has a queue."""
     if group.highest is None:
         return packing
-    room = max(1, group.highest - packing.spare_consumers - len(group.set_aside))
+    room = max(1, group.highest - packing.spare_consumers - len(group.quarantined))
     most = room if packing.max_consumers is None else min(room, packing.max_consumers)
     return packing.model_copy(update={"max_consumers": most, "min_consumers": min(most, packing.min_consumers)})
 
@@ -189,16 +189,20 @@ def _chosen(step: _Step) -> tuple[Plan, dict[str, Alternative]]:
     if algorithm not in WEIGHING:
         return _plan(algorithm, step), {}
     if percent is None:
-        worth = step.settings.worth
+        consumer_weight = step.settings.weight
         why = (
             "fewest consumers"
-            if worth is None
-            else f"one consumer is worth moving {worth:.0%} of a consumer's capacity"
+            if consumer_weight is None
+            else f"one consumer is worth moving {consumer_weight:.0%} of a consumer's capacity"
         )
         return replace(_plan(algorithm, step), choice=why), {}
     least = _plan(setting_name(algorithm, None), step)
     most = math.floor(least.consumers * (1 + percent / 100))
-    tried = [_plan(setting_name(algorithm, worth), step) for worth in FRONT if worth is not None]
+    tried = [
+        _plan(setting_name(algorithm, consumer_weight), step)
+        for consumer_weight in FRONT
+        if consumer_weight is not None
+    ]
     within = [plan for plan in (least, *tried) if plan.consumers <= most]
     best = min(within, key=lambda plan: (plan.rscore, plan.consumers))
     why = f"{best.algorithm}: moves least of those with at most {percent:g} % more consumers than {least.consumers}"
@@ -214,7 +218,7 @@ def _problem(load: Load, group: Group, settings: PackingSettings) -> PackingProb
         homes = {p: consumer for p, consumer in readers.had.items() if p in speeds} | current
         current = to_joined(homes, readers, speeds, settings.packing_capacity_bytes_per_s)
         spares -= set(current.values())
-    usable = {p: consumer for p, consumer in current.items() if consumer not in group.set_aside}
+    usable = {p: consumer for p, consumer in current.items() if consumer not in group.quarantined}
     pinned = load.unknown & usable.keys()
     if unread or load.unknown:
         pinned |= pinned_partitions(usable, speeds, settings.consumer_capacity_bytes_per_s)
@@ -224,10 +228,10 @@ def _problem(load: Load, group: Group, settings: PackingSettings) -> PackingProb
         current=current,
         pinned=pinned,
         spares=spares,
-        set_aside=group.set_aside,
+        quarantined=group.quarantined,
         min_consumers=settings.min_consumers,
         max_consumers=settings.max_consumers,
-        consumer_worth=settings.worth,
+        consumer_weight=settings.weight,
         variation=_variation(load, speeds),
     )
 
@@ -247,7 +251,7 @@ def _plan(name: str, step: _Step) -> Plan:
     algorithm, at, _ = name.partition("@")
     meant = parse_name(name)
     if at and meant is not None:
-        problem = replace(problem, consumer_worth=meant[1])
+        problem = replace(problem, consumer_weight=meant[1])
     packed = ALGORITHMS[algorithm](problem, step.new_random())
     if step.group.readers is not None:
         packed = to_joined(packed, step.group.readers, problem.speeds, problem.capacity)

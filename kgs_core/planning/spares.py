@@ -14,18 +14,18 @@ class Numbers:
     Attributes:
         standing: spares of the Target that stands.
         joined: consumers that can be given partitions.
-        barred: numbers that must not be used, because every start fails or something of theirs may still live.
+        unusable: numbers that must not be used, because every start fails or something of theirs may still live.
         highest: the last number that has a queue; None: there is no last one.
     """
 
     standing: Collection[ConsumerId]
     joined: Collection[ConsumerId]
-    barred: Collection[ConsumerId]
+    unusable: Collection[ConsumerId]
     highest: int | None
 
     def usable(self) -> frozenset[ConsumerId]:
         """Spares that stand and may stay."""
-        return frozenset(self.standing) - frozenset(self.barred)
+        return frozenset(self.standing) - frozenset(self.unusable)
 
 
 def choose_spares(used: Collection[ConsumerId], wanted: int, numbers: Numbers) -> tuple[ConsumerId, ...]:
@@ -34,7 +34,7 @@ def choose_spares(used: Collection[ConsumerId], wanted: int, numbers: Numbers) -
     Joined ones first, spares before those that a change has emptied; then spares that are being started; then the
     lowest numbers that are free.
     """
-    taken = frozenset(used) | frozenset(numbers.barred)
+    taken = frozenset(used) | frozenset(numbers.unusable)
     standing = numbers.usable()
     candidates = sorted(
         (standing | frozenset(numbers.joined)) - taken,

@@ -57,10 +57,10 @@ class Watched:
         joined: consumers with a living incarnation that has reported.
         lost: consumers whose incarnation is dead or suspected, and that nobody is starting.
         restarted: consumers whose incarnation is newer than the Target.
-        failing: consumers that are set aside, because every start of them fails.
+        failing: consumers that are quarantined, because every start of them fails.
         since_packing_s: time since partitions were packed last.
-        barred: numbers that cannot be started, because a process of theirs that is of no use may still live: they read
-            on where they read, but no other partition is given to them.
+        unusable: numbers that cannot be started, because a process of theirs that is of no use may still live: they
+            read on where they read, but no other partition is given to them.
         moved_rscore: Rscore of all changes within the last hour.
         standing: spares of the newest Target.
         highest: the last number that has a queue; None: there is no last one.
@@ -73,7 +73,7 @@ class Watched:
     restarted: frozenset[ConsumerId] = frozenset()
     failing: frozenset[ConsumerId] = frozenset()
     since_packing_s: float = 0.0
-    barred: frozenset[ConsumerId] = frozenset()
+    unusable: frozenset[ConsumerId] = frozenset()
     moved_rscore: float = 0.0
     standing: frozenset[ConsumerId] = frozenset()
     highest: int | None = None
@@ -95,7 +95,7 @@ class Watched:
         return Group(
             current=homes,
             spares=readers.joined - busy,
-            set_aside=self.failing | (self.barred - busy),
+            quarantined=self.failing | (self.unusable - busy),
             readers=readers,
             standing=self.standing,
             highest=self.highest,
@@ -136,7 +136,7 @@ def decide(load: Load, watched: Watched, settings: PackingSettings, new_random: 
     - a consumer above capacity only if the plan relieves it: a partition too fast for any consumer, or `max_consumers`,
       must not keep the group moving;
     - the timeout only if the plan is better: fewer consumers, then a lower Rscore; and if the consumers saved are worth
-      what is moved for them, by `consumer_worth`; and if nothing else asks, too, only within `max_rscore_per_hour`.
+      what is moved for them, by `consumer_weight`; and if nothing else asks, too, only within `max_rscore_per_hour`.
 
     Args:
         load: every partition there is now.
@@ -216,7 +216,7 @@ def _is_better(plan: Plan, load: Load, watched: Watched, settings: PackingSettin
     target = {p: consumer for p, consumer in watched.target.items() if p in speeds}
     price = rscore(watched.placed(), target, speeds, plan.capacity)
     consumers = len(set(target.values()))
-    is_worth_it = settings.worth is None or plan.rscore - price <= settings.worth * (consumers - plan.consumers)
+    is_worth_it = settings.weight is None or plan.rscore - price <= settings.weight * (consumers - plan.consumers)
     return is_worth_it and (plan.consumers, plan.rscore) < (consumers, price)
 
 

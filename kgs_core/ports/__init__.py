@@ -4,17 +4,17 @@ A port whose types are the controller's own stands beside its user, since those 
 in `runtime/controller_loop.py`, `Feed` in `runtime/rebalance_ports.py`.
 """
 
-from kgs_core.ports.group import AssignmentReader, Fleet, Inbox, Outbox, ReportWriter, Run, Topics
+from kgs_core.ports.group import AssignmentReader, ControllerWriter, Fleet, GroupTopicReader, ReportWriter, Run, Topics
 from kgs_core.ports.lake import FileWritten, Lake, LakeTable, Outcome, PinnedTable, TableContents, Upkeep
 
 __all__ = [
     "AssignmentReader",
+    "ControllerWriter",
     "FileWritten",
     "Fleet",
-    "Inbox",
+    "GroupTopicReader",
     "Lake",
     "LakeTable",
-    "Outbox",
     "Outcome",
     "PinnedTable",
     "ReportWriter",

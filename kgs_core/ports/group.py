@@ -5,10 +5,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Heartbeat, Message, Order, Process, Received, Report, Starting, Target, Tombstone
+from kgs_core.protocol import (
+    Heartbeat,
+    MemberAssignment,
+    Message,
+    Process,
+    Received,
+    Report,
+    Starting,
+    Target,
+    Tombstone,
+)
 
 
-class Inbox(Protocol):
+class GroupTopicReader(Protocol):
     """Everything that the group's topics say, in the order of each partition."""
 
     def read_to_end(self) -> Sequence[Received[Message]]:
@@ -26,23 +36,23 @@ class Inbox(Protocol):
         """
 
 
-class Outbox(Protocol):
-    """The controller's pen. One holds it at a time: whoever takes it, takes it from everybody before."""
+class ControllerWriter(Protocol):
+    """The controller's writer. One holds it at a time: whoever takes it, takes it from everybody before."""
 
     def fence(self) -> None:
-        """Take the pen: from now on every write of an older controller fails.
+        """Take the right to write: from now on every write of an older controller fails.
 
         Raises:
             TransientError: Kafka does not answer.
         """
 
     def write(
-        self, target: Target | None, orders: Sequence[Order], tombstones: Sequence[Tombstone]
+        self, target: Target | None, orders: Sequence[MemberAssignment], tombstones: Sequence[Tombstone]
     ) -> Sequence[Received[Message]]:
         """Write all of it or nothing, in one transaction; returns each message with its offset, in this order.
 
         Raises:
-            FencedError: a newer controller has the pen. Final.
+            FencedError: a newer controller has the right to write. Final.
             TransientError: nothing is known of the result: fence, read to the end, then decide again.
         """
 
@@ -50,15 +60,15 @@ class Outbox(Protocol):
 class Topics(Protocol):
     """The group's topics."""
 
-    def inbox(self) -> Inbox | None:
+    def reader(self) -> GroupTopicReader | None:
         """For who only reads; None: there are none yet."""
 
-    def controller(self) -> tuple[Inbox, Outbox]:
+    def controller(self) -> tuple[GroupTopicReader, ControllerWriter]:
         """For who writes; makes those that are missing."""
 
 
 class ReportWriter(Protocol):
-    """A consumer's pen: durable once it returns."""
+    """A consumer's writer: durable once it returns."""
 
     def send(self, report: Report | Heartbeat | Starting, timeout_s: float) -> None:
         """Append one report.
@@ -71,7 +81,7 @@ class ReportWriter(Protocol):
 class AssignmentReader(Protocol):
     """A consumer's queue: the Assignments of its number."""
 
-    def newest(self, timeout_s: float) -> Sequence[Received[Order]]:
+    def newest(self, timeout_s: float) -> Sequence[Received[MemberAssignment]]:
         """Orders that have come since the last call (on the first call: since the queue was opened), oldest first.
 
         Raises:

@@ -8,7 +8,7 @@ that is not known here is refused. Numbers are finite, quantities named with the
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
@@ -21,8 +21,8 @@ from kgs_core.protocol.messages import (
     DesiredState,
     DesiredVersion,
     Heartbeat,
+    MemberAssignment,
     Message,
-    Order,
     Report,
     Sign,
     Starting,
@@ -41,7 +41,7 @@ _KEY = re.compile(rb"([1-9]\d{0,8})/([0-9A-Za-z_-]{1,64})")
 _TARGET_KEY, _WISH_KEY, _WANTED_KEY = b"target", b"state", b"wanted"
 _KINDS: dict[str, type[Message]] = {
     "target": Target,
-    "assignment": Order,
+    "assignment": MemberAssignment,
     "heartbeat": Heartbeat,
     "report": Report,
     "starting": Starting,
@@ -145,11 +145,18 @@ def _record_of(message: Message) -> dict[str, Any]:
     return {**member, "version": VERSION, **sign, "type": _TYPES[type(message)], **found, **terms}
 
 
+def _name_in_record(kind: type[Message], name: str) -> str:
+    for each in getattr(get_type_hints(kind, include_extras=True)[name], "__metadata__", ()):
+        if getattr(each, "alias", None):
+            return str(each.alias)
+    return name
+
+
 def _message_of(kind: type[Message], record: dict[str, Any]) -> Message:
     """Message that a JSON object says; a member and terms find their fields in the whole of it."""
     for field in fields(kind):
-        if field.metadata == ALWAYS and field.name not in record:
-            raise ValueError(f"{field.name}: Field required")
+        if field.metadata == ALWAYS and (name := _name_in_record(kind, field.name)) not in record:
+            raise ValueError(f"{name}: Field required")
     message: Message = _FORMS[kind].validate_python({**record, **dict.fromkeys(_INLINE, record)})
     return message
 

@@ -27,7 +27,7 @@ class Phase(StrEnum):
     """Phase of an incarnation's life."""
 
     STARTING = "starting"
-    """It can take orders, but Spark is not up yet."""
+    """It can take assignments, but Spark is not up yet."""
     READING = "reading"
     """Up; with or without partitions."""
     DRAINING = "draining"
@@ -77,7 +77,7 @@ class Target:
         reason: why it was made, for people.
         known: incarnations not yet known dead, from the earliest to the latest that joined: of two incarnations of
             one consumer the later one counts.
-        set_aside: consumers that keep failing: nothing is given to them.
+        quarantined: consumers that keep failing: nothing is given to them.
         time_ms: wall clock, for people only.
         measurement_offset: of the measurement in `monitor.writeSpeed` that it was packed with; None without one.
         pinned: partitions that had to stay, whatever it comes to: their speed was not known, or others were unread.
@@ -94,7 +94,7 @@ class Target:
     rscore: Amount
     reason: Text
     known: tuple[MemberField, ...]
-    set_aside: tuple[Consumer, ...]
+    quarantined: Annotated[tuple[Consumer, ...], Field(alias="set_aside")]
     time_ms: Count
     measurement_offset: Count | None = None
     pinned: Partitions = frozenset()
@@ -108,14 +108,14 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class MemberAssignment:
     """An Assignment: what one incarnation shall own. Any other incarnation of its consumer does not apply it.
 
     Attributes:
         owned: the whole set that it shall own.
         revoking: what it may still hold and must give up. Never in `owned`; kept so that a controller that knows this
             record alone knows all that the incarnation may hold.
-        coming: what it will be given once others have let go, or may be given if it can open it: a hint to open topics
+        pending: what it will be given once others have let go, or may be given if it can open it: a hint to open topics
             ahead, which gives no right to anything.
         retire: it gets nothing any more, for good, and ends.
     """
@@ -123,7 +123,7 @@ class Order:
     member: MemberField
     owned: Partitions = field(default=frozenset(), metadata=ALWAYS)
     revoking: Partitions = field(default=frozenset(), metadata=ALWAYS)
-    coming: Partitions = field(default=frozenset(), metadata=ALWAYS)
+    pending: Annotated[Partitions, Field(alias="coming")] = field(default=frozenset(), metadata=ALWAYS)
     retire: Flag = field(default=False, metadata=ALWAYS)
 
 
@@ -173,7 +173,7 @@ class Report(Sign):
         drains: how many there were.
         bad_shares: owned topics of which more records than their rule allows are bad -> share of these, 0 to 1, among
             the last ones that this consumer has read.
-        ready: partitions of the applied Assignment's `coming` whose topic it has opened, so that it can read them at
+        ready: partitions of the applied Assignment's `pending` whose topic it has opened, so that it can read them at
             once; None: it is of a version that does not say so.
         unready: those that it cannot open -> why; it goes on trying.
         ending: why it drains or has ended; None before that, and where an older kgs wrote it.
@@ -228,7 +228,7 @@ class DesiredVersion:
     time_ms: Count
 
 
-Message = Target | Order | Tombstone | Heartbeat | Report | Starting | DesiredState | DesiredVersion
+Message = Target | MemberAssignment | Tombstone | Heartbeat | Report | Starting | DesiredState | DesiredVersion
 M_co = TypeVar("M_co", bound=Message, covariant=True)
 
 

@@ -28,7 +28,7 @@ def _table(table: TableAudit) -> dict[str, Any]:
         "promise": table.promise,
         "version": table.version,
         "rows": table.rows,
-        "dead_letters": table.letters,
+        "dead_letters": table.dead_letters,
         **{fault.value: table.count(fault) for fault in COUNTED},
         "notes": list(table.notes),
         "partitions": [_partition(partition) for partition in table.partitions],
@@ -45,7 +45,7 @@ def _partition(partition: PartitionAudit) -> dict[str, Any]:
         "position": stored.position,
         "gaps": [list(gap) for gap in stored.gaps],
         "rows": partition.rows,
-        "dead_letters": partition.letters,
+        "dead_letters": partition.dead_letters,
         **{fault.value: partition.count(fault) for fault in COUNTED},
         "findings": [str(finding) for finding in partition.findings],
     }

@@ -27,7 +27,7 @@ def _all(state: ControllerState, now: float) -> Iterator[str]:
     still = _standing_still(state)
     yield _readers(state, still)
     if still:
-        yield _still_told(still)
+        yield _stopped_text(still)
     yield _load(state, now)
     for topic, share in bad_shares(state.view, state.suspects()).items():
         yield f"topic {topic}: {share_text(share)} of its newest records are dead letters"
@@ -68,7 +68,7 @@ def _standing_still(state: ControllerState) -> dict[TopicPartition, str]:
     }
 
 
-def _still_told(still: Mapping[TopicPartition, str]) -> str:
+def _stopped_text(still: Mapping[TopicPartition, str]) -> str:
     counts = Counter((partition.topic, why) for partition, why in still.items())
     causes = [f"{topic} ({count}): {why}" for (topic, why), count in sorted(counts.items())]
     verb = "stands" if len(still) == 1 else "stand"
@@ -113,7 +113,7 @@ def _starts(state: ControllerState, now: float) -> Iterator[str]:
     if starts.held_s:
         yield f"nobody new is started for {starts.held_s:.0f} s, since consumers that had joined keep failing"
     for consumer, wait_s in sorted(starts.waiting.items()):
-        what = "set aside for" if consumer in starts.set_aside else "tried again in"
+        what = "quarantined for" if consumer in starts.quarantined else "tried again in"
         why = f": {starts.why[consumer]}" if consumer in starts.why else ""
         yield f"consumer {consumer} failed {_count(starts.failures[consumer], 'time')}, {what} {wait_s:.0f} s{why}"
 

@@ -18,7 +18,7 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         {"topic:0": reason}, "last_drain_s", "max_drain_s", "version", "config_hash"}], "lag" (records), "changes":
         [{"time_ms", "reason", "moved", "rscore", "consumers", "duration_s"}] from the earliest to the latest,
         "waiting": {"topic:0": why}, "plan": {"algorithm", "rscore", "reason", "time_ms", "capacity_bytes_per_s",
-        "spares", "set_aside"} or null, "wish": {"state", "by", "time_ms"} or null, "wanted": {"version",
+        "spares", "quarantined"} or null, "wish": {"state", "by", "time_ms"} or null, "wanted": {"version",
         "config_hash", "by", "time_ms"} or null, "outdated": [consumer], "replacement": {"waits_for", "refused":
         {"topic:0": why its successor cannot open it}} or null where nobody is to be replaced, "measured_age_s",
         "problems": [line], "bad_shares": {topic: share of bad records, 0 to 1, of those with too many}, "failures":
@@ -73,7 +73,7 @@ def _plan(target: Target) -> dict[str, Any]:
         "time_ms": target.time_ms,
         "capacity_bytes_per_s": target.capacity,
         "spares": list(target.spares),
-        "set_aside": list(target.set_aside),
+        "quarantined": list(target.quarantined),
     }
 
 

@@ -1,7 +1,7 @@
-"""A group member's rounds, and between them what the newest order says.
+"""A group member's rounds, and between them what the newest assignment says.
 
-The only one that commits. Between two rounds no batch is in hand; there, and nowhere else, it lets go what an order
-took away and takes up what one gave. What may be said when stands in `consumer.membership`.
+The only one that commits. Between two rounds no batch is in hand; there, and nowhere else, it lets go what an
+assignment took away and takes up what one gave. What may be said when stands in `consumer.membership`.
 """
 
 import logging
@@ -44,7 +44,7 @@ class BatchLoop:
         self._warmed_at = time.monotonic()
 
     def run(self, stop: StopFlag) -> None:
-        """Until there is an end, asked for or ordered, and nothing is held any more.
+        """Until there is an end, asked for or assigned, and nothing is held any more.
 
         Raises:
             ConfigError, PermanentError, TransientError: see `Reader.attempt`.
@@ -69,7 +69,7 @@ class BatchLoop:
         self._status.write(self._topics.states.values())
 
     def _step(self) -> RoundReport | None:
-        """Act on the newest order, then one round; None when there is nothing to read."""
+        """Act on the newest assignment, then one round; None when there is nothing to read."""
         self._reader.runner.take_your_time()
         if not self._membership.now.is_acted_on:
             self._act(self._membership.now.decision)
@@ -77,7 +77,7 @@ class BatchLoop:
             return None
         begun = self._membership.change(lambda m: m.began(time.monotonic()))
         try:
-            if not begun.is_acted_on:  # an order that comes from here on hurries the round
+            if not begun.is_acted_on:  # an assignment that comes from here on interrupts the round
                 return RoundReport()
             self._take_up()
             return self._round()
@@ -87,9 +87,9 @@ class BatchLoop:
 
     def _facts(self) -> Facts:
         topics, decision = self._topics, self._decision
-        ready = topics.openable(decision.coming)
+        ready = topics.openable(decision.pending)
         # Before the first look at a topic there is nothing to say of it
-        unready = {tp: why for tp in decision.coming - ready if (why := topics.problem_of(tp))}
+        unready = {tp: why for tp in decision.pending - ready if (why := topics.problem_of(tp))}
         return Facts(
             topics.reasons(decision.owned),
             topics.positions(),
@@ -101,10 +101,10 @@ class BatchLoop:
 
     def _act(self, decision: Decision) -> None:
         before = self._membership.now.owned
-        self._topics.let_go(decision.owned, decision.coming)
+        self._topics.let_go(decision.owned, decision.pending)
         self._decision = decision
         self._is_taken_up = False
-        failpoint("order-applied")
+        failpoint("assignment-applied")
         self._membership.change(lambda m: m.acted(decision, time.monotonic()))
         _log_difference("StopConsuming", before - decision.owned, decision)
         _log_difference("StartConsuming", decision.owned - before, decision)
@@ -117,7 +117,7 @@ class BatchLoop:
                 self._refresh_at = now
             self._is_taken_up = True
         if now >= self._refresh_at:
-            topics = {tp.topic for tp in self._decision.owned | self._decision.coming}
+            topics = {tp.topic for tp in self._decision.owned | self._decision.pending}
             again = self._topics.refresh(topics, self._ours)
             ended = time.monotonic()
             # What waits long for an answer is not asked for all the time: what is open is read meanwhile
@@ -129,7 +129,7 @@ class BatchLoop:
         """The first batch of a transform waits for its workers: rather now, while another consumer still reads."""
         states = self._topics.states
         self._warmed &= states.keys()
-        for topic in {tp.topic for tp in self._decision.coming} & (states.keys() - self._warmed):
+        for topic in {tp.topic for tp in self._decision.pending} & (states.keys() - self._warmed):
             self._warmed.add(topic)
             if (
                 states[topic].uses_dataframe and not states[topic].owned
@@ -143,7 +143,7 @@ class BatchLoop:
             owned = [self._topics.own(topic, partitions) for topic, partitions in sorted(wanted.items())]
         except Exception:  # noqa: BLE001 - the refresh tells which topic it is, and takes the others all the same
             return False
-        return all(owned) and all(tp.topic in self._topics.states for tp in self._decision.coming)
+        return all(owned) and all(tp.topic in self._topics.states for tp in self._decision.pending)
 
     def _ours(self, topic: str, partitions: int) -> frozenset[int]:
         return frozenset(tp.partition for tp in self._decision.owned if tp.topic == topic and tp.partition < partitions)
@@ -168,4 +168,4 @@ def _by_topic(tps: Iterable[TopicPartition]) -> dict[str, frozenset[int]]:
 
 def _log_difference(name: str, tps: frozenset[TopicPartition], decision: Decision) -> None:
     if tps:
-        _log.info("%s order=%s partitions=%s", name, decision.offset, ",".join(map(str, sorted(tps))))
+        _log.info("%s assignment=%s partitions=%s", name, decision.offset, ",".join(map(str, sorted(tps))))

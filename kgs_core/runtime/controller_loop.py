@@ -33,7 +33,7 @@ from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.machine import begin, step
 from kgs_core.controller.state import ControllerState, Options, Outcome, Result
 from kgs_core.errors import FencedError, PortError, TransientError
-from kgs_core.ports import Fleet, Inbox, Outbox
+from kgs_core.ports import ControllerWriter, Fleet, GroupTopicReader
 from kgs_core.protocol import Message, Received
 from kgs_core.runtime.measurement_source import MeasurementSource
 
@@ -52,8 +52,8 @@ class ControlPorts:
         report_age_s: of all that has been read, how long ago the newest report came at least; 0 where nothing is known.
     """
 
-    inbox: Inbox
-    outbox: Outbox
+    reader: GroupTopicReader
+    writer: ControllerWriter
     fleet: Fleet
     measurements: MeasurementSource
     report_age_s: Callable[[Sequence[Received[Message]]], float] = lambda _: 0.0
@@ -84,7 +84,7 @@ class ControlLoop:
         self._ports = ports
         self._clock = clock
         self._wall = wall
-        self._said = ""
+        self._last_logged = ""
         self._fleet_due_s = self._tick_due_s = float("-inf")
         self._state: ControllerState
 
@@ -141,12 +141,12 @@ class ControlLoop:
     def _events(self) -> Iterable[Event]:
         """What has happened since the last look; waits a moment for news of the group."""
         try:
-            yield Read(self._ports.inbox.poll(POLL_S))
+            yield Read(self._ports.reader.poll(POLL_S))
         except TransientError as e:
             self._say(f"Kafka: {e}")
             time.sleep(min(e.retry_after_s, POLL_S))
         else:
-            self._said = ""
+            self._last_logged = ""
         now = self._clock()
         if now >= self._fleet_due_s:
             self._fleet_due_s = now + FLEET_EVERY_S
@@ -205,17 +205,17 @@ class ControlLoop:
             match command:
                 case Fence():
                     failpoint("before-fence")
-                    self._ports.outbox.fence()
+                    self._ports.writer.fence()
                     failpoint("fenced")
                     return None
                 case ReadToEnd():
                     failpoint("before-read")
-                    messages = self._ports.inbox.read_to_end()
+                    messages = self._ports.reader.read_to_end()
                     failpoint("read")
                     return Read(messages, self._ports.report_age_s(messages))
                 case Write():
                     failpoint("before-write")
-                    written = self._ports.outbox.write(command.target, command.orders, command.tombstones)
+                    written = self._ports.writer.write(command.target, command.assignments, command.tombstones)
                     failpoint("after-write")
                     return Written(written)
                 case _:
@@ -235,8 +235,8 @@ class ControlLoop:
 
     def _say(self, text: str) -> None:
         """Once, not ten times a second."""
-        if text != self._said:
-            self._said = text
+        if text != self._last_logged:
+            self._last_logged = text
             _log.warning("%s", text)
 
 

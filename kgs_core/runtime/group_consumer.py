@@ -1,4 +1,4 @@
-"""One consumer's process as a member of the group: orders say what it owns, reports say what it holds."""
+"""One consumer's process as a member of the group: assignments say what it owns, reports say what it holds."""
 
 import logging
 import time
@@ -26,7 +26,7 @@ from kgs_core.model import ConsumerId
 from kgs_core.protocol import Ending, Incarnation, Member, Process
 from kgs_core.runtime.batch_loop import BatchLoop
 from kgs_core.runtime.consumer_context import Reader, StartSpark, open_reader
-from kgs_core.runtime.membership_threads import OrderThread, ReportThread, SharedMembership, dead_thread
+from kgs_core.runtime.membership_threads import AssignmentThread, ReportThread, SharedMembership, dead_thread
 from kgs_core.runtime.start_up import StartUp
 from kgs_core.runtime.throughput_log import ConsumerStatus
 
@@ -51,7 +51,7 @@ class Hosting:
 
 
 class GroupConsumer:
-    """A consumer that reads what the controller's orders give it.
+    """A consumer that reads what the controller's assignments give it.
 
     Attributes:
         member: its number, and the incarnation that was minted for this life of it.
@@ -89,17 +89,19 @@ class GroupConsumer:
             start_up,
             open_reader(settings, self.member.consumer, start_up, hosting.start_spark, hosting.last_word) as reader,
         ):
-            topics = start_up.bear(lambda: GroupTopics(settings, reader.admin, (GroupTopic.ORDERS, GroupTopic.REPORTS)))
+            topics = start_up.bear(
+                lambda: GroupTopics(settings, reader.admin, (GroupTopic.ASSIGNMENTS, GroupTopic.REPORTS))
+            )
             start_up.bear(lambda: refuse_other_terms(topics, self.member.consumer))
             self._warm_up(reader, start_up)
-            # The queue first, then the first report: what is ordered because of the report must be received.
+            # The queue first, then the first report: what is assigned because of the report must be received.
             queue = start_up.bear(lambda: KafkaAssignmentReader(topics, self.member.consumer))
-            pen = KafkaReportWriter(topics)
+            writer = KafkaReportWriter(topics)
             waiting.close()
             if not start_up.is_done():
                 return
             spark = SparkWatch(lambda: reader.has_lost_runner)
-            with self.joined(process, (queue, pen), stop, reader.runner.hurry, spark) as membership:
+            with self.joined(process, (queue, writer), stop, reader.runner.interrupt, spark) as membership:
                 self.membership = membership
                 BatchLoop(reader, membership, self._status, settings.consumer.topics_refresh_s).run(stop)
             self.ending = membership.now.ending
@@ -120,34 +122,34 @@ class GroupConsumer:
     def joined(
         self,
         process: Process,
-        boxes: tuple[KafkaAssignmentReader, KafkaReportWriter],
+        ports: tuple[KafkaAssignmentReader, KafkaReportWriter],
         stop: StopFlag,
-        hurry: Callable[[], None],
+        interrupt: Callable[[], None],
         spark: SparkWatch,
     ) -> Iterator[SharedMembership]:
         """A member of the group while the block runs, however that ends; then its last word is in the log.
 
         Raises:
-            UnsafeError: no order can come any more; it has drained, and must be started anew.
+            UnsafeError: no assignment can come any more; it has drained, and must be started anew.
             PortError: the same, or another error of one of the two threads.
         """
         identity = Identity(self.member, process, version("kgs"), config_hash(self._settings))
         membership = SharedMembership(Membership.join(identity, self._pace(), time.monotonic()))
-        queue, pen = boxes
-        orders, reports = OrderThread(membership, queue, stop, hurry), ReportThread(membership, pen)
+        queue, writer = ports
+        assignments, reports = AssignmentThread(membership, queue, stop, interrupt), ReportThread(membership, writer)
         pace = membership.now.pace
         shortest_s = min(pace.batch_timeout_s, FENCE_FACTOR * pace.suspect_after_s)
         start_watchdog(
             lambda now: (
                 membership.fence_reason(now)
-                or dead_thread(membership, orders, reports)
+                or dead_thread(membership, assignments, reports)
                 or (None if membership.now.ended else spark.reason(now))
             ),
             shortest_s,
             lambda why: self._say_why(membership, why),
         )
         _log.info("joining group=%s member=%s", self._settings.group, self.member)
-        orders.start()
+        assignments.start()
         reports.start()
         try:
             yield membership
@@ -159,13 +161,13 @@ class GroupConsumer:
             # No commit is under way here, be it after the loop's own end or after an error out of it.
             membership.change(lambda m: m.end(time.monotonic()))
             reports.join(LAST_WORD_S)
-            orders.join(LAST_WORD_S)
+            assignments.join(LAST_WORD_S)
             if reports.is_alive():
                 _log.warning("the last report is not known to be there: the end of this process must tell instead")
-            for thread, box in ((orders, queue), (reports, pen)):
+            for thread, port in ((assignments, queue), (reports, writer)):
                 if not thread.is_alive():
-                    box.close()
-        failure = orders.failure or reports.failure
+                    port.close()
+        failure = assignments.failure or reports.failure
         if failure is not None:
             raise failure
 
@@ -176,9 +178,9 @@ class GroupConsumer:
         that it drains, and why, and still owns what it owns. Nobody takes anything over because of it; that it holds
         nothing is told by the end of the process.
         """
-        said = membership.change(lambda m: m.failed(why))
-        if said.why == why:
-            membership.wait(lambda m: m.said is not None and m.said.why == why, SAY_WHY_S)
+        failed = membership.change(lambda m: m.failed(why))
+        if failed.why == why:
+            membership.wait(lambda m: m.last_report is not None and m.last_report.why == why, SAY_WHY_S)
         if self._hosting.last_word is not None:
             self._hosting.last_word(why)
 

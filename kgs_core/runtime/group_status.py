@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Self
 
-from kgs_core.adapters.group.inbox import KafkaInbox
+from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
@@ -37,10 +37,10 @@ class GroupWatch:
         """
         self._settings = settings
         self._admin = KafkaAdmin(admin_client(settings))
-        self._inbox = KafkaInbox(GroupTopics(settings, self._admin))
+        self._topic_reader = KafkaGroupTopicReader(GroupTopics(settings, self._admin))
         self._lake = LakeView(settings)
         self._view = GroupView()
-        self._take(self._inbox.read_to_end())
+        self._take(self._topic_reader.read_to_end())
 
     def __enter__(self) -> Self:
         return self
@@ -58,7 +58,7 @@ class GroupWatch:
             PortError: Kafka does not answer, or refuses.
         """
         surroundings = self._surroundings(with_lake=with_lake)
-        while received := self._inbox.poll(0.0):  # last, so that nobody looks silent because the lake was slow
+        while received := self._topic_reader.poll(0.0):  # last, so that nobody looks silent because the lake was slow
             self._take(received)
         membership = self._settings.membership
         return overview(
@@ -72,7 +72,7 @@ class GroupWatch:
 
     def close(self) -> None:
         """End the connections."""
-        self._inbox.close()
+        self._topic_reader.close()
 
     def _take(self, received: Sequence[Received[Message]]) -> None:
         # The view takes the newest report for one that has come just now; after an outage that may be days ago
@@ -132,8 +132,8 @@ def load_group(settings: Settings) -> tuple[Group, float]:
     if target is None:
         return Group(highest=highest), 0.0
     moved_rscore = moved_within_an_hour(target.history, round(time.time() * 1000))
-    spares, set_aside = frozenset(target.spares), frozenset(target.set_aside)
-    group = Group(target.assignment, spares=spares, set_aside=set_aside, standing=spares, highest=highest)
+    spares, quarantined = frozenset(target.spares), frozenset(target.quarantined)
+    group = Group(target.assignment, spares=spares, quarantined=quarantined, standing=spares, highest=highest)
     return group, moved_rscore
 
 
@@ -147,9 +147,9 @@ def load_target(settings: Settings) -> Target | None:
     names = [kind.of(settings.group) for kind in GroupTopic]
     if len(admin.describe(names)) < len(names):
         return None
-    inbox = KafkaInbox(GroupTopics(settings, admin))
+    reader = KafkaGroupTopicReader(GroupTopics(settings, admin))
     try:
-        view = GroupView().take_all(inbox.read_to_end(), time.monotonic())
+        view = GroupView().take_all(reader.read_to_end(), time.monotonic())
     finally:
-        inbox.close()
+        reader.close()
     return view.target.message if view.target is not None else None

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from random import Random
 
 from kgs_core.adapters.fleet.controller_fleet import ControllerFleet
-from kgs_core.adapters.group.inbox import KafkaInbox
-from kgs_core.adapters.group.outbox import KafkaOutbox
+from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
+from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
 from kgs_core.adapters.group.topics import GroupTopics, create_topics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
@@ -60,16 +60,16 @@ class LocalControl:
         topics = GroupTopics(settings, admin)
         with ExitStack() as opened:
             measurements = opened.enter_context(MeasurementThread(settings))
-            inbox, outbox = KafkaInbox(topics), KafkaOutbox(topics)
-            opened.callback(inbox.close)
-            opened.callback(outbox.close)
+            reader, writer = KafkaGroupTopicReader(topics), KafkaControllerWriter(topics)
+            opened.callback(reader.close)
+            opened.callback(writer.close)
             held.push(opened.pop_all())
-        return ControlPorts(inbox, outbox, self._fleet, measurements)
+        return ControlPorts(reader, writer, self._fleet, measurements)
 
-    def end_consumers(self, hurry: Callable[[], bool]) -> tuple[ConsumerId, ...]:
-        """Let all consumers drain and end; those that take too long, or all when `hurry` says so, are killed.
+    def end_consumers(self, interrupt: Callable[[], bool]) -> tuple[ConsumerId, ...]:
+        """Let all consumers drain and end; those that take too long, or all when `interrupt` says so, are killed.
 
         Returns:
             The consumers that had to be killed.
         """
-        return self._fleet.end_all(self._settings.consumer.batch_timeout_s, hurry)
+        return self._fleet.end_all(self._settings.consumer.batch_timeout_s, interrupt)

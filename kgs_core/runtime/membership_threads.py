@@ -1,4 +1,4 @@
-"""The threads beside the batch loop: one takes orders, one reports. A slow batch holds up neither."""
+"""The threads beside the batch loop: one takes assignments, one reports. A slow batch holds up neither."""
 
 import logging
 import threading
@@ -10,7 +10,7 @@ from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.consumer.membership import Membership
 from kgs_core.errors import KgsError, PortError, TransientError, UnsafeError, one_line
 from kgs_core.ports import AssignmentReader, ReportWriter
-from kgs_core.protocol import Heartbeat, Order, Received, Report
+from kgs_core.protocol import Heartbeat, MemberAssignment, Received, Report
 
 POLL_S = 0.5
 RETRY_S = 0.2
@@ -57,15 +57,15 @@ class SharedMembership:
             return self._changed.wait_for(lambda: is_enough(self._membership), timeout_s)
 
 
-class OrderThread(threading.Thread):
-    """Takes orders from our queue as they come, and hears of the stop signal during a long batch.
+class AssignmentThread(threading.Thread):
+    """Takes assignments from our queue as they come, and hears of the stop signal during a long batch.
 
     Attributes:
-        failure: why no order can come any more; the consumer then drains and ends, to be started anew.
+        failure: why no assignment can come any more; the consumer then drains and ends, to be started anew.
     """
 
     def __init__(
-        self, membership: SharedMembership, box: AssignmentReader, stop: StopFlag, hurry: Callable[[], None]
+        self, membership: SharedMembership, reader: AssignmentReader, stop: StopFlag, interrupt: Callable[[], None]
     ) -> None:
         """Starts nothing yet.
 
@@ -73,40 +73,40 @@ class OrderThread(threading.Thread):
             membership: gets what comes.
             box: our queue.
             stop: somebody wants the process to end.
-            hurry: called when something has come that must wait for the end of the round in hand.
+            interrupt: called when something has come that must wait for the end of the round in hand.
         """
-        super().__init__(name="orders", daemon=True)
+        super().__init__(name="assignments", daemon=True)
         self.failure: KgsError | None = None
         self._membership = membership
-        self._box = box
+        self._reader = reader
         self._stop_flag = stop
-        self._hurry = hurry
-        self._outage = _Outage("orders cannot be read")
+        self._interrupt = interrupt
+        self._outage = _Outage("assignments cannot be read")
 
     def run(self) -> None:
-        """Until we have ended, or hear nothing more: from then on no order matters."""
+        """Until we have ended, or hear nothing more: from then on no assignment matters."""
         while self.failure is None and not self._membership.now.ended:
             try:
                 if self._stop_flag.is_set:
                     self._change(Membership.asked_to_end)
-                self._take(self._box.newest(POLL_S))
+                self._take(self._reader.newest(POLL_S))
             except UnsafeError as e:
                 self._fail(e)
             except PortError as e:
                 self._bear(e)
             except Exception as e:  # noqa: BLE001 - no thread ends in silence, whatever it is
-                _log.exception("the thread of orders has failed")
-                self._fail(_unexpected("orders", e))
+                _log.exception("the thread of assignments has failed")
+                self._fail(_unexpected("assignments", e))
 
-    def _take(self, orders: Sequence[Received[Order]]) -> None:
+    def _take(self, assignments: Sequence[Received[MemberAssignment]]) -> None:
         self._outage.note(None)
         came = time.monotonic()
-        if orders:
-            self._change(lambda m: m.received(orders, came))
+        if assignments:
+            self._change(lambda m: m.received(assignments, came))
         self._membership.change(lambda m: m.listened(came))
 
     def _bear(self, error: PortError) -> None:
-        """Whatever keeps orders away may pass, but not for ever."""
+        """Whatever keeps assignments away may pass, but not for ever."""
         self._outage.note(error)
         reason = self._membership.now.deaf_reason(time.monotonic())
         if reason is None:
@@ -121,7 +121,7 @@ class OrderThread(threading.Thread):
     def _change(self, step: Callable[[Membership], Membership]) -> None:
         membership = self._membership.change(step)
         if membership.busy_since is not None and not membership.is_acted_on:
-            self._hurry()
+            self._interrupt()
 
 
 class ReportThread(threading.Thread):
@@ -132,11 +132,11 @@ class ReportThread(threading.Thread):
             to say so.
     """
 
-    def __init__(self, membership: SharedMembership, box: ReportWriter) -> None:
+    def __init__(self, membership: SharedMembership, writer: ReportWriter) -> None:
         super().__init__(name="reports", daemon=True)
         self.failure: KgsError | None = None
         self._membership = membership
-        self._box = box
+        self._writer = writer
         self._outage = _Outage("reports cannot be appended")
         # An answer later than this is as good as none: the next report says all that this one says.
         self._timeout_s = membership.now.pace.suspect_after_s / 3
@@ -168,7 +168,7 @@ class ReportThread(threading.Thread):
         if isinstance(message, Report):
             failpoint("before-report")
         try:
-            self._box.send(message, self._timeout_s)
+            self._writer.send(message, self._timeout_s)
         except PortError as e:
             self._outage.note(e)
             return False
@@ -179,12 +179,12 @@ class ReportThread(threading.Thread):
         return True
 
 
-def dead_thread(membership: SharedMembership, orders: OrderThread, reports: ReportThread) -> str | None:
+def dead_thread(membership: SharedMembership, assignments: AssignmentThread, reports: ReportThread) -> str | None:
     """For the watchdog: which of the two has died without a word, so that the process must end; None: neither."""
     now = membership.now
     if now.ended:
         return None
-    needed = (reports,) if now.ending else (orders, reports)
+    needed = (reports,) if now.ending else (assignments, reports)
     for thread in needed:
         if thread.ident is not None and not thread.is_alive():
             return f"the thread of {thread.name} has died"

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from kgs_core.controller.events import Measured, Write
 from kgs_core.controller.handover_gaps import Unread
-from kgs_core.ports import Fleet, Inbox, Outbox, Topics
-from kgs_core.protocol import Heartbeat, Message, Order, Received, Report, Target, Tombstone
+from kgs_core.ports import ControllerWriter, Fleet, GroupTopicReader, Topics
+from kgs_core.protocol import Heartbeat, MemberAssignment, Message, Received, Report, Target, Tombstone
 from kgs_core.runtime.measurement_source import MeasurementSource
 
 
@@ -67,17 +67,17 @@ class Reference:
         return self.report_age_s if offsets and max(offsets) == self.report_offset else 0.0
 
 
-class HearingInbox:
-    """Port `Inbox`; whatever is read is also told to those who keep count."""
+class ObservedGroupTopicReader:
+    """Port `GroupTopicReader`; whatever is read is also told to those who keep count."""
 
-    def __init__(self, inbox: Inbox, unread: Unread) -> None:
-        self._inbox = inbox
+    def __init__(self, reader: GroupTopicReader, unread: Unread) -> None:
+        self._topic_reader = reader
         self._unread = unread
         self._has_begun = False
 
     def read_to_end(self) -> Sequence[Received[Message]]:
-        """See `Inbox`. What changed hands before the first time is none of ours."""
-        messages = self._inbox.read_to_end()
+        """See `GroupTopicReader`. What changed hands before the first time is none of ours."""
+        messages = self._topic_reader.read_to_end()
         self._unread.take(messages)
         if not self._has_begun:
             self._unread.forget_gaps()
@@ -85,26 +85,26 @@ class HearingInbox:
         return messages
 
     def poll(self, timeout_s: float) -> Sequence[Received[Message]]:
-        """See `Inbox`."""
-        messages = self._inbox.poll(timeout_s)
+        """See `GroupTopicReader`."""
+        messages = self._topic_reader.poll(timeout_s)
         self._unread.take(messages)
         return messages
 
 
-class CheckedOutbox:
-    """Port `Outbox`; `check` sees every write before it is made, and may refuse it by an error."""
+class CheckedControllerWriter:
+    """Port `ControllerWriter`; `check` sees every write before it is made, and may refuse it by an error."""
 
-    def __init__(self, outbox: Outbox, check: Callable[[Write], None]) -> None:
-        self._outbox = outbox
+    def __init__(self, writer: ControllerWriter, check: Callable[[Write], None]) -> None:
+        self._controller_writer = writer
         self._check = check
 
     def fence(self) -> None:
-        """See `Outbox`."""
-        self._outbox.fence()
+        """See `ControllerWriter`."""
+        self._controller_writer.fence()
 
     def write(
-        self, target: Target | None, orders: Sequence[Order], tombstones: Sequence[Tombstone]
+        self, target: Target | None, assignments: Sequence[MemberAssignment], tombstones: Sequence[Tombstone]
     ) -> Sequence[Received[Message]]:
-        """See `Outbox`."""
-        self._check(Write(target, tuple(orders), tuple(tombstones)))
-        return self._outbox.write(target, orders, tombstones)
+        """See `ControllerWriter`."""
+        self._check(Write(target, tuple(assignments), tuple(tombstones)))
+        return self._controller_writer.write(target, assignments, tombstones)

@@ -22,7 +22,7 @@ from kgs_core.controller.transitions import State
 from kgs_core.controller.write_guard import check_owners, check_write
 from kgs_core.errors import MeasurementError, TransientError, UnsafeError
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, fleet_seen
-from kgs_core.runtime.rebalance_ports import CheckedOutbox, HearingInbox, Reference, RunPorts
+from kgs_core.runtime.rebalance_ports import CheckedControllerWriter, ObservedGroupTopicReader, Reference, RunPorts
 from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced
 
 _log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class RebalanceRun:
         self._ports = ports
         self._clocks = ports.clocks
         self._measured: tuple[Measured, float] | None = None
-        self._is_told = False
+        self._is_logged = False
         self._loop: ControlLoop | None = None
         self._began: float | None = None
         self._before: ControllerState | None = None
@@ -68,7 +68,7 @@ class RebalanceRun:
         """
         now = self._clocks.steady()
         limit_s = self._options.membership.max_measurement_age_s
-        if self._measured is not None and not self._is_told and self._aged(now).age_s > limit_s:
+        if self._measured is not None and not self._is_logged and self._aged(now).age_s > limit_s:
             self._measured = None
         if self._measured is None:
             found = self._young_enough(limit_s)
@@ -91,7 +91,7 @@ class RebalanceRun:
         watch = self.observe()
         now = self._clocks.steady()
         if self._reference.packs:
-            watch = watch.told(self.measure(), now)
+            watch = watch.observed(self.measure(), now)
         return watch, preview(watch.state, now, compare)
 
     def observe(self) -> GroupObserver:
@@ -100,21 +100,21 @@ class RebalanceRun:
         Raises:
             PortError: Kafka does not answer, or refuses.
         """
-        inbox = self._ports.topics.inbox()
-        messages = inbox.read_to_end() if inbox is not None else []
+        reader = self._ports.topics.reader()
+        messages = reader.read_to_end() if reader is not None else []
         now = self._clocks.steady()
         watch = GroupObserver.begin(self._options, messages, now, round(self._clocks.wall() * 1000))
-        return watch.told(fleet_seen(self._ports.fleet, watch.state.view), now)
+        return watch.observed(fleet_seen(self._ports.fleet, watch.state.view), now)
 
     def assign(self, compare: Sequence[str] = ()) -> Assigned:
-        """Fence, read, pack; write the Target with the first orders of its change, if another one is due.
+        """Fence, read, pack; write the Target with the first assignments of its change, if another one is due.
 
         Args:
             compare: algorithms to try beside that of the settings.
 
         Raises:
             FencedError: a newer controller has taken over.
-            UnsafeError: a Target or an order would break an invariant: nothing of it was written.
+            UnsafeError: a Target or an assignment would break an invariant: nothing of it was written.
             MeasurementError, PortError: see `measure`; or Kafka did not answer for long.
         """
         if self._reference.packs:
@@ -171,9 +171,9 @@ class RebalanceRun:
 
     def newest(self) -> Measured | None:
         """Port `MeasurementSource`: the one that is packed by first, then newer ones, which tell of new partitions."""
-        if self._measured is None or self._is_told:
+        if self._measured is None or self._is_logged:
             return self._ports.feed.newest()
-        self._is_told = True
+        self._is_logged = True
         return self.measure()
 
     def _aged(self, now: float) -> Measured:
@@ -229,10 +229,10 @@ class RebalanceRun:
         return outcome
 
     def _new_loop(self) -> ControlLoop:
-        inbox, outbox = self._ports.topics.controller()
+        reader, writer = self._ports.topics.controller()
         ports = ControlPorts(
-            HearingInbox(inbox, self._unread),
-            CheckedOutbox(outbox, self._check),
+            ObservedGroupTopicReader(reader, self._unread),
+            CheckedControllerWriter(writer, self._check),
             self._ports.fleet,
             self,
             self._reference.age_of,
@@ -252,7 +252,7 @@ class RebalanceRun:
 
 
 def longest_run_s(membership: MembershipSettings) -> float:
-    """For how long a run holds the pen at most; who finds one that is older may fence it, for it hangs."""
+    """For how long a run holds the right to write at most; who finds one that is older may fence it, for it hangs."""
     return membership.group_management_timeout_s + 2 * PATIENCE_S
 
 

@@ -77,7 +77,7 @@ class StartUp:
             AskedToEndError: the process is to end.
             KgsError: a person must act.
         """
-        backoff_s, said = _FIRST_BACKOFF_S, ""
+        backoff_s, last_logged = _FIRST_BACKOFF_S, ""
         while True:
             try:
                 return do()
@@ -85,9 +85,9 @@ class StartUp:
                 trouble = passing(e)
                 if trouble is None:
                     raise
-                if trouble != said:
+                if trouble != last_logged:
                     _log.warning("cannot start yet, trying again: %s", trouble)
-            said, self.has_waited = trouble, True
+            last_logged, self.has_waited = trouble, True
             if self._tell is not None:
                 self._tell(trouble)
             self._stop_flag.wait(backoff_s)

@@ -14,7 +14,7 @@ PUBLISHED = ("nf", "ff", "bf", "wf", "nfd", "ffd", "bfd", "wfd", "mwf", "mbf", "
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """One cell of a grid: a load through one algorithm or baseline.
+    """One run of a grid: a load through one algorithm or baseline.
 
     Attributes:
         workload: key of the load.

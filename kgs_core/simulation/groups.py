@@ -105,7 +105,7 @@ def comparable(groups: Sequence[Group]) -> list[Group]:
 
 
 def with_enough_consumers(groups: Iterable[Group]) -> list[Group]:
-    """Without baselines of fewer consumers than the load takes: their lateness grows as long as one looks."""
+    """Without baselines of fewer consumers than the load takes: their latency grows as long as one looks."""
     found = []
     for group in groups:
         consumers, least = group.spread(FIGURES["mean_consumers"]), group.spread(FIGURES["least_consumers"])

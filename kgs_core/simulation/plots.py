@@ -24,7 +24,7 @@ def front_chart(title: str, groups: Sequence[Group], front: Sequence[str]) -> Ch
 
 
 def bill_chart(title: str, groups: Sequence[Group]) -> Chart:
-    """What each costs in consumer hours and in lateness, beside the hours that nobody can go below."""
+    """What each costs in consumer hours and in latency, beside the hours that nobody can go below."""
     least = groups[0].spread(FIGURES["least_consumer_hours"])
     return Chart(
         f"{title}: the bill",

@@ -81,8 +81,8 @@ def strategy_of(
     meant = parse_name(name)
     if meant is None:
         raise ConfigError([f"'{name}': no algorithm or baseline"])
-    algorithm, worth = meant
-    return Packer(ALGORITHMS[algorithm], workload.capacity, random, worth)
+    algorithm, consumer_weight = meant
+    return Packer(ALGORITHMS[algorithm], workload.capacity, random, consumer_weight)
 
 
 def replay(workload: Workload, strategy: Strategy, conditions: Conditions) -> Iterator[Step]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from kgs_core.model import Assignment, BytesPerSecond, WriteSpeeds
-from kgs_core.packing import DEFAULT_WORTH, PackFunction, PackingProblem, RandomSource, Variation
+from kgs_core.packing import DEFAULT_CONSUMER_WEIGHT, PackFunction, PackingProblem, RandomSource, Variation
 from kgs_core.simulation.latency import LatencySettings
 from kgs_core.simulation.workload import Workload
 
@@ -62,13 +62,17 @@ class Packer:
     """
 
     def __init__(
-        self, pack: PackFunction, capacity: BytesPerSecond, random: RandomSource, worth: float | None = DEFAULT_WORTH
+        self,
+        pack: PackFunction,
+        capacity: BytesPerSecond,
+        random: RandomSource,
+        consumer_weight: float | None = DEFAULT_CONSUMER_WEIGHT,
     ) -> None:
-        """`worth`: what one consumer is worth in Rscore, for the algorithms that weigh; None: any."""
+        """`consumer_weight`: what one consumer is worth in Rscore, for the algorithms that weigh; None: any."""
         self._pack = pack
         self._capacity = capacity
         self._random = random
-        self._worth = worth
+        self._consumer_weight = consumer_weight
         self._variation = Variation()
 
     def place(self, speeds: WriteSpeeds, current: Assignment) -> Placement:
@@ -79,7 +83,7 @@ class Packer:
             speeds,
             self._capacity,
             current,
-            consumer_worth=self._worth,
+            consumer_weight=self._consumer_weight,
             variation=past.deviations(),
             drift=past.drifts(),
         )

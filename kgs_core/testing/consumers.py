@@ -8,8 +8,8 @@ from kgs_core.consumer.membership import Membership
 from kgs_core.errors import TransientError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import Ending, Heartbeat, Incarnation, Member, Process, Report
-from kgs_core.testing.boxes import SimOrderBox, SimReportBox
 from kgs_core.testing.chance import Chance
+from kgs_core.testing.ports import SimAssignmentReader, SimReportWriter
 from kgs_core.testing.topics import Topics
 
 KILLED = -9
@@ -21,7 +21,7 @@ class Habits:
 
     Attributes:
         starts_in_s: from the start of the process to its first report.
-        drains_in_s: from an order that takes partitions away until no batch with them is in hand.
+        drains_in_s: from an assignment that takes partitions away until no batch with them is in hand.
         cannot_open: partitions that this version and configuration cannot read -> why.
     """
 
@@ -59,7 +59,7 @@ class SimConsumer:
     exit_code: int | None = None
     stopped: dict[TopicPartition, str] = field(default_factory=dict)
     bad_shares: dict[str, float] = field(default_factory=dict)
-    _orders: SimOrderBox | None = None
+    _assignments: SimAssignmentReader | None = None
     _lets_go_at: float | None = None
     _is_asked_to_end: bool = False
     _error: str = ""
@@ -125,16 +125,16 @@ class SimConsumer:
         if self.fails:
             self.exit_code = 1
             return
-        self._orders = SimOrderBox(self.topics, self.chance, self.consumer)
+        self._assignments = SimAssignmentReader(self.topics, self.chance, self.consumer)
         identity = Identity(self.member, self.process, self.habits.version, self.habits.config_hash)
         self.membership = Membership.join(identity, self.habits.pace, now)
 
     def receive(self) -> None:
-        """The thread of orders."""
-        if self._is_idle() or self.membership is None or self._orders is None:
+        """The thread of assignments."""
+        if self._is_idle() or self.membership is None or self._assignments is None:
             return
         now = self.topics.clock.now
-        self.membership = self.membership.received(self._orders.newest(0.0), now).listened(now)
+        self.membership = self.membership.received(self._assignments.newest(0.0), now).listened(now)
         if self._is_asked_to_end:
             self.membership = self.membership.asked_to_end()
         if self._error:
@@ -167,14 +167,14 @@ class SimConsumer:
 
     def _facts(self, membership: Membership) -> Facts:
         refused = self.habits.cannot_open
-        coming = membership.decision.coming if membership.is_acted_on else frozenset()
+        pending = membership.decision.pending if membership.is_acted_on else frozenset()
         stopped = {**{tp: why for tp, why in refused.items() if tp in membership.owned}, **self.stopped}
-        unready = {tp: why for tp, why in refused.items() if tp in coming}
-        return Facts(stopped, bad_shares=self.bad_shares, ready=coming - unready.keys(), unready=unready)
+        unready = {tp: why for tp, why in refused.items() if tp in pending}
+        return Facts(stopped, bad_shares=self.bad_shares, ready=pending - unready.keys(), unready=unready)
 
     def _send(self, message: Report | Heartbeat, now: float) -> None:
         try:
-            SimReportBox(self.topics, self.chance).send(message, 0.0)
+            SimReportWriter(self.topics, self.chance).send(message, 0.0)
         except TransientError:
             return
         if self.membership is not None:

@@ -26,9 +26,9 @@ from kgs_core.controller.machine import begin, step
 from kgs_core.controller.state import Options
 from kgs_core.controller.transitions import State
 from kgs_core.errors import FencedError, PortError, TransientError
-from kgs_core.testing.boxes import SimInbox, SimOutbox
 from kgs_core.testing.chance import Chance
 from kgs_core.testing.fleet import SimFleet
+from kgs_core.testing.ports import SimControllerWriter, SimGroupTopicReader
 from kgs_core.testing.topics import Topics
 
 
@@ -84,8 +84,8 @@ class SimController:
         self._topics = topics
         self._fleet = fleet
         self._chance = chance
-        self._inbox = SimInbox(topics, chance)
-        self._outbox = SimOutbox(topics, chance)
+        self._topic_reader = SimGroupTopicReader(topics, chance)
+        self._controller_writer = SimControllerWriter(topics, chance)
         self.state, commands = begin(options, topics.clock.now, topics.clock.ms)
         self._queue: list[Command] = list(commands)
         self._failure: WriteFailed | None = None
@@ -146,7 +146,7 @@ class SimController:
     def read(self) -> None:
         """Poll the topics."""
         if self.listens:
-            self.tell(Read(self._inbox.poll(0.0)))
+            self.tell(Read(self._topic_reader.poll(0.0)))
 
     def look_at_fleet(self) -> None:
         """Ask the fleet who runs and who is dead."""
@@ -159,7 +159,7 @@ class SimController:
         if not self.listens:
             self.carry_out()
             return
-        events: list[Callable[[], Event]] = [lambda: Read(self._inbox.poll(0.0)), self._fleet_seen, Tick]
+        events: list[Callable[[], Event]] = [lambda: Read(self._topic_reader.poll(0.0)), self._fleet_seen, Tick]
         if measured is not None:
             events.append(lambda: measured)
         self._hear(self._chance.one_of(events)())
@@ -214,9 +214,9 @@ class SimController:
     def _do(self, command: Command) -> Event | None:
         match command:
             case Fence():
-                self._outbox.fence()
+                self._controller_writer.fence()
             case ReadToEnd():
-                return Read(self._inbox.read_to_end())
+                return Read(self._topic_reader.read_to_end())
             case Write():
                 return self._write(command)
             case Launch():
@@ -243,7 +243,11 @@ class SimController:
 
     def _write(self, command: Write) -> Event | None:
         if self.killer(self._point(command, Moment.INSIDE)):
-            self._topics.hanging = (*([command.target] if command.target else []), *command.orders, *command.tombstones)
+            self._topics.hanging = (
+                *([command.target] if command.target else []),
+                *command.assignments,
+                *command.tombstones,
+            )
             self.kill()
             return None
-        return Written(self._outbox.write(command.target, command.orders, command.tombstones))
+        return Written(self._controller_writer.write(command.target, command.assignments, command.tombstones))

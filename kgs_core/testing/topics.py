@@ -1,4 +1,4 @@
-"""The topics of a group as one broker has them: logs that are only appended to, transactions, and one pen."""
+"""The topics of a group as one broker has them: logs that are only appended to, transactions, and one writer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from kgs_core.protocol import (
     DesiredState,
     DesiredVersion,
     Heartbeat,
+    MemberAssignment,
     Message,
-    Order,
     Received,
     Report,
     Starting,
@@ -37,7 +37,7 @@ def log_of(message: Message) -> Log:
     match message:
         case Target():
             return TARGETS
-        case Order() | Tombstone():
+        case MemberAssignment() | Tombstone():
             return queue_of(message.member.consumer)
         case Report() | Heartbeat() | Starting():
             return REPORTS
@@ -71,9 +71,9 @@ class Topics:
         ends: next offset of each partition. The marker of a transaction takes an offset, too.
         history: all partitions together, in the order in which they were appended.
         journal: the same, and what controllers have done between, each with its time.
-        pen: which controller may write, by the number that its fence got.
+        writer: which controller may write, by the number that its fence got.
         hanging: messages of a transaction that is decided and ends when the next controller fences.
-        fences: an older pen is refused. Off only to see what would happen.
+        fences: an older writer is refused. Off only to see what would happen.
     """
 
     clock: Clock
@@ -81,7 +81,7 @@ class Topics:
     ends: dict[Log, int] = field(default_factory=dict)
     history: list[Received[Message]] = field(default_factory=list)
     journal: list[tuple[float, object]] = field(default_factory=list)
-    pen: int = 0
+    writer: int = 0
     hanging: tuple[Message, ...] = ()
     fences: bool = True
 
@@ -103,21 +103,21 @@ class Topics:
         self.ends[log] = received.offset + 1
         return received
 
-    def take_pen(self) -> int:
-        """Fence: a hanging transaction ends, every older pen is refused from now on."""
+    def fence_writers(self) -> int:
+        """Fence: a hanging transaction ends, every older writer is refused from now on."""
         self.commit(self.hanging)
         self.hanging = ()
-        self.pen += 1
-        return self.pen
+        self.writer += 1
+        return self.writer
 
-    def check_pen(self, pen: int) -> None:
+    def check_writer(self, writer: int) -> None:
         """Refuse an older one.
 
         Raises:
             FencedError: there is a newer one.
         """
-        if self.fences and pen != self.pen:
-            raise FencedError("simulated Kafka: a newer controller has the pen: this one is at its end")
+        if self.fences and writer != self.writer:
+            raise FencedError("simulated Kafka: a newer controller has the right to write: this one is at its end")
 
     def commit(self, messages: Sequence[Message]) -> Sequence[Received[Message]]:
         """All of them at once."""

@@ -125,7 +125,7 @@ class World:
     def is_at_rest(self) -> bool:
         """Whether all is as it shall be, by the truth: nobody has anything to do, and each partition its one reader.
 
-        An older controller that has nothing to write does not notice that it has no pen any more.
+        An older controller that has nothing to write does not notice that it has no right to write any more.
         """
         living = [controller.state for controller in self.controllers if controller.lives]
         processes = self.fleet.living()

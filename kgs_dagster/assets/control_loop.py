@@ -54,7 +54,7 @@ def _write_speeds(group: GroupConfig) -> dg.AssetsDefinition:
     )
     def write_speeds(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         rebalance = _rebalance(context, group)
-        with _told(context):
+        with _failures_named(context):
             if not rebalance.config.packs:
                 return dg.MaterializeResult(
                     metadata={"outcome": "not looked at: the Target that stands is carried out"}
@@ -73,7 +73,7 @@ def _consumer_assignment(group: GroupConfig) -> dg.AssetsDefinition:
         key=key,
         deps=[group.key(WRITE_SPEEDS)],
         description="Which consumer shall read which partition: the newest Target. Fences every older controller, "
-        "reads the group's topics, packs, and writes the Target with the first orders of its change.",
+        "reads the group's topics, packs, and writes the Target with the first assignments of its change.",
         check_specs=[
             dg.AssetCheckSpec(COVERED, asset=key, blocking=True, description="S6: every partition has one consumer."),
             dg.AssetCheckSpec(FITS, asset=key, description="S6: nobody is above the packing capacity without need."),
@@ -85,7 +85,7 @@ def _consumer_assignment(group: GroupConfig) -> dg.AssetsDefinition:
     )
     def consumer_assignment(context: dg.AssetExecutionContext) -> Events:
         rebalance = _rebalance(context, group)
-        with _told(context):
+        with _failures_named(context):
             if rebalance.config.dry_run:
                 yield from _planned(key, rebalance)
             else:
@@ -106,7 +106,7 @@ def _rscore(group: GroupConfig) -> dg.AssetsDefinition:
     )
     def rscore(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         rebalance = _rebalance(context, group)
-        with _told(context):
+        with _failures_named(context):
             if rebalance.config.dry_run:
                 return dg.MaterializeResult(metadata=figures.of_plan(rebalance.run.look()[1], rebalance.config))
             return dg.MaterializeResult(metadata=figures.of_price(rebalance.run.price()))
@@ -136,7 +136,7 @@ def _handover(group: GroupConfig) -> dg.AssetsDefinition:
             yield dg.MaterializeResult(metadata={"outcome": "dry run: nothing is handed over"})
             yield from (_passed(key, name, "dry run") for name in (SAFE, OWNERS, DONE))
             return
-        with _told(context):
+        with _failures_named(context):
             try:
                 done = rebalance.run.hand_over()
             except UnsafeError:
@@ -145,7 +145,7 @@ def _handover(group: GroupConfig) -> dg.AssetsDefinition:
         is_done = done.outcome.result in {Result.CONVERGED, Result.NOTHING_TO_DO}
         times = figures.of_times(_instants(context, rebalance, done.taken_ms)) if is_done else {}
         if times:
-            context.log.info(figures.times_told(times))
+            context.log.info(figures.times_text(times))
         yield dg.MaterializeResult(metadata=figures.of_handover(done, rebalance.config, times))
         yield _passed(key, SAFE)
         yield _checked(key, OWNERS, done.double_owners, dg.AssetCheckSeverity.ERROR)
@@ -206,7 +206,7 @@ def _safe(key: dg.AssetKey) -> dg.AssetCheckSpec:
         asset=key,
         blocking=True,
         description="S1, S4, S7: nobody is given what another may hold, or told to end while he holds something. "
-        "Checked before orders are written: unsafe ones never are.",
+        "Checked before assignments are written: unsafe ones never are.",
     )
 
 
@@ -242,7 +242,7 @@ def _rebalance(context: dg.AssetExecutionContext, group: GroupConfig) -> Rebalan
 
 
 @contextmanager
-def _told(context: dg.AssetExecutionContext) -> Iterator[None]:
+def _failures_named(context: dg.AssetExecutionContext) -> Iterator[None]:
     """What a person can mend is told in one line, and what the controller does stands in the run's log.
 
     No error is worth a retry: the sensor asks for another run, with newer measurements.

@@ -64,7 +64,7 @@ def of_assignment(settings: Settings, assigned: "Assigned", config: RebalanceCon
             "target_before": _named(assigned.before),
             "read_before": assignment_values(assigned.preview.group.current),
             "spares": sorted(assigned.preview.group.spares),
-            "set_aside": sorted(assigned.preview.group.set_aside),
+            "quarantined": sorted(assigned.preview.group.quarantined),
         }
         more = {"alternatives": _alternatives(assigned.preview), "inputs": dg.MetadataValue.json(inputs)}
     if target is None or assigned.target is None:
@@ -161,7 +161,7 @@ def of_times(instants: Sequence[float | None]) -> Metadata:
     return {**dict(zip(_TIMES, steps, strict=True)), "reaction_s": round(known[-1] - known[0], 3)}
 
 
-def times_told(times: Metadata) -> str:
+def times_text(times: Metadata) -> str:
     """The same in a line for the log."""
     parts = [f"{name.removesuffix('_s').replace('_', ' ')} {times[name]:.1f} s" for name in _TIMES]
     return f"measured -> handed over in {times['reaction_s']:.1f} s: {', '.join(parts)}"

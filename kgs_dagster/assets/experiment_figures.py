@@ -41,8 +41,8 @@ def of_load(load: "Workload", conditions: "Conditions", path: Path) -> Metadata:
     }
 
 
-def of_cell(summary: "Summary", path: Path) -> Metadata:
-    """The figures that a cell has by itself; CBS takes the other algorithms, too: see algorithm_summary."""
+def of_run(summary: "Summary", path: Path) -> Metadata:
+    """The figures that an experiment run has by itself; CBS takes the other algorithms, too: see algorithm_summary."""
     from kgs_core.simulation.groups import FIGURES
 
     values = {name: figure(summary) for name, figure in FIGURES.items()}
@@ -55,8 +55,8 @@ def _rounded(value: float) -> float:
     return round(value, _DIGITS) if isinstance(value, float) else value
 
 
-def cell_told(summary: "Summary") -> str:
-    """A cell in a line for the log."""
+def run_text(summary: "Summary") -> str:
+    """An experiment run in a line for the log."""
     late = f", p99 {summary.latency.p99_s:.2f} s" if summary.latency and summary.latency.p99_s is not None else ""
     return (
         f"{summary.name} on {summary.workload}: {summary.mean_consumers:.2f} consumers, "
@@ -97,7 +97,7 @@ def plots(panels: "Sequence[Chart]", save: Callable[[str], Path]) -> Metadata:
     from kgs_core.simulation.charts import svg
 
     if not panels:
-        return {"plot": "nothing to draw: no replay has recorded these figures (kgs_laboratory.latency)"}
+        return {"plot": "nothing to draw: no replay has recorded these figures (kgs_experiment_resource.latency)"}
     found: Metadata = {}
     file = save(svg(panels))
     shown: list[str] = []

@@ -1,6 +1,6 @@
-"""Reports of experiments: all cells side by side, the front, latency, and the bill; tables and plots.
+"""Reports of experiments: all experiment runs side by side, the front, latency, and the bill; tables and plots.
 
-They take what cells there are. What is missing is said, and never counts as nothing.
+They take what experiment runs there are. What is missing is said, and never counts as nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,8 +11,8 @@ import dagster as dg
 from kgs_core.simulation.baselines import baseline_help
 from kgs_dagster.assets import experiment_figures as figures
 from kgs_dagster.assets.control_loop_figures import bullets
-from kgs_dagster.assets.experiments import GROUP_NAME, PACKING_RUN, told
-from kgs_dagster.laboratory import Laboratory
+from kgs_dagster.assets.experiments import GROUP_NAME, PACKING_RUN, failures_named
+from kgs_dagster.experiment_resource import ExperimentResource
 
 if TYPE_CHECKING:
     from kgs_core.simulation.charts import Chart
@@ -43,27 +43,27 @@ def _summary() -> dg.AssetsDefinition:
                 COMPLETE, asset=SUMMARY, description="Every algorithm that was run at all was run on every load."
             )
         ],
-        description="All cells side by side: means over seeds for each algorithm and load. CBS compares with the best "
+        description="All runs side by side: means over seeds for each algorithm and load. CBS compares with the best "
         "of the twelve published algorithms, and is known where all of them have replayed a load.",
         group_name=GROUP_NAME,
         kinds={"parquet"},
     )
     def algorithm_summary(
-        context: dg.AssetExecutionContext, kgs_laboratory: Laboratory
+        context: dg.AssetExecutionContext, kgs_experiment_resource: ExperimentResource
     ) -> Iterator[dg.MaterializeResult[None]]:
         from kgs_core.simulation.groups import groups_of
 
-        folder = kgs_laboratory.open(context.instance)
-        with told():
+        folder = kgs_experiment_resource.open(context.instance)
+        with failures_named():
             found = folder.summaries()
             if not found:
-                raise dg.Failure(f"no cell in {folder.root}: run packing_run first", allow_retries=False)
+                raise dg.Failure(f"no experiment run in {folder.root}: run packing_run first", allow_retries=False)
             path = folder.save_summaries(found)
         missing = _missing(found)
         without = list(dict.fromkeys(one.workload for one in found if one.cbs is None))
         yield dg.MaterializeResult(
             metadata={
-                "cells": len(found),
+                "runs": len(found),
                 "missing_cells": len(missing),
                 "workloads": len({one.workload for one in found}),
                 "algorithms": len({one.name for one in found}),
@@ -88,7 +88,9 @@ def _front() -> dg.AssetsDefinition:
         group_name=GROUP_NAME,
         kinds={"svg"},
     )
-    def pareto_front(context: dg.AssetExecutionContext, kgs_laboratory: Laboratory) -> dg.MaterializeResult[None]:
+    def pareto_front(
+        context: dg.AssetExecutionContext, kgs_experiment_resource: ExperimentResource
+    ) -> dg.MaterializeResult[None]:
         from kgs_core.packing import parse_name
         from kgs_core.simulation.groups import front_of
         from kgs_core.simulation.plots import front_chart
@@ -104,7 +106,7 @@ def _front() -> dg.AssetsDefinition:
             ]
             return {"fronts": figures.table(fronts, {"load": "string", "seeds": "int", "front": "string"})}
 
-        return _report(context, kgs_laboratory, "pareto_front", draw, rows)
+        return _report(context, kgs_experiment_resource, "pareto_front", draw, rows)
 
     return pareto_front
 
@@ -118,10 +120,14 @@ def _latency() -> dg.AssetsDefinition:
         group_name=GROUP_NAME,
         kinds={"svg"},
     )
-    def latency_comparison(context: dg.AssetExecutionContext, kgs_laboratory: Laboratory) -> dg.MaterializeResult[None]:
+    def latency_comparison(
+        context: dg.AssetExecutionContext, kgs_experiment_resource: ExperimentResource
+    ) -> dg.MaterializeResult[None]:
         from kgs_core.simulation.plots import latency_chart
 
-        return _report(context, kgs_laboratory, "latency_comparison", latency_chart, _rows_of("latency", _LATE))
+        return _report(
+            context, kgs_experiment_resource, "latency_comparison", latency_chart, _rows_of("latency", _LATE)
+        )
 
     return latency_comparison
 
@@ -135,10 +141,12 @@ def _bill() -> dg.AssetsDefinition:
         group_name=GROUP_NAME,
         kinds={"svg"},
     )
-    def bill(context: dg.AssetExecutionContext, kgs_laboratory: Laboratory) -> dg.MaterializeResult[None]:
+    def bill(
+        context: dg.AssetExecutionContext, kgs_experiment_resource: ExperimentResource
+    ) -> dg.MaterializeResult[None]:
         from kgs_core.simulation.plots import bill_chart
 
-        return _report(context, kgs_laboratory, "bill", bill_chart, _rows_of("bill", _BILL))
+        return _report(context, kgs_experiment_resource, "bill", bill_chart, _rows_of("bill", _BILL))
 
     return bill
 
@@ -153,7 +161,7 @@ def _rows_of(name: str, columns: Sequence[str]) -> "Callable[[dict[str, list[Gro
 
 def _report(
     context: dg.AssetExecutionContext,
-    laboratory: Laboratory,
+    experiments: ExperimentResource,
     name: str,
     draw: "Callable[[str, Sequence[Group]], Chart]",
     rows: "Callable[[dict[str, list[Group]]], dict[str, Any]]",
@@ -161,8 +169,8 @@ def _report(
     """A plot for each load, and a table of all of them, of what can be compared."""
     from kgs_core.simulation.groups import comparable, groups_of, with_enough_consumers
 
-    folder = laboratory.open(context.instance)
-    with told():
+    folder = experiments.open(context.instance)
+    with failures_named():
         by_load: dict[str, list[Group]] = {}
         for group in groups_of(folder.load_summaries()):
             by_load.setdefault(group.load, []).append(group)
@@ -193,7 +201,7 @@ def _runs(groups: "Sequence[Group]") -> "list[Summary]":
 
 
 def _missing(found: "Sequence[Summary]") -> list[figures.Row]:
-    """Cells that there are not: of an algorithm that was run at all, on a load that was run at all."""
+    """Experiment runs that there are not: of an algorithm that was run at all, on a load that was run at all."""
     there = {(one.name, one.workload) for one in found}
     names, loads = ({one.name: None for one in found}, {one.workload: None for one in found})
     return [{"algorithm": n, "workload": w} for n in names for w in loads if (n, w) not in there]

@@ -1,6 +1,7 @@
 """Experiments as assets: loads, and every algorithm and baseline on every load.
 
-A cell's rows follow from its keys alone, so a slice can be run again at any time and gives the same files to the byte.
+An experiment run's rows follow from its keys alone, so a slice can be run again at any time and gives the same files to
+the byte.
 """
 
 import time
@@ -13,8 +14,8 @@ import dagster as dg
 
 from kgs_core.errors import ConfigError, KgsError
 from kgs_dagster.assets import experiment_figures as figures
-from kgs_dagster.laboratory import POOL, Laboratory
-from kgs_dagster.partitions import WORKLOADS, CellKey, cell_keys, cell_partitions
+from kgs_dagster.experiment_resource import POOL, ExperimentResource
+from kgs_dagster.partitions import WORKLOADS, ExperimentRunKey, run_keys, run_partitions
 from kgs_dagster.settings import ExperimentSettings
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ PACKING_RUN = dg.AssetKey([GROUP_NAME, "packing_run"])
 
 
 def experiment_assets(settings: ExperimentSettings) -> list[dg.AssetsDefinition]:
-    """The loads, and the cells."""
+    """The loads, and the experiment runs."""
     with warnings.catch_warnings():
         # a backfill policy counts as beta; the version of Dagster is pinned, and no run needs to be told
         warnings.simplefilter("ignore", dg.BetaWarning)
@@ -37,7 +38,7 @@ def experiment_assets(settings: ExperimentSettings) -> list[dg.AssetsDefinition]
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def failures_named() -> Iterator[None]:
     """What a person can mend is told in one line; another try would give the same."""
     try:
         yield
@@ -57,11 +58,11 @@ def _workload() -> dg.AssetsDefinition:
         group_name=GROUP_NAME,
         kinds={"parquet"},
     )
-    def workload(context: dg.AssetExecutionContext, kgs_laboratory: Laboratory) -> None:
-        folder = kgs_laboratory.open(context.instance)
-        with told():
+    def workload(context: dg.AssetExecutionContext, kgs_experiment_resource: ExperimentResource) -> None:
+        folder = kgs_experiment_resource.open(context.instance)
+        with failures_named():
             for key in context.partition_keys:
-                load, conditions = kgs_laboratory.load(folder, key)
+                load, conditions = kgs_experiment_resource.load(folder, key)
                 # a registered one is in its file already, for good
                 path = folder.workload_file(key) if load.spec is None else folder.save_workload(load, conditions)
                 context.add_asset_metadata(figures.of_load(load, conditions, path), partition_key=key)
@@ -73,7 +74,7 @@ def _packing_run(settings: ExperimentSettings) -> dg.AssetsDefinition:
     @dg.asset(
         key=PACKING_RUN,
         deps=[WORKLOAD],
-        partitions_def=cell_partitions(settings.baselines),
+        partitions_def=run_partitions(settings.baselines),
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=POOL,
         description="A load replayed through an algorithm, or through Kafka without one (a baseline): a row "
@@ -82,44 +83,46 @@ def _packing_run(settings: ExperimentSettings) -> dg.AssetsDefinition:
         group_name=GROUP_NAME,
         kinds={"parquet"},
     )
-    def packing_run(context: dg.AssetExecutionContext, kgs_laboratory: Laboratory) -> None:
-        folder = kgs_laboratory.open(context.instance)
-        keys = cell_keys(context.partition_keys)
+    def packing_run(context: dg.AssetExecutionContext, kgs_experiment_resource: ExperimentResource) -> None:
+        folder = kgs_experiment_resource.open(context.instance)
+        keys = run_keys(context.partition_keys)
         partitions = {(key.name, key.workload): key.partition for key in keys}
         done, begin = 0, time.monotonic()
 
-        def progress(cells: int, of: int) -> None:
-            context.log.info(f"Spark has replayed {cells} of {of} cells")
+        def progress(experiment_runs: int, of: int) -> None:
+            context.log.info(f"Spark has replayed {experiment_runs} of {of} experiment runs")
 
-        with told():
-            for grid in _grids(kgs_laboratory, folder, keys):
-                for cell, replayed in kgs_laboratory.replays(grid, progress):
-                    summary = folder.save_cell(replayed, grid.conditions)
-                    path = folder.cell_file(replayed.workload, cell.name)
-                    partition = partitions[cell.name, replayed.workload]
-                    context.add_asset_metadata(figures.of_cell(summary, path), partition_key=partition)
+        with failures_named():
+            for grid in _grids(kgs_experiment_resource, folder, keys):
+                for experiment_run, replayed in kgs_experiment_resource.replays(grid, progress):
+                    summary = folder.save_run(replayed, grid.conditions)
+                    path = folder.run_file(replayed.workload, experiment_run.name)
+                    partition = partitions[experiment_run.name, replayed.workload]
+                    context.add_asset_metadata(figures.of_run(summary, path), partition_key=partition)
                     done += 1
                     context.log.info(
-                        f"{done} of {len(keys)}: {figures.cell_told(summary)}, {time.monotonic() - begin:.1f} s so far"
+                        f"{done} of {len(keys)}: {figures.run_text(summary)}, {time.monotonic() - begin:.1f} s so far"
                     )
 
     return packing_run
 
 
-def _grids(laboratory: Laboratory, folder: "ExperimentFolder", keys: Sequence[CellKey]) -> "list[Grid]":
-    """The cells, those under the same conditions together. All loads are looked at before any is replayed.
+def _grids(
+    experiments: ExperimentResource, folder: "ExperimentFolder", keys: Sequence[ExperimentRunKey]
+) -> "list[Grid]":
+    """The experiment runs, those under the same conditions together. All loads are looked at before any is replayed.
 
     Raises:
         ConfigError: loads that there are not, all of them.
     """
-    from kgs_core.adapters.experiments.grid import Cell, Grid
+    from kgs_core.adapters.experiments.grid import ExperimentRun, Grid
     from kgs_core.simulation.workload import Workload
 
     loads: dict[str, tuple[StreamSpec | Workload, Conditions]] = {}
     problems: list[str] = []
     for workload in dict.fromkeys(key.workload for key in keys):
         try:
-            load, conditions = laboratory.load(folder, workload)
+            load, conditions = experiments.load(folder, workload)
             loads[workload] = (load.spec or load, conditions)  # a stream is drawn where it is replayed
         except ConfigError as e:
             problems += e.problems
@@ -128,7 +131,9 @@ def _grids(laboratory: Laboratory, folder: "ExperimentFolder", keys: Sequence[Ce
     grids = []
     for conditions in dict.fromkeys(conditions for _, conditions in loads.values()):
         mine = [(key, loads[key.workload][0]) for key in keys if loads[key.workload][1] == conditions]
-        cells = [Cell(key.name, load.key if isinstance(load, Workload) else load) for key, load in mine]
+        experiment_runs = [
+            ExperimentRun(key.name, load.key if isinstance(load, Workload) else load) for key, load in mine
+        ]
         recorded = {load.key: load for _, load in mine if isinstance(load, Workload)}
-        grids.append(Grid(tuple(cells), conditions, recorded))
+        grids.append(Grid(tuple(experiment_runs), conditions, recorded))
     return grids

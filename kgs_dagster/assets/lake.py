@@ -140,7 +140,7 @@ def _figures(tables: Sequence["TableView"]) -> dict[str, int | None]:
     """The plain numbers, which Dagster draws over time; their names must stay."""
     return {
         "rows": _sum([table.rows for table in tables]),
-        "dead_letters": _sum([table.letters for table in tables]),
+        "dead_letters": _sum([table.dead_letters for table in tables]),
         "size_bytes": _sum([table.size_bytes for table in tables]),
         "files": _sum([table.files for table in tables]),
         "lag": _sum([table.lag for table in tables]),

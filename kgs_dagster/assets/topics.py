@@ -75,7 +75,7 @@ def retentions_of(topics: Sequence[str], config_of: Callable[[str], Mapping[str,
     found = {}
     for topic in topics:
         try:
-            found[topic] = retention_told(config_of(topic))
+            found[topic] = retention_text(config_of(topic))
         except TransientError:  # Kafka is away: the others would only be waited for
             break
         except KgsError:
@@ -83,30 +83,30 @@ def retentions_of(topics: Sequence[str], config_of: Callable[[str], Mapping[str,
     return found
 
 
-def retention_told(config: Mapping[str, str]) -> str:
+def retention_text(config: Mapping[str, str]) -> str:
     """A topic's retention in words, as `7 days` or `compacted`."""
     policy = config.get("cleanup.policy", "delete").split(",")
     if "delete" not in policy:
         return "compacted"
-    parts = [_time_told(config.get("retention.ms", "")), _size_told(config.get("retention.bytes", ""))]
+    parts = [_time_text(config.get("retention.ms", "")), _size_text(config.get("retention.bytes", ""))]
     limits = " or ".join(part for part in parts if part) or "for ever"
     return f"{limits}, compacted" if "compact" in policy else limits
 
 
-def _time_told(text: str) -> str:
+def _time_text(text: str) -> str:
     ms = int(text) if text.removeprefix("-").isdigit() else -1
     return next((f"{ms / size:g} {unit}" for unit, size in _UNITS if ms >= size), "")
 
 
-def _size_told(text: str) -> str:
+def _size_text(text: str) -> str:
     return f"{three_digits(int(text) / 1e6):g} MB a partition" if text.isdigit() and int(text) > 0 else ""
 
 
 def _seen(views: "Sequence[TableView]", retentions: Retentions) -> _Topics:
     ends = [end for view in views for end in view.ends.values()]
     known = [end for end in ends if end is not None]
-    told = sorted({retentions[view.topic] for view in views if view.topic in retentions})
-    return _Topics(len(ends), sum(known) if len(known) == len(ends) else None, "; ".join(told))
+    texts = sorted({retentions[view.topic] for view in views if view.topic in retentions})
+    return _Topics(len(ends), sum(known) if len(known) == len(ends) else None, "; ".join(texts))
 
 
 def _is_due(found: _Topics, last: Seen, now: float) -> bool:

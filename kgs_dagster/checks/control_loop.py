@@ -1,4 +1,4 @@
-"""Checks of the group as its topics have it now: they read, need no pen, and can be run at any time."""
+"""Checks of the group as its topics have it now: they read, need no right to write, and can be run at any time."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""The group as a check sees it: read anew, without the pen."""
+"""The group as a check sees it: read anew, without the right to write."""
 
 import dagster as dg
 

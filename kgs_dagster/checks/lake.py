@@ -55,7 +55,7 @@ def lake_checks(group: GroupConfig, audit: Audit = audit) -> dg.AssetChecksDefin
 def _result(asset: LakeAsset, tables: Sequence[TableAudit]) -> dg.AssetCheckResult:
     metadata: dict[str, Any] = {
         "rows": sum(table.rows for table in tables),
-        "dead_letters": sum(table.letters for table in tables),
+        "dead_letters": sum(table.dead_letters for table in tables),
         **{fault.value: sum(table.count(fault) for table in tables) for fault in _FAULTS},
         "tables": len([table for table in tables if table.version is not None]),
     }

@@ -1,4 +1,4 @@
-"""Jobs of the experiments: cells, the reports on them, and further loads."""
+"""Jobs of the experiments: experiment runs, the reports on them, and further loads."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,8 +8,8 @@ from pydantic import Field
 
 from kgs_core.errors import ConfigError
 from kgs_dagster.assets.experiment_reports import BILL, FRONT, LATENCY, SUMMARY
-from kgs_dagster.assets.experiments import PACKING_RUN, told
-from kgs_dagster.laboratory import Laboratory
+from kgs_dagster.assets.experiments import PACKING_RUN, failures_named
+from kgs_dagster.experiment_resource import ExperimentResource
 from kgs_dagster.launch import ROLE
 from kgs_dagster.partitions import published_keys, register, unregistered
 
@@ -54,7 +54,7 @@ def _experiments_job() -> "UnresolvedAssetJobDefinition":
     return dg.define_asset_job(
         "experiments_job",
         selection=dg.AssetSelection.assets(PACKING_RUN),
-        description="Cells: an algorithm or baseline on a load. A backfill of any slice takes a run per load or per "
+        description="Runs: an algorithm or baseline on a load. A backfill of any slice takes a run per load or per "
         "algorithm, whichever are fewer.",
         executor_def=dg.in_process_executor,
         tags=_TAGS,
@@ -65,7 +65,7 @@ def _report_job() -> "UnresolvedAssetJobDefinition":
     return dg.define_asset_job(
         "experiments_report_job",
         selection=dg.AssetSelection.assets(SUMMARY, FRONT, LATENCY, BILL),
-        description="Summary, front, latencies and bill of all cells that there are.",
+        description="Summary, front, latencies and bill of all experiment runs that there are.",
         executor_def=dg.in_process_executor,
         tags=_TAGS,
     )
@@ -73,9 +73,11 @@ def _report_job() -> "UnresolvedAssetJobDefinition":
 
 def _register_job() -> dg.JobDefinition:
     @dg.op(out=dg.Out(dg.Nothing))
-    def register_workload(context: dg.OpExecutionContext, config: WorkloadConfig, kgs_laboratory: Laboratory) -> None:
-        with told():
-            keys = _keys(config, kgs_laboratory, kgs_laboratory.open(context.instance))
+    def register_workload(
+        context: dg.OpExecutionContext, config: WorkloadConfig, kgs_experiment_resource: ExperimentResource
+    ) -> None:
+        with failures_named():
+            keys = _keys(config, kgs_experiment_resource, kgs_experiment_resource.open(context.instance))
         new = unregistered(context.instance, keys)
         register(context.instance, new)
         context.log.info(f"{len(new)} new of {len(keys)}: {', '.join(keys)}")
@@ -93,7 +95,7 @@ def _register_job() -> dg.JobDefinition:
     return register_workload_job
 
 
-def _keys(config: WorkloadConfig, laboratory: Laboratory, folder: "ExperimentFolder") -> list[str]:
+def _keys(config: WorkloadConfig, experiments: ExperimentResource, folder: "ExperimentFolder") -> list[str]:
     """The keys to register; the file of a recorded load is kept.
 
     Raises:
@@ -102,7 +104,7 @@ def _keys(config: WorkloadConfig, laboratory: Laboratory, folder: "ExperimentFol
     from kgs_core.adapters.experiments.store import stream_of
 
     if config.file:
-        return [_recorded(config, laboratory.recording(config.file), folder)]
+        return [_recorded(config, experiments.recording(config.file), folder)]
     if not config.key:
         return published_keys()
     return [stream_of(config.key).key]

@@ -16,7 +16,7 @@ from kgs_core.controller.observer import GroupObserver, Recommendation
 from kgs_core.controller.state import Options
 from kgs_core.errors import KgsError, TransientError
 from kgs_core.model import ConsumerId
-from kgs_core.ports import Fleet, Inbox
+from kgs_core.ports import Fleet, GroupTopicReader
 from kgs_core.protocol import Message, Received
 from kgs_core.reporting.bad_shares import judged_topics
 from kgs_core.reporting.sentences import sentences
@@ -65,11 +65,11 @@ class SensorPorts:
     """Ports of a tick.
 
     Attributes:
-        inbox: None: the group's topics are not there yet. The first rebalance run makes them.
+        reader: None: the group's topics are not there yet. The first rebalance run makes them.
     """
 
     measurements: MeasurementSource
-    inbox: Inbox | None
+    reader: GroupTopicReader | None
     fleet: ConsumerFleet
     rebalances: Rebalances
 
@@ -98,13 +98,13 @@ class Found:
     Attributes:
         requests: runs to make.
         measurement_offset: of the last measurement; None: there was none.
-        said: what was seen, for people.
+        summary: what was seen, for people.
         judged: see `bad_shares.judged_topics`.
     """
 
     requests: tuple[dg.RunRequest, ...]
     measurement_offset: int | None
-    said: str
+    summary: str
     judged: Judged
 
 
@@ -131,7 +131,7 @@ class LongPoll:
         """
         timing = self._timing
         end = timing.steady() + timing.length_s
-        messages: Sequence[Received[Message]] = self._ports.inbox.read_to_end() if self._ports.inbox else []
+        messages: Sequence[Received[Message]] = self._ports.reader.read_to_end() if self._ports.reader else []
         watch = GroupObserver.begin(self._options, messages, timing.steady(), round(timing.wall() * 1000))
         while True:
             due = timing.steady() + STEP_S
@@ -142,7 +142,7 @@ class LongPoll:
                 requests, self._trouble = [], str(e)
             if requests or due > end:
                 judged = judged_topics(watch.state.view, watch.state.suspects())
-                return Found(tuple(requests), self._offset, self._said(watch), judged)
+                return Found(tuple(requests), self._offset, self._summary(watch), judged)
             timing.sleep(max(0.0, due - timing.steady()))
 
     def _step(self, watch: GroupObserver) -> tuple[GroupObserver, list[dg.RunRequest]]:
@@ -169,13 +169,13 @@ class LongPoll:
             self._sample_due_s = timing.steady() + self._interval_s - STEP_S / 2
             if (measured := self._measured()) is not None:
                 self._offset = measured.measurement_offset
-                watch = watch.told(measured, timing.steady())
-        if ports.inbox is not None:
-            watch = watch.read(ports.inbox.poll(0.0), timing.steady())
-        return watch.told(fleet_seen(ports.fleet, watch.state.view), timing.steady())
+                watch = watch.observed(measured, timing.steady())
+        if ports.reader is not None:
+            watch = watch.read(ports.reader.poll(0.0), timing.steady())
+        return watch.observed(fleet_seen(ports.fleet, watch.state.view), timing.steady())
 
     def _measured(self) -> Measured | None:
-        """Consumers that are missing are started, and orders given, without a measurement, too."""
+        """Consumers that are missing are started, and assignments given, without a measurement, too."""
         self._unmeasured = ""
         try:
             return self._ports.measurements.newest()
@@ -205,7 +205,7 @@ class LongPoll:
         )
         return [rebalance_run_request(self._group, config, watch.target_offset)]
 
-    def _said(self, watch: GroupObserver) -> str:
+    def _summary(self, watch: GroupObserver) -> str:
         now = self._timing.steady()
         lines = list(sentences(watch.state, now))
         if self._hold is not None:

@@ -35,7 +35,7 @@ def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator[Sensor
         closing(MonitorSource(group.settings)) as measurements,
     ):
         fleet, runs = FleetWithExcuses(instance, group), RebalanceRuns(instance, group)
-        yield SensorPorts(measurements, topics.inbox(), fleet, runs)
+        yield SensorPorts(measurements, topics.reader(), fleet, runs)
 
 
 def build_sensors(
@@ -74,8 +74,8 @@ def build_sensors(
                 return dg.SensorResult(skip_reason=str(e), cursor=context.cursor)
         cursor = context.cursor if found.measurement_offset is None else str(found.measurement_offset)
         if not found.requests:
-            return dg.SensorResult(skip_reason=found.said, cursor=cursor, asset_events=events)
-        context.log.info(f"asked for {', '.join(str(each.run_key) for each in found.requests)}; {found.said}")
+            return dg.SensorResult(skip_reason=found.summary, cursor=cursor, asset_events=events)
+        context.log.info(f"asked for {', '.join(str(each.run_key) for each in found.requests)}; {found.summary}")
         return dg.SensorResult(run_requests=list(found.requests), cursor=cursor, asset_events=events)
 
     return [partition_load_sensor]

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from kgs_dagster.laboratory import POOL
+from kgs_dagster.experiment_resource import POOL
 from kgs_dagster.partitions import WORKLOADS, published_keys, unregistered
 
 _EVERY_S = 60

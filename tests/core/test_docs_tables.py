@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from kgs_core.adapters.lake.row_schema import LETTER_SCHEMA, ORIGIN_FIELDS, RAW_VALUE
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, ORIGIN_FIELDS, RAW_VALUE
 
 PAGE = (Path(__file__).parents[2] / "docs/tables.md").read_text()
 PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -85,9 +85,9 @@ def test_dead_letters_are_produced_again(run, monkeypatch):
         return Seen()
 
     monkeypatch.setattr(confluent_kafka, "Producer", mocked)
-    letters = rows([b"{", b"["]).add_column(0, RAW_VALUE, pa.array([b"{", b"["]))
+    dead_letters = rows([b"{", b"["]).add_column(0, RAW_VALUE, pa.array([b"{", b"["]))
     write_deltalake(
-        "lake/orders_dead_letters", letters.add_column(1, LETTER_SCHEMA.field("error"), pa.array(["x", "y"]))
+        "lake/orders_dead_letters", dead_letters.add_column(1, DEAD_LETTER_SCHEMA.field("error"), pa.array(["x", "y"]))
     )
     assert run(2)["left"] == 0
     assert sent == [("orders", b"{", None), ("orders", b"[", None)]

@@ -36,44 +36,44 @@ def test_who_has_nothing_says_so():
 
 def test_a_line_comes_with_every_change_and_with_nothing_else():
     """Positions move with every batch; an event for each would fill the database."""
-    said = queue.Queue()
+    logged = queue.Queue()
     states = [None, JOINED, JOINED, owning("a:0"), owning("a:0", positions=[("a:0", 1)])]
     states += [owning("a:0", positions=[("a:0", at)]) for at in range(2, 50)] + [JOINED]
 
     def look():
         return states.pop(0) if len(states) > 1 else states[0]
 
-    with ReadingLog(look, said.put, every_s=0.0):
-        lines = [said.get(timeout=60) for _ in range(3)]
+    with ReadingLog(look, logged.put, every_s=0.0):
+        lines = [logged.get(timeout=60) for _ in range(3)]
     assert lines == [
         "consumer 3 reads nothing: no partition is given to it",
         "consumer 3 reads 1 partition: a 0 from 1",
         "consumer 3 reads nothing: no partition is given to it",
     ]
-    assert said.empty()
+    assert logged.empty()
 
 
 def test_between_two_lines_goes_the_time_that_was_asked_for():
-    said, changes = queue.Queue(), iter(range(1_000_000))
+    logged, changes = queue.Queue(), iter(range(1_000_000))
 
     def look():  # another set each time
         name = f"a:{next(changes)}"
         return owning(name, positions=[(name, 0)])
 
-    with ReadingLog(look, said.put, every_s=3600.0):
-        said.get(timeout=60)
-    assert said.empty()
+    with ReadingLog(look, logged.put, every_s=3600.0):
+        logged.get(timeout=60)
+    assert logged.empty()
     assert next(changes) == 1
 
 
 def test_a_database_that_is_away_costs_a_line_and_nothing_else():
-    said = queue.Queue()
+    logged = queue.Queue()
     errors = [OSError("locked")]
 
     def tell(line):
         if errors:
             raise errors.pop()
-        said.put(line)
+        logged.put(line)
 
     with ReadingLog(lambda: JOINED, tell, every_s=0.0):
-        assert said.get(timeout=60) == reading(JOINED)
+        assert logged.get(timeout=60) == reading(JOINED)

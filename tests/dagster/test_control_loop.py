@@ -113,14 +113,14 @@ def test_by_hand_it_takes_the_newest(runs):
 def test_a_dry_run_shows_the_plan_and_touches_nothing(runs, age_s):
     runs.sim.publish(**GROWN)
     runs.sim.go_by(age_s)
-    pen, history = runs.sim.topics.pen, runs.sim.history()
+    writer, history = runs.sim.topics.writer, runs.sim.history()
     result = runs.run(dry_run=True, algorithm="bfd")
     assert result.success
     plan = runs.recorded(result, "consumer_assignment")
     assert (plan["dry_run"], plan["algorithm"], plan["consumers"]) == (True, "bfd", 3)
     assert plan["outcome"].startswith("dry run: a run would write it: consumer above consumer_capacity: 1")
     assert runs.recorded(result, "handover")["outcome"] == "dry run: nothing is handed over"
-    assert runs.sim.topics.pen == pen
+    assert runs.sim.topics.writer == writer
     assert [name for name in runs.sim.history()[len(history) :] if name != "Report"] == []
 
 
@@ -130,7 +130,7 @@ def test_another_algorithm_packs(runs):
     assert runs.sim.target().algorithm == "bfd"
 
 
-def test_orders_are_given_without_any_measurement(runs):
+def test_assignments_are_given_without_any_measurement(runs):
     runs.sim.fleet.of(ConsumerId(1))[0].kill()
     runs.sim.start(1)
     runs.sim.measurements = {}
@@ -168,7 +168,7 @@ def test_the_group_can_be_checked_at_any_time(runs):
         dg.AssetCheckKey(runs.group.key("consumer_assignment"), "newest_target"),
         dg.AssetCheckKey(runs.group.key("handover"), "owners_now"),
     ]
-    pen = runs.sim.topics.pen
+    writer = runs.sim.topics.writer
 
     def look():
         selected = job.get_subset(asset_check_selection=set(keys), asset_selection=set())
@@ -176,7 +176,7 @@ def test_the_group_can_be_checked_at_any_time(runs):
 
     assert set(checks(look()).values()) == {True}
     assert len(checks(look())) == 2
-    assert runs.sim.topics.pen == pen
+    assert runs.sim.topics.writer == writer
     for process in runs.sim.fleet.living():  # a fault of theirs
         both = Decision(frozenset({tp("a")}), offset=process.membership.applied)
         process.membership = process.membership.acted(both, runs.sim.clock.now)

@@ -14,8 +14,8 @@ from kgs_core.packing import ALGORITHMS
 from kgs_core.simulation.workload import parse_key
 from kgs_dagster.assets.experiments import WORKLOAD
 from kgs_dagster.definitions import build_defs
-from kgs_dagster.laboratory import LABORATORY, POOL, Laboratory
-from kgs_dagster.partitions import cell_keys, cell_partitions, front_names, published_keys, register, unregistered
+from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, POOL, ExperimentResource
+from kgs_dagster.partitions import front_names, published_keys, register, run_keys, run_partitions, unregistered
 from kgs_dagster.sensors.workloads import workloads_sensor
 
 LOADS = [f"uniform-delta05-seed{seed}-p8-t2-n10" for seed in (1, 2)]
@@ -29,13 +29,13 @@ class Room:
         self.instance = instance
         self.folder = folder
 
-    def job(self, name, laboratory=None, **how):
-        defs = build_defs({LABORATORY: laboratory or Laboratory()}, [])
+    def job(self, name, experiments=None, **how):
+        defs = build_defs({EXPERIMENT_RESOURCE: experiments or ExperimentResource()}, [])
         how = {"instance": self.instance, "raise_on_error": False, **how}
         return defs.resolve_job_def(name).execute_in_process(**how)
 
     def slice(self, first, last, **how):
-        """The cells from `first` to `last` in both dimensions, in one run, as a backfill asks for them."""
+        """The experiment runs from `first` to `last` in both dimensions, in one run, as a backfill asks for them."""
         tags = {ASSET_PARTITION_RANGE_START_TAG: first, ASSET_PARTITION_RANGE_END_TAG: last}
         return self.job("experiments_job", tags=tags, **how)
 
@@ -85,9 +85,11 @@ def test_a_slice_is_one_run_with_rows_and_figures_of_each_cell(room):
     rows = room.rows()
     assert rows.num_rows == 4 * 11
     assert set(rows["algorithm"].to_pylist()) == {"mwf", "mbf"}
-    for cell in cell_keys(list(events)):
-        mine = rows.filter((ds.field("algorithm") == cell.name) & (ds.field("workload") == cell.workload))
-        figures = {key: value.value for key, value in events[cell.partition].items()}
+    for experiment_run in run_keys(list(events)):
+        mine = rows.filter(
+            (ds.field("algorithm") == experiment_run.name) & (ds.field("workload") == experiment_run.workload)
+        )
+        figures = {key: value.value for key, value in events[experiment_run.partition].items()}
         assert figures["rscore_total"] == pytest.approx(sum(mine["rscore"].to_pylist()), abs=1e-5)
         assert figures["moved_partitions"] == sum(mine["moved"].to_pylist())
         assert figures["mean_consumers"] == pytest.approx(sum(mine["consumers"].to_pylist()) / 11, abs=1e-5)
@@ -195,13 +197,13 @@ def test_what_is_missing_is_said_and_counts_as_nothing_nowhere(room):
     assert reports["bill"]["left_out"] == f"- mwf on {LOADS[1]}"
 
 
-def test_no_cell_at_all_is_told(room):
+def test_no_experiment_run_at_all_is_told(room):
     assert "run packing_run first" in why(room.job("experiments_report_job"))
 
 
 def test_without_latency_there_is_none_to_draw(room):
-    laboratory = Laboratory(latency=False)
-    assert room.job("experiments_job", laboratory, partition_key=f"mwf|{LOADS[0]}").success
+    experiments = ExperimentResource(latency=False)
+    assert room.job("experiments_job", experiments, partition_key=f"mwf|{LOADS[0]}").success
     reports, _ = room.reports()
     assert reports["bill"]["plot"].startswith("nothing to draw")
     assert reports["bill"]["bill"].records[0].data["p99_latency_s"] is None
@@ -292,7 +294,7 @@ def test_the_pool_has_its_limit_before_the_first_run(local_instance):
 
 
 def test_every_algorithm_of_the_registry_is_a_partition():
-    partitions = cell_partitions(["kafka:9", "keda"])
+    partitions = run_partitions(["kafka:9", "keda"])
     dimension = partitions.get_partitions_def_for_dimension("algorithm")
     assert dimension.get_partition_keys() == [*ALGORITHMS, *front_names(), "kafka:9", "keda"]
     assert front_names()[0] == "search@fewest"

@@ -16,7 +16,7 @@ FLIGHTS = dg.AssetKey(["g", "lake", "bronze", "flights.any"])
 
 
 def table(topic="orders", *, position=10, end=10, **figures):
-    known = {"rows": position, "size_bytes": 1000, "files": 2, "letters": 0, "version": 5, **figures}
+    known = {"rows": position, "size_bytes": 1000, "files": 2, "dead_letters": 0, "version": 5, **figures}
     return TableView(topic, f"bronze/{topic}", positions={0: position}, ends={0: end}, **known)
 
 
@@ -116,7 +116,7 @@ def test_what_does_not_change_is_recorded_now_and_then_only():
 
 
 def test_unknown_is_not_zero():
-    (event,), _ = events(seen(table(rows=None, letters=None)))
+    (event,), _ = events(seen(table(rows=None, dead_letters=None)))
     assert numbers(event) == {"size_bytes": 1000, "files": 2, "lag": 0, "tables": 1}
 
 

@@ -100,7 +100,7 @@ def test_a_dead_consumer_is_started_again_under_its_next_attempt(watched):
     assert watched.sim.owners() == {"a": 1, "b": 1, "c": 2, "d": 2}
 
 
-def test_orders_are_asked_for_without_any_measurement(watched):
+def test_assignments_are_asked_for_without_any_measurement(watched):
     """The monitor may have no right to measure; the Target stands all the same."""
     watched.load = None
     watched.sim.fleet.of(ConsumerId(2))[0].kill()

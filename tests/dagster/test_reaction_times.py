@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from kgs_dagster.assets.control_loop_figures import of_times, times_told
+from kgs_dagster.assets.control_loop_figures import of_times, times_text
 from tests.dagster.rebalancing import GROWN, Runs
 
 NAMES = ["measured_to_decided_s", "decided_to_begun_s", "begun_to_target_s", "target_to_handed_over_s", "reaction_s"]
@@ -13,7 +13,7 @@ NAMES = ["measured_to_decided_s", "decided_to_begun_s", "begun_to_target_s", "ta
 def test_the_steps_add_up():
     times = of_times([100.0, 100.5, 104.5, 105.25, 108.0])
     assert times == dict(zip(NAMES, [0.5, 4.0, 0.75, 2.75, 8.0], strict=True))
-    assert times_told(times) == (
+    assert times_text(times) == (
         "measured -> handed over in 8.0 s: measured to decided 0.5 s, decided to begun 4.0 s, begun to target 0.8 s, "
         "target to handed over 2.8 s"
     )

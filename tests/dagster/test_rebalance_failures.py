@@ -19,7 +19,7 @@ from tests.sim_group import tp
 
 @pytest.mark.parametrize("offset", [None, 77], ids=["old", "gone"])
 def test_where_no_measurement_is_to_be_had_the_run_fails_before_anything_else(runs, monkeypatch, offset):
-    newest, pen = runs.sim.publish(**FOUR), runs.sim.topics.pen
+    newest, writer = runs.sim.publish(**FOUR), runs.sim.topics.writer
     runs.sim.go_by(31)
 
     def measure():
@@ -29,7 +29,7 @@ def test_where_no_measurement_is_to_be_had_the_run_fails_before_anything_else(ru
     step, said = failure(runs.run(measurement_offset=newest if offset is None else offset))
     assert step == "write_speeds"
     assert "Kafka b:9092: no answer" in said
-    assert runs.sim.topics.pen == pen
+    assert runs.sim.topics.writer == writer
 
 
 def test_an_algorithm_that_is_none_is_refused_in_a_line(runs):
@@ -40,7 +40,7 @@ def test_an_algorithm_that_is_none_is_refused_in_a_line(runs):
 
 def test_who_is_fenced_fails_in_a_line(runs):
     runs.sim.start(3)
-    runs.sim.events.append(lambda: runs.sim.target().measurement_offset == 1 and runs.sim.topics.take_pen())
+    runs.sim.events.append(lambda: runs.sim.target().measurement_offset == 1 and runs.sim.topics.fence_writers())
     result = runs.run(measurement_offset=runs.sim.publish(**GROWN))
     step, said = failure(result)
     assert step == "handover"

@@ -41,7 +41,7 @@ def test_a_run_that_only_writes_what_is_on_trial_is_no_failure(on_trial):
     assert on_trial.result.success
     assert UNFINISHED not in on_trial.instance.get_run_by_id(on_trial.result.run_id).tags
     assert on_trial.sim.target() == target
-    assert on_trial.sim.history()[len(history) :] == ["Order", "Tombstone"]
+    assert on_trial.sim.history()[len(history) :] == ["MemberAssignment", "Tombstone"]
     assert on_trial.recorded(on_trial.result, "handover")["outcome"] == "converged"
 
 

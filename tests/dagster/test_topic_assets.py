@@ -5,7 +5,7 @@ import pytest
 
 from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
 from kgs_core.errors import PermanentError, TransientError
-from kgs_dagster.assets.topics import EVERY_S, retention_told, retentions_of, topic_events
+from kgs_dagster.assets.topics import EVERY_S, retention_text, retentions_of, topic_events
 from tests.dagster.groups import group
 
 ORDERS = dg.AssetKey(["g", "kafka", "topic_orders"])
@@ -80,7 +80,7 @@ def test_the_topics_of_a_pattern_are_lines_of_one_asset():
     ],
 )
 def test_retention_is_told_in_words(config, told):
-    assert retention_told(config) == told
+    assert retention_text(config) == told
 
 
 def test_what_kafka_refuses_to_tell_of_one_topic_costs_the_others_nothing():

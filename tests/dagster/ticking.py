@@ -64,8 +64,8 @@ class Watched:
     def connect(self, group, instance):
         assert (group, instance) == (self.group, self.instance)
         self.fail("connect")
-        self.inbox = self.sim.inbox()
-        yield SensorPorts(self, self.inbox and self, self.fleet, self.runs)
+        self.reader = self.sim.reader()
+        yield SensorPorts(self, self.reader and self, self.fleet, self.runs)
 
     def fail(self, what):
         if self.errors.get(what):
@@ -80,11 +80,11 @@ class Watched:
 
     def read_to_end(self):
         self.fail("read_to_end")
-        return self.inbox.read_to_end()
+        return self.reader.read_to_end()
 
     def poll(self, timeout_s):
         self.fail("poll")
-        return self.inbox.reader.poll(timeout_s)
+        return self.reader.held_reader.poll(timeout_s)
 
     def evaluate(self):
         """What a tick comes to; nothing of it is carried out."""

@@ -43,7 +43,7 @@ from kgs_core.protocol import (
     DesiredState,
     DesiredVersion,
     Heartbeat,
-    Order,
+    MemberAssignment,
     Received,
     Report,
     RunState,
@@ -59,7 +59,7 @@ RULE = "----"
 MOST_ROUNDS = 120
 QUIET_ROUNDS = 2
 QUIET = frozenset({"StartConsuming", "StopConsuming", "Retire", "rebalance"})
-"""Notes that say again what orders and Targets say."""
+"""Notes that say again what assignments and Targets say."""
 
 
 def tp(name: str) -> TopicPartition:
@@ -155,7 +155,7 @@ class Scenario:
         speeds = dict.fromkeys(assignment, 10.0)
         known = self.world.view().known
         made = Target("mwf", assignment, spares, speeds, 100.0, 0.0, "by hand", known, (), self.world.clock.ms)
-        self.world.topics.take_pen()
+        self.world.topics.fence_writers()
         self.world.topics.commit([made])
 
     def do_stuck(self, number: str, name: str, *why: str) -> None:
@@ -239,10 +239,10 @@ class Scenario:
         match message:
             case Target():
                 yield from self.target(message)
-            case Order():
-                sets = {"owns": message.owned, "lets go": message.revoking, "then": message.coming}
+            case MemberAssignment():
+                sets = {"owns": message.owned, "lets go": message.revoking, "then": message.pending}
                 said = [f"{verb} {names(parts)}" for verb, parts in sets.items() if parts] or ["owns nothing"]
-                yield f"order {message.member}: {', '.join(said)}" + ", retire" * message.retire
+                yield f"assignment {message.member}: {', '.join(said)}" + ", retire" * message.retire
             case Report():
                 yield from self.report(message)
             case Tombstone():
@@ -266,8 +266,8 @@ class Scenario:
             + ", ".join(f"{c}: {part or 'spare'}" for c, part in share.items())
             + f"; Rscore {target.rscore:g}"
         )
-        if target.set_aside:
-            yield f"       set aside {', '.join(map(str, target.set_aside))}"
+        if target.quarantined:
+            yield f"       quarantined {', '.join(map(str, target.quarantined))}"
         yield f"       because {target.reason}"
 
 

@@ -1,4 +1,4 @@
-"""A controller played by hand: orders with the real pen, reports as they stand in the log."""
+"""A controller played by hand: assignments with the real writer, reports as they stand in the log."""
 
 import json
 import time
@@ -9,12 +9,12 @@ from typing import Any
 
 import yaml
 
-from kgs_core.adapters.group.inbox import KafkaInbox
-from kgs_core.adapters.group.outbox import KafkaOutbox
+from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
+from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
 from kgs_core.adapters.group.topics import GroupTopics, create_topics
 from kgs_core.config.file import load_settings
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Heartbeat, Member, Order, Phase, Received, Report
+from kgs_core.protocol import Heartbeat, Member, MemberAssignment, Phase, Received, Report
 from tests.system.pipeline import ConsumerProcess, Pipeline
 from tests.waiting import wait_until
 
@@ -24,7 +24,7 @@ Tps = frozenset[TopicPartition]
 
 
 class Director:
-    """One group's pen and ears.
+    """One group's writer and readers.
 
     Attributes:
         reports: every full report, in the order of the log.
@@ -38,15 +38,15 @@ class Director:
         self.settings = pipeline.settings = load_settings(pipeline.config, {})
         create_topics(self.settings, pipeline.admin)
         topics = GroupTopics(self.settings, pipeline.admin)
-        self._outbox, self._inbox = KafkaOutbox(topics), KafkaInbox(topics)
-        self._outbox.fence()
+        self._controller_writer, self._topic_reader = KafkaControllerWriter(topics), KafkaGroupTopicReader(topics)
+        self._controller_writer.fence()
         self.reports: list[Received[Report]] = []
         self.beats: dict[Member, Report | Heartbeat] = {}
-        self._hear(self._inbox.read_to_end())
+        self._hear(self._topic_reader.read_to_end())
 
     def close(self) -> None:
-        self._inbox.close()
-        self._outbox.close()
+        self._topic_reader.close()
+        self._controller_writer.close()
 
     @contextmanager
     def consumer(self, number: int, *options: str, **environ: str) -> Iterator[ConsumerProcess]:
@@ -67,13 +67,13 @@ class Director:
 
         return self.wait(found, "joined", START_S)
 
-    def order(self, member: Member, owned: Any = (), **more: Any) -> int:
-        """Write one order; its offset."""
+    def assignment(self, member: Member, owned: Any = (), **more: Any) -> int:
+        """Write one assignment; its offset."""
         sets = {name: value if isinstance(value, bool) else frozenset(value) for name, value in more.items()}
-        return self._outbox.write(None, [Order(member, frozenset(owned), **sets)], [])[0].offset
+        return self._controller_writer.write(None, [MemberAssignment(member, frozenset(owned), **sets)], [])[0].offset
 
     def acknowledged(self, member: Member, offset: int) -> Report:
-        """The member's report about an order, once it is there."""
+        """The member's report about an assignment, once it is there."""
 
         def found() -> Report | None:
             report = self.last(member)
@@ -82,15 +82,15 @@ class Director:
         return self.wait(found, f"{member} applies {offset}")
 
     def give(self, member: Member, owned: Any, **more: Any) -> Report:
-        """Order and wait for it."""
-        return self.acknowledged(member, self.order(member, owned, **more))
+        """Assign and wait for it."""
+        return self.acknowledged(member, self.assignment(member, owned, **more))
 
     def hand_over(self, moved: Tps, giver: Member, gainer: Member, *, announced: bool) -> float:
-        """Stop, confirmed, start; seconds from the first order to the last acknowledgement."""
+        """Stop, confirmed, start; seconds from the first assignment to the last acknowledgement."""
         began = time.monotonic()
         kept, had = self.owned(giver) - moved, self.owned(gainer)
         if announced:
-            self.order(gainer, had, coming=moved)
+            self.assignment(gainer, had, pending=moved)
         self.give(giver, kept, revoking=moved)
         self.give(gainer, had | moved)
         return time.monotonic() - began
@@ -108,7 +108,7 @@ class Director:
         deadline = time.monotonic() + timeout_s
         while not (result := found()):
             assert time.monotonic() < deadline, f"not within {timeout_s} s: {message}\n{self.reports[-4:]}"
-            self._hear(self._inbox.poll(0.1))
+            self._hear(self._topic_reader.poll(0.1))
         return result
 
     def wait_ended(self, member: Member) -> Report:

@@ -14,7 +14,7 @@ from kgs_core.config import Settings
 from kgs_core.invariants.group import check_history
 from kgs_core.invariants.group_events import Event, Fact, FactKind, in_time, silences
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Heartbeat, Incarnation, Message, Order, Phase, Received, Report, Tombstone
+from kgs_core.protocol import Heartbeat, Incarnation, MemberAssignment, Message, Phase, Received, Report, Tombstone
 from tests.system.director import commit_times
 
 READ_S = 60.0
@@ -80,7 +80,7 @@ def time_of_stop(records: Records, incarnation: Incarnation, tps: Collection[Top
     """When the first of these was taken from an incarnation that had it, seconds since 1970."""
     owned: frozenset[TopicPartition] = frozenset()
     for record in records:
-        if isinstance(record.message, Order) and record.message.member.incarnation == incarnation:
+        if isinstance(record.message, MemberAssignment) and record.message.member.incarnation == incarnation:
             if owned.intersection(tps) - record.message.owned:
                 return record.timestamp_ms / 1000
             owned = record.message.owned

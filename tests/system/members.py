@@ -1,4 +1,4 @@
-"""Members of a group without Spark: the real membership and the real mailboxes, and batches that take no time."""
+"""Members of a group without Spark: the real membership and the real topics, and batches that take no time."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ class MemberThread:
     def __init__(self, settings: Settings, consumer: int) -> None:
         """Opens its queue."""
         topics = GroupTopics(settings, KafkaAdmin(admin_client(settings)))
-        self._orders = KafkaAssignmentReader(topics, ConsumerId(consumer))
+        self._assignments = KafkaAssignmentReader(topics, ConsumerId(consumer))
         self._reports = KafkaReportWriter(topics)
         member = Member(ConsumerId(consumer), Incarnation(str(uuid4())))
         membership = settings.membership
@@ -52,13 +52,13 @@ class MemberThread:
         """It falls silent."""
         self._stop.set()
         self._thread.join(20)
-        self._orders.close()
+        self._assignments.close()
         self._reports.close()
 
     def _run(self) -> None:
         while not self._stop.is_set and not self._membership.is_over:
             now = time.monotonic()
-            self._membership = self._membership.received(self._orders.newest(_POLL_S), now)
+            self._membership = self._membership.received(self._assignments.newest(_POLL_S), now)
             if not self._membership.is_acted_on:
                 self._membership = self._membership.acted(self._membership.decision, now)
             self._membership, message = self._membership.next_message(now)

@@ -52,7 +52,7 @@ class Nemesis:
     kafka: EmbeddedKafka
     disk: Path
     control: "subprocess.Popen[bytes] | None" = None
-    told: list[str] = field(default_factory=list)
+    logged: list[str] = field(default_factory=list)
     healing: list[tuple[float, str, Heal]] = field(default_factory=list)
     quiet_from: float = 0.0
     partitions: int = 4
@@ -94,7 +94,7 @@ class Nemesis:
 
     def tell(self, what: str) -> None:
         """Note it."""
-        self.told.append(f"{time.strftime('%H:%M:%S')} {what}")
+        self.logged.append(f"{time.strftime('%H:%M:%S')} {what}")
 
     def keep_controller(self) -> None:
         """A controller that has ended is started again, as a supervisor does."""

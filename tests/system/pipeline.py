@@ -123,16 +123,16 @@ class Pipeline:
         assert audit.ok, audit
 
     def assert_exact(self, topic: str, *, raw: bool = True) -> None:
-        """The table and its letters hold exactly what an independent read of the log gives."""
+        """The table and its dead letters hold exactly what an independent read of the log gives."""
         topic_id = self.admin.topic_ids([topic])[topic]
         log = {(str(topic_id), p, o, fingerprint(v)) for p, o, v in read_log(self.bootstrap, self.admin, topic)}
-        letters = [_key(row, row["value"]) for row in self.rows(f"{topic}_dead_letters")]
+        dead_letters = [_key(row, row["value"]) for row in self.rows(f"{topic}_dead_letters")]
         if raw:
             rows = [_key(row, row["value"]) for row in self.rows(topic)]
         else:
             rows = [_key(row, json.dumps({"i": row["i"], "s": row["s"]}).encode()) for row in self.rows(topic)]
-        assert len(rows) + len(letters) == len(log)
-        assert {*rows, *letters} == log
+        assert len(rows) + len(dead_letters) == len(log)
+        assert {*rows, *dead_letters} == log
 
 
 class ConsumerProcess:

@@ -47,7 +47,7 @@ class ShakenGroup(Rig):
         super().__init__(folder, kafka, topic, packing=packing, membership=membership)
         self.spares = spares
         self.deaths: dict[Incarnation, float] = {}
-        self.told: list[str] = []
+        self.logged: list[str] = []
         self._record = record
         self._watch: GroupWatch | None = None
         self._by_hand: list[ConsumerProcess] = []
@@ -139,7 +139,9 @@ class ShakenGroup(Rig):
         found = unread(self.pipeline.lake, tps, at)
         times = ", ".join(map(str, found.values()))
         load = os.getloadavg()[0]
-        self.told.append(f"{what}: first commit after it (longest time without one): {times} ms, machine's load {load}")
+        self.logged.append(
+            f"{what}: first commit after it (longest time without one): {times} ms, machine's load {load}"
+        )
         self._record(what, {str(tp): each._asdict() for tp, each in found.items()})
 
     def assert_right(self) -> Records:

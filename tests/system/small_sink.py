@@ -11,7 +11,7 @@ from deltalake.transaction import AddAction
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.ingest.fetch import Fetched, FetchSession
-from kgs_core.adapters.ingest.process_batch import TopicJob, finish_topic
+from kgs_core.adapters.ingest.process_batch import TopicJob, process_topic
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
 from kgs_core.adapters.lake.factory import open_lake
@@ -100,12 +100,12 @@ class SmallSink:
             self.ids.topic_id,
             self.spec.rule,
             self.spec.table,
-            self.spec.letters_table,
+            self.spec.dead_letters_table,
             self.schema,
-            found.letter_marks,
+            found.dead_letter_marks,
         )
         ranges = {tp.partition: r for tp, r in fetched.ranges.items()}
-        batch, _ = finish_topic(self.storage, job, fetched.messages.get(self.topic, []), ranges)
+        batch, _ = process_topic(self.storage, job, fetched.messages.get(self.topic, []), ranges)
         assert batch is not None
         return batch
 
@@ -140,7 +140,7 @@ class SmallSink:
 
     def commit_positions_only(self, batch: TopicBatch) -> None:
         """As a sink does that is killed between positions and rows."""
-        assert self.table.commit(replace(batch, file=None, letters=None)) is Outcome.COMMITTED
+        assert self.table.commit(replace(batch, file=None, dead_letters=None)) is Outcome.COMMITTED
 
     def handle(self) -> DeltaTable:
         return DeltaTable(self.storage.uri(self.spec.table))

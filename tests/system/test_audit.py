@@ -61,7 +61,7 @@ def test_right_sink_is_clean_with_its_dead_letters(kafka, settings, topic, sink)
         send(kafka, topic, GOOD, BAD)
     table = audited(settings)
     assert_clean(table)
-    assert (table.rows, table.letters) == (11, 4)
+    assert (table.rows, table.dead_letters) == (11, 4)
     assert [(p.stored.start, p.stored.position) for p in table.partitions] == [(0, 12), (0, 3)]
     assert_clean(audited(settings, with_log=False))
 
@@ -78,7 +78,7 @@ def test_many_files_checkpoints_and_compaction_are_clean(kafka, settings, topic,
 
 
 def test_table_is_clean_at_every_moment_of_its_filling(kafka, settings, topic, sink):
-    """Rows, letters and positions are read of fitting versions, whatever is committed in between."""
+    """Rows, dead letters and positions are read of fitting versions, whatever is committed in between."""
     send(kafka, topic, *[GOOD, BAD] * 60)
     done = threading.Event()
 
@@ -105,7 +105,7 @@ class KilledError(Exception):
     pass
 
 
-def test_killed_between_letters_and_rows_is_clean(kafka, settings, topic, sink, monkeypatch):
+def test_killed_between_dead_letters_and_rows_is_clean(kafka, settings, topic, sink, monkeypatch):
     def die(name):
         raise KilledError(name)
 
@@ -116,7 +116,7 @@ def test_killed_between_letters_and_rows_is_clean(kafka, settings, topic, sink, 
     monkeypatch.undo()
     table = audited(settings)
     assert_clean(table)
-    assert (table.rows, table.letters) == (0, 1)
+    assert (table.rows, table.dead_letters) == (0, 1)
     sink.ingest()
     assert_clean(audited(settings))
 
@@ -191,9 +191,9 @@ def test_dead_letter_that_is_a_row_too_is_named(kafka, settings, topic, sink):
 
 
 def test_lost_dead_letters_are_named(kafka, settings, topic, sink):
-    """Positions moved, but the commit of the letters was left out."""
+    """Positions moved, but the commit of the dead letters was left out."""
     send(kafka, topic, GOOD, BAD, BAD, GOOD)
-    assert sink.table.commit(replace(sink.read(), letters=None)) is Outcome.COMMITTED
+    assert sink.table.commit(replace(sink.read(), dead_letters=None)) is Outcome.COMMITTED
     assert said(audited(settings)) == ["lost 2: 1-2 (in the log)"]
 
 
@@ -208,7 +208,7 @@ def test_aborted_transactions_are_clean(kafka, settings, topic, sink):
     sink.ingest()
     table = audited(settings)
     assert_clean(table)
-    assert (table.rows, table.letters) == (4, 2)
+    assert (table.rows, table.dead_letters) == (4, 2)
     producer.begin_transaction()  # left open
     producer.produce(topic, GOOD, partition=0)
     producer.flush()
@@ -256,7 +256,7 @@ def test_topic_that_is_gone_is_audited_by_the_table_alone(kafka, admin, settings
     admin.delete_topic(topic)
     table = audited(settings)
     assert_clean(table)
-    assert (table.topic, table.rows, table.letters) == (topic, 3, 1)
+    assert (table.topic, table.rows, table.dead_letters) == (topic, 3, 1)
     assert "gone" in table.notes[0]
     admin.create_topic(topic, 2)
     send(kafka, topic, GOOD)

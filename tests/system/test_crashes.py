@@ -12,7 +12,7 @@ from tests.system.pipeline import JSON_FIELDS, Pipeline, json_values, produce
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
-FINISHES = {
+PROCESSORS = {
     "arrow": {"format": "json", "schema": JSON_FIELDS},
     "dataframe": {"format": "json", "schema": JSON_FIELDS, "transform": "hooks:spark_double"},
 }
@@ -24,11 +24,13 @@ def mixed_values(first: int, count: int) -> list[bytes]:
     return [v if i % 50 else b"not json" for i, v in enumerate(json_values(first, count))]
 
 
-@pytest.mark.parametrize("finish", FINISHES)
-def test_killed_at_every_point_in_turn(finish: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_killed_at_every_point_in_turn(processor: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> None:
     """Each life ends at the next point, in the second batch it gets there with; the last one lives on."""
     topic = f"{topic_prefix}crash"
-    pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [{"topic": topic, **FINISHES[finish]}], batch_bytes=20_000)
+    pipeline = Pipeline(
+        tmp_path, kafka.bootstrap_servers, [{"topic": topic, **PROCESSORS[processor]}], batch_bytes=20_000
+    )
     pipeline.admin.create_topic(topic, 3)
     produced = 0
     for point in POINTS:
@@ -45,13 +47,15 @@ def test_killed_at_every_point_in_turn(finish: str, kafka: EmbeddedKafka, topic_
     assert len(pipeline.rows(f"{topic}_dead_letters")) == produced // 50
 
 
-@pytest.mark.parametrize("finish", FINISHES)
+@pytest.mark.parametrize("processor", PROCESSORS)
 def test_frozen_before_its_commit_while_another_takes_over(
-    finish: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
+    processor: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:
     """What the frozen one holds is in the lake when it wakes up; it must land nothing of it, and go on."""
     topic = f"{topic_prefix}frozen"
-    pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [{"topic": topic, **FINISHES[finish]}], batch_bytes=20_000)
+    pipeline = Pipeline(
+        tmp_path, kafka.bootstrap_servers, [{"topic": topic, **PROCESSORS[processor]}], batch_bytes=20_000
+    )
     pipeline.admin.create_topic(topic, 2)
     produced = produce(kafka.bootstrap_servers, topic, mixed_values(0, 3000))
     with pipeline.consumer(1, **crash_at("before-commit:3", tmp_path, "STOP")) as frozen:
@@ -73,7 +77,7 @@ def test_frozen_before_its_commit_while_another_takes_over(
 def test_two_consumers_that_both_own_everything(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> None:
     """Wasteful, and exact all the same; one of them is killed on the way."""
     topics = [f"{topic_prefix}both-{name}" for name in ("a", "b")]
-    rules = [{"topic": topics[0]}, {"topic": topics[1], **FINISHES["dataframe"]}]
+    rules = [{"topic": topics[0]}, {"topic": topics[1], **PROCESSORS["dataframe"]}]
     pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, rules, batch_bytes=20_000)
     for topic in topics:
         pipeline.admin.create_topic(topic, 3)

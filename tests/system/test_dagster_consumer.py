@@ -1,4 +1,4 @@
-"""A consumer as a run of Dagster: launched as people do it, ordered and ended as the controller and its fleet do it."""
+"""A consumer as a run of Dagster: launched as people do it, assigned and ended as controller and fleet do it."""
 
 import json
 import os
@@ -18,11 +18,11 @@ from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.system.process_identity import is_gone
 from kgs_core.config.file import load_settings
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Heartbeat, Incarnation, Member, Order, Phase, Process, Report
+from kgs_core.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Process, Report
 from kgs_dagster.launch import INCARNATION, DagsterFleet, attempt_of, consumer_run_request
 from kgs_dagster.run_process import process_of
 from kgs_dagster.settings import GroupConfig
-from tests.system.mailboxes import Group, group_on
+from tests.system.group_topics import Group, group_on
 from tests.system.pipeline import Pipeline, json_values, produce
 from tests.waiting import wait_until
 
@@ -33,7 +33,7 @@ ONE = ConsumerId(1)
 
 
 class Rig:
-    """A group, its controller's pen in the test's hand, and an instance of Dagster without daemon and queue."""
+    """A group, its controller's writer in the test's hand, and an instance of Dagster without daemon and queue."""
 
     def __init__(self, folder: Path, kafka: EmbeddedKafka, topic: str, group: Group, instance: dg.DagsterInstance):
         self.folder = folder
@@ -50,9 +50,9 @@ class Rig:
         self.all = frozenset(TopicPartition(topic, number) for number in range(2))
         self.config = GroupConfig(self.pipeline.settings, self.pipeline.config, "")
         self.fleet = DagsterFleet(instance, self.config)
-        self.pen = group.outbox()
-        self.inbox = group.inbox()
-        self.inbox.read_to_end()
+        self.writer = group.writer()
+        self.reader = group.reader()
+        self.reader.read_to_end()
         self.reports: list[Report | Heartbeat] = []
         self.sent = 0
 
@@ -91,13 +91,13 @@ class Rig:
         return member if self.said_by(member) else None
 
     def said_by(self, member: Member | None) -> list[Report | Heartbeat]:
-        self.reports += [r.message for r in self.inbox.poll(0.0) if isinstance(r.message, Report | Heartbeat)]
+        self.reports += [r.message for r in self.reader.poll(0.0) if isinstance(r.message, Report | Heartbeat)]
         return [report for report in self.reports if report.member == member]
 
-    def order(self, run_id: str, *owned: TopicPartition, retire: bool = False) -> None:
+    def assignment(self, run_id: str, *owned: TopicPartition, retire: bool = False) -> None:
         member = self.member(run_id)
         assert member is not None
-        self.pen.write(None, [Order(member, frozenset(owned), retire=retire)], [])
+        self.writer.write(None, [MemberAssignment(member, frozenset(owned), retire=retire)], [])
 
     def produce(self, count: int) -> None:
         produce(self.pipeline.bootstrap, self.topic, json_values(self.sent, count))
@@ -188,12 +188,12 @@ def rig(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> Iterator[Rig
 
 
 @pytest.mark.spark
-def test_a_run_reads_what_it_is_ordered_and_drains_when_it_is_ended(rig: Rig) -> None:
+def test_a_run_reads_what_it_is_assigned_and_drains_when_it_is_ended(rig: Rig) -> None:
     """Ended in the middle of a backlog, and the rest is read by its next attempt: nothing lost, nothing twice."""
     rig.produce(500)
     first = rig.launch()
     rig.assert_alive(first)
-    rig.order(first, *rig.all)
+    rig.assignment(first, *rig.all)
     rig.pipeline.wait_caught_up([rig.topic])
 
     rig.produce(20_000)
@@ -208,9 +208,9 @@ def test_a_run_reads_what_it_is_ordered_and_drains_when_it_is_ended(rig: Rig) ->
     second = rig.launch()
     assert attempt_of(rig.tags(second)) == "2"
     assert rig.member(second) != rig.member(first)
-    rig.order(second, *rig.all)
+    rig.assignment(second, *rig.all)
     rig.pipeline.wait_caught_up([rig.topic], timeout_s=120)
-    rig.order(second, retire=True)
+    rig.assignment(second, retire=True)
     assert rig.wait_ended(second) is Status.SUCCESS, rig.story(second)
     assert any("retired by the controller" in said for said in rig.events(second))
     rig.pipeline.assert_exact(rig.topic)
@@ -237,7 +237,7 @@ def test_a_start_that_is_ended_is_canceled_with_its_reason(rig: Rig) -> None:
 def test_a_run_makes_no_event_of_a_batch_and_one_that_is_killed_is_known_to_be_dead(rig: Rig) -> None:
     rig.produce(500)
     run_id = rig.launch()
-    rig.order(run_id, *rig.all)
+    rig.assignment(run_id, *rig.all)
     rig.pipeline.wait_caught_up([rig.topic])
     before = rig.events_but_changes(run_id)
     for _ in range(5):

@@ -20,7 +20,7 @@ GROUP = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: lake}
 PUBLISHED = 72
 NAMES = ("bfd", "wfd")
 LOADS = tuple(f"zero-delta{delta}-seed1-p8-t2-n10" for delta in (10, 20))
-CELLS = [f"{name}|{load}" for name in NAMES for load in LOADS]
+RUNS = [f"{name}|{load}" for name in NAMES for load in LOADS]
 STATUS = '{partitionBackfillOrError(backfillId: "ID") {... on PartitionBackfill {status error {message}}}}'
 ADD = (
     'mutation {addDynamicPartition(partitionsDefName: "kgs_workloads", partitionKey: "KEY", repositorySelector: '
@@ -59,7 +59,7 @@ def loads(room):
 
 
 def materialized(room):
-    """Cell -> its latest run."""
+    """ExperimentRun -> its latest run."""
     found = room.ask(
         '{assetNodeOrError(assetKey: {path: ["experiments", "packing_run"]}) {... on AssetNode '
         "{assetMaterializations {partition runOrError {... on Run {runId}}}}}}"
@@ -67,8 +67,8 @@ def materialized(room):
     return {event["partition"]: event["runOrError"]["runId"] for event in found}
 
 
-def launch_backfill(room, cells):
-    names = ", ".join(f'"{cell}"' for cell in cells)
+def launch_backfill(room, experiment_runs):
+    names = ", ".join(f'"{experiment_run}"' for experiment_run in experiment_runs)
     asset = '{path: ["experiments", "packing_run"]}'
     return room.ask(
         f"mutation {{launchPartitionBackfill(backfillParams: {{assetSelection: [{asset}], partitionNames: [{names}]}}) "
@@ -87,23 +87,23 @@ def test_a_backfill_of_a_slice_runs_to_its_end_and_again_to_the_same_files(room,
     for load in LOADS:
         room.ask(ADD.replace("KEY", load))
     assert loads(room)[PUBLISHED:] == list(LOADS)
-    backfill = launch_backfill(room, CELLS)
-    wait_until(lambda: len(materialized(room)) == len(CELLS), DONE_S, "all cells are materialized")
+    backfill = launch_backfill(room, RUNS)
+    wait_until(lambda: len(materialized(room)) == len(RUNS), DONE_S, "all experiment runs are materialized")
     runs = materialized(room)
-    assert set(runs) == set(CELLS)
+    assert set(runs) == set(RUNS)
     assert len(set(runs.values())) == len(NAMES), "a run for each row of the slice"
     results = room.home.directory / "storage" / "experiments"
     before = {path: path.read_bytes() for path in (results / "packing_run").rglob("*") if path.is_file()}
     assert {str(path.relative_to(results)) for path in before} == {
         f"packing_run/{load}/{name}.parquet" for name in NAMES for load in LOADS
     }
-    assert ds.dataset(results / "packing_run").count_rows() == len(CELLS) * 11
+    assert ds.dataset(results / "packing_run").count_rows() == len(RUNS) * 11
 
-    select = ("--select", "experiments/packing_run", "--partition-range", f"{CELLS[0]}...{CELLS[1]}")
+    select = ("--select", "experiments/packing_run", "--partition-range", f"{RUNS[0]}...{RUNS[1]}")
     dagster(room, tmp_path, "asset", "materialize", "-m", "kgs_dagster.definitions", *select)
     assert {path: path.read_bytes() for path in before} == before, "the same slice again"
     dagster(room, tmp_path, "job", "execute", "-m", "kgs_dagster.definitions", "-j", "experiments_report_job")
-    assert ds.dataset(results / "algorithm_summary.parquet").count_rows() == len(CELLS)
+    assert ds.dataset(results / "algorithm_summary.parquet").count_rows() == len(RUNS)
     assert ">bfd</text>" in (results / "pareto_front.svg").read_text()
     wait_until(lambda: is_done(room, backfill), DONE_S, "the backfill is over")
 
@@ -116,9 +116,9 @@ def test_on_spark_the_files_are_the_same(tmp_path, monkeypatch):
         defs = build_defs(groups=[])
         with dg.DagsterInstance.ephemeral() as instance:
             register(instance, LOADS)
-            tags = {ASSET_PARTITION_RANGE_START_TAG: CELLS[0], ASSET_PARTITION_RANGE_END_TAG: CELLS[-1]}
+            tags = {ASSET_PARTITION_RANGE_START_TAG: RUNS[0], ASSET_PARTITION_RANGE_END_TAG: RUNS[-1]}
             assert defs.resolve_job_def("experiments_job").execute_in_process(instance=instance, tags=tags).success
         root = tmp_path / f"on{master}"
         found.append({str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*.parquet")})
-    assert len(found[0]) == len(CELLS)
+    assert len(found[0]) == len(RUNS)
     assert found[0] == found[1]

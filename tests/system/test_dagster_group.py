@@ -41,7 +41,7 @@ def group(
     finally:
         group.clean_up()
         with capsys.disabled():
-            print("", *group.told, sep="\n")
+            print("", *group.logged, sep="\n")
 
 
 def incarnations(found: GroupStatus) -> set[Incarnation | None]:

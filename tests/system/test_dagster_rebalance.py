@@ -151,7 +151,7 @@ def three(rig: Rig) -> Iterator[list[MemberThread]]:
             yield [*two, *third]
 
 
-def test_a_change_is_carried_out_through_real_mailboxes(rig: Rig, three: list[MemberThread]) -> None:
+def test_a_change_is_carried_out_through_real_topics(rig: Rig, three: list[MemberThread]) -> None:
     offset = rig.publish(BUSY)
     result = rig.run(measurement_offset=offset, reason="consumer above consumer_capacity: 1")
     assert result.success

@@ -13,7 +13,7 @@ import yaml
 from confluent_kafka import Producer
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.experiments.grid import Cell, Grid, run_here
+from kgs_core.adapters.experiments.grid import ExperimentRun, Grid, run_here
 from kgs_core.adapters.experiments.spark_runner import run_on_spark
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.monitor.topic import topic_name
@@ -35,19 +35,21 @@ A, B, C = (TopicPartition("t", n) for n in range(3))
 @pytest.mark.spark
 @pytest.mark.slow
 def test_spark_gives_the_same_to_the_bit_in_the_same_order() -> None:
-    """Every algorithm and baseline, generated and recorded loads, more cells than one job takes at a time."""
+    """Every algorithm and baseline, generated and recorded loads, more runs than one job takes at a time."""
     random = Random(1)
     speeds = [{TopicPartition("t", n): random.random() for n in range(15)} for _ in range(4)]
     loads: list[StreamSpec | str] = [StreamSpec(d, seed=d, steps=6, partitions=20) for d in (5, 10, 15, 25)]
     loads.append("recorded")
     names = (*ALGORITHMS, "kafka:4", "keda")
-    cells = [Cell(name, load) for load in loads for name in names] + [Cell("kafka:4", "recorded", n) for n in (1, 2)]
-    grid = Grid(tuple(cells), Conditions(record_latency=True), {"recorded": Workload("recorded", 1.0, speeds)})
-    assert len(cells) > 64
+    runs = [ExperimentRun(name, load) for load in loads for name in names] + [
+        ExperimentRun("kafka:4", "recorded", n) for n in (1, 2)
+    ]
+    grid = Grid(tuple(runs), Conditions(record_latency=True), {"recorded": Workload("recorded", 1.0, speeds)})
+    assert len(runs) > 64
     seen: list[tuple[int, int]] = []
     found = run_on_spark(grid, SparkSettings(master="local[2]"), lambda done, total: seen.append((done, total)))
     assert found == run_here(grid, lambda _done, _total: None)
-    assert seen[-1] == (len(cells), len(cells))
+    assert seen[-1] == (len(runs), len(runs))
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 

@@ -10,12 +10,12 @@ import psutil
 import pytest
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.group.inbox import KafkaInbox
+from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
 from kgs_core.adapters.group.topics import GroupTopics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.benchmarks.load_shapes import KnownLoad
-from kgs_core.protocol import Order
+from kgs_core.protocol import MemberAssignment
 from kgs_core.reporting.status import GroupStatus
 from tests.system.group_record import find_problems, gone_in_order, now, time_of_stop
 from tests.system.pipeline import ConsumerProcess
@@ -46,7 +46,7 @@ def open_group(
         for group in opened:
             group.clean_up()
             with capsys.disabled():
-                print("", *group.told, sep="\n")
+                print("", *group.logged, sep="\n")
 
 
 def pause(group: ShakenGroup, number: int) -> None:
@@ -81,7 +81,7 @@ def silence(group: ShakenGroup, number: int) -> None:
     assert "S4" in str(find_problems(group.settings, records, group.deaths, with_silences=False)), (
         "its silence alone gave others the right to read"
     )
-    group.told[-1] += (
+    group.logged[-1] += (
         "; it said its last word" if incarnation in gone_in_order(records) else "; its process ended at once"
     )
 
@@ -190,7 +190,7 @@ def test_a_broker_that_dies_during_a_change(open_group: Callable[..., ShakenGrou
             group.wait_settled(2)
 
             speed = CALM
-            wait_order(group, lambda order: order.revoking)
+            wait_assignment(group, lambda assignment: assignment.revoking)
             die_and_come_back(group, kafka, everything, "broker killed during a handover")
             group.wait_settled(1)
             assert control.poll() is None, group.tail()
@@ -202,19 +202,19 @@ def readers_of_target(found: GroupStatus) -> set[int]:
     return set(found.target.assignment.values()) if found.target else set()
 
 
-def wait_order(group: ShakenGroup, is_it: Callable[[Order], object]) -> None:
-    """Until the controller has written such an order."""
+def wait_assignment(group: ShakenGroup, is_it: Callable[[MemberAssignment], object]) -> None:
+    """Until the controller has written such an assignment."""
     admin = KafkaAdmin(admin_client(group.settings))
-    inbox = KafkaInbox(GroupTopics(group.settings, admin))
-    inbox.read_to_end()
+    reader = KafkaGroupTopicReader(GroupTopics(group.settings, admin))
+    reader.read_to_end()
 
     def seen() -> bool:
-        return any(isinstance(r.message, Order) and is_it(r.message) for r in inbox.poll(0.1))
+        return any(isinstance(r.message, MemberAssignment) and is_it(r.message) for r in reader.poll(0.1))
 
     try:
-        wait_until(seen, LIFE_S, f"an order: {group.tail()}")
+        wait_until(seen, LIFE_S, f"an assignment: {group.tail()}")
     finally:
-        inbox.close()
+        reader.close()
 
 
 def die_and_come_back(group: ShakenGroup, kafka: EmbeddedKafka, tps: Tps, what: str) -> None:
@@ -224,4 +224,4 @@ def die_and_come_back(group: ShakenGroup, kafka: EmbeddedKafka, tps: Tps, what: 
     back_s = now() - at
     group.wait_read(tps)
     group.tell(what, tps, at)
-    group.told[-1] += f"; it was gone for {back_s * 1e3:.0f} ms"
+    group.logged[-1] += f"; it was gone for {back_s * 1e3:.0f} ms"

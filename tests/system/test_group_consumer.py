@@ -127,7 +127,7 @@ def move_there_and_back(director: Director, moved: Tps, one: Member, two: Member
         assert report is not None
         told.append(
             f"hand-over {number + 1}, {'announced' if announced else 'by surprise'}: partitions unread for "
-            f"{gaps_ms(director, moved, at)} ms; orders and reports {seconds * 1e3:.0f} ms, "
+            f"{gaps_ms(director, moved, at)} ms; assignments and reports {seconds * 1e3:.0f} ms, "
             f"drain {(report.last_drain_s or 0) * 1e3:.0f} ms"
         )
     return told
@@ -135,7 +135,7 @@ def move_there_and_back(director: Director, moved: Tps, one: Member, two: Member
 
 def supersede(director: Director, member: Member, process: ConsumerProcess, tps: Tps) -> None:
     """The controller gives to a later process of the same number."""
-    director.order(Member(member.consumer, Incarnation("newer")), coming=tps)
+    director.assignment(Member(member.consumer, Incarnation("newer")), pending=tps)
     assert director.wait_ended(member).owned == frozenset()
     assert process.process.wait(60) == 0, process.tail()
     assert f"why={Ending.SUPERSEDED}" in process.tail()
@@ -194,7 +194,7 @@ def test_what_cannot_be_read_stays_owned_and_is_told_with_its_reason(director: D
     produce(director.pipeline.bootstrap, topics[2], [b"x"] * 100)
     with some_parent() as parent, director.consumer(1, "--end-with", str(parent.pid)) as consumer:
         member = director.joined(consumer)
-        director.order(member, good | broken | raises | missing)
+        director.assignment(member, good | broken | raises | missing)
         director.wait(lambda: len(director.last(member).stopped) == 8, "eight partitions stand still")
         report = director.last(member)
         assert report.owned == good | broken | raises | missing
@@ -210,16 +210,16 @@ def test_what_cannot_be_read_stays_owned_and_is_told_with_its_reason(director: D
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("point", ["order-applied:1", "before-report:2", "after-report:2"])
-def test_killed_between_an_order_and_its_report(director: Director, tmp_path: Path, point: str) -> None:
-    """All that it could have committed is in its last report or in an order behind it; the next life owns nothing."""
+@pytest.mark.parametrize("point", ["assignment-applied:1", "before-report:2", "after-report:2"])
+def test_killed_between_an_assignment_and_its_report(director: Director, tmp_path: Path, point: str) -> None:
+    """All that it could have committed is in its last report or an assignment behind it; the next life owns nothing."""
     pipeline = director.pipeline
     topics = topics_of(director, "a")
     everything = partitions_of(*topics)
     produce(pipeline.bootstrap, topics[0], [b"x"] * 3000)
     with director.consumer(1, **crash_at(point, tmp_path)) as consumer:
         member = director.joined(consumer)
-        offset = director.order(member, everything)
+        offset = director.assignment(member, everything)
         wait_until(lambda: consumer.process.poll() is not None, 120, f"dead at {point}: {consumer.tail()}")
         assert consumer.process.returncode == -signal.SIGKILL, consumer.tail()
     with director.consumer(1) as again:
@@ -232,7 +232,7 @@ def test_killed_between_an_order_and_its_report(director: Director, tmp_path: Pa
         director.give(reborn, everything)
         produce(pipeline.bootstrap, topics[0], [b"y"] * 3000)
         pipeline.wait_caught_up(topics)
-        director.order(reborn, retire=True)
+        director.assignment(reborn, retire=True)
         assert director.wait_ended(reborn).owned == frozenset()
         assert again.process.wait(60) == 0, again.tail()
     pipeline.assert_exact(topics[0])

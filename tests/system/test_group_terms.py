@@ -14,7 +14,7 @@ from kgs_core.model import ConsumerId
 from kgs_core.protocol import RunState, Terms
 from kgs_core.protocol.codec import encode
 from kgs_core.runtime.static_consumer import StaticConsumer
-from tests.system.mailboxes import WISH, Group, group_on, settings_of, target
+from tests.system.group_topics import WISH, Group, group_on, settings_of, target
 
 TERMS = Terms("/nowhere", 30.0, ())
 SAID = replace(target(), terms=TERMS)
@@ -27,9 +27,9 @@ def group(kafka, topic_prefix):
 
 
 def put(group: Group, *targets) -> None:
-    outbox = group.outbox()
+    writer = group.writer()
     for each in targets:
-        outbox.write(each, (), ())
+        writer.write(each, (), ())
 
 
 def test_joining_with_the_groups_terms_or_where_none_are_said(group):

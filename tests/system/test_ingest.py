@@ -1,4 +1,4 @@
-"""One consumer over everything at once: formats, finishes, transactions, codecs, topics and partitions that come."""
+"""One consumer over everything at once: formats, processors, transactions, codecs, topics and partitions that come."""
 
 import json
 from collections.abc import Iterator

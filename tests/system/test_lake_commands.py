@@ -52,9 +52,9 @@ def stored(sink):
 def test_maintain_says_what_it_did_to_each_table(run, sink, topic):
     result = run("maintain")
     assert result.exit_code == 0, result.output
-    rows, letters = result.output.splitlines()
+    rows, dead_letters = result.output.splitlines()
     assert rows.startswith(f"bronze/{topic}: 2 -> 1 files, 0.0 -> 0.0 MB, removed 0 old files (0.0 MB), ")
-    assert letters.startswith(f"bronze/{topic}_dead_letters: 2 -> 1 files")
+    assert dead_letters.startswith(f"bronze/{topic}_dead_letters: 2 -> 1 files")
 
 
 def test_maintain_for_programs_and_one_table_only(run, sink, topic):

@@ -53,7 +53,7 @@ def test_options_that_take_the_condition_away_are_refused(option: dict[str, str]
         probe(Storage("s3://lake/x", {"AWS_REGION": "us-east-1", **option}))
 
 
-def test_rows_letters_and_positions_land(new_lake: NewLake) -> None:
+def test_rows_dead_letters_and_positions_land(new_lake: NewLake) -> None:
     sink = Sink(new_lake()).started(3)
     for start in range(0, 36, 12):
         assert sink.ingest({0: (start, start + 12), 1: (start, start + 12)}) is Outcome.COMMITTED
@@ -87,10 +87,10 @@ def test_every_race_has_one_winner(new_lake: NewLake) -> None:
 
 
 @pytest.mark.chaos
-def test_letters_are_written_once_when_killed_before_the_rows(new_lake: NewLake) -> None:
+def test_dead_letters_are_written_once_when_killed_before_the_rows(new_lake: NewLake) -> None:
     storage = new_lake()
     sink = Sink(storage).started(1)
-    sink.table._commit_letters(sink.read({0: (0, 10)}))
+    sink.table._commit_dead_letters(sink.read({0: (0, 10)}))
     again = Sink(storage)
     for start, end in ((0, 5), (5, 30)):
         assert again.ingest({0: (start, end)}) is Outcome.COMMITTED

@@ -39,7 +39,7 @@ def test_it_grows_with_the_lake_and_the_log(kafka, admin, topic_prefix, tmp_path
     ids = AppIds("g", topic, admin.topic_ids([topic])[topic])
     commit(tmp_path / topic, ids, {0: 2}, 2)
     [table] = view.snapshot().tables
-    assert (table.rows, table.files, table.letters) == (2, 1, 0)
+    assert (table.rows, table.files, table.dead_letters) == (2, 1, 0)
     assert (dict(table.positions), dict(table.ends)) == ({0: 2, 1: None}, {0: 3, 1: 1})
     assert (table.lag_of(0), table.lag_of(1), table.lag) == (1, None, None)
 

@@ -19,14 +19,14 @@ def kgs(pipeline: Pipeline, *arguments: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("finish", ["arrow", pytest.param("dataframe", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("processor", ["arrow", pytest.param("dataframe", marks=pytest.mark.spark)])
 def test_offsets_deleted_before_being_read_stop_their_partition_until_the_loss_is_accepted(
-    finish: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
+    processor: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:
-    rule = {"format": "json", "schema": JSON_FIELDS} if finish == "arrow" else {
+    rule = {"format": "json", "schema": JSON_FIELDS} if processor == "arrow" else {
         "format": "json", "schema": JSON_FIELDS, "transform": "hooks:spark_double"
     }  # fmt: skip
-    topic = f"{topic_prefix}lost-{finish}"
+    topic = f"{topic_prefix}lost-{processor}"
     pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [{"topic": topic, **rule}])
     pipeline.admin.create_topic(topic, 3)
     produce(kafka.bootstrap_servers, topic, json_values(0, 600))

@@ -125,7 +125,7 @@ def torment(nemesis: Nemesis, seconds: float) -> str:
     try:
         nemesis.run(seconds)
         healed = time.monotonic()
-        wait_until(lambda: at_rest(nemesis), REST_S, f"rest after {nemesis.told[-20:]}\n{rig.tail()}")
+        wait_until(lambda: at_rest(nemesis), REST_S, f"rest after {nemesis.logged[-20:]}\n{rig.tail()}")
         rest_s = time.monotonic() - healed
     finally:
         watcher.close()
@@ -137,8 +137,8 @@ def torment(nemesis: Nemesis, seconds: float) -> str:
     rig.pipeline.assert_audit_is_clean()
     worst = max(watcher.longest.values(), default=0.0)
     assert watcher.looks > seconds / 10
-    assert worst <= PATIENCE * (SUSPECT_S + 2 * BATCH_S), (watcher.longest, nemesis.told)
-    faults = sum(" is over" not in line and "not now" not in line for line in nemesis.told)
+    assert worst <= PATIENCE * (SUSPECT_S + 2 * BATCH_S), (watcher.longest, nemesis.logged)
+    faults = sum(" is over" not in line and "not now" not in line for line in nemesis.logged)
     return (
         f"{faults} faults, {ledger.sent} records, 0 lost, 0 doubled; at rest {rest_s:.0f} s after the healing; "
         f"a partition was unread for {worst:.1f} s at most while somebody could read it"

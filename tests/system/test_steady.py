@@ -15,7 +15,7 @@ from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.monitor.topic import load_history
 from kgs_core.benchmarks.load_shapes import KnownLoad
 from kgs_core.controller.handover_gaps import Unread
-from kgs_core.protocol import Order, Received, Target
+from kgs_core.protocol import MemberAssignment, Received, Target
 from tests.system.group_record import Records, load_records, now
 from tests.system.shaken_group import ShakenGroup, incarnation_of, owned_by, readers_of
 from tests.system.test_control import BUSY, CALM, SECTIONS, ended
@@ -53,12 +53,12 @@ def group(
     finally:
         group.clean_up()
         with capsys.disabled():
-            print("", *group.told, sep="\n")
+            print("", *group.logged, sep="\n")
 
 
-def changes(records: Records) -> list[Received[Target | Order]]:
+def changes(records: Records) -> list[Received[Target | MemberAssignment]]:
     """What the controller has written."""
-    return [record for record in records if isinstance(record.message, Target | Order)]
+    return [record for record in records if isinstance(record.message, Target | MemberAssignment)]
 
 
 def when_above(group: ShakenGroup, since: float) -> float:
@@ -86,12 +86,12 @@ def test_a_steady_load_moves_nothing_and_a_step_does(kafka: EmbeddedKafka, group
         written = len(changes(load_records(group.settings)))
         time.sleep(STEADY_S)
         assert changes(load_records(group.settings))[written:] == []
-        group.told.append(f"{STEADY_S:g} s of steady load: no Target, no Assignment")
+        group.logged.append(f"{STEADY_S:g} s of steady load: no Target, no Assignment")
 
         speed, at = BUSY, now()
         group.wait(lambda found: found.is_converged and len(readers_of(found)) == 2, "two read")
         shown, balanced = when_above(group, at), when_taken(load_records(group.settings))
-        group.told.append(
+        group.logged.append(
             f"load step: the window showed it after {shown - at:.1f} s, balanced {balanced - shown:.1f} s later"
         )
         found = group.wait_settled(2)

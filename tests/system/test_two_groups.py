@@ -22,4 +22,4 @@ def test_each_group_gets_every_record(kafka, admin, topic_prefix, tmp_path):
     for sink in (one, two):
         audit = audit_lake(sink.settings, with_log=True)
         assert audit.ok, audit
-        assert [(table.rows, table.letters) for table in audit.tables] == [(8, 1)]
+        assert [(table.rows, table.dead_letters) for table in audit.tables] == [(8, 1)]

@@ -59,8 +59,8 @@ def _resolve(java: JavaHome, directory: Path) -> None:
             f"Kafka {KAFKA_VERSION}: not downloaded in {_RESOLVE_TIMEOUT_S:.0f} s: try again"
         ) from error
     if done.returncode or not (directory / "jars" / f"kafka_2.13-{KAFKA_VERSION}.jar").is_file():
-        said = "\n".join(line for line in done.stdout.splitlines()[-_LINES_SHOWN:] if line.strip())
-        raise PermanentError(f"Kafka {KAFKA_VERSION}: cannot be downloaded: check the network and try again:\n{said}")
+        output = "\n".join(line for line in done.stdout.splitlines()[-_LINES_SHOWN:] if line.strip())
+        raise PermanentError(f"Kafka {KAFKA_VERSION}: cannot be downloaded: check the network and try again:\n{output}")
     shutil.rmtree(directory / "ivy")  # the jars a second time
 
 

@@ -1,4 +1,4 @@
-"""The cells of a grid of experiments, each with random numbers of its own, run one after the other in this process."""
+"""The runs of a grid of experiments, each with random numbers of its own, one after the other in this process."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,11 +11,11 @@ from kgs_core.simulation.streams import generate
 from kgs_core.simulation.workload import StreamSpec, Workload
 
 Progress = Callable[[int, int], None]
-"""Is told how many cells are done, and how many there are."""
+"""Is told how many experiment runs are done, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ExperimentRun:
     """One algorithm or baseline on one load.
 
     Attributes:
@@ -29,40 +29,40 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """What all random numbers of the cell follow from, and no other cell has."""
+        """What all random numbers of the experiment run follow from, and no other experiment run has."""
         load = self.load if isinstance(self.load, str) else self.load.key
         return f"{load} {self.name}" + (f" order {self.order}" if self.order else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Cells and what they have in common. Picklable.
+    """Experiment runs and what they have in common. Picklable.
 
     Attributes:
         recorded: key -> recorded load.
     """
 
-    cells: tuple[Cell, ...]
+    runs: tuple[ExperimentRun, ...]
     conditions: Conditions
     recorded: Mapping[str, Workload] = field(default_factory=dict)
 
 
-def run_cell(grid: Grid, cell: Cell) -> Replayed:
-    """Replay one cell: the same to the bit in whichever process and after whatever else."""
-    workload = generated(cell.load) if isinstance(cell.load, StreamSpec) else grid.recorded[cell.load]
-    random = Random(cell.key)  # noqa: S311 - an experiment, no secret
-    strategy = strategy_of(cell.name, workload, grid.conditions, random, shuffled=cell.order > 0)
+def carry_out(grid: Grid, run: ExperimentRun) -> Replayed:
+    """Replay one experiment run: the same to the bit in whichever process and after whatever else."""
+    workload = generated(run.load) if isinstance(run.load, StreamSpec) else grid.recorded[run.load]
+    random = Random(run.key)  # noqa: S311 - an experiment, no secret
+    strategy = strategy_of(run.name, workload, grid.conditions, random, shuffled=run.order > 0)
     steps = list(replay(workload, strategy, grid.conditions))
-    return Replayed(cell.name, workload.key, workload.spec, steps, cell.order)
+    return Replayed(run.name, workload.key, workload.spec, steps, run.order)
 
 
 def run_here(grid: Grid, progress: Progress) -> list[Replayed]:
-    """All cells, in their order."""
+    """All experiment runs, in their order."""
     found = []
-    for done, cell in enumerate(grid.cells):
-        progress(done, len(grid.cells))
-        found.append(run_cell(grid, cell))
-    progress(len(grid.cells), len(grid.cells))
+    for done, run in enumerate(grid.runs):
+        progress(done, len(grid.runs))
+        found.append(carry_out(grid, run))
+    progress(len(grid.runs), len(grid.runs))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Results of experiments as Parquet: one row per measurement and cell, from which every figure is computed."""
+"""Results of experiments as Parquet: one row per measurement and run, from which every figure is computed."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ _CONDITIONS = b"kgs.conditions"
 
 
 def results_table(replays: Sequence[Replayed]) -> pa.Table:
-    """The rows of these cells, in their order."""
+    """The rows of these experiment runs, in their order."""
     columns: dict[str, list[Any]] = {field.name: [] for field in SCHEMA}
     for one in replays:
         count, spec = len(one.steps), one.spec
@@ -66,7 +66,7 @@ def results_table(replays: Sequence[Replayed]) -> pa.Table:
 
 
 def replays_of(table: pa.Table) -> Iterator[Replayed]:
-    """The cells in a table whose rows of one cell stand together."""
+    """The experiment runs in a table whose rows of one experiment run stand together."""
     begin = 0
     keys = list(zip(*(table[name].to_pylist() for name in ("workload", "algorithm", "shuffled_order")), strict=True))
     for row in range(1, len(keys) + 1):

@@ -1,4 +1,4 @@
-"""A grid of experiments as a Spark job: one task per cell, on this machine or on a cluster."""
+"""A grid of experiments as a Spark job: one task per experiment run, on this machine or on a cluster."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kgs_core.adapters.experiments.grid import Grid, Progress, run_cell
+from kgs_core.adapters.experiments.grid import Grid, Progress, carry_out
 from kgs_core.adapters.experiments.results import SCHEMA, replays_of, results_table
 from kgs_core.adapters.spark.errors import cause
 from kgs_core.adapters.spark.session import interrupt_handler_kept, start_spark, stop_spark
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 _JOB = "kgs experiments"
 _LOOK_S = 0.5
-_CELLS_WITH_LATENCY = 64
+_RUNS_WITH_LATENCY = 64
 """In one job: their rows, some megabytes each, are in the driver's memory at once."""
 
 
 def run_on_spark(grid: Grid, settings: SparkSettings, progress: Progress) -> list[Replayed]:
-    """All cells, in their order; to the bit what `run_here` gives, since random numbers belong to the cell.
+    """All experiment runs, in their order; to the bit what `run_here` gives, since random numbers belong to the run.
 
     On a cluster, kgs must be installed where the tasks run.
 
@@ -34,10 +34,10 @@ def run_on_spark(grid: Grid, settings: SparkSettings, progress: Progress) -> lis
     """
     spark = _start(settings)
     found: list[Replayed] = []
-    each = _CELLS_WITH_LATENCY if grid.conditions.record_latency else len(grid.cells)
+    each = _RUNS_WITH_LATENCY if grid.conditions.record_latency else len(grid.runs)
     try:
-        for begin in range(0, len(grid.cells), max(1, each)):
-            found += _run_job(spark, grid, range(begin, min(begin + each, len(grid.cells))), progress)
+        for begin in range(0, len(grid.runs), max(1, each)):
+            found += _run_job(spark, grid, range(begin, min(begin + each, len(grid.runs))), progress)
     except Exception as e:
         what = f"Spark {settings.master}: the job failed: {cause(e)}: is kgs installed where the tasks run?"
         raise PermanentError(what) from e
@@ -61,7 +61,7 @@ def _run_job(spark: "SparkSession", grid: Grid, numbers: range, progress: Progre
     from pyspark import InheritableThread
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    # as many partitions as rows: each task gets the number of one cell
+    # as many partitions as rows: each task gets the number of one experiment run
     frame = spark.range(numbers.start, numbers.stop, 1, len(numbers))
     answer: list[Any] = []
     done = Event()
@@ -74,7 +74,9 @@ def _run_job(spark: "SparkSession", grid: Grid, numbers: range, progress: Progre
         finally:
             done.set()
 
-    group = f"cells from {numbers.start}"  # told apart from the job before, which may count as active for a while
+    group = (
+        f"experiment runs from {numbers.start}"  # told apart from the job before, which may count as active for a while
+    )
     spark.sparkContext.setJobGroup(group, _JOB)
     thread = InheritableThread(target=collect, name="experiments", daemon=True)
     thread.start()
@@ -82,14 +84,14 @@ def _run_job(spark: "SparkSession", grid: Grid, numbers: range, progress: Progre
         most = 0
         while not done.wait(_LOOK_S):
             most = max(most, _completed(spark, group))  # a stage that is over is soon forgotten
-            progress(numbers.start + most, len(grid.cells))
+            progress(numbers.start + most, len(grid.runs))
     except BaseException:
         spark.sparkContext.cancelAllJobs()
         raise
     thread.join()
     if isinstance(answer[0], Exception):
         raise answer[0]
-    progress(numbers.stop, len(grid.cells))
+    progress(numbers.stop, len(grid.runs))
     return replays_of(answer[0])
 
 
@@ -105,4 +107,4 @@ def _task(grid: Grid, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
     """Body of a Spark task. The input is read to the end before anything is put out, else Spark ends the worker."""
     numbers = [number for batch in list(batches) for number in batch["id"].to_pylist()]
     for number in numbers:
-        yield from results_table([run_cell(grid, grid.cells[number])]).combine_chunks().to_batches()
+        yield from results_table([carry_out(grid, grid.runs[number])]).combine_chunks().to_batches()

@@ -1,8 +1,8 @@
-"""A laboratory's folder: loads, the rows of each cell, and the summary of all of them, each in a file that is whole.
+"""A folder of experiments: loads, the rows of each run, and the summary of all of them, each in a file that is whole.
 
 workload/<workload>.parquet                    a row per measurement and partition
 packing_run/<workload>/<algorithm>.parquet     a row per measurement; `:` in the name is `-`
-algorithm_summary.parquet                      a row per cell
+algorithm_summary.parquet                      a row per experiment run
 <plot>.svg
 """
 
@@ -64,13 +64,13 @@ class ExperimentFolder:
         """Of a load."""
         return self.root / "workload" / f"{key}.parquet"
 
-    def cell_file(self, workload: str, name: str) -> Path:
+    def run_file(self, workload: str, name: str) -> Path:
         """Of one algorithm on one load."""
         return self.root / "packing_run" / workload / f"{name.replace(':', '-')}.parquet"
 
     @property
     def summary_file(self) -> Path:
-        """Of all cells."""
+        """Of all experiment runs."""
         return self.root / "algorithm_summary.parquet"
 
     def register(self, workload: Workload, conditions: Conditions) -> Path:
@@ -115,32 +115,32 @@ class ExperimentFolder:
             )
         return load_load(path)
 
-    def save_cell(self, one: Replayed, conditions: Conditions) -> Summary:
-        """Write the rows of a cell, and its summary beside them, which takes longer to compute than to replay.
+    def save_run(self, one: Replayed, conditions: Conditions) -> Summary:
+        """Write the rows of a run, and its summary beside them, which takes longer to compute than to replay.
 
         Raises:
             ConfigError: they cannot be written.
         """
         (summary,) = summarize([one], conditions)
-        path = self.cell_file(one.workload, one.name)
+        path = self.run_file(one.workload, one.name)
         _make(path.parent)
         notes = {_SUMMARY: json.dumps(summary_row(summary), allow_nan=False).encode()}
         save_results(path, [one], conditions, notes)
         return summary
 
     def summaries(self) -> list[Summary]:
-        """Of all cells that there are, by load and name, with CBS where all published algorithms have replayed a load.
+        """Of all runs that there are, by load and name, with CBS where all published algorithms have replayed a load.
 
         Raises:
             ConfigError: a file that cannot be read.
         """
         found: list[Summary] = []
         for folder in (self.root / "packing_run").glob("*/"):
-            found += _of_load(folder.name, [_cell(path) for path in folder.glob("[!.]*.parquet")])
+            found += _of_load(folder.name, [_run(path) for path in folder.glob("[!.]*.parquet")])
         return sorted(found, key=_place)
 
     def save_summaries(self, summaries: Sequence[Summary]) -> Path:
-        """Write the summary of all cells.
+        """Write the summary of all experiment runs.
 
         Raises:
             ConfigError: it cannot be written.
@@ -187,26 +187,26 @@ def _listed(name: str) -> tuple[int, float]:
     return (at + len(ALGORITHMS), -(meant[1] or math.inf)) if setting else (at, 0.0)
 
 
-def _of_load(load: str, cells: Sequence[tuple[Summary, list[int]]]) -> Iterator[Summary]:
-    """The cells of one load, with CBS."""
-    if len({len(numbers) for _, numbers in cells}) > 1:
-        raise ConfigError([f"workload '{load}': its cells are of different loads: run them again"])
-    consumers = {summary.name: (summary, numbers) for summary, numbers in cells}
+def _of_load(load: str, runs: Sequence[tuple[Summary, list[int]]]) -> Iterator[Summary]:
+    """The experiment runs of one load, with CBS."""
+    if len({len(numbers) for _, numbers in runs}) > 1:
+        raise ConfigError([f"workload '{load}': its experiment runs are of different loads: run them again"])
+    consumers = {summary.name: (summary, numbers) for summary, numbers in runs}
     published = [consumers[name][1] for name in PUBLISHED if name in consumers]
     least = [min(numbers) for numbers in zip(*published, strict=True)] if len(published) == len(PUBLISHED) else None
     for summary, numbers in consumers.values():
         yield replace(summary, cbs=cardinal_bin_score(numbers, least)) if least is not None else summary
 
 
-def _cell(path: Path) -> tuple[Summary, list[int]]:
+def _run(path: Path) -> tuple[Summary, list[int]]:
     try:
         with pq.ParquetFile(path) as file:
             summary = summary_of(json.loads(file.metadata.metadata[_SUMMARY]))
             return summary, file.read(columns=["consumers"])["consumers"].to_pylist()
     except OSError as e:
-        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: run the cell again"]) from None
+        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: make the run again"]) from None
     except (pa.ArrowInvalid, KeyError, TypeError, ValueError):
-        raise ConfigError([f"{path}: no rows of a cell in it: delete it, and run the cell again"]) from None
+        raise ConfigError([f"{path}: no rows of an experiment run in it: delete it, and make the run again"]) from None
 
 
 def _make(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Summaries of many cells as one Parquet table: what tables and plots of a comparison are made of."""
+"""Summaries of many experiment runs as one Parquet table: what tables and plots of a comparison are made of."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -28,8 +28,8 @@ class FleetOptions:
 class ControllerFleet(Fleet, Protocol):
     """A fleet that can end all its consumers with the controller."""
 
-    def end_all(self, timeout_s: float, hurry: Callable[[], bool]) -> tuple[ConsumerId, ...]:
-        """Ask all to drain and end; what is left after `timeout_s`, or when `hurry` says so, is killed.
+    def end_all(self, timeout_s: float, interrupt: Callable[[], bool]) -> tuple[ConsumerId, ...]:
+        """Ask all to drain and end; what is left after `timeout_s`, or when `interrupt` says so, is killed.
 
         Returns:
             The consumers that had to be killed.

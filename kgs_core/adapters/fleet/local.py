@@ -147,8 +147,8 @@ class LocalFleet:
         """Whether this process is gone for certain; None for one of another machine."""
         return is_gone(process)
 
-    def end_all(self, timeout_s: float, hurry: Callable[[], bool] = lambda: False) -> tuple[ConsumerId, ...]:
-        """Ask all to drain and end; what is left after `timeout_s`, or when `hurry` says so, is killed.
+    def end_all(self, timeout_s: float, interrupt: Callable[[], bool] = lambda: False) -> tuple[ConsumerId, ...]:
+        """Ask all to drain and end; what is left after `timeout_s`, or when `interrupt` says so, is killed.
 
         Returns:
             The consumers that had to be killed.
@@ -161,11 +161,11 @@ class LocalFleet:
                 if run.handle not in asked:
                     self.stop(run.handle)
                     asked.add(run.handle)
-            if hurry() or time.monotonic() > deadline:
+            if interrupt() or time.monotonic() > deadline:
                 break
             time.sleep(_POLL_S)
         deadline = time.monotonic() + (0.0 if alive else AFTERMATH_S)
-        while (left := find_runs(self._prefix)) and not hurry() and time.monotonic() < deadline:
+        while (left := find_runs(self._prefix)) and not interrupt() and time.monotonic() < deadline:
             time.sleep(_POLL_S)
         for members in left.values():
             _kill(members)

@@ -7,7 +7,7 @@ from kgs_core.adapters.group.reader import GroupReader, Read, Refusals
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
 from kgs_core.errors import ConfigError, PermanentError, UnsafeError
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Order, Received
+from kgs_core.protocol import MemberAssignment, Received
 
 ASK_AGAIN_S = 5.0
 
@@ -15,8 +15,8 @@ ASK_AGAIN_S = 5.0
 class KafkaAssignmentReader:
     """Port `AssignmentReader` on Kafka. For one thread.
 
-    Opened at the end of the queue: what was ordered before is not for this process. When the constructor returns, the
-    place is fixed, so that whatever is ordered after the first report is received.
+    Opened at the end of the queue: what was assigned before is not for this process. When the constructor returns, the
+    place is fixed, so that whatever is assigned after the first report is received.
     """
 
     def __init__(self, topics: GroupTopics, consumer: ConsumerId) -> None:
@@ -27,9 +27,9 @@ class KafkaAssignmentReader:
             UnsafeError: a topic was made again since it was opened.
             PortError: refused, or no answer.
         """
-        partitions = topics.partitions(GroupTopic.ORDERS)
+        partitions = topics.partitions(GroupTopic.ASSIGNMENTS)
         if not 1 <= consumer < len(partitions):
-            topic, last = topics.name(GroupTopic.ORDERS), len(partitions) - 1
+            topic, last = topics.name(GroupTopic.ASSIGNMENTS), len(partitions) - 1
             raise ConfigError(
                 [
                     f"consumer {consumer}: the partitions of topic {topic} are for consumers 1 to {last}: "
@@ -39,11 +39,11 @@ class KafkaAssignmentReader:
         self._topics = topics
         self._tp = partitions[consumer]
         self._refusals = Refusals()
-        self._held: list[Received[Order]] = []
+        self._held: list[Received[MemberAssignment]] = []
         self._refusal: PermanentError | None = None
         self._asked_at = 0.0
         # Not where committed reads end: a transaction's last mark comes a little after its commit has returned, so that
-        # an order to an earlier incarnation would still be given out
+        # an assignment to an earlier incarnation would still be given out
         start = topics.admin.offsets([self._tp], "latest")
         topics.check()  # else this is the end of another topic
         self._reader = GroupReader(topics, start, self._refusals)
@@ -53,18 +53,20 @@ class KafkaAssignmentReader:
         """Records left out so far, because they are no Assignment or tombstone of this consumer."""
         return self._refusals.count
 
-    def newest(self, timeout_s: float) -> Sequence[Received[Order]]:
+    def newest(self, timeout_s: float) -> Sequence[Received[MemberAssignment]]:
         """See `AssignmentReader`.
 
         Raises:
-            UnsafeError: a topic was made again since it was opened, or orders were lost.
+            UnsafeError: a topic was made again since it was opened, or assignments were lost.
             TransientError: Kafka does not answer.
             PermanentError: refused.
         """
         deadline = time.monotonic() + timeout_s
         while True:
             for _, received in self._taken(deadline - time.monotonic()):
-                if isinstance(received.message, Order):  # tombstones are for those who read from the beginning
+                if isinstance(
+                    received.message, MemberAssignment
+                ):  # tombstones are for those who read from the beginning
                     self._held.append(Received(received.message, received.offset, received.timestamp_ms))
             self._check()
             if self._held or time.monotonic() >= deadline:
@@ -103,6 +105,7 @@ class KafkaAssignmentReader:
         self._reader.problem = ""
         if self._reader.out_of_range:
             raise UnsafeError(
-                f"{self._tp}: offset {self._reader.positions[self._tp]} is not in the log: orders were deleted before "
+                f"{self._tp}: offset {self._reader.positions[self._tp]} is not in the log: assignments were deleted "
+                f"before "
                 "they were read: start this consumer again, it then gets new ones"
             )

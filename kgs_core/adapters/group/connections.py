@@ -1,10 +1,10 @@
-"""The group's topics, connected to when they are needed: as an observer, or as the one who has the pen."""
+"""The group's topics, connected to when they are needed: as an observer, or as the one who has the right to write."""
 
 from contextlib import ExitStack
 from typing import Self
 
-from kgs_core.adapters.group.inbox import KafkaInbox
-from kgs_core.adapters.group.outbox import KafkaOutbox
+from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
+from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
@@ -31,7 +31,7 @@ class GroupConnections:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def inbox(self) -> KafkaInbox | None:
+    def reader(self) -> KafkaGroupTopicReader | None:
         """For who only reads; None: the topics are not there yet. Makes nothing.
 
         Raises:
@@ -41,26 +41,26 @@ class GroupConnections:
         names = [each.of(self._settings.group) for each in GroupTopic]
         if len(admin.describe(names)) < len(names):
             return None
-        return self._inbox(GroupTopics(self._settings, admin))
+        return self._topic_reader(GroupTopics(self._settings, admin))
 
-    def controller(self) -> tuple[KafkaInbox, KafkaOutbox]:
+    def controller(self) -> tuple[KafkaGroupTopicReader, KafkaControllerWriter]:
         """For who writes; makes the topics that are missing.
 
         Raises:
-            PortError, ConfigError: see `inbox`.
+            PortError, ConfigError: see `reader`.
         """
         admin = KafkaAdmin(admin_client(self._settings))
         create_topics(self._settings, admin)
         topics = GroupTopics(self._settings, admin)
-        outbox = KafkaOutbox(topics)
-        self._held.callback(outbox.close)
-        return self._inbox(topics), outbox
+        writer = KafkaControllerWriter(topics)
+        self._held.callback(writer.close)
+        return self._topic_reader(topics), writer
 
     def close(self) -> None:
         """End the connections."""
         self._held.close()
 
-    def _inbox(self, topics: GroupTopics) -> KafkaInbox:
-        inbox = KafkaInbox(topics, self._read_timeout_s)
-        self._held.callback(inbox.close)
-        return inbox
+    def _topic_reader(self, topics: GroupTopics) -> KafkaGroupTopicReader:
+        reader = KafkaGroupTopicReader(topics, self._read_timeout_s)
+        self._held.callback(reader.close)
+        return reader

@@ -1,4 +1,4 @@
-"""Appending one record and knowing that it is there: the pens of consumers and people."""
+"""Appending one record and knowing that it is there: the writers of consumers and people."""
 
 import time
 from typing import Any, NamedTuple
@@ -70,8 +70,8 @@ class DurableWriter:
             raise write_error(self._where, f"write to {tp}", e.args[0]) from e
         if not answers:
             cause = self._watch.cause_since(started)
-            told = f": {write_error(self._where, 'connect', cause)}" if cause is not None else ""
-            raise TransientError(f"Kafka {self._where}: write to {tp}: no answer in {timeout_s:g} s{told}")
+            reason = f": {write_error(self._where, 'connect', cause)}" if cause is not None else ""
+            raise TransientError(f"Kafka {self._where}: write to {tp}: no answer in {timeout_s:g} s{reason}")
         error, message = answers[0]
         if error is not None:
             raise write_error(self._where, f"write to {tp}", error)

@@ -18,8 +18,8 @@ from kgs_core.protocol import (
     DesiredState,
     DesiredVersion,
     Heartbeat,
+    MemberAssignment,
     Message,
-    Order,
     Received,
     Report,
     Starting,
@@ -50,14 +50,14 @@ class Refusals:
 
     def __init__(self) -> None:
         self.count = 0
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
     def note(self, tp: TopicPartition, offset: int, error: ProtocolError) -> None:
         """Takes in one record that was left out."""
         self.count += 1
         reason = str(error)
-        if reason not in self._said and len(self._said) < _MAX_REASONS:
-            self._said.add(reason)
+        if reason not in self._logged and len(self._logged) < _MAX_REASONS:
+            self._logged.add(reason)
             _log.warning("left out %s offset %d: %s", tp, offset, reason)
 
 
@@ -201,10 +201,10 @@ class GroupReader:
         # The client looks for its group's coordinator unasked; no right on a group is needed to read
         if error is None or error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
             return
-        told = port_error(self._where, f"read {tp}" if tp in self.positions else "read", error)
-        if isinstance(told, PermanentError):
-            self._refused = told
-        self.problem = str(told)
+        failure = port_error(self._where, f"read {tp}" if tp in self.positions else "read", error)
+        if isinstance(failure, PermanentError):
+            self._refused = failure
+        self.problem = str(failure)
 
     def _note_connection(self, error: KafkaError) -> None:
         self.problem = str(port_error(self._where, "read", error))
@@ -214,9 +214,9 @@ def belongs(message: Message, kind: GroupTopic, partition: int) -> bool:
     """Whether a message may come from there: what a role may not write, it must not be able to say elsewhere."""
     match message:
         case Target():
-            return kind is GroupTopic.ORDERS and partition == 0
-        case Order() | Tombstone():
-            return kind is GroupTopic.ORDERS and partition == message.member.consumer
+            return kind is GroupTopic.ASSIGNMENTS and partition == 0
+        case MemberAssignment() | Tombstone():
+            return kind is GroupTopic.ASSIGNMENTS and partition == message.member.consumer
         case Report() | Heartbeat() | Starting():
             return kind is GroupTopic.REPORTS
         case DesiredState() | DesiredVersion():

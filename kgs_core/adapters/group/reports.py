@@ -1,4 +1,4 @@
-"""A consumer's pen: its reports, each durable before the next."""
+"""A consumer's writer: its reports, each durable before the next."""
 
 from kgs_core.adapters.group.durable_writer import DurableWriter
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics

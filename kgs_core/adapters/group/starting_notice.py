@@ -11,7 +11,7 @@ from kgs_core.config import Settings
 from kgs_core.errors import KgsError
 from kgs_core.protocol import Member, Process, Starting
 
-TELL_EVERY_S = 30.0
+SEND_EVERY_S = 30.0
 _SEND_S = 5.0
 _log = logging.getLogger(__name__)
 
@@ -26,27 +26,27 @@ class StartingNotice:
         self._settings = settings
         self._member = member
         self._process = process
-        self._pen: KafkaReportWriter | None = None
-        self._told = ""
-        self._told_at = 0.0
+        self._writer: KafkaReportWriter | None = None
+        self._last_sent = ""
+        self._last_sent_at = 0.0
 
     def tell(self, why: str) -> None:
         """Append it, if it is due; in vain where Kafka does not take it."""
         now = time.monotonic()
-        if why == self._told and now - self._told_at < TELL_EVERY_S:
+        if why == self._last_sent and now - self._last_sent_at < SEND_EVERY_S:
             return
         try:
-            if self._pen is None:
+            if self._writer is None:
                 admin = KafkaAdmin(admin_client(self._settings))
-                self._pen = KafkaReportWriter(GroupTopics(self._settings, admin, (GroupTopic.REPORTS,)))
-            self._pen.send(Starting(self._member, self._process, why), _SEND_S)
+                self._writer = KafkaReportWriter(GroupTopics(self._settings, admin, (GroupTopic.REPORTS,)))
+            self._writer.send(Starting(self._member, self._process, why), _SEND_S)
         except KgsError as e:
             _log.debug("cannot tell what the start waits for: %s", e)
         else:
-            self._told, self._told_at = why, now
+            self._last_sent, self._last_sent_at = why, now
 
     def close(self) -> None:
         """End the client."""
-        if self._pen is not None:
-            self._pen.close()
-        self._pen = None
+        if self._writer is not None:
+            self._writer.close()
+        self._writer = None

@@ -23,7 +23,7 @@ def refuse_other_terms(topics: GroupTopics, consumer: ConsumerId) -> None:
         ConfigError: names what differs, and the way out.
         PortError: Kafka refuses, or does not answer.
     """
-    target = _newest(topics, (GroupTopic.ORDERS,)).get(Target)
+    target = _newest(topics, (GroupTopic.ASSIGNMENTS,)).get(Target)
     if isinstance(target, Target) and target.terms and (different := other_terms(topics.settings, target.terms)):
         raise ConfigError(
             [f"consumer {consumer}: group {topics.settings.group} runs with {what}" for what in different]
@@ -39,7 +39,7 @@ def refuse_controlled_group(settings: Settings, admin: KafkaAdmin) -> None:
         ConfigError: there is such a group, and it is not stopped.
         PortError: Kafka refuses, or does not answer.
     """
-    which = (GroupTopic.ORDERS, GroupTopic.WISHES)
+    which = (GroupTopic.ASSIGNMENTS, GroupTopic.WISHES)
     if not {each.of(settings.group) for each in which} <= set(admin.list_topics()):
         return
     newest = _newest(GroupTopics(settings, admin, which), which)

@@ -5,7 +5,7 @@ Rights that each role needs (Kafka's are per topic, which is why there are three
 - controller: Read and Write on `consumer.metadata`, Read on `operator.metadata` and `controller.metadata`, Write on the
   transactional id `<group>-controller`, DescribeConfigs on the three topics, and Create on those it is to make itself.
 - consumer: Read on `consumer.metadata`, Write on `controller.metadata`. No Write on `consumer.metadata`: else it could
-  forge the controller's orders.
+  forge the controller's assignments.
 - operator: Read and Write on `operator.metadata`.
 - viewer (`kgs status`, the sensor): Read on the three topics.
 
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 class GroupTopic(StrEnum):
     """Which of the group's topics, by the last part of its name."""
 
-    ORDERS = "consumer.metadata"
+    ASSIGNMENTS = "consumer.metadata"
     """The Target in partition 0, the Assignments of consumer N in partition N."""
     WISHES = "operator.metadata"
     """Of people."""
@@ -123,7 +123,7 @@ class GroupTopics:
     @property
     def highest_consumer(self) -> int | None:
         """The highest number that has a queue, as of the last check; None where the queues were not opened."""
-        name = self._names.get(GroupTopic.ORDERS)
+        name = self._names.get(GroupTopic.ASSIGNMENTS)
         return None if name is None else self._known[name].partitions - 1
 
     def check(self) -> None:
@@ -155,7 +155,7 @@ class GroupTopics:
 
 
 def _partitions(settings: Settings, which: GroupTopic) -> int:
-    return settings.membership.metadata_partitions if which is GroupTopic.ORDERS else 1
+    return settings.membership.metadata_partitions if which is GroupTopic.ASSIGNMENTS else 1
 
 
 def _config(settings: Settings, which: GroupTopic) -> dict[str, str]:
@@ -184,12 +184,12 @@ def _required(which: GroupTopic) -> dict[str, str]:
 
 def _partition_problems(settings: Settings, which: GroupTopic, found: TopicDescription) -> list[str]:
     topic, wanted = which.of(settings.group), _partitions(settings, which)
-    if which is GroupTopic.ORDERS and found.partitions < wanted:
+    if which is GroupTopic.ASSIGNMENTS and found.partitions < wanted:
         return [
             f"topic {topic}: has {found.partitions} partitions, membership.metadata_partitions is {wanted}: raise the "
             f"topic's by `kafka-topics.sh --alter --topic {topic} --partitions {wanted}`, or lower the setting"
         ]
-    if which is not GroupTopic.ORDERS and found.partitions != wanted:
+    if which is not GroupTopic.ASSIGNMENTS and found.partitions != wanted:
         return [f"topic {topic}: has {found.partitions} partitions, must have one: delete it, kgs makes it again"]
     return []
 

@@ -1,4 +1,4 @@
-"""The arrow finish: one Spark task reads all its topics with one client and writes one file a topic."""
+"""The arrow processor: one Spark task reads all its topics with one client and writes one file a topic."""
 
 import os
 import time
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from kgs_core.adapters.ingest.fetch import session
-from kgs_core.adapters.ingest.process_batch import TopicJob, TransformError, finish_topic
+from kgs_core.adapters.ingest.process_batch import TopicJob, TransformError, process_topic
 from kgs_core.adapters.kafka.records import Record, collector_paused
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.system.failpoints import FailpointPlan, failpoint
@@ -23,14 +23,14 @@ class TaskContext:
     Attributes:
         client: librdkafka's configuration.
         crash: `crash_plan()` of the driver.
-        hurry: while this file exists, a worker that waits for records comes back. A worker of another machine does not
-            see it, and comes back at the end of its slice.
+        interrupt: while this file exists, a worker that waits for records comes back. A worker of another machine does
+            not see it, and comes back at the end of its slice.
     """
 
     client: Mapping[str, str | int | bool]
     storage: Storage
     crash: FailpointPlan | None
-    hurry: str = ""
+    interrupt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,11 @@ def read_round(request: ArrowRequest) -> ReadResult:
     client = session("arrow", context.client)
     client.epochs = request.epochs
     fetched = client.gather(
-        request.start, request.batch_bytes, request.wait_time_s, request.slice_s, partial(os.path.exists, context.hurry)
+        request.start,
+        request.batch_bytes,
+        request.wait_time_s,
+        request.slice_s,
+        partial(os.path.exists, context.interrupt),
     )
     result = ReadResult(problems=fetched.problems, fetch_s=time.monotonic() - began)
     for tp, (trouble, words) in fetched.troubles.items():
@@ -77,18 +81,18 @@ def read_round(request: ArrowRequest) -> ReadResult:
     for tp, offsets in fetched.ranges.items():
         by_topic.setdefault(tp.topic, {})[tp.partition] = offsets
     for topic, ranges in sorted(by_topic.items()):
-        _finish(request, topic, fetched.messages.get(topic, []), ranges, result)
+        _process(request, topic, fetched.messages.get(topic, []), ranges, result)
     failpoint("written", context.crash)
     result.write_s = time.monotonic() - began - result.fetch_s
     return result
 
 
-def _finish(
+def _process(
     request: ArrowRequest, topic: str, messages: list[Record], ranges: Mapping[int, OffsetRange], result: ReadResult
 ) -> None:
     """Put into the result what becomes of one topic. Whatever goes wrong with it is its own affair."""
     try:
-        batch, cut = finish_topic(request.context.storage, request.jobs[topic], messages, ranges)
+        batch, stopped = process_topic(request.context.storage, request.jobs[topic], messages, ranges)
     except TransientError as e:
         result.unavailable[topic] = str(e)
     except TransformError as e:
@@ -98,4 +102,4 @@ def _finish(
     else:
         if batch is not None:
             result.batches.append(batch)
-        result.poison |= {TopicPartition(topic, p): found for p, found in cut.items()}
+        result.stopped |= {TopicPartition(topic, p): found for p, found in stopped.items()}

@@ -27,7 +27,7 @@ class BadTopics:
         for topic in self.shares.keys() - before.keys():
             _log.warning(
                 "too many bad records topic=%s share=%.3f max=%.3f dead_letters=%s: mend the rule or the producer",
-                topic, *found[topic], states[topic].table.spec.letters_table,
+                topic, *found[topic], states[topic].table.spec.dead_letters_table,
             )  # fmt: skip
         for topic in before.keys() - self.shares.keys():
             if topic in found:  # else another consumer has it now

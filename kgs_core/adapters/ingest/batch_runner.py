@@ -23,14 +23,14 @@ class BatchRunner(ABC):
     """Runner of the reads that a round asks for.
 
     Args:
-        context: what each task is given; its `hurry` is set here.
+        context: what each task is given; its `interrupt` is set here.
         consumer: how much a batch gathers, and how long it waits.
         folder: where a file may say that the read in hand is to come back.
     """
 
     def __init__(self, context: TaskContext, consumer: ConsumerSettings, folder: Path) -> None:
-        self._hurry = folder / "hurry"
-        self._context = replace(context, hurry=str(self._hurry))
+        self._interrupt = folder / "hurry"
+        self._context = replace(context, interrupt=str(self._interrupt))
         self._consumer = consumer
 
     @property
@@ -60,7 +60,7 @@ class BatchRunner(ABC):
         """End what was started."""
 
     def read(self, question: Read, jobs: Mapping[str, TopicJob]) -> ReadResult:
-        """Carry out one `Read`; returns after about a second when there is nothing to read, or when hurried.
+        """Carry out one `Read`; returns after about a second when there is nothing to read, or when interrupted.
 
         Args:
             question: what to read.
@@ -93,15 +93,15 @@ class BatchRunner(ABC):
     def warm_transforms(self) -> None:
         """Have all up that Spark transforms run in, whichever topic's they are."""
 
-    def hurry(self) -> None:
+    def interrupt(self) -> None:
         """Have the read in hand wait for records no longer; for another thread than that of the rounds."""
         with suppress(OSError):  # a full disk: then it comes back at the end of its slice
-            self._hurry.touch()
+            self._interrupt.touch()
 
     def take_your_time(self) -> None:
-        """Take `hurry` back."""
+        """Take `interrupt` back."""
         with suppress(OSError):
-            self._hurry.unlink(missing_ok=True)
+            self._interrupt.unlink(missing_ok=True)
 
     def _slice_s(self, *, is_planned: bool, has_dataframe: bool) -> float:
         """How long the arrow topics may be waited for: not at all while a dataframe topic is due."""

@@ -1,9 +1,9 @@
-"""The dataframe finish: exact offset ranges of one topic through the user's Spark transform.
+"""The dataframe processor: exact offset ranges of one topic through the user's Spark transform.
 
 `spark.range(1)` -> reader (mapInArrow) -> transform -> writer (mapInArrow): three parts of one Spark job. Exact ranges
 make Spark's re-execution of the plan, or a transform that reads its input twice, give the same rows. What the reader
-found beside the rows (letters, losses) comes back through an accumulator, which also proves that it was read to the
-end: a transform that takes only a part (a limit) would otherwise lose the rest.
+found beside the rows (dead letters, losses) comes back through an accumulator, which also proves that it was read to
+the end: a transform that takes only a part (a limit) would otherwise lose the rest.
 """
 
 import time
@@ -21,14 +21,14 @@ from kgs_core.adapters.ingest.process_batch import (
     TopicJob,
     TransformError,
     check_promise,
-    cut_ranges,
     load_hook,
+    ranges_to_read,
     sort_records,
-    write_letters,
+    write_dead_letters,
 )
 from kgs_core.adapters.kafka.records import collector_paused, leader_epochs, oldest_ms, payload_bytes
 from kgs_core.adapters.lake.parquet_writer import write_table
-from kgs_core.adapters.lake.row_schema import IDENTITY, LETTER_SCHEMA, parsed_schema
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, parsed_schema
 from kgs_core.adapters.spark.errors import cause, transient
 from kgs_core.adapters.spark.session import jvm_has_ended
 from kgs_core.adapters.system.failpoints import failpoint
@@ -55,8 +55,8 @@ class ReaderNote:
     bad_records: int = 0
     leader_epochs: dict[int, int] = field(default_factory=dict)
     oldest_ms: int | None = None
-    letters: FileWritten | None = None
-    cut: dict[int, tuple[int, str]] = field(default_factory=dict)
+    dead_letters: FileWritten | None = None
+    stopped: dict[int, tuple[int, str]] = field(default_factory=dict)
     trouble: tuple[TopicPartition, Cause, str] | None = None
     silent: dict[TopicPartition, str] = field(default_factory=dict)
 
@@ -69,12 +69,12 @@ class _Notes(AccumulatorParam[list[ReaderNote]]):
         return value1 + value2
 
 
-class DataFrameFinish:
+class DataFrameProcessor:
     """Runs topics whose rule names `transform` on a Spark session."""
 
     def __init__(self, spark: "SparkSession", context: TaskContext, timeout_s: float) -> None:
         self._spark = spark
-        # One client a topic, so each prefetches less than the one of the arrow finish.
+        # One client a topic, so each prefetches less than the one of the arrow processor.
         queue = min(int(context.client["queued.max.messages.kbytes"]), QUEUE_KBYTES)
         self._context = replace(context, client={**context.client, "queued.max.messages.kbytes": queue})
         self._timeout_s = timeout_s
@@ -128,7 +128,7 @@ class DataFrameFinish:
         files: list[FileWritten],
         result: ReadResult,
     ) -> None:
-        result.poison = {TopicPartition(job.topic, p): found for p, found in note.cut.items()}
+        result.stopped = {TopicPartition(job.topic, p): found for p, found in note.stopped.items()}
         written = sum(f.rows for f in files)
         promise = job.rule.rows
         if (
@@ -140,7 +140,7 @@ class DataFrameFinish:
                 f"the transform of {job.topic} gives {written} rows for {note.rows} records against rows: {promise}"
             )
             return
-        kept = cut_ranges(ranges, note.cut)
+        kept = ranges_to_read(ranges, note.stopped)
         if kept:
             result.batches = [
                 TopicBatch(
@@ -148,8 +148,8 @@ class DataFrameFinish:
                     topic_id=job.topic_id,
                     ranges=kept,
                     file=files[0] if files else None,
-                    letters=note.letters,
-                    letter_marks=job.letter_marks,
+                    dead_letters=note.dead_letters,
+                    dead_letter_marks=job.dead_letter_marks,
                     records=note.records,
                     consumed_bytes=note.consumed_bytes,
                     oldest_ms=note.oldest_ms,
@@ -232,7 +232,7 @@ def _read(
     context: TaskContext, job: TopicJob, ranges: Mapping[int, OffsetRange], timeout_s: float, notes: Any
 ) -> Iterator[pa.RecordBatch]:
     note = ReaderNote()
-    letters: list[pa.Table] = []
+    dead_letters: list[pa.Table] = []
     times: list[int | None] = []
     try:
         wanted = {TopicPartition(job.topic, p): r for p, r in ranges.items()}
@@ -240,16 +240,16 @@ def _read(
         client.epochs = {TopicPartition(job.topic, p): epoch for p, epoch in job.leader_epochs.items()}
         for messages in client.read_exact(wanted, timeout_s):
             # A partition that a bad record has stopped gives nothing more, in later chunks neither.
-            live = [m for m in messages if m.partition() not in note.cut]
+            live = [m for m in messages if m.partition() not in note.stopped]
             found = sort_records(job, live)
-            note.cut |= found.cut
+            note.stopped |= found.stopped
             note.rows += found.rows.num_rows
             note.records += len(messages)
             note.bad_records += found.bad
-            note.leader_epochs |= leader_epochs(live, cut_ranges(ranges, note.cut))
+            note.leader_epochs |= leader_epochs(live, ranges_to_read(ranges, note.stopped))
             note.consumed_bytes += payload_bytes(messages)
             times.append(oldest_ms(messages))
-            letters.append(found.letters)
+            dead_letters.append(found.dead_letters)
             yield from found.rows.combine_chunks().to_batches()
     except UnreadableError as e:
         note.trouble = (e.tp, e.trouble, e.words)
@@ -257,7 +257,9 @@ def _read(
         note.silent = dict.fromkeys(e.tps, str(e))
     failpoint("fetched", context.crash)
     note.oldest_ms = min((t for t in times if t), default=None)
-    note.letters = write_letters(context.storage, job, pa.concat_tables([LETTER_SCHEMA.empty_table(), *letters]))
+    note.dead_letters = write_dead_letters(
+        context.storage, job, pa.concat_tables([DEAD_LETTER_SCHEMA.empty_table(), *dead_letters])
+    )
     notes.add([note])
 
 

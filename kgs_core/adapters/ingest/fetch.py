@@ -93,13 +93,13 @@ class FetchSession:
         batch_bytes: int,
         wait_time_s: float,
         slice_s: float,
-        is_hurried: Callable[[], bool] = lambda: False,
+        is_interrupted: Callable[[], bool] = lambda: False,
     ) -> Fetched:
         """At most `batch_bytes` (but at least one record), or what came within `wait_time_s` of the first record.
 
-        Returns after `slice_s` at the latest, or soon after `is_hurried` says so; a batch that is not due by then is
-        kept here, and the next call with the same start goes on with it. Then, and when there is nothing, no range is
-        returned.
+        Returns after `slice_s` at the latest, or soon after `is_interrupted` says so; a batch that is not due by then
+        is kept here, and the next call with the same start goes on with it. Then, and when there is nothing, no range
+        is returned.
         """
         self._position(start)
         if not start:
@@ -114,7 +114,10 @@ class FetchSession:
             waiting += payload_bytes(new)
             if new and self._gathering_since is None:
                 self._gathering_since = time.monotonic()
-            if time.monotonic() >= min(slice_end, (self._gathering_since or slice_end) + wait_time_s) or is_hurried():
+            if (
+                time.monotonic() >= min(slice_end, (self._gathering_since or slice_end) + wait_time_s)
+                or is_interrupted()
+            ):
                 break
         is_due = self._gathering_since is not None and time.monotonic() >= self._gathering_since + wait_time_s
         if waiting < batch_bytes and not is_due:

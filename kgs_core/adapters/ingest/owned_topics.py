@@ -117,9 +117,9 @@ class OwnedTopics:
             state.own(partitions)
         return True
 
-    def let_go(self, kept: Collection[TopicPartition], coming: Collection[TopicPartition]) -> None:
+    def let_go(self, kept: Collection[TopicPartition], pending: Collection[TopicPartition]) -> None:
         """Forget everything about other partitions, positions first of all; a topic without any is closed."""
-        topics = {tp.topic for tp in (*kept, *coming)}
+        topics = {tp.topic for tp in (*kept, *pending)}
         for topic, state in list(self.states.items()):
             state.give_up(frozenset(p for p in state.owned if TopicPartition(topic, p) not in kept))
             if topic not in topics:
@@ -138,10 +138,10 @@ class OwnedTopics:
                 found[tp] = state.stopped[tp.partition].reason
         return found
 
-    def openable(self, coming: Collection[TopicPartition]) -> frozenset[TopicPartition]:
-        """Those of `coming` whose topic is open, so that they can be read as soon as they are given."""
+    def openable(self, pending: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+        """Those of `pending` whose topic is open, so that they can be read as soon as they are given."""
         is_open = self.states.keys() - self.problems.keys()
-        return frozenset(tp for tp in coming if tp.topic in is_open and tp.partition < self._counts.get(tp.topic, 0))
+        return frozenset(tp for tp in pending if tp.topic in is_open and tp.partition < self._counts.get(tp.topic, 0))
 
     def problem_of(self, tp: TopicPartition) -> str | None:
         """Why a partition that is not ours cannot be read, either; None where nothing is known against it."""

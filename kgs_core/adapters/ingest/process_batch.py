@@ -10,7 +10,7 @@ import pyarrow as pa
 from kgs_core.adapters.ingest.formats import Parsed, Parser
 from kgs_core.adapters.kafka.records import Record, leader_epochs, oldest_ms, payload_bytes
 from kgs_core.adapters.lake.parquet_writer import write_table
-from kgs_core.adapters.lake.row_schema import IDENTITY, LETTER_SCHEMA, origin_of, value_schema
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, origin_of, value_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule
 from kgs_core.config.value_formats import FORMATS
@@ -24,19 +24,20 @@ class TopicJob:
     """Job of a worker on one topic. Picklable.
 
     Attributes:
-        table: path under the lake's root; `letters_table` likewise.
+        table: path under the lake's root; `dead_letters_table` likewise.
         schema: the table's columns, after the transform.
-        letter_marks: partition -> offset below which dead letters are in the lake already; None where there are none.
-        leader_epochs: partition -> leader epoch of the record before its position; for the dataframe finish.
+        dead_letter_marks: partition -> offset below which dead letters are in the lake already; None where there are
+            none.
+        leader_epochs: partition -> leader epoch of the record before its position; for the dataframe processor.
     """
 
     topic: str
     topic_id: TopicId
     rule: TopicRule
     table: str
-    letters_table: str
+    dead_letters_table: str
     schema: pa.Schema
-    letter_marks: Mapping[int, int | None]
+    dead_letter_marks: Mapping[int, int | None]
     leader_epochs: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -50,16 +51,16 @@ class Sorted:
 
     Attributes:
         rows: value columns and origin columns of the good records.
-        letters: the bad ones that are not in the lake yet, in the columns of a dead-letter table.
-        bad: how many are bad, whether their letters are new or not.
-        cut: partition -> (offset, reason) of the first bad record, where bad records stop the partition; such a record
-            and what lies behind it is neither a row nor a letter.
+        dead_letters: the bad ones that are not in the lake yet, in the columns of a dead-letter table.
+        bad: how many are bad, whether their dead letters are new or not.
+        stopped: partition -> (offset, reason) of the first bad record, where bad records stop the partition; such a
+            record and what lies behind it is neither a row nor a dead letter.
     """
 
     rows: pa.Table
-    letters: pa.Table
+    dead_letters: pa.Table
     bad: int
-    cut: dict[int, tuple[int, str]]
+    stopped: dict[int, tuple[int, str]]
 
 
 def sort_records(job: TopicJob, messages: Sequence[Record]) -> Sorted:
@@ -67,19 +68,19 @@ def sort_records(job: TopicJob, messages: Sequence[Record]) -> Sorted:
     parsed = _parse(job.rule, messages)
     origin = origin_of(job.topic_id, messages)
     bad = origin.faults | parsed.bad
-    cut: dict[int, tuple[int, str]] = {}
+    stopped: dict[int, tuple[int, str]] = {}
     if bad and job.rule.on_error == "stop":
         for i, reason in sorted(bad.items(), reverse=True):
-            cut[messages[i].partition()] = (messages[i].offset(), reason)
+            stopped[messages[i].partition()] = (messages[i].offset(), reason)
         bad = {}
     rows, good = parsed.table, parsed.good
-    if cut or origin.faults:
-        keep = [n for n, i in enumerate(good) if i not in origin.faults and not _is_cut(messages[i], cut)]
+    if stopped or origin.faults:
+        keep = [n for n, i in enumerate(good) if i not in origin.faults and not _is_stopped(messages[i], stopped)]
         rows, good = rows.take(pa.array(keep, pa.int64())), [good[n] for n in keep]
     chosen = origin.table if len(good) == len(messages) else origin.table.take(pa.array(good, pa.int64()))
     for field_, column in zip(chosen.schema, chosen.columns, strict=True):
         rows = rows.append_column(field_, column)
-    return Sorted(rows, _letters(job, messages, bad, origin.table), len(bad), cut)
+    return Sorted(rows, _dead_letters(job, messages, bad, origin.table), len(bad), stopped)
 
 
 def _parse(rule: TopicRule, messages: Sequence[Record]) -> Parsed:
@@ -87,23 +88,23 @@ def _parse(rule: TopicRule, messages: Sequence[Record]) -> Parsed:
     return parse([m.value() for m in messages], value_schema(rule))
 
 
-def _is_cut(message: Record, cut: Mapping[int, tuple[int, str]]) -> bool:
-    first = cut.get(message.partition())
+def _is_stopped(message: Record, stopped: Mapping[int, tuple[int, str]]) -> bool:
+    first = stopped.get(message.partition())
     return first is not None and message.offset() >= first[0]
 
 
-def _letters(job: TopicJob, messages: Sequence[Record], bad: Mapping[int, str], origin: pa.Table) -> pa.Table:
-    new = [i for i in sorted(bad) if messages[i].offset() >= (job.letter_marks.get(messages[i].partition()) or 0)]
+def _dead_letters(job: TopicJob, messages: Sequence[Record], bad: Mapping[int, str], origin: pa.Table) -> pa.Table:
+    new = [i for i in sorted(bad) if messages[i].offset() >= (job.dead_letter_marks.get(messages[i].partition()) or 0)]
     if not new:
-        return LETTER_SCHEMA.empty_table()
+        return DEAD_LETTER_SCHEMA.empty_table()
     columns = [pa.array([messages[i].value() for i in new], pa.binary()), pa.array([bad[i] for i in new], pa.string())]
-    return pa.Table.from_arrays([*columns, *origin.take(pa.array(new, pa.int64())).columns], schema=LETTER_SCHEMA)
+    return pa.Table.from_arrays([*columns, *origin.take(pa.array(new, pa.int64())).columns], schema=DEAD_LETTER_SCHEMA)
 
 
-def finish_topic(
+def process_topic(
     storage: Storage, job: TopicJob, messages: Sequence[Record], ranges: Mapping[int, OffsetRange]
 ) -> tuple[TopicBatch | None, dict[int, tuple[int, str]]]:
-    """The arrow finish: rows and letters of one topic in files, waiting for their commit.
+    """The arrow processor: rows and dead letters of one topic in files, waiting for their commit.
 
     Returns:
         The batch (None when a bad record stands at the very start of all that was read), and the partitions that
@@ -114,39 +115,39 @@ def finish_topic(
         TransientError: the table did not take the file.
     """
     found = sort_records(job, messages)
-    ranges = cut_ranges(ranges, found.cut)
+    ranges = ranges_to_read(ranges, found.stopped)
     if not ranges:
-        return None, found.cut
+        return None, found.stopped
     rows = transform_arrow(job, found.rows) if found.rows.num_rows else found.rows
     file = write_table(storage, job.table, rows.to_batches(), job.schema) if rows.num_rows else None
-    letters = write_letters(storage, job, found.letters)
+    dead_letters = write_dead_letters(storage, job, found.dead_letters)
     batch = TopicBatch(
         topic=job.topic,
         topic_id=job.topic_id,
         ranges=ranges,
         file=file,
-        letters=letters,
-        letter_marks=job.letter_marks,
+        dead_letters=dead_letters,
+        dead_letter_marks=job.dead_letter_marks,
         records=len(messages),
         consumed_bytes=payload_bytes(messages),
         oldest_ms=oldest_ms(messages),
         bad_records=found.bad,
         leader_epochs=leader_epochs(messages, ranges),
     )
-    return batch, found.cut
+    return batch, found.stopped
 
 
-def cut_ranges(ranges: Mapping[int, OffsetRange], cut: Mapping[int, tuple[int, str]]) -> dict[int, OffsetRange]:
+def ranges_to_read(ranges: Mapping[int, OffsetRange], stopped: Mapping[int, tuple[int, str]]) -> dict[int, OffsetRange]:
     """The ranges without what lies at or behind a bad record that stops its partition."""
-    shorter = {p: r._replace(end=min(r.end, cut[p][0])) if p in cut else r for p, r in ranges.items()}
+    shorter = {p: r._replace(end=min(r.end, stopped[p][0])) if p in stopped else r for p, r in ranges.items()}
     return {p: r for p, r in shorter.items() if r.end > r.start}
 
 
-def write_letters(storage: Storage, job: TopicJob, letters: pa.Table) -> FileWritten | None:
-    """The letters in a file of the dead-letter table; None when there are none."""
-    if not letters.num_rows:
+def write_dead_letters(storage: Storage, job: TopicJob, dead_letters: pa.Table) -> FileWritten | None:
+    """The dead letters in a file of the dead-letter table; None when there are none."""
+    if not dead_letters.num_rows:
         return None
-    return write_table(storage, job.letters_table, letters.to_batches(), LETTER_SCHEMA)
+    return write_table(storage, job.dead_letters_table, dead_letters.to_batches(), DEAD_LETTER_SCHEMA)
 
 
 def transform_arrow(job: TopicJob, rows: pa.Table) -> pa.Table:

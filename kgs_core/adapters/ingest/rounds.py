@@ -79,7 +79,7 @@ class Ingest:
         self._pool = ThreadPoolExecutor(SIDE_BY_SIDE, thread_name_prefix="lake")
 
     def round(self) -> RoundReport:
-        """One round over all topics; returns after about a second when there is nothing to read, or when hurried.
+        """One round over all topics; returns after about a second when there is nothing to read, or when interrupted.
 
         What Kafka or the lake refuses, or does not answer, stops the partitions that it is about, with a reason.
 

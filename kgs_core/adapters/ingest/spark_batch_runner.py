@@ -1,4 +1,4 @@
-"""Runner of batches on Spark: one task for the topics of the arrow finish, a job for each topic with a transform."""
+"""Runner of batches on Spark: one task for the topics of the arrow processor, a job for each topic with a transform."""
 
 from collections.abc import Mapping
 from functools import cached_property, partial
@@ -18,7 +18,7 @@ from kgs_core.model import OffsetRange
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kgs_core.adapters.ingest.dataframe_task import DataFrameFinish
+    from kgs_core.adapters.ingest.dataframe_task import DataFrameProcessor
 
 READ_TIMEOUT_S = 10.0
 
@@ -35,10 +35,10 @@ class SparkBatchRunner(BatchRunner):
         self._seed = spark.sparkContext.parallelize([0], 1)
 
     @cached_property
-    def _dataframe(self) -> "DataFrameFinish":
-        from kgs_core.adapters.ingest.dataframe_task import DataFrameFinish
+    def _dataframe(self) -> "DataFrameProcessor":
+        from kgs_core.adapters.ingest.dataframe_task import DataFrameProcessor
 
-        return DataFrameFinish(self._spark, self._context, READ_TIMEOUT_S)
+        return DataFrameProcessor(self._spark, self._context, READ_TIMEOUT_S)
 
     @property
     def has_ended(self) -> bool:

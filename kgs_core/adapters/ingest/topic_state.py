@@ -87,7 +87,7 @@ class TopicState:
             table.ids.topic_id,
             spec.rule,
             spec.table,
-            spec.letters_table,
+            spec.dead_letters_table,
             table.schema,
             dict(at.marks),
             dict(at.epochs),

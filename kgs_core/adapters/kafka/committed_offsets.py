@@ -87,11 +87,11 @@ class GroupOffsets:
             _log.warning("group offsets not committed: %s", self._why(e))
 
     def _why(self, error: KafkaException | PortError) -> str:
-        told = error if isinstance(error, PortError) else port_error(self._where, "commit offsets", error.args[0])
+        failure = error if isinstance(error, PortError) else port_error(self._where, "commit offsets", error.args[0])
         cause = error if isinstance(error, KafkaException) else error.__cause__
         if isinstance(cause, KafkaException) and cause.args[0].name() in _MEMBERSHIP_ERRORS:
-            return f"{told}: is group.id {self._group} used elsewhere?"
-        return f"{told}; tried again" if isinstance(told, TransientError) else str(told)
+            return f"{failure}: is group.id {self._group} used elsewhere?"
+        return f"{failure}; tried again" if isinstance(failure, TransientError) else str(failure)
 
     def _look(self) -> None:
         """Forget what was sent of offsets that somebody has set back since, so that they are sent again."""

@@ -99,9 +99,9 @@ def port_error(where: str, what: str, error: KafkaError, cause: KafkaError | Non
         error: what the request failed with.
         cause: the connection error behind it, used when `error` itself says no more than "no answer".
     """
-    told = cause if cause is not None and error.name() in NO_ANSWER else error
-    name = told.name()
+    shown = cause if cause is not None and error.name() in NO_ANSWER else error
+    name = shown.name()
     fix = _DENIED_FIX if name.endswith("AUTHORIZATION_FAILED") else _FIXES.get(name, "")
-    said = _NOISE.sub("", " ".join(told.str().split())).rstrip(".")
-    message = ": ".join(part for part in (f"Kafka {where}", what, said, fix) if part)
-    return TransientError(message) if is_passing(told) else PermanentError(message)
+    words = _NOISE.sub("", " ".join(shown.str().split())).rstrip(".")
+    message = ": ".join(part for part in (f"Kafka {where}", what, words, fix) if part)
+    return TransientError(message) if is_passing(shown) else PermanentError(message)

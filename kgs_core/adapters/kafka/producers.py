@@ -32,10 +32,10 @@ def write_error(where: str, what: str, error: KafkaError, cause: KafkaError | No
     A producer's id expires, is fenced by a time-out, or is lost with the log that it was in.
     """
     name = error.name()
-    told = str(port_error(where, what, error, cause))
+    words = str(port_error(where, what, error, cause))
     if name in _FINAL or name.endswith("AUTHORIZATION_FAILED"):
-        return PermanentError(f"{told}: raise the topic's max.message.bytes" if "TOO_LARGE" in name else told)
-    return TransientError(told)
+        return PermanentError(f"{words}: raise the topic's max.message.bytes" if "TOO_LARGE" in name else words)
+    return TransientError(words)
 
 
 def serve(call: Callable[[float], object], timeout_s: float) -> None:

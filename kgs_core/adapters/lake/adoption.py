@@ -2,7 +2,7 @@
 
 Every table changes hands in one compare-and-set commit: what the old side has in flight is refused, since its positions
 are closed by the same commit. The dead letters' table comes before the rows': killed in between, neither side can write
-letters against marks that the other has, and the same command again does the rest.
+dead letters against marks that the other has, and the same command again does the rest.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -47,7 +47,7 @@ class GroupAdoption:
         self._lake = open_lake(settings.lake)
 
     def pending(self, topics: Collection[str]) -> list[Adopted]:
-        """The tables that the old name still has, letters before rows; none when all is done.
+        """The tables that the old name still has, dead letters before rows; none when all is done.
 
         Args:
             topics: only their tables; empty: all.
@@ -95,7 +95,7 @@ class GroupAdoption:
         # Also tables of topics that Kafka no longer has: in the log they are still the old name's
         known_as = self._settings.model_copy(update={"group": self._old})
         specs = find_tables(known_as, self._lake, in_kafka, topics or None)
-        return iter(dict.fromkeys(name for spec in specs for name in (spec.letters_table, spec.table)))
+        return iter(dict.fromkeys(name for spec in specs for name in (spec.dead_letters_table, spec.table)))
 
     def _refuse_others(self, table: str, owned: Mapping[str, tuple[str, ...]]) -> None:
         others = sorted(set(owned) - {self._old})

@@ -62,11 +62,11 @@ def _audit(
         check_partition(
             snapshot.positions.get(key) or StoredPositions(key.topic_id, key.partition, None, None),
             snapshot.rows.get(key, NO_OFFSETS),
-            snapshot.letters.get(key, NO_OFFSETS),
+            snapshot.dead_letters.get(key, NO_OFFSETS),
             log.get(key, LogPart()),
             promise,
         )
-        for key in sorted({*snapshot.positions, *snapshot.rows, *snapshot.letters})
+        for key in sorted({*snapshot.positions, *snapshot.rows, *snapshot.dead_letters})
     )
     return TableAudit(spec.topic, spec.table, promise, snapshot.version, partitions, notes)
 
@@ -96,7 +96,7 @@ def _notes_on(snapshot: TableSnapshot) -> tuple[str, ...]:
     if snapshot.handed_over:
         to = f"to group {', '.join(snapshot.other_groups)} " if snapshot.other_groups else ""
         return (f"handed over {to}by kgs adopt: audit it with that group's configuration",)
-    absent = ("no table yet",) if snapshot.version is None and not snapshot.letters else ()
+    absent = ("no table yet",) if snapshot.version is None and not snapshot.dead_letters else ()
     missing = ("the table is not there, but its dead letters are",) if snapshot.version is None and not absent else ()
     others = (f"group {', '.join(snapshot.other_groups)} writes this table too",) if snapshot.other_groups else ()
     return (*absent, *missing, *others)

@@ -118,10 +118,10 @@ class LogReading:
         if error.code() in RANGE_ERRORS and partition in self._open:
             self._skip_deleted(consumer, partition)
             return None
-        told = port_error(self._settings.kafka.bootstrap_servers, f"read topic '{self._topic}'", error)
-        if isinstance(told, PermanentError):
-            raise told
-        return str(told)
+        failure = port_error(self._settings.kafka.bootstrap_servers, f"read topic '{self._topic}'", error)
+        if isinstance(failure, PermanentError):
+            raise failure
+        return str(failure)
 
     def _skip_deleted(self, consumer: Consumer, partition: int) -> None:
         """Go on where the log begins now."""

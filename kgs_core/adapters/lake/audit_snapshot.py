@@ -38,7 +38,7 @@ class TableSnapshot:
     Attributes:
         version: of the rows' table; None: it is not there.
         positions: of every partition that has any in the log of the rows' table.
-        rows: offsets by partition, in no order; `letters` likewise, of the dead-letter table.
+        rows: offsets by partition, in no order; `dead_letters` likewise, of the dead-letter table.
         other_groups: groups that have positions in the rows' table beside ours.
         handed_over: whether ours were handed over to another group; then nothing else is told.
     """
@@ -46,7 +46,7 @@ class TableSnapshot:
     version: int | None
     positions: Mapping[PartitionKey, StoredPositions]
     rows: Mapping[PartitionKey, Offsets]
-    letters: Mapping[PartitionKey, Offsets]
+    dead_letters: Mapping[PartitionKey, Offsets]
     other_groups: tuple[str, ...] = ()
     handed_over: bool = False
 
@@ -69,31 +69,33 @@ def load_snapshot(lake: Lake, group: str, spec: TableSpec) -> TableSnapshot:
         except Exception as e:  # noqa: BLE001 - OSError, DeltaError and plain exceptions alike: a log cleaned under us
             problem = e
             time.sleep(0.1 * 2**attempt)
-    told = one_line(problem) if problem else ""
-    raise TransientError(f"table {spec.table}: cannot be read: {told}: audit again") from problem
+    reason = one_line(problem) if problem else ""
+    raise TransientError(f"table {spec.table}: cannot be read: {reason}: audit again") from problem
 
 
 def _load(lake: Lake, group: str, spec: TableSpec) -> TableSnapshot:
-    # The order matters. Letters are committed before the rows that move the position past them, so the rows' version
-    # is fixed first: the letters seen then are all that it needs, and those too many lie at or above its position.
-    table, letters = _pinned(lake, spec.table), _pinned(lake, spec.letters_table)
+    # The order matters. Dead letters are committed before the rows that move the position past them, so the rows'
+    # version is fixed first: the dead letters seen then are all that it needs, and those too many lie at or above its
+    # position.
+    table, dead_letters = _pinned(lake, spec.table), _pinned(lake, spec.dead_letters_table)
     transactions = lake.all_versions(spec.table) if table else {}
     known = [parsed for app in transactions if (parsed := parse_app_id(app))]
     ours = [app for app in known if (app.group, app.topic) == (group, spec.topic)]
     others = tuple(name for name in owners(transactions) if name != group)
     listed = {PartitionKey(app.topic_id, app.partition) for app in ours}
     positions = {
-        key: _positions(AppIds(group, spec.topic, key.topic_id), key, ours, (table, letters)) for key in sorted(listed)
+        key: _positions(AppIds(group, spec.topic, key.topic_id), key, ours, (table, dead_letters))
+        for key in sorted(listed)
     }
     if table and positions and all(_is_handed_over(table, AppIds(group, spec.topic, k.topic_id), k) for k in positions):
         return TableSnapshot(table.version, {}, {}, {}, others, handed_over=True)
     started_since = {key for key, found in positions.items() if found.start is None and found.position is None}
-    letter_offsets = _offsets(letters)
+    dead_letter_offsets = _offsets(dead_letters)
     return TableSnapshot(
         table.version if table else None,
         {key: found for key, found in positions.items() if key not in started_since},
         _offsets(table),
-        {key: offsets for key, offsets in letter_offsets.items() if key not in started_since},
+        {key: offsets for key, offsets in dead_letter_offsets.items() if key not in started_since},
         others,
     )
 
@@ -115,7 +117,7 @@ def _positions(
     ids: AppIds, key: PartitionKey, ours: Iterable[ParsedAppId], pinned: tuple[PinnedTable | None, PinnedTable | None]
 ) -> StoredPositions:
     """Versions as of the pinned tables; `ours` only says which gaps to ask for, and may know of later ones."""
-    table, letters = pinned
+    table, dead_letters = pinned
 
     def version(app: str) -> int | None:
         return table.version_of(app) if table else None
@@ -136,7 +138,7 @@ def _positions(
         version(ids.start(key.partition)),
         position(table),
         tuple(OffsetRange(start, end) for start, end in ends.items() if end is not None),
-        position(letters),
+        position(dead_letters),
     )
 
 

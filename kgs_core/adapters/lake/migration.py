@@ -84,10 +84,10 @@ class Migration:
         """
         spec, group = move.spec, self._settings.group
         old, new = AppIds(group, spec.topic, move.old_id), AppIds(group, spec.topic, move.new_id)
-        letters = self._lake.all_versions(spec.letters_table)
-        if letters:
-            marks = {p: letters.get(old.position(p)) for p in move.ended}
-            self._commit(self._lake.open(spec.letters_table), *close_life(letters, old, marks))
+        dead_letters = self._lake.all_versions(spec.dead_letters_table)
+        if dead_letters:
+            marks = {p: dead_letters.get(old.position(p)) for p in move.ended}
+            self._commit(self._lake.open(spec.dead_letters_table), *close_life(dead_letters, old, marks))
             failpoint("adopted")
         stored = self._lake.all_versions(spec.table)
         expected, versions = close_life(stored, old, dict(move.ended))

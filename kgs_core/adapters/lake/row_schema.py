@@ -35,7 +35,7 @@ MAX_MS = (2**63 - 1) // 1000  # what fits in a column of us
 Row = list[tuple[str, bytes | None]]
 RAW_VALUE = pa.field("value", pa.binary())
 _COLUMN_TYPES = {**VALUE_TYPES, "binary": RAW_VALUE.type}
-LETTER_SCHEMA = pa.schema([RAW_VALUE, pa.field("error", pa.string()), *ORIGIN_FIELDS])
+DEAD_LETTER_SCHEMA = pa.schema([RAW_VALUE, pa.field("error", pa.string()), *ORIGIN_FIELDS])
 
 
 def value_schema(rule: TopicRule) -> pa.Schema:

@@ -24,7 +24,7 @@ class TableView:
     Attributes:
         rows: rows of the table.
         size_bytes: its data files' size, compressed.
-        letters: rows of the dead-letter table; 0 without one.
+        dead_letters: rows of the dead-letter table; 0 without one.
         version: of the table's log; None also before the table is made.
         positions: partition -> next offset to read; None where the lake has none yet.
         ends: partition -> where a read_committed reader must stop.
@@ -35,7 +35,7 @@ class TableView:
     rows: int | None = None
     size_bytes: int | None = None
     files: int | None = None
-    letters: int | None = None
+    dead_letters: int | None = None
     version: int | None = None
     positions: Mapping[int, int | None] = field(default_factory=dict)
     ends: Mapping[int, int | None] = field(default_factory=dict)
@@ -102,21 +102,21 @@ class LakeView:
     def _table(self, topic: str, problems: list[str]) -> TableView:
         spec = self._specs[topic]
         contents = self._attempt(problems, lambda: self._load(spec.table))
-        letters = self._attempt(problems, lambda: self._letters(spec.letters_table))
+        dead_letters = self._attempt(problems, lambda: self._dead_letters(spec.dead_letters_table))
         if contents is None:
-            return TableView(topic, spec.table, letters=letters)
+            return TableView(topic, spec.table, dead_letters=dead_letters)
         return TableView(
             topic,
             spec.table,
             contents.rows,
             contents.size_bytes,
             contents.files,
-            letters,
+            dead_letters,
             contents.version,
             self._attempt(problems, lambda: self._positions(spec)) or {},
         )
 
-    def _letters(self, table: str) -> int | None:
+    def _dead_letters(self, table: str) -> int | None:
         contents = self._load(table)
         return 0 if contents is None else contents.rows
 

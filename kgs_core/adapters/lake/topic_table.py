@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from kgs_core.adapters.lake.row_schema import LETTER_SCHEMA
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import TableSpec
@@ -26,8 +26,8 @@ class TopicTable:
         self.schema = schema
         self._lake = lake
         self._rows = lake.table(spec.table, schema)
-        self._letters = lake.table(spec.letters_table, LETTER_SCHEMA)
-        self._letters_exist = False
+        self._dead_letters = lake.table(spec.dead_letters_table, DEAD_LETTER_SCHEMA)
+        self._dead_letters_exist = False
 
     def open(self) -> None:
         """Make the table if it is not there, and check it.
@@ -105,9 +105,9 @@ class TopicTable:
             stored = self._open_positions(self._rows, partitions)
         found = {p: version for p, version in stored.items() if version is not None}
         marks: dict[int, int | None] = dict.fromkeys(partitions)
-        if self._letters_exist or self._letters.exists():
-            self._letters_exist = True
-            marks = self._open_positions(self._letters, partitions)
+        if self._dead_letters_exist or self._dead_letters.exists():
+            self._dead_letters_exist = True
+            marks = self._open_positions(self._dead_letters, partitions)
         stamps = self._rows.versions([self.ids.epoch(p) for p in partitions])
         epochs = {p: epoch for p, o in found.items() if (epoch := epoch_at(stamps[self.ids.epoch(p)], o)) is not None}
         return TablePositions(found, marks, epochs)
@@ -115,9 +115,9 @@ class TopicTable:
     def commit(self, batch: TopicBatch) -> Outcome:
         """Dead letters first, then rows and positions. REFUSED means: drop the batch, ask `positions` again.
 
-        A kill between the two leaves letters whose offsets will be read again; their own position then drops them.
+        A kill between the two leaves dead letters whose offsets will be read again; their own position then drops them.
         """
-        if batch.letters is not None and self._commit_letters(batch) is Outcome.REFUSED:
+        if batch.dead_letters is not None and self._commit_dead_letters(batch) is Outcome.REFUSED:
             return Outcome.REFUSED
         expected: dict[str, int | None] = {self.ids.position(p): r.start for p, r in batch.ranges.items()}
         new = {self.ids.position(p): r.end for p, r in batch.ranges.items()}
@@ -131,14 +131,18 @@ class TopicTable:
     def _epochs_of(batch: TopicBatch) -> dict[int, int]:
         return {p: epoch for p, epoch in batch.leader_epochs.items() if p in batch.ranges and epoch >= 0}
 
-    def _commit_letters(self, batch: TopicBatch) -> Outcome:
-        """Compare-and-set on the marks that the letters were filtered by, so that none is written twice."""
-        if not self._letters_exist:
-            self._letters.create()
-            self._letters_exist = True
-        expected = {self.ids.position(p): batch.letter_marks.get(p) for p in batch.ranges}
-        new = {self.ids.position(p): r.end for p, r in batch.ranges.items() if r.end > (batch.letter_marks.get(p) or 0)}
-        outcome = self._letters.commit(expected, new, batch.letters)
+    def _commit_dead_letters(self, batch: TopicBatch) -> Outcome:
+        """Compare-and-set on the marks that the dead letters were filtered by, so that none is written twice."""
+        if not self._dead_letters_exist:
+            self._dead_letters.create()
+            self._dead_letters_exist = True
+        expected = {self.ids.position(p): batch.dead_letter_marks.get(p) for p in batch.ranges}
+        new = {
+            self.ids.position(p): r.end
+            for p, r in batch.ranges.items()
+            if r.end > (batch.dead_letter_marks.get(p) or 0)
+        }
+        outcome = self._dead_letters.commit(expected, new, batch.dead_letters)
         failpoint("after-dead-letter-commit")
         return outcome
 

@@ -45,7 +45,7 @@ class MeasurementThread:
         self._stop = StopFlag()
         self._lock = threading.Lock()
         self._newest: tuple[Measured, float] | None = None
-        self._said = ""
+        self._last_logged = ""
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
 
     def __enter__(self) -> Self:
@@ -93,8 +93,8 @@ class MeasurementThread:
             return
         with self._lock:
             self._newest = measured, time.monotonic() - measured.age_s
-        if self._said:
-            self._said = ""
+        if self._last_logged:
+            self._last_logged = ""
             _log.info("measured again")
 
     def _end_monitor(self) -> None:
@@ -105,8 +105,8 @@ class MeasurementThread:
 
     def _say(self, why: str) -> None:
         """Once for each reason."""
-        if why != self._said:
-            self._said = why
+        if why != self._last_logged:
+            self._last_logged = why
             _log.warning(
                 "no measurement, so nothing is packed; the group is controlled all the same, and the monitor is tried "
                 "again: %s",

@@ -105,14 +105,14 @@ class Monitor:
         """
         interval_s = self._settings.monitor.interval_s
         due = time.monotonic()
-        said = ""
+        last_logged = ""
         while not stop.is_set:
             try:
                 show(self.tick())
-                said = ""
+                last_logged = ""
             except TransientError as e:
-                if str(e) != said:  # once, not every second
-                    said = str(e)
+                if str(e) != last_logged:  # once, not every second
+                    last_logged = str(e)
                     _log.warning("no measurement: %s", e)
             # After a slow reading the next one comes at its own time, not several at once
             due = max(due + interval_s, time.monotonic())

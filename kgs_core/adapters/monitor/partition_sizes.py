@@ -121,8 +121,8 @@ class PartitionSizes:
     def _sizes(self, partitions: _Partitions) -> "dict[TopicPartition, _Size]":
         """The sizes that are told; the other partitions are dropped, unless all of them can be measured by offsets."""
         answers = self._requests.log_sizes(partitions.by_leader())
-        told = [answer for answer in answers.values() if isinstance(answer, LogSizes)]
-        if told and all(answer.refused for answer in told):
+        answered = [answer for answer in answers.values() if isinstance(answer, LogSizes)]
+        if answered and all(answer.refused for answer in answered):
             self._fall_back()
             return {}
         sizes = {}

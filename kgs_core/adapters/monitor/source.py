@@ -41,7 +41,7 @@ class MonitorSource:
     """Port `MeasurementSource`: a monitor that is asked once a second. For one thread.
 
     One that is refused, or fails, says so whenever it is asked, and is connected anew after a while: whoever asks can
-    do without, for consumers are started and orders given without a measurement, too.
+    do without, for consumers are started and assignments given without a measurement, too.
     """
 
     def __init__(

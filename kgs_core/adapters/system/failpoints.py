@@ -14,7 +14,7 @@ from pathlib import Path
 from kgs_core.errors import ConfigError
 
 _BATCH_POINTS = ("fetched", "written", "before-commit", "after-dead-letter-commit", "after-commit")
-_GROUP_POINTS = ("order-applied", "before-report", "after-report")
+_GROUP_POINTS = ("assignment-applied", "before-report", "after-report")
 _CONTROL_POINTS = (
     *("before-fence", "fenced", "before-read", "read", "before-write", "in-transaction", "after-write"),
     *("before-launch", "launched", "before-stop", "stop-asked"),

@@ -12,7 +12,7 @@ T = TypeVar("T")
 _SHORTEST_S = 0.2
 
 
-class Said:
+class LogOnChange:
     """Says a text when it is another one than the last."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -40,7 +40,7 @@ def try_until(
     Raises:
         TransientError: it still fails after `timeout_s`.
     """
-    said = Said(say)
+    log = LogOnChange(say)
     deadline = time.monotonic() + timeout_s
     while not stop.is_set:
         try:
@@ -49,6 +49,6 @@ def try_until(
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise TransientError(f"not in {timeout_s:.0f} s: {e}", e.retry_after_s) from e
-            said(f"waiting: {e}")
+            log(f"waiting: {e}")
             stop.wait(min(max(e.retry_after_s, _SHORTEST_S), left_s))
     return None

@@ -43,7 +43,7 @@ bench_group.add_command(bench_reproduction)
 @click.option(
     "--records-mb", type=_ABOVE_0, default=200.0, show_default=True, help="MB consumed in one pass, uncompressed."
 )
-@click.option("--finish", "finishes", default="arrow,dataframe", show_default=True, help="Ours to measure.")
+@click.option("--processor", "processors", default="arrow,dataframe", show_default=True, help="Ours to measure.")
 @click.option(
     "--peer/--no-peer",
     default=True,
@@ -55,7 +55,7 @@ bench_group.add_command(bench_reproduction)
     type=click.IntRange(min=0),
     default=200,
     show_default=True,
-    help="Single records of each finish; a peer gets a tenth, 20 at most.",
+    help="Single records of each processor; a peer gets a tenth, 20 at most.",
 )
 @click.option(
     "--warm-up",
@@ -85,7 +85,7 @@ def ingest(  # noqa: PLR0913 - one per option
     topics: int,
     partitions: int,
     records_mb: float,
-    finishes: str,
+    processors: str,
     peer: bool,
     latency_records: int,
     warm_up_s: float,
@@ -94,7 +94,7 @@ def ingest(  # noqa: PLR0913 - one per option
 ) -> None:
     """One consumer reading a backlog, and one record at a time: MB/s, CPU, memory, latency, start-up time.
 
-    Both finishes, and beside them Structured Streaming with delta-spark on the same machine in the same minutes, each
+    Both processors, and beside them Structured Streaming with delta-spark on the same machine in the same minutes, each
     in a process that stays and is warmed up first. Every figure is the median of the runs, with the least and the
     greatest. The peer's own environment is made in the cache directory at first use (500 MB).
 
@@ -113,7 +113,7 @@ def ingest(  # noqa: PLR0913 - one per option
         topics=topics,
         partitions=partitions,
         records_mb=records_mb,
-        finishes=parse_finishes(finishes),
+        processors=parse_processors(processors),
         peer=peer,
         latency_records=latency_records,
         warm_up_s=warm_up_s,
@@ -123,7 +123,7 @@ def ingest(  # noqa: PLR0913 - one per option
     result = _run(plan)
     _console().print(bench_report(result), highlight=False)
     if json_file is not None:
-        write_whole(json_file, (json.dumps(result.tree(), indent=1) + "\n").encode())
+        write_whole(json_file, (json.dumps(result.to_dict(), indent=1) + "\n").encode())
         click.echo(f"all figures: {json_file}")
 
 
@@ -168,14 +168,14 @@ def parse_sizes(text: str) -> tuple[float, ...]:
     return tuple(sorted(set(sizes)))
 
 
-def parse_finishes(text: str) -> tuple[str, ...]:
+def parse_processors(text: str) -> tuple[str, ...]:
     """`arrow,dataframe` as names.
 
     Raises:
         ConfigError: names each that there is not.
     """
     names = [part.strip() for part in text.split(",")]
-    problems = [f"--finish: '{name}': write arrow, dataframe or both with a comma" for name in names]
+    problems = [f"--processor: '{name}': write arrow, dataframe or both with a comma" for name in names]
     if wrong := [problem for name, problem in zip(names, problems, strict=True) if name not in _FINISHES]:
         raise ConfigError(wrong)
     return tuple(dict.fromkeys(names))

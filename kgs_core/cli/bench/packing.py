@@ -192,7 +192,7 @@ def _write_json(path: Path, results: "Sequence[ScaleResult]", load: GeneratedLoa
     tree = {
         "delta": load.delta,
         "seed": load.seed,
-        "results": [one.tree() for one in results],
+        "results": [one.to_dict() for one in results],
         "growth": {name: growth(found) for name, found in by_algorithm(results).items()},
     }
     write_whole(path, (json.dumps(tree, indent=1, allow_nan=False) + "\n").encode())

@@ -31,7 +31,7 @@ def bench_report(result: BenchResult) -> RenderableType:
         parts.append((f"From a backlog: median (least-greatest), runs: {runs}", _throughput(result)))
         parts.append(("Where a batch's time goes: ms, median of the runs", _phases(result)))
     if ratios := result.ratios():
-        parts.append(("How many times faster the arrow finish is: MB/s over MB/s of the same run", _ratios(ratios)))
+        parts.append(("How many times faster the arrow processor is: MB/s over MB/s of the same run", _ratios(ratios)))
     if result.latencies:
         parts.append(("One record, produced -> committed, idle: ms", _latencies(result)))
     if result.starts:
@@ -85,7 +85,7 @@ def _ratios(ratios: Sequence[Mapping[str, Any]]) -> Table:
 def _latencies(result: BenchResult) -> Table:
     table = _table("variant", "records", "p50", "p99", "least", "most")
     for latency in result.latencies:
-        found = latency.tree()
+        found = latency.to_dict()
         figures = (significant(found[name], 3) for name in ("p50_ms", "p99_ms", "min_ms", "max_ms"))
         table.add_row(latency.variant, str(found["records"]), *figures)
     return table

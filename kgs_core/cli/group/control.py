@@ -65,8 +65,8 @@ def control(*, config_file: Path, log_dir: Path | None, fleet: str, end_consumer
         running.run(stop)
     if not end_consumers:
         return
-    with stop_on_signals() as hurry:
-        killed = running.end_consumers(lambda: hurry.is_set)
+    with stop_on_signals() as interrupt:
+        killed = running.end_consumers(lambda: interrupt.is_set)
     if killed:
         raise TransientError(
             f"consumers {', '.join(map(str, killed))}: did not end in time and were killed: nothing is lost by it, "

@@ -30,7 +30,7 @@ def print_plan(plan: Plan, group: Group, *, left_out: int = 0) -> None:
     factor, unit = next(entry for entry in _UNITS if plan.capacity >= entry[0])
     show = _Shown(plan, group, factor, unit)
     console.print(show.headline())
-    for line in show.staff():
+    for line in show.launches():
         console.print(line)
     if left_out:
         console.print(
@@ -65,7 +65,7 @@ class _Shown:
             style="bold",
         )
 
-    def staff(self) -> Iterator[str]:
+    def launches(self) -> Iterator[str]:
         """Why this one; which consumers to create and to retire, and which are spares."""
         plan = self._plan
         if plan.choice:

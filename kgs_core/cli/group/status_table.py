@@ -104,8 +104,8 @@ def alarms(found: GroupStatus) -> Iterator[str]:
         yield f"{found.replacement}; everybody reads on as before"
     for consumer, why in found.failures.items():
         yield f"consumer {consumer} has ended by an error: {printable(why)}"
-    if found.target is not None and found.target.set_aside:
-        yield f"set aside, since they keep failing: {', '.join(map(str, found.target.set_aside))}: see their logs"
+    if found.target is not None and found.target.quarantined:
+        yield f"quarantined, since they keep failing: {', '.join(map(str, found.target.quarantined))}: see their logs"
 
 
 def _standing(consumers: Sequence[ConsumerRow]) -> Iterator[str]:
@@ -114,12 +114,12 @@ def _standing(consumers: Sequence[ConsumerRow]) -> Iterator[str]:
     for line in consumers:
         for tp, reason in line.stopped.items():
             still.setdefault(printable(reason), {})[tp] = line.consumer
-    told = sorted(still.items(), key=lambda item: (-len(item[1]), min(item[1])))
-    for reason, where in told[:_SHOWN]:
+    reasons = sorted(still.items(), key=lambda item: (-len(item[1]), min(item[1])))
+    for reason, where in reasons[:_SHOWN]:
         numbers = sorted(set(where.values()))
         who = f"consumer{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
         yield f"{ranges(where)} {'stands' if len(where) == 1 else 'stand'} still at {who}: {reason}"
-    more = sum(len(where) for _, where in told[_SHOWN:])
+    more = sum(len(where) for _, where in reasons[_SHOWN:])
     if more:
         yield f"{_count(more, 'more partition')} for other reasons (--json has all)"
 

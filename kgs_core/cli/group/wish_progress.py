@@ -72,9 +72,9 @@ def lacks(found: GroupStatus) -> str:
     if not found.controller_is_heard:
         return "the controller is down, or cannot measure: see its log, or start `kgs control`"
     if found.waiting:
-        told = list(_by_reason(found.waiting))
-        more = f" and {len(told) - _SHOWN} more reasons" if len(told) > _SHOWN else ""
-        return f"not there yet: {', '.join(told[:_SHOWN])}{more}"
+        reasons = list(_by_reason(found.waiting))
+        more = f" and {len(reasons) - _SHOWN} more reasons" if len(reasons) > _SHOWN else ""
+        return f"not there yet: {', '.join(reasons[:_SHOWN])}{more}"
     if found.replacement is not None and found.outdated:
         return str(found.replacement)
     if found.wish is not None and found.wish.state is RunState.STOPPED and (living := _living(found)):
@@ -93,7 +93,7 @@ class _Waiting:
         self._began = time.monotonic()
         self._console = Console(stderr=True)
         self._status = self._console.status("waiting") if self._console.is_terminal else None
-        self._said = ""
+        self._last_shown = ""
         self._refused: tuple[Mapping[TopicPartition, str], float] = ({}, 0.0)
 
     def __enter__(self) -> None:
@@ -114,9 +114,9 @@ class _Waiting:
             raise TransientError(f"not in {self._timeout_s:.0f} s: {what}: the wish stands; see `kgs status`")
         if self._status is not None:
             self._status.update(f"waiting: {what}")
-        elif what != self._said:
+        elif what != self._last_shown:
             click.echo(f"waiting: {what}", err=True)
-        self._said = what
+        self._last_shown = what
         time.sleep(LOOK_EVERY_S)
 
     def refuse(self, found: GroupStatus) -> None:
@@ -142,9 +142,9 @@ def _living(found: GroupStatus) -> list[ConsumerRow]:
 
 
 def _some(lines: list[ConsumerRow]) -> str:
-    told = [f"consumer {line.consumer} ({line.state})" for line in lines[:_SHOWN]]
+    reasons = [f"consumer {line.consumer} ({line.state})" for line in lines[:_SHOWN]]
     more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
-    return f"{', '.join(told)}{more}"
+    return f"{', '.join(reasons)}{more}"
 
 
 def _by_reason(waiting: Mapping[TopicPartition, str]) -> Iterator[str]:

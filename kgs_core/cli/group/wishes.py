@@ -150,13 +150,13 @@ class _Wisher:
         from kgs_core.adapters.kafka.admin import KafkaAdmin
         from kgs_core.adapters.kafka.client_config import admin_client
 
-        pen = OperatorTopicWriter(
+        writer = OperatorTopicWriter(
             GroupTopics(self.settings, KafkaAdmin(admin_client(self.settings)), [GroupTopic.WISHES])
         )
         try:
-            pen.write(wish)
+            writer.write(wish)
         finally:
-            pen.close()
+            writer.close()
 
     def _note_absent_controller(self) -> None:
         from kgs_core.runtime.group_status import hears_controller

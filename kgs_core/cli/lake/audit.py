@@ -72,7 +72,7 @@ def lines(found: LakeAudit) -> Iterator[str]:
 
 
 def _cells(table: TableAudit) -> tuple[str, ...]:
-    counts = (table.rows, table.letters, *(table.count(fault) for fault in COUNTED))
+    counts = (table.rows, table.dead_letters, *(table.count(fault) for fault in COUNTED))
     state = "-" if table.version is None and table.ok else "ok" if table.ok else "WRONG"
     return (table.table, *(f"{count:,}" for count in counts), state)
 
@@ -88,8 +88,10 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 def _details(table: TableAudit) -> Iterator[str]:
     for note in table.notes:
         yield f"  {note}"
-    if table.letters and not table.rows:
-        yield f"  WARNING: {table.letters:,} dead letters of {table.topic} and no row: mend its rule or the producer"
+    if table.dead_letters and not table.rows:
+        yield (
+            f"  WARNING: {table.dead_letters:,} dead letters of {table.topic} and no row: mend its rule or the producer"
+        )
     several = len({p.stored.topic_id for p in table.partitions}) > 1
     for partition in table.partitions:
         stored = partition.stored

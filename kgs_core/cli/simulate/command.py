@@ -196,10 +196,10 @@ def simulate(context: click.Context, /, **options: Any) -> None:
 
 
 def _run(grid: "Grid", given: "SimulateOptions") -> "list[Replayed]":
-    """All cells, with a bar on stderr where that is a terminal."""
+    """All experiment runs, with a bar on stderr where that is a terminal."""
     from kgs_core.adapters.experiments.grid import run_here
 
-    with progress_bar("replaying", Console(stderr=True), unit="cells") as advance:
+    with progress_bar("replaying", Console(stderr=True), unit="runs") as advance:
         if given.spark_master is None:
             return run_here(grid, advance)
         from kgs_core.adapters.experiments.spark_runner import run_on_spark

@@ -1,4 +1,4 @@
-"""Options of `kgs simulate`: from the command line to a grid of cells, every problem named."""
+"""Options of `kgs simulate`: from the command line to a grid of runs, every problem named."""
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.config.settings import SparkSettings
 from kgs_core.errors import ConfigError
 from kgs_core.monitor.recorded import RecordedMeasurement, parse_measurements
-from kgs_core.packing import ALGORITHMS, DEFAULT_WORTH, FRONT, WEIGHING, parse_name, setting_name
+from kgs_core.packing import ALGORITHMS, DEFAULT_CONSUMER_WEIGHT, FRONT, WEIGHING, parse_name, setting_name
 from kgs_core.simulation.baselines import baseline_usage, find_baseline
 from kgs_core.simulation.latency import LatencySettings
 from kgs_core.simulation.recorded import json_lines, recorded_workload
@@ -121,9 +121,9 @@ def algorithm_names(given: SimulateOptions) -> tuple[str, ...]:
         known = f"write {', '.join(ALGORITHMS)} or all; {_WITH_SETTING}"
         raise ConfigError([f"--algorithm: '{name}': {known}" for name in wrong])
     if given.front:
-        names += [setting_name(FRONT_PACKER, worth) for worth in FRONT]
+        names += [setting_name(FRONT_PACKER, consumer_weight) for consumer_weight in FRONT]
     # The price that an algorithm has by itself, written out, would be the same once more, by other random numbers
-    twice = {setting_name(name, DEFAULT_WORTH) for name in names if name in WEIGHING}
+    twice = {setting_name(name, DEFAULT_CONSUMER_WEIGHT) for name in names if name in WEIGHING}
     return tuple(dict.fromkeys(name for name in names if name not in twice))
 
 

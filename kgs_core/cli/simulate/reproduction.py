@@ -116,28 +116,28 @@ def other_starts_grid(seeds: int) -> "Grid":
 
 
 def _main_grid(starts: "Sequence[Start]", deltas: Sequence[int], seeds: int) -> "Grid":
-    from kgs_core.adapters.experiments.grid import Cell, Grid
+    from kgs_core.adapters.experiments.grid import ExperimentRun, Grid
     from kgs_core.simulation.comparison import PUBLISHED
     from kgs_core.simulation.replay import Conditions
     from kgs_core.simulation.workload import StreamSpec
 
     loads = [StreamSpec(delta, start, seed + 1) for start in starts for delta in deltas for seed in range(seeds)]
-    return Grid(tuple(Cell(name, load) for load in loads for name in PUBLISHED), Conditions())
+    return Grid(tuple(ExperimentRun(name, load) for load in loads for name in PUBLISHED), Conditions())
 
 
 def late_grid(seeds: int) -> "Grid":
     """A smaller load, some 16 consumers' worth, through packers and through Kafka without one."""
-    from kgs_core.adapters.experiments.grid import Cell, Grid
+    from kgs_core.adapters.experiments.grid import ExperimentRun, Grid
     from kgs_core.simulation.comparison import PUBLISHED
     from kgs_core.simulation.replay import Conditions
     from kgs_core.simulation.workload import StreamSpec
 
     loads = [StreamSpec(LATE_DELTA, "uniform", seed + 1, partitions=LATE_PARTITIONS) for seed in range(seeds)]
     names = [*LATE_NAMES, *(name for name in PUBLISHED if name not in LATE_NAMES)]
-    cells = [Cell(name, load) for load in loads for name in names]
+    runs = [ExperimentRun(name, load) for load in loads for name in names]
     kafka = [name for name in names if name.startswith("kafka")]
-    cells += [Cell(name, load, order + 1) for load in loads for name in kafka for order in range(LATE_ORDERS)]
-    return Grid(tuple(cells), Conditions(record_latency=True))
+    runs += [ExperimentRun(name, load, order + 1) for load in loads for name in kafka for order in range(LATE_ORDERS)]
+    return Grid(tuple(runs), Conditions(record_latency=True))
 
 
 GRIDS = {UNIFORM: uniform_grid, OTHERS: other_starts_grid, LATE: late_grid}
@@ -148,7 +148,7 @@ def _run(grid: "Grid", options: PageOptions) -> "Sequence[Replayed]":
     from kgs_core.adapters.experiments.grid import run_here
     from kgs_core.cli.simulate.options import spark_settings
 
-    with progress_bar("replaying", Console(stderr=True), unit="cells") as advance:
+    with progress_bar("replaying", Console(stderr=True), unit="runs") as advance:
         if options.spark_master is None:
             return run_here(grid, advance)
         from kgs_core.adapters.experiments.spark_runner import run_on_spark

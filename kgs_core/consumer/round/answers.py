@@ -123,13 +123,13 @@ def _take_ends(at: Round, tps: tuple[TopicPartition, ...], answer: Ends | Troubl
 def _take_result(at: Round, result: ReadResult, now: float) -> Round:
     """What was read, and every complaint at once: what Kafka says once must not wait for a question about it."""
     new = replace(at, result=result, batches=tuple(b for b in result.batches if b.topic in at.topics))
-    told = (
+    named = (
         (result.lost, Cause.OUT_OF_RANGE),
         (result.corrupt, Cause.CORRUPT),
         (result.refused, Cause.DENIED),
         (result.silent, Cause.NO_ANSWER),
     )
-    for tps, cause in told:
+    for tps, cause in named:
         for tp, words in tps.items():
             new = new.stopping(tp.topic, {tp.partition: words}, cause, now)
     for topics, cause in ((result.failed, Cause.TOPIC_FAILED), (result.unavailable, Cause.NO_ANSWER)):

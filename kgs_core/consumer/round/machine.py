@@ -125,11 +125,11 @@ def _check(at: Round) -> Round:
     A dataframe topic's position may lie behind the end for readers of committed records while a transaction is
     open, and is lost only where it lies behind the log's own end.
     """
-    told = {tp for tp in at.result.lost if tp.topic in at.topics}
+    lost = {tp for tp in at.result.lost if tp.topic in at.topics}
     behind = {tp for tp, end in at.ends.items() if at.topics[tp.topic].positions.get(tp.partition, 0) > end}
-    topics = sorted({b.topic for b in at.batches} | {tp.topic for tp in told | behind})
+    topics = sorted({b.topic for b in at.batches} | {tp.topic for tp in lost | behind})
     asks: list[Question] = [AskTopicIds(tuple(topics))] if topics else []
-    asks += [AskLogs(tuple(sorted(told | behind)))] if told | behind else []
+    asks += [AskLogs(tuple(sorted(lost | behind)))] if lost | behind else []
     return replace(at, same=frozenset()).asking(asks)
 
 
@@ -150,7 +150,7 @@ def _explain(at: Round, now: float) -> Round:
 def _stop_at_bad_records(at: Round, now: float) -> Round:
     """Where `on_error: stop`: once everything before the bad record is in the table, and only then."""
     new = at
-    for tp, (offset, reason) in at.result.poison.items():
+    for tp, (offset, reason) in at.result.stopped.items():
         state = new.topics.get(tp.topic)
         if state is not None and state.positions.get(tp.partition) == offset and tp.topic not in new.refused:
             new = new.stopping(tp.topic, {tp.partition: f"bad record: {reason}"}, Cause.BAD_RECORD, now)

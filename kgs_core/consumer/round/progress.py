@@ -18,12 +18,12 @@ class TablePositions:
 
     Attributes:
         next_offset: partition -> next offset to read.
-        letter_marks: partition -> offset below which dead letters are written already; None where there are none.
+        dead_letter_marks: partition -> offset below which dead letters are written already; None where there are none.
         leader_epochs: partition -> leader epoch of the last record committed; absent where it is not known.
     """
 
     next_offset: Mapping[int, int]
-    letter_marks: Mapping[int, int | None] = field(default_factory=dict)
+    dead_letter_marks: Mapping[int, int | None] = field(default_factory=dict)
     leader_epochs: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -95,7 +95,7 @@ class TopicProgress:
             self,
             owned=partitions,
             positions=positions,
-            marks={p: found.letter_marks.get(p) for p in partitions},
+            marks={p: found.dead_letter_marks.get(p) for p in partitions},
             epochs={p: e for p, e in found.leader_epochs.items() if p in partitions},
             stops=kept,
             tries={p: n for p, n in self.tries.items() if p in kept or (p in partitions and p not in self.stops)},
@@ -119,7 +119,7 @@ class TopicProgress:
         """With the positions of a batch that has been committed."""
         read = {p: r.end for p, r in batch.ranges.items()}
         marks = dict(self.marks)
-        if batch.letters is not None:
+        if batch.dead_letters is not None:
             marks |= {p: max(end, marks.get(p) or 0) for p, end in read.items()}
         size = self.bytes_per_record
         if batch.records:

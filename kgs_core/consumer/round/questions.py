@@ -116,7 +116,7 @@ class ReadResult:
 
     Attributes:
         lost: partitions whose next offset the broker does not have, with its words.
-        poison: partitions that must stop at a bad record (`on_error: stop`): offset and reason.
+        stopped: partitions that must stop at a bad record (`on_error: stop`): offset and reason.
         corrupt: partitions whose next batch fails its check or cannot be decompressed, with librdkafka's words.
         refused: partitions that the broker refuses to give (no right, a record above a limit), with its words.
         silent: partitions that gave nothing for long, where more was known to be, with the offsets.
@@ -128,7 +128,7 @@ class ReadResult:
 
     batches: list[TopicBatch] = field(default_factory=list)
     lost: dict[TopicPartition, str] = field(default_factory=dict)
-    poison: dict[TopicPartition, tuple[int, str]] = field(default_factory=dict)
+    stopped: dict[TopicPartition, tuple[int, str]] = field(default_factory=dict)
     corrupt: dict[TopicPartition, str] = field(default_factory=dict)
     refused: dict[TopicPartition, str] = field(default_factory=dict)
     silent: dict[TopicPartition, str] = field(default_factory=dict)
@@ -146,7 +146,7 @@ class ReadResult:
     def add(self, other: "ReadResult") -> None:
         """Take in what another job of the same round came to."""
         self.batches += other.batches
-        for name in ("lost", "poison", "corrupt", "refused", "silent", "failed", "unavailable"):
+        for name in ("lost", "stopped", "corrupt", "refused", "silent", "failed", "unavailable"):
             getattr(self, name).update(getattr(other, name))
         self.problems |= other.problems
         self.fetch_s += other.fetch_s

@@ -38,7 +38,7 @@ class OpenConsumers:
         self._loads: dict[ConsumerId, BytesPerSecond] = {}
         self._assignment: dict[TopicPartition, ConsumerId] = {}
         self._overflow: WorstFit | None = None
-        self._spares = sorted(problem.spares - problem.set_aside, reverse=True)
+        self._spares = sorted(problem.spares - problem.quarantined, reverse=True)
         self._next_number = 1
         for consumer, partition in sorted((problem.current[p], p) for p in problem.pinned):
             self._place(partition, consumer)
@@ -91,7 +91,7 @@ class OpenConsumers:
             spare = self._spares.pop()
             if spare not in self._loads:
                 return spare
-        while self._next_number in self._loads or self._next_number in self._problem.set_aside:
+        while self._next_number in self._loads or self._next_number in self._problem.quarantined:
             self._next_number += 1
         return ConsumerId(self._next_number)
 

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
 from kgs_core.packing.any_fit.classic import best_fit_decreasing
 from kgs_core.packing.fast_any_fit import pack_arrays
-from kgs_core.packing.keep_and_shed import keep_and_shed
 from kgs_core.packing.problem import PackingProblem, RandomSource
 from kgs_core.packing.problem_arrays import NOBODY, ProblemArrays, as_arrays, distinct
 from kgs_core.packing.search.parts import LARGE, SearchStep, annealed
 from kgs_core.packing.search.relabel import relabelled
 from kgs_core.packing.search.state import HOMELESS, Floats, Ints, Terms
 from kgs_core.packing.spread import spread
+from kgs_core.packing.sticky_eviction import sticky_eviction
 
 Flags = NDArray[np.bool_]
 
@@ -47,9 +47,9 @@ class _Start(NamedTuple):
 
 
 def search(problem: PackingProblem, random: RandomSource) -> Assignment:
-    """Simulated annealing from the best packing without regard to who reads what; with many, from keep and shed.
+    """Simulated annealing from the best packing without regard to who reads what; with many, from sticky eviction.
 
-    With `consumer_worth` None never more consumers than BFD. Where `max_consumers` binds, all are overloaded alike, by
+    With `consumer_weight` None never more consumers than BFD. Where `max_consumers` binds, all are overloaded alike, by
     as little as BFD manages.
 
     References:
@@ -110,8 +110,8 @@ def _of_moving(
 def _start(problem: PackingProblem, arrays: ProblemArrays, random: RandomSource, *, large: bool) -> _Start:
     whole = replace(problem, min_consumers=0, max_consumers=None)
     most = max(problem.max_consumers or NO_BOUND, _count(arrays.current[arrays.pinned]))
-    if large and problem.consumer_worth is not None:  # there is no time to come from afar
-        kept = pack_arrays(whole, arrays, keep_and_shed.recipe)
+    if large and problem.consumer_weight is not None:  # there is no time to come from afar
+        kept = pack_arrays(whole, arrays, sticky_eviction.recipe)
         if _count(kept) <= most:
             return _Start(problem, kept, _count(kept), settled=True)
     packed = arrays.consumers_of(best_fit_decreasing(whole, random))
@@ -120,7 +120,7 @@ def _start(problem: PackingProblem, arrays: ProblemArrays, random: RandomSource,
         return _Start(problem, packed, least, settled=False)
     stretched, packed = _stretched(whole, arrays, most, random)
     # every consumer is needed, so that there is none to be saved
-    problem = replace(problem, capacity=stretched, consumer_worth=None, min_consumers=problem.max_consumers or 0)
+    problem = replace(problem, capacity=stretched, consumer_weight=None, min_consumers=problem.max_consumers or 0)
     return _Start(problem, packed, most, settled=False)
 
 
@@ -148,12 +148,14 @@ def _count(numbers: Ints) -> int:
 
 def _searched(step: SearchStep, start: _Start, moving: Flags, random: RandomSource) -> Ints:
     """A bin for each partition that moves: < K that consumer, else a new one."""
-    worth = start.problem.consumer_worth
-    fewest = worth is None
+    consumer_weight = start.problem.consumer_weight
+    fewest = consumer_weight is None
     most = start.least if fewest else start.problem.max_consumers or NO_BOUND
     bins = _places(start.numbers, step)
     begin = bins[moving] if start.settled else _relabelled(bins[moving], step)
-    terms = Terms(worth or 0.0, _outlook(step) / (2 if fewest else 1), _EVENNESS, most, fewest or start.settled)
+    terms = Terms(
+        consumer_weight or 0.0, _outlook(step) / (2 if fewest else 1), _EVENNESS, most, fewest or start.settled
+    )
     found = _bounded(step, begin, terms, random)
     if _in_use(found, step) > most:  # overload was left, and repaired with more consumers
         found = _bounded(step, begin, terms._replace(strict=True), random)
@@ -231,9 +233,9 @@ def _numbered(found: Ints, step: SearchStep, moving: Flags, problem: PackingProb
     A new bin is a joined spare, else a consumer that has lost all it had, else the lowest free number.
     """
     used = distinct(np.concatenate([step.consumers[found[found < len(step.consumers)]], step.consumers[step.held]]))
-    spares = sorted(problem.spares - problem.set_aside - set(used.tolist()))
+    spares = sorted(problem.spares - problem.quarantined - set(used.tolist()))
     emptied = np.setdiff1d(step.consumers, [*used, *spares]).tolist()
-    taken = {*used.tolist(), *spares, *emptied, *problem.set_aside}
+    taken = {*used.tolist(), *spares, *emptied, *problem.quarantined}
     fresh = iter([*spares, *emptied])
     lowest = (n for n in count(1) if n not in taken)
     bins, first = np.unique(found, return_index=True)

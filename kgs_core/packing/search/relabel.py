@@ -37,8 +37,8 @@ def relabelled(bin_of: Ints, home: Ints, weight: Floats) -> Ints:
     tangle = _tangles(bins, consumers, len(labels), width)
     order = np.argsort(tangle, kind="stable")
     cuts = np.concatenate([[0], np.flatnonzero(np.diff(tangle[order])) + 1, [len(order)]])
-    worth = np.bincount(place, weight[settled], minlength=len(pairs)).astype(np.float64)
-    _match(bins[order], consumers[order], worth[order], cuts, np.lexsort((-worth[order], tangle[order])), labels)
+    value = np.bincount(place, weight[settled], minlength=len(pairs)).astype(np.float64)
+    _match(bins[order], consumers[order], value[order], cuts, np.lexsort((-value[order], tangle[order])), labels)
     return labels
 
 
@@ -65,7 +65,7 @@ def _tangles(bins: Ints, consumers: Ints, count: int, width: int) -> Ints:
 
 @compiled
 def _match(  # noqa: C901, PLR0912 - a loop in a loop, without calls that make arrays
-    bins: Ints, consumers: Ints, worth: Floats, cuts: Ints, heaviest: Ints, labels: Ints
+    bins: Ints, consumers: Ints, value: Floats, cuts: Ints, heaviest: Ints, labels: Ints
 ) -> None:
     """Fills `labels`, tangle after tangle; those lie between `cuts`, and `heaviest` has the pairs of each by weight."""
     width = consumers.max() + 1 if len(consumers) else 0
@@ -91,7 +91,7 @@ def _match(  # noqa: C901, PLR0912 - a loop in a loop, without calls that make a
             continue
         cost = np.zeros((rows, columns + rows))  # a bin may stay without a consumer
         for i in range(begin, end):
-            cost[row_of[bins[i]], column_of[consumers[i]]] = -worth[i]
+            cost[row_of[bins[i]], column_of[consumers[i]]] = -value[i]
         chosen = _assign(cost)
         for i in range(begin, end):
             if chosen[row_of[bins[i]]] == column_of[consumers[i]]:

@@ -66,14 +66,14 @@ def test_ratios_pair_what_ran_in_one_run():
     assert ratio == {"batch_mb": 5.0, "to": "peer-one", "times": Spread(10.0, 10.0, 11.0, 3), "of_medians": 10.0}
 
 
-def test_no_ratio_without_the_arrow_finish():
+def test_no_ratio_without_the_arrow_processor():
     assert BenchResult({}, {}, [one_pass("dataframe", 1, 10.0)]).ratios() == []
 
 
 def test_tree_holds_every_figure_with_its_range():
     result = BenchResult({"cores": 2}, {"runs": 2}, [one_pass("arrow", 1, 100.0), one_pass("arrow", 2, 50.0)])
     result.latencies.append(Latency("arrow", [0.010, 0.020, 0.030]))
-    tree = result.tree()
+    tree = result.to_dict()
     assert tree["ingest"][0]["mb_per_s"] == {"median": 75.0, "min": 50.0, "max": 100.0, "runs": 2}
     assert tree["latency"] == [
         {
@@ -97,6 +97,6 @@ def test_records_have_one_size_and_differ():
 def test_backlog_keeps_the_queues_full_to_the_end_of_a_pass():
     plan = IngestPlan()
     assert plan.topic_bytes > QUEUE_BYTES + 2 * 64e6
-    arrow_only = IngestPlan(finishes=("arrow",))
+    arrow_only = IngestPlan(processors=("arrow",))
     assert arrow_only.topic_bytes * arrow_only.topics > QUEUE_BYTES + 200e6 + 64e6
     assert arrow_only.topic_bytes < plan.topic_bytes

@@ -1,4 +1,4 @@
-"""Orders to a benchmarked program, and what is said when it dies."""
+"""Requests to a benchmarked program, and what is said when it dies."""
 
 import sys
 import tempfile
@@ -27,11 +27,11 @@ def directory():
         yield Path(short)
 
 
-def test_orders_are_answered_one_by_one(directory):
+def test_requests_are_answered_one_by_one(directory):
     with BenchProcess("echo", [sys.executable, "-c", ECHO], directory) as process:
         assert process.start() == {"session": True}
-        assert process.order("measure", mb=5) == {"do": "measure", "mb": 5}
-        assert process.order("close") == {"do": "close"}
+        assert process.request("measure", mb=5) == {"do": "measure", "mb": 5}
+        assert process.request("close") == {"do": "close"}
         assert process.session > 0
     with pytest.raises(PermanentError):
         assert process.session
@@ -41,7 +41,7 @@ def test_the_end_of_the_log_is_told_when_it_dies(directory):
     with BenchProcess("echo", [sys.executable, "-c", ECHO], directory) as process:
         process.start()
         with pytest.raises(PermanentError, match="out of luck"):
-            process.order("die")
+            process.request("die")
 
 
 def test_a_program_that_never_begins_is_told_too(directory):

@@ -69,11 +69,11 @@ def test_names_that_differ_only_in_case(collisions):
     ]
 
 
-@pytest.mark.parametrize("letters", ["a_dead_letters", "A_dead_letters"])
-def test_a_table_that_is_anothers_dead_letter_table(collisions, letters):
-    (found,) = collisions("{pattern: '.*'}", "a", letters)
+@pytest.mark.parametrize("dead_letters", ["a_dead_letters", "A_dead_letters"])
+def test_a_table_that_is_anothers_dead_letter_table(collisions, dead_letters):
+    (found,) = collisions("{pattern: '.*'}", "a", dead_letters)
     assert "'a'" in found
-    assert f"'{letters}'" in found
+    assert f"'{dead_letters}'" in found
     assert "collision in table" in found
 
 

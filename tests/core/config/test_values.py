@@ -249,11 +249,11 @@ def test_a_window_is_two_times_of_day(problems_of):
 
 
 def test_what_a_consumer_is_worth(problems_of):
-    assert PackingSettings(consumer_worth="fewest").worth is None
-    assert PackingSettings(consumer_worth=0.5).worth == 0.5
+    assert PackingSettings(consumer_weight="fewest").weight is None
+    assert PackingSettings(consumer_weight=0.5).weight == 0.5
     for wrong in ("0", "1001", "most"):
-        (found,) = problems_of(packing=f"packing: {{consumer_worth: {wrong}}}")
-        assert found.startswith("packing.consumer_worth")
+        (found,) = problems_of(packing=f"packing: {{consumer_weight: {wrong}}}")
+        assert found.startswith("packing.consumer_weight")
         assert "fewest" in found
 
 

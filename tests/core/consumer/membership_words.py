@@ -3,7 +3,7 @@
 from kgs_core.consumer.member import Identity, Pace
 from kgs_core.consumer.membership import Membership
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Incarnation, Member, Order, Process, Received
+from kgs_core.protocol import Incarnation, Member, MemberAssignment, Process, Received
 
 PROCESS = Process("host", "boot", 17, 4711, "run-3")
 ME = Member(ConsumerId(3), Incarnation("me"))
@@ -16,12 +16,12 @@ def member(now=0.0):
     return Membership.join(Identity(ME, PROCESS, "1.0", "abc"), PACE, now)
 
 
-def order(offset, *owned, to=ME, **more):
-    return Received(Order(to, frozenset(owned), **{k: frozenset(v) for k, v in more.items()}), offset, 0)
+def gives(offset, *owned, to=ME, **more):
+    return Received(MemberAssignment(to, frozenset(owned), **{k: frozenset(v) for k, v in more.items()}), offset, 0)
 
 
 def retire(offset, to=ME):
-    return Received(Order(to, retire=True), offset, 0)
+    return Received(MemberAssignment(to, retire=True), offset, 0)
 
 
 def act(membership, now=0.0):
@@ -39,4 +39,4 @@ def said(membership, now):
 def reading(*owned, offset=5, now=0.0):
     """A member that owns something, and has said so."""
     membership, _ = said(member(now), now)
-    return said(act(membership.received([order(offset, *owned)], now), now), now)[0]
+    return said(act(membership.received([gives(offset, *owned)], now), now), now)[0]

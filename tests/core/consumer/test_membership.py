@@ -17,14 +17,14 @@ from tests.core.consumer.membership_words import (
     B,
     C,
     act,
+    gives,
     member,
-    order,
     reading,
     retire,
     said,
 )
 
-# Orders
+# Assignments
 
 
 def test_owns_nothing_until_it_is_assigned():
@@ -35,26 +35,26 @@ def test_owns_nothing_until_it_is_assigned():
     )
 
 
-def test_newest_order_counts_by_its_offset():
-    orders = [order(7, A), order(9, B, coming={B, C}), order(8, C)]
-    assert member().received(orders, 0).decision == Decision(frozenset({B}), frozenset({C}), 9)
+def test_newest_assignment_counts_by_its_offset():
+    assignments = [gives(7, A), gives(9, B, pending={B, C}), gives(8, C)]
+    assert member().received(assignments, 0).decision == Decision(frozenset({B}), frozenset({C}), 9)
 
 
-def test_orders_of_others_are_not_applied():
-    foreign = order(7, A, to=Member(ConsumerId(4), ME.incarnation))
-    older = order(8, A, to=OTHER)
+def test_assignments_of_others_are_not_applied():
+    foreign = gives(7, A, to=Member(ConsumerId(4), ME.incarnation))
+    older = gives(8, A, to=OTHER)
     membership = member().received([foreign, older], 0)
     assert membership.decision == Decision()
     assert membership.ending is None
 
 
-def test_order_seen_twice_changes_nothing():
-    once = member().received([order(7, A)], 0)
-    assert once.received([order(7, A), order(6, B)], 5) == once
+def test_assignment_seen_twice_changes_nothing():
+    once = member().received([gives(7, A)], 0)
+    assert once.received([gives(7, A), gives(6, B)], 5) == once
 
 
 def test_retire_is_for_good():
-    membership = reading(A).received([retire(6)], 1).received([order(7, A, B)], 2)
+    membership = reading(A).received([retire(6)], 1).received([gives(7, A, B)], 2)
     assert membership.ending is Ending.RETIRED
     assert membership.decision == Decision(offset=7, ends=True)
 
@@ -62,30 +62,30 @@ def test_retire_is_for_good():
 # Which incarnation is newer
 
 
-def test_gift_to_another_incarnation_behind_an_order_of_ours_ends_us():
-    for gift in (order(9, B, to=OTHER), order(9, to=OTHER, coming={B})):
+def test_gift_to_another_incarnation_behind_an_assignment_of_ours_ends_us():
+    for gift in (gives(9, B, to=OTHER), gives(9, to=OTHER, pending={B})):
         membership = reading(A).received([gift], 1)
         assert membership.ending is Ending.SUPERSEDED
         assert membership.owned == {A}, "held until the batch in hand is done"
         assert membership.decision == Decision(offset=5, ends=True)
 
 
-def test_gift_to_another_incarnation_before_any_order_of_ours_does_not():
+def test_gift_to_another_incarnation_before_any_assignment_of_ours_does_not():
     """It may have been written before the controller knew of us: the other one may be the older."""
-    membership = member().received([order(4, A, to=OTHER)], 0)
+    membership = member().received([gives(4, A, to=OTHER)], 0)
     assert membership.ending is None
-    membership = membership.received([order(5, to=OTHER, revoking={A}), order(6, B)], 0)
+    membership = membership.received([gives(5, to=OTHER, revoking={A}), gives(6, B)], 0)
     assert membership.decision.owned == {B}
 
 
-def test_orders_that_empty_or_retire_an_older_incarnation_do_not_end_us():
-    membership = reading(A).received([order(6, to=OTHER, revoking={B}), order(7, to=OTHER), retire(8, OTHER)], 0)
+def test_assignments_that_empty_or_retire_an_older_incarnation_do_not_end_us():
+    membership = reading(A).received([gives(6, to=OTHER, revoking={B}), gives(7, to=OTHER), retire(8, OTHER)], 0)
     assert membership.ending is None
 
 
 def test_of_two_twins_the_one_that_the_controller_holds_for_older_ends():
     """Both read the same queue; the controller hears of one first, gives to it, then hears of the other one."""
-    queue = [order(1, A, to=ME), order(2, to=ME, revoking={A}), order(3, to=OTHER, coming={A}), order(4, A, to=OTHER)]
+    queue = [gives(1, A, to=ME), gives(2, to=ME, revoking={A}), gives(3, to=OTHER, pending={A}), gives(4, A, to=OTHER)]
     older = member().received(queue, 0)
     newer = Membership.join(Identity(OTHER, PROCESS), PACE, 0.0).received(queue, 0)
     assert (older.ending, newer.ending) == (Ending.SUPERSEDED, None)
@@ -96,11 +96,11 @@ def test_of_two_twins_the_one_that_the_controller_holds_for_older_ends():
 def test_never_do_both_twins_end(learned, joined, steps):
     """A controller that follows rule 5: before it knows of the newer one it gives to the older, then never again."""
     queue = []
-    for offset, (to_newer, gives) in enumerate(steps):
+    for offset, (to_newer, gift) in enumerate(steps):
         knows_both = offset >= learned
         to = OTHER if to_newer and knows_both else ME
-        gives_now = gives and (to == OTHER or not knows_both)
-        queue.append(order(offset, *([A] if gives_now else []), to=to))
+        gives_now = gift and (to == OTHER or not knows_both)
+        queue.append(gives(offset, *([A] if gives_now else []), to=to))
     newer = Membership.join(Identity(OTHER, PROCESS), PACE, 0.0)
     assert newer.received(queue[min(joined, learned) :], 0).ending is None
 
@@ -109,7 +109,7 @@ def test_never_do_both_twins_end(learned, joined, steps):
 
 
 def test_lost_partition_stays_reported_until_the_batch_in_hand_is_over():
-    membership = reading(A, B).began(10).received([order(6, B, C, revoking={A})], 10)
+    membership = reading(A, B).began(10).received([gives(6, B, C, revoking={A})], 10)
     membership, during = membership.next_message(12)
     assert isinstance(during, Heartbeat), "nothing has been acted on yet"
     membership = membership.appended(during, 12).rested()
@@ -118,36 +118,36 @@ def test_lost_partition_stays_reported_until_the_batch_in_hand_is_over():
 
 
 def test_gained_partition_is_reported_from_the_moment_it_may_be_read():
-    membership = act(reading(A).received([order(6, A, B)], 1), 1)
+    membership = act(reading(A).received([gives(6, A, B)], 1), 1)
     assert membership.next_message(1)[1].owned == {A, B}
 
 
-def test_same_sets_ordered_again_are_acknowledged():
+def test_same_sets_assigned_again_are_acknowledged():
     """Revoke and re-assign to the same consumer is a new Assignment; the controller waits for its offset."""
-    membership, report = said(act(reading(A).received([order(6), order(7, A)], 1), 1), 1)
+    membership, report = said(act(reading(A).received([gives(6), gives(7, A)], 1), 1), 1)
     assert (report.applied, report.owned) == (7, {A})
     assert membership.is_acted_on
 
 
-def test_drain_is_timed_from_the_order_to_the_report_without_the_partition():
-    membership = act(reading(A, B).received([order(6, B, revoking={A})], 10), 13)
+def test_drain_is_timed_from_the_assignment_to_the_report_without_the_partition():
+    membership = act(reading(A, B).received([gives(6, B, revoking={A})], 10), 13)
     membership, report = said(membership, 13)
     assert (report.drains, report.last_drain_s, report.max_drain_s) == (1, 3, 3)
-    membership = act(membership.received([order(7, revoking={B})], 20).received([order(8)], 20.5), 21)
+    membership = act(membership.received([gives(7, revoking={B})], 20).received([gives(8)], 20.5), 21)
     _, report = said(membership, 21)
     assert (report.drains, report.last_drain_s, report.max_drain_s) == (2, 1, 3)
 
 
 def test_partition_given_back_before_it_was_let_go_is_no_drain():
-    membership = act(reading(A).received([order(6, revoking={A}), order(7, A)], 1), 2)
+    membership = act(reading(A).received([gives(6, revoking={A}), gives(7, A)], 1), 2)
     assert membership.drains.count == 0
-    assert act(membership.received([order(8)], 5), 6).drains.last_s == 1
+    assert act(membership.received([gives(8)], 5), 6).drains.last_s == 1
 
 
-def test_drain_of_an_order_that_came_while_an_earlier_one_was_acted_on():
+def test_drain_of_an_assignment_that_came_while_an_earlier_one_was_acted_on():
     membership = reading(A)
-    decision = membership.received([order(6, A, B)], 1).decision
-    late = membership.received([order(6, A, B), order(7, A)], 1.5).acted(decision, 2)
+    decision = membership.received([gives(6, A, B)], 1).decision
+    late = membership.received([gives(6, A, B), gives(7, A)], 1.5).acted(decision, 2)
     assert act(late, 4).drains.last_s == 2
 
 
@@ -159,7 +159,7 @@ def test_drain_of_an_order_that_came_while_an_earlier_one_was_acted_on():
     [
         (lambda m: m.asked_to_end(), Ending.ASKED),
         (lambda m: m.received([retire(6)], 1), Ending.RETIRED),
-        (lambda m: m.received([order(6, A, to=OTHER)], 1), Ending.SUPERSEDED),
+        (lambda m: m.received([gives(6, A, to=OTHER)], 1), Ending.SUPERSEDED),
     ],
 )
 def test_end_drains_says_so_and_is_over_with_the_last_word(end, why):
@@ -210,11 +210,11 @@ def deaf(until):
 
 
 def test_who_is_heard_and_cannot_hear_drains_and_ends_and_is_fenced_where_it_does_not():
-    """What it was given would lie unread for ever: it is alive by its reports, and no order takes anything back."""
+    """What it was given would lie unread for ever: it is alive by its reports, no assignment takes anything back."""
     assert deaf(90).deaf_reason(90) is None
-    assert deaf(92).deaf_reason(92) == "no order could be read for 90 s (3 x suspect_after_s)"
+    assert deaf(92).deaf_reason(92) == "no assignment could be read for 90 s (3 x suspect_after_s)"
     assert deaf(120).fence_reason(120) is None
-    assert deaf(122).fence_reason(122) == "no order could be read for 120 s (4 x suspect_after_s)"
+    assert deaf(122).fence_reason(122) == "no assignment could be read for 120 s (4 x suspect_after_s)"
     assert deaf(122).failed("deaf").fence_reason(122) is None, "it is about to end"
     assert deaf(122).listened(121).deaf_reason(122) is None
 

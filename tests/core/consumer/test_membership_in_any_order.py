@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kgs_core.consumer.member import Decision, Facts
-from kgs_core.protocol import Heartbeat, Order, Phase, Received
-from tests.core.consumer.membership_words import ME, OTHER, A, B, C, act, member, order, said
+from kgs_core.protocol import Heartbeat, MemberAssignment, Phase, Received
+from tests.core.consumer.membership_words import ME, OTHER, A, B, C, act, gives, member, said
 
 PARTITIONS = st.frozensets(st.sampled_from([A, B, C]))
 RARELY = st.integers(0, 30).map(lambda n: n == 17)
@@ -22,25 +22,25 @@ class Anything(RuleBasedStateMachine):
         super().__init__()
         self.now = 0.0
         self.given = self.may_commit = frozenset({A, B})
-        self.queue = [order(0, A, B)]
+        self.queue = [gives(0, A, B)]
         self.delivered = 1
         self.m, report = said(act(member().received(self.queue, 0)), 0)
         self.log = [report]
         self.decision: Decision | None = None
 
-    @rule(owned=PARTITIONS, coming=PARTITIONS, retires=RARELY)
-    def controller_orders(self, owned, coming, retires):
+    @rule(owned=PARTITIONS, pending=PARTITIONS, retires=RARELY)
+    def controller_assigns(self, owned, pending, retires):
         """`revoking` holds at least what the incarnation may hold, as rule 3 wants."""
-        new = Order(ME, owned, self.given - owned, coming, retires)
+        new = MemberAssignment(ME, owned, self.given - owned, pending, retires)
         self.given |= owned
         self.queue.append(Received(new, 2 * len(self.queue), 0))
 
-    @rule(gives=RARELY)
-    def controller_orders_another(self, gives):
-        self.queue.append(Received(Order(OTHER, frozenset([A] if gives else [])), 2 * len(self.queue), 0))
+    @rule(gift=RARELY)
+    def controller_assigns_to_another(self, gift):
+        self.queue.append(Received(MemberAssignment(OTHER, frozenset([A] if gift else [])), 2 * len(self.queue), 0))
 
     @rule(again=st.integers(0, 3), late=st.integers(0, 2))
-    def orders_come(self, again, late):
+    def assignments_come(self, again, late):
         first, end = max(0, self.delivered - again), max(self.delivered, len(self.queue) - late)
         self.m = self.m.received(self.queue[first:end], self.now)
         self.delivered = end
@@ -102,7 +102,7 @@ class Anything(RuleBasedStateMachine):
         assert self.may_commit <= possible
 
     @invariant()
-    def nothing_is_decided_that_the_newest_own_order_does_not_give(self):
+    def nothing_is_decided_that_the_newest_own_assignment_does_not_give(self):
         mine = [r for r in self.queue[: self.delivered] if r.message.member == ME]
         given = mine[-1].message.owned if mine else frozenset()
         assert self.m.decision.owned <= given

@@ -13,13 +13,13 @@ from tests.core.consumer.membership_words import (
     B,
     C,
     act,
+    gives,
     member,
-    order,
     reading,
     said,
 )
 
-# Orders
+# Assignments
 
 
 def test_heartbeats_between_and_all_of_it_now_and_then():
@@ -38,11 +38,11 @@ def test_heartbeats_between_and_all_of_it_now_and_then():
 @pytest.mark.parametrize(
     "change",
     [
-        lambda m: act(m.received([order(6, A)], 0)),
+        lambda m: act(m.received([gives(6, A)], 0)),
         lambda m: m.noted(Facts(stopped={A: "poison"})),
         lambda m: m.asked_to_end(),
     ],
-    ids=["order applied", "stopped", "phase"],
+    ids=["assignment applied", "stopped", "phase"],
 )
 def test_every_change_is_reported_at_once_and_in_full(change):
     _, message = change(reading(A)).next_message(0.1)
@@ -62,7 +62,7 @@ def test_which_topics_are_bad_is_news_and_how_bad_is_not():
     assert membership.noted(Facts(bad_shares={"t": 0.7})).next_message(1)[1] is None
     for news in ({"t": 1.0}, {}):
         assert membership.noted(Facts(bad_shares=news)).next_message(1)[1].bad_shares == news
-    assert act(membership.received([order(6, C)], 1)).next_message(1)[1].bad_shares == {"t": 0.6}
+    assert act(membership.received([gives(6, C)], 1)).next_message(1)[1].bad_shares == {"t": 0.6}
     assert membership.end(1).next_message(1)[1].bad_shares == {}
 
 
@@ -82,9 +82,9 @@ def test_sequence_rises_with_every_message_also_with_one_that_failed():
 
 def test_heartbeat_never_confirms_a_report_of_unknown_fate():
     """The set goes and comes back; the report between may be in the log, so it must be said again in full."""
-    membership, lost = act(reading(A).received([order(6)], 1), 1).next_message(1)
+    membership, lost = act(reading(A).received([gives(6)], 1), 1).next_message(1)
     assert lost.owned == frozenset()
-    membership = act(membership.received([order(7, A)], 2), 2)
+    membership = act(membership.received([gives(7, A)], 2), 2)
     membership = replace(membership, applied=5)  # as it was when the last known report was appended
     _, message = membership.next_message(2)
     assert isinstance(message, Report)
@@ -107,18 +107,18 @@ def test_batch_that_begins_after_the_clock_was_read_has_no_negative_age():
 # Self-fence
 
 
-def test_what_is_coming_is_told_as_ready_or_not_and_nothing_else_is():
+def test_what_is_pending_is_told_as_ready_or_not_and_nothing_else_is():
     """Who waits for a partition says whether it could be read; what is owned or not coming any more is not told."""
-    membership = act(reading(A).received([order(6, A, coming=[B, C])], 0))
+    membership = act(reading(A).received([gives(6, A, pending=[B, C])], 0))
     membership = membership.noted(Facts(ready=frozenset({A, B}), unready={C: "no rule", A: "old"}))
     _, report = said(membership, 1)
     assert (report.ready, report.unready) == ({B}, {C: "no rule"})
-    _, report = said(act(membership.received([order(7, A)], 1)), 1)
+    _, report = said(act(membership.received([gives(7, A)], 1)), 1)
     assert (report.ready, report.unready) == (frozenset(), {})
 
 
-def test_that_a_coming_partition_is_ready_is_told_at_once():
-    membership, _ = said(act(reading(A).received([order(6, A, coming=[B])], 0)), 0)
+def test_that_a_pending_partition_is_ready_is_told_at_once():
+    membership, _ = said(act(reading(A).received([gives(6, A, pending=[B])], 0)), 0)
     assert membership.next_message(0.1)[1] is None
     assert membership.noted(Facts(ready=frozenset({B}))).next_message(0.1)[1].ready == {B}
     assert membership.noted(Facts(unready={B: "no rule"})).next_message(0.1)[1].unready == {B: "no rule"}

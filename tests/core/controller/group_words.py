@@ -2,7 +2,7 @@
 
 from kgs_core.controller.group_view import GroupView
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Heartbeat, Incarnation, Member, Order, Phase, Process, Received, Report, Target
+from kgs_core.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Process, Received, Report, Target
 
 HERE = Process("here", "boot", 1, 1)
 
@@ -28,8 +28,8 @@ def heartbeat(name, sequence, phase=Phase.READING, bytes_per_s=0.0):
     return Heartbeat(member(name), sequence, phase, bytes_per_s, None)
 
 
-def order(name, owned="", revoking="", coming="", retire=False):
-    return Order(member(name), tps(owned), tps(revoking), tps(coming), retire)
+def gives(name, owned="", revoking="", pending="", retire=False):
+    return MemberAssignment(member(name), tps(owned), tps(revoking), tps(pending), retire)
 
 
 def target(known="", **letters):
@@ -51,7 +51,7 @@ def settled(**letters):
     records = []
     for key, owned in letters.items():
         name = f"{key[1:]}a"
-        records += [at(10, order(name, owned)), at(int(key[1:]), report(name, owned, applied=10))]
+        records += [at(10, gives(name, owned)), at(int(key[1:]), report(name, owned, applied=10))]
     return view_of(*records)
 
 
@@ -60,5 +60,5 @@ def add(view, *records):
 
 
 def carried_out(view, changes, offset):
-    orders = [at(offset + n, o) for n, o in enumerate(changes.orders)]
-    return add(view, *orders, *(at(offset + 50, t) for t in changes.tombstones))
+    assignments = [at(offset + n, o) for n, o in enumerate(changes.assignments)]
+    return add(view, *assignments, *(at(offset + 50, t) for t in changes.tombstones))

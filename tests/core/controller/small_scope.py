@@ -12,7 +12,7 @@ from kgs_core.controller.reconcile import Changes, reconcile
 from kgs_core.invariants.assignments import check_single_owner
 from kgs_core.invariants.group_events import Event, Fact, FactKind
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
-from kgs_core.protocol import Incarnation, Member, Message, Order, Phase, Process, Received, Report, Target
+from kgs_core.protocol import Incarnation, Member, MemberAssignment, Message, Phase, Process, Received, Report, Target
 
 HERE = Process("here", "boot", 1, 1)
 NOTHING: frozenset[TopicPartition] = frozenset()
@@ -32,7 +32,7 @@ class Scope:
     strict: bool = True
     reconcile: Reconcile = reconcile
     fencing: bool = True
-    takes_others_orders: bool = False
+    takes_others_assignments: bool = False
     reports_first: bool = False
     late_reports: bool = False
     spares: bool = True
@@ -53,15 +53,15 @@ class Life:
     member: Member
     owned: frozenset[TopicPartition] = NOTHING
     applied: int | None = None
-    unread: tuple[tuple[int, Order], ...] = ()
+    unread: tuple[tuple[int, MemberAssignment], ...] = ()
     dirty: bool = False
     alive: bool = True
     ended: bool = False
     to_act_on: frozenset[TopicPartition] | None = None
     hasty: bool = False
 
-    def reads_all_of(self, order: Order) -> bool:
-        return self.hasty and self.member.consumer == order.member.consumer
+    def reads_all_of(self, assignment: MemberAssignment) -> bool:
+        return self.hasty and self.member.consumer == assignment.member.consumer
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class State:
         views = (self.log, *self.controllers)
         offsets = {o for life in self.lives for o in (life.applied, *(offset for offset, _ in life.unread))}
         for view in views:
-            offsets |= {m.order.offset for m in view.members.values() if m.order}
+            offsets |= {m.assignment.offset for m in view.members.values() if m.assignment}
             offsets |= {m.report.applied for m in view.members.values() if m.report}
         rank = {offset: i for i, offset in enumerate(sorted(offsets - {None}))}
         lives = tuple(
@@ -89,7 +89,7 @@ class State:
                 life.member,
                 life.owned,
                 rank.get(life.applied),
-                tuple((rank[offset], order) for offset, order in life.unread),
+                tuple((rank[offset], assignment) for offset, assignment in life.unread),
                 (life.dirty, life.alive, life.ended, life.to_act_on),
             )
             for life in self.lives
@@ -111,11 +111,11 @@ class State:
         records = [Received(message, self.end + i, 0) for i, message in enumerate(messages)]
         lives = self.lives
         for record in records:
-            order = record.message
-            if isinstance(order, Order):
+            assignment = record.message
+            if isinstance(assignment, MemberAssignment):
                 lives = tuple(
-                    replace(life, unread=(*life.unread, (record.offset, order)))
-                    if life.alive and (life.member == order.member or life.reads_all_of(order))
+                    replace(life, unread=(*life.unread, (record.offset, assignment)))
+                    if life.alive and (life.member == assignment.member or life.reads_all_of(assignment))
                     else life
                     for life in lives
                 )
@@ -147,7 +147,7 @@ def _view_key(view: GroupView, rank: dict[int, int]) -> object:
         (
             m.member,
             (m.report.owned, m.report.phase, rank.get(m.report.applied)) if m.report else None,
-            (rank[m.order.offset], m.order.message) if m.order else None,
+            (rank[m.assignment.offset], m.assignment.message) if m.assignment else None,
         )
         for m in view.members.values()
     )
@@ -213,11 +213,11 @@ def _without(state: State, number: int) -> State:
 
 def _read(scope: Scope, state: State, number: int) -> Step:
     life = state.lives[number]
-    (offset, order), *rest = life.unread
+    (offset, assignment), *rest = life.unread
     state = state.with_life(number, unread=tuple(rest))
-    wrong = f"{life.member} retires with {sorted(life.owned)}" if order.retire and life.owned else ""
-    acts = {"to_act_on": order.owned} if scope.reports_first else {"owned": order.owned}
-    state = state.with_life(number, applied=offset, dirty=True, ended=order.retire, **acts)
+    wrong = f"{life.member} retires with {sorted(life.owned)}" if assignment.retire and life.owned else ""
+    acts = {"to_act_on": assignment.owned} if scope.reports_first else {"owned": assignment.owned}
+    state = state.with_life(number, applied=offset, dirty=True, ended=assignment.retire, **acts)
     return Step("read", 0, state, wrong=wrong)
 
 
@@ -234,7 +234,7 @@ def _starts(scope: Scope, state: State) -> Iterator[Step]:
 
 def _started(scope: Scope, state: State, consumer: ConsumerId) -> Step:
     member = Member(consumer, Incarnation(f"{consumer}{'abcdefgh'[len(state.lives)]}"))
-    life = Life(member, hasty=scope.takes_others_orders)
+    life = Life(member, hasty=scope.takes_others_assignments)
     state, records = replace(state, lives=(*state.lives, life)).append(_report(life, NOTHING, Phase.READING, state.end))
     return Step("start", 5, state, tuple(records))
 
@@ -264,7 +264,7 @@ def _writes(scope: Scope, state: State, number: int, suspected: frozenset[Incarn
     target = view.target.message
     changes = scope.reconcile(view, target.assignment, target.consumers, suspected, strict=scope.strict)
     if changes:
-        after, records = state.append(*changes.orders, *changes.tombstones)
+        after, records = state.append(*changes.assignments, *changes.tombstones)
         after = _with_controller(after, number, view.take_all(records, 0.0))
         yield Step("write", 4, after, tuple(records))
 

@@ -75,7 +75,7 @@ class TestMostExtraConsumers:
 
     @pytest.fixture
     def fewest(self, planned):
-        return planned(consumer_worth="fewest").consumers
+        return planned(consumer_weight="fewest").consumers
 
     @pytest.mark.parametrize("percent", [0, 6, 12, 50])
     def test_of_those_within_the_bound_the_one_that_moves_least(self, planned, fewest, percent):
@@ -103,5 +103,7 @@ class TestMostExtraConsumers:
         assert planned(max_extra_consumers_percent=just_too_little + 0.2).consumers == fewest + 1
 
     def test_the_bound_replaces_the_price_of_a_consumer(self, planned):
-        cheap, dear = (planned(max_extra_consumers_percent=12, consumer_worth=worth) for worth in (0.35, 1000))
+        cheap, dear = (
+            planned(max_extra_consumers_percent=12, consumer_weight=consumer_weight) for consumer_weight in (0.35, 1000)
+        )
         assert cheap.target == dear.target

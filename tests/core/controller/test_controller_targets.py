@@ -1,4 +1,4 @@
-"""What the controller writes: Targets with everything that they were made from, and orders beside them."""
+"""What the controller writes: Targets with everything that they were made from, and assignments beside them."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from kgs_core.controller.machine import step
 from kgs_core.controller.transitions import State
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
-from kgs_core.protocol import Change, Incarnation, Member, Order, Target
+from kgs_core.protocol import Change, Incarnation, Member, MemberAssignment, Target
 from tests.core.controller.two_readers import (
     ONE,
     RUNS,
@@ -48,7 +48,7 @@ def test_a_target_says_what_it_was_made_from(synchronized):
         rscore=0.0,
         reason="partition without owner: c:0; topics or partitions changed: c:0",
         known=(ONE, TWO),
-        set_aside=(),
+        quarantined=(),
         time_ms=5_002_500,
         measurement_offset=7,
         history=(
@@ -58,10 +58,10 @@ def test_a_target_says_what_it_was_made_from(synchronized):
     )
 
 
-def test_the_target_and_the_first_orders_of_its_change_are_one_write(synchronized):
+def test_the_target_and_the_first_assignments_of_its_change_are_one_write(synchronized):
     _, commands = look(synchronized(), measured(a=80, b=60, c=30))
     (write,) = acts(commands)
-    assert write.orders == (Order(TWO, frozenset({B, C})),)
+    assert write.assignments == (MemberAssignment(TWO, frozenset({B, C})),)
 
 
 def test_a_rebalance_is_told_with_its_reason_its_price_and_its_consumers(synchronized):
@@ -181,7 +181,7 @@ def test_a_spare_that_keeps_failing_is_given_another_number(synchronized, packin
     state = synchronized((received(target), *group()[1:]), (*RUNS, *failures), packing=packing(spare_consumers=1))
     _, commands = step(state, Tick(), 1.0)
     (write,) = [command for command in commands if isinstance(command, Write)]
-    assert (write.target.spares, write.target.set_aside) == ((4,), (3,))
+    assert (write.target.spares, write.target.quarantined) == ((4,), (3,))
 
 
 def test_which_of_two_processes_is_newer_outlasts_their_first_reports(synchronized):
@@ -200,4 +200,4 @@ def test_what_cannot_be_given_elsewhere_now_stays_with_one_that_keeps_failing(sy
     state = synchronized(messages, (RUNS[0], *failures), packing=packing(spare_consumers=1))
     _, commands = step(state, Tick(), 1.0)
     (write,) = [command for command in commands if isinstance(command, Write)]
-    assert (write.target.assignment, write.target.set_aside) == (TARGET.assignment, ())
+    assert (write.target.assignment, write.target.quarantined) == (TARGET.assignment, ())

@@ -20,9 +20,9 @@ from kgs_core.protocol import (
 )
 from tests.core.controller.group_words import (
     at,
+    gives,
     heartbeat,
     member,
-    order,
     plan,
     report,
     settled,
@@ -43,23 +43,23 @@ def only(view, name="1a"):
 
 
 @pytest.mark.parametrize(
-    ("last_order", "last_report", "possible"),
+    ("last_assignment", "last_report", "possible"),
     [
         (None, None, ""),
         (None, report("1a", "p"), "p"),
-        (at(5, order("1a", "p", "q")), None, "pq"),
-        (at(5, order("1a", "p", "q")), report("1a", "r"), "pqr"),
-        (at(5, order("1a", "p", "q")), report("1a", "r", applied=4), "pqr"),
-        (at(5, order("1a", "p", "q")), report("1a", "p", applied=5), "p"),
-        (at(5, order("1a", "p", "q")), report("1a", "r", applied=6), "r"),
-        (at(5, order("1a", coming="p")), report("1a", applied=4), ""),
-        (at(5, order("1a", "p", "q")), report("1a", "r", applied=4, phase=Phase.DRAINING), "pqr"),
-        (at(5, order("1a", "p", "q")), report("1a", "r", applied=4, phase=Phase.ENDED), ""),
+        (at(5, gives("1a", "p", "q")), None, "pq"),
+        (at(5, gives("1a", "p", "q")), report("1a", "r"), "pqr"),
+        (at(5, gives("1a", "p", "q")), report("1a", "r", applied=4), "pqr"),
+        (at(5, gives("1a", "p", "q")), report("1a", "p", applied=5), "p"),
+        (at(5, gives("1a", "p", "q")), report("1a", "r", applied=6), "r"),
+        (at(5, gives("1a", pending="p")), report("1a", applied=4), ""),
+        (at(5, gives("1a", "p", "q")), report("1a", "r", applied=4, phase=Phase.DRAINING), "pqr"),
+        (at(5, gives("1a", "p", "q")), report("1a", "r", applied=4, phase=Phase.ENDED), ""),
     ],
 )
-def test_what_an_incarnation_may_own(last_order, last_report, possible):
+def test_what_an_incarnation_may_own(last_assignment, last_report, possible):
     """Rule 3: its report, and its last Assignment unless that report came after acting on it."""
-    records = [at(0, target("1a"))] + ([last_order] if last_order else [])
+    records = [at(0, target("1a"))] + ([last_assignment] if last_assignment else [])
     records += [at(9, last_report)] if last_report else []
     view = view_of(*records)
     assert (only(view).possibly_owned if view.members else tps("")) == tps(possible)
@@ -73,7 +73,7 @@ def test_a_heartbeat_goes_into_the_last_full_report():
 
 
 def test_a_heartbeat_whose_full_report_has_expired_is_a_sign_of_life_and_no_more():
-    view = view_of(at(4, order("1a", "p")), at(5, heartbeat("1a", 8)))
+    view = view_of(at(4, gives("1a", "p")), at(5, heartbeat("1a", 8)))
     assert only(view).report is None
     assert only(view).last_seen_at == 0.0
     assert only(view).possibly_owned == tps("p")
@@ -87,20 +87,20 @@ def test_a_heartbeat_whose_full_report_has_expired_is_a_sign_of_life_and_no_more
         at(3, report("1a", "", sequence=4)),
         at(90, report("1a", "", sequence=5)),
         at(90, heartbeat("1a", 5, Phase.ENDED)),
-        at(7, order("1a", "")),
-        at(6, order("1a", "", "")),
+        at(7, gives("1a", "")),
+        at(6, gives("1a", "", "")),
         at(8, target("1a", c1="q")),
         at(2, DesiredState(RunState.STOPPED, "", 0)),
         at(2, DesiredVersion("0", "", "", 0)),
         at(90, report("1z")),
-        at(90, order("1z", "p")),
+        at(90, gives("1z", "p")),
         at(1, Tombstone(member("1z"))),
     ],
 )
 def test_late_and_doubled_records_change_nothing(late):
     view = view_of(
         at(8, target("1a", c1="p")),
-        at(7, order("1a", "p")),
+        at(7, gives("1a", "p")),
         at(4, report("1a", "p", 7, sequence=5)),
         at(2, DesiredState(RunState.PAUSED, "", 0)),
         at(3, DesiredVersion("1", "", "", 0)),
@@ -127,7 +127,7 @@ class TestWhoIsNewer:
         assert names(view) == ["1a", "1b"]
 
     def test_of_several_not_listed_the_first_report_decides(self):
-        view = view_of(at(3, order("1a", "p")), at(0, report("1c")), at(1, report("1b")), at(2, report("1c", "", 1, 1)))
+        view = view_of(at(3, gives("1a", "p")), at(0, report("1c")), at(1, report("1b")), at(2, report("1c", "", 1, 1)))
         assert names(view) == ["1a", "1c", "1b"]
 
     def test_reports_that_have_expired_change_no_rank(self):
@@ -154,7 +154,7 @@ class TestListedWithoutRecords:
         assert names(view) == ["1a", "1b"]
 
     def test_one_with_an_assignment_is_a_member_that_may_own_it(self):
-        view = view_of(at(0, target("1a")), at(3, order("1a", "p")))
+        view = view_of(at(0, target("1a")), at(3, gives("1a", "p")))
         assert only(view).possibly_owned == tps("p")
 
 
@@ -162,7 +162,7 @@ class TestDeath:
     def test_the_dead_do_not_come_back(self):
         view = settled(c1="p").bury(["1a"])
         assert names(view) == []
-        late = [at(90, report("1a", "p", 10, 9)), at(91, heartbeat("1a", 10)), at(92, order("1a", "p"))]
+        late = [at(90, report("1a", "p", 10, 9)), at(91, heartbeat("1a", 10)), at(92, gives("1a", "p"))]
         assert view.take_all(late, 5.0) == view
 
     def test_a_tombstone_is_a_confirmed_death(self):
@@ -202,7 +202,7 @@ class TestSilence:
 
     def test_one_that_was_never_heard_is_given_time(self):
         """Its reports may have been lost with their topic while it lives."""
-        view = view_of(at(0, order("1a", "p")), now=100.0)
+        view = view_of(at(0, gives("1a", "p")), now=100.0)
         assert view.suspects(130.0, 30.0) == frozenset()
         assert view.suspects(130.1, 30.0) == {"1a"}
         assert view.take(at(9, target("1a")), 120.0).suspects(130.1, 30.0) == {"1a"}
@@ -214,11 +214,11 @@ class TestJoined:
         [
             ([at(0, report("1a"))], {1}),
             ([at(0, report("1a", phase=Phase.STARTING))], {1}),
-            ([at(0, order("1a"))], set()),
+            ([at(0, gives("1a"))], set()),
             ([at(0, report("1a")), at(1, heartbeat("1a", 1, Phase.ENDED))], set()),
-            ([at(0, report("1a")), at(0, order("1a", retire=True))], set()),
-            ([at(0, report("1a")), at(0, order("1a", retire=True)), at(1, report("1b"))], {1}),
-            ([at(0, report("1a")), at(1, report("1b")), at(0, order("1b", retire=True))], set()),
+            ([at(0, report("1a")), at(0, gives("1a", retire=True))], set()),
+            ([at(0, report("1a")), at(0, gives("1a", retire=True)), at(1, report("1b"))], {1}),
+            ([at(0, report("1a")), at(1, report("1b")), at(0, gives("1b", retire=True))], set()),
         ],
     )
     def test_its_newest_incarnation_takes_partitions(self, records, joined):

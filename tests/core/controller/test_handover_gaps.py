@@ -4,7 +4,7 @@ import pytest
 
 from kgs_core.controller.handover_gaps import Unread
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Heartbeat, Incarnation, Member, Order, Phase, Process, Received, Report
+from kgs_core.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Process, Received, Report
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 ONE, TWO = (Member(ConsumerId(n), Incarnation(f"life-{n}")) for n in (1, 2))
@@ -69,7 +69,7 @@ def test_what_was_before_can_be_left_out(unread):
 
 
 def test_other_messages_say_nothing_of_it(unread):
-    unread.take([Received(Order(ONE, frozenset({A})), 0, 0)])
+    unread.take([Received(MemberAssignment(ONE, frozenset({A})), 0, 0)])
     assert (unread.gaps_s, unread.unowned) == ({}, frozenset())
 
 

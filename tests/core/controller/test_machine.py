@@ -1,4 +1,4 @@
-"""What the controller does beyond the scenarios: when silence counts, who has the pen, who is started."""
+"""What the controller does beyond the scenarios: when silence counts, who has the right to write, who is started."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from kgs_core.controller.state import Result
 from kgs_core.controller.transitions import State
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
-from kgs_core.protocol import Heartbeat, Order, Phase, Tombstone
+from kgs_core.protocol import Heartbeat, MemberAssignment, Phase, Tombstone
 from tests.core.controller.two_readers import (
     ONE,
     RUNS,
@@ -69,11 +69,11 @@ def test_old_reports_are_no_sign_of_life_for_a_new_controller(synchronized):
     assert write.target.assignment == {A: 1, B: 1}
 
 
-# Who has the pen
+# Who has the right to write
 
 
-def test_records_of_somebody_else_mean_that_the_pen_is_gone(synchronized):
-    for message in (TARGET, Order(ONE, frozenset()), Tombstone(TWO)):
+def test_records_of_somebody_else_mean_that_the_right_to_write_is_gone(synchronized):
+    for message in (TARGET, MemberAssignment(ONE, frozenset()), Tombstone(TWO)):
         state, _ = step(synchronized(), Read((received(message, 9),)), 1.0)
         assert (state.name, state.outcome.result) == (State.ENDED, Result.FENCED)
 

@@ -1,4 +1,4 @@
-"""Observers without the pen keep a group going, whenever they begin, and ask for no run that has nothing to do."""
+"""Observers without the right to write keep a group going, whenever they begin, and ask for no idle run."""
 
 from random import Random
 

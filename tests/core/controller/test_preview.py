@@ -13,7 +13,7 @@ from kgs_core.controller.machine import begin, step
 from kgs_core.controller.preview import preview
 from kgs_core.controller.state import Options
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Incarnation, Member, Order
+from kgs_core.protocol import Incarnation, Member, MemberAssignment
 from tests.core.controller.two_readers import RUNS, TARGET, group, look, measured, received, report
 
 
@@ -60,9 +60,9 @@ def test_a_preview_shows_the_spares_that_are_written(joined, standing, speeds, c
     target = replace(TARGET, spares=tuple(sorted(standing)))
     others = [Member(number, Incarnation(f"of-{number}")) for number in sorted(joined)]
     reports = [received(report(member), 2 + n) for n, member in enumerate(others)]
-    orders = [received(Order(member), 0) for member in others]
+    assignments = [received(MemberAssignment(member), 0) for member in others]
     state, _ = begin(options, 0.0, 5_000_000)
-    state, _ = step(state, Read((*group(target), *orders, *reports)), 0.0)
+    state, _ = step(state, Read((*group(target), *assignments, *reports)), 0.0)
     state, _ = step(state, FleetSeen(RUNS), 0.0)
     shown, written = spares_shown_and_written(state, measured(**speeds))
     assert written in {None, shown}

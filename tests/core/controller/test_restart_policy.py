@@ -1,4 +1,4 @@
-"""Who is started, who has to wait and who is set aside. Defaults: 120 s to report, 3 attempts, 5 s of back-off."""
+"""Who is started, who has to wait and who is quarantined. Defaults: 120 s to report, 3 attempts, 5 s of back-off."""
 
 from dataclasses import replace
 from random import Random
@@ -108,27 +108,27 @@ def test_each_failure_waits_twice_as_long_as_the_last(starts, ages_s, wait_s):
     assert found.launch == (() if wait_s else (TWO,))
 
 
-def test_after_three_failures_in_a_row_it_is_set_aside(starts):
-    assert starts(History(runs=failed(60, 40))).set_aside == frozenset()
+def test_after_three_failures_in_a_row_it_is_quarantined(starts):
+    assert starts(History(runs=failed(60, 40))).quarantined == frozenset()
     found = starts(History(runs=failed(60, 40, 20)))
-    assert (found.set_aside, found.launch, found.failures) == ({TWO}, (), {TWO: 3})
+    assert (found.quarantined, found.launch, found.failures) == ({TWO}, (), {TWO: 3})
 
 
-def test_who_was_set_aside_is_tried_again_after_ten_times_the_longest_back_off(starts, membership):
+def test_who_was_quarantined_is_tried_again_after_ten_times_the_longest_back_off(starts, membership):
     """5, 10, 20 s; ten times the last, and the time that a start may take."""
     assert retry_after_s(membership()) == 320
-    assert starts(History(runs=failed(500, 400, 319))).set_aside == {TWO}
+    assert starts(History(runs=failed(500, 400, 319))).quarantined == {TWO}
     found = starts(History(runs=failed(500, 400, 321)))
-    assert (found.set_aside, found.launch) == (frozenset(), (TWO,))
+    assert (found.quarantined, found.launch) == (frozenset(), (TWO,))
 
 
-def test_one_more_failure_sets_it_aside_again(starts):
-    assert starts(History(runs=failed(900, 800, 700, 10))).set_aside == {TWO}
+def test_one_more_failure_quarantines_it_again(starts):
+    assert starts(History(runs=failed(900, 800, 700, 10))).quarantined == {TWO}
 
 
-def test_while_it_is_tried_again_it_is_not_set_aside(starts):
+def test_while_it_is_tried_again_it_is_not_quarantined(starts):
     found = starts(History(runs=[*failed(900, 800, 700), run(10, over=False, handle="again")]))
-    assert (found.set_aside, found.starting) == (frozenset(), {TWO})
+    assert (found.quarantined, found.starting) == (frozenset(), {TWO})
 
 
 @pytest.mark.parametrize("lives", [life(120), life(5, ended=True)], ids=["it lived for a while", "it ended in order"])
@@ -143,17 +143,17 @@ def test_a_death_soon_after_the_first_report_is_a_failed_start(starts):
 
 
 @pytest.mark.parametrize(
-    ("attempts", "end_s", "wait_s"), [(1, 2, 3), (2, 2, 8), (3, 2, 318)], ids=["5 s", "10 s", "set aside"]
+    ("attempts", "end_s", "wait_s"), [(1, 2, 3), (2, 2, 8), (3, 2, 318)], ids=["5 s", "10 s", "quarantined"]
 )
 def test_an_error_of_its_own_is_a_failed_start_however_it_said_so(starts, attempts, end_s, wait_s):
     """Without the reason it was started again at once, for ever. The wait counts from its last word."""
     found = starts(failures_of(2, attempts=attempts, end_s=end_s, lived_s=200))
     assert (found.failures, found.waiting, found.launch) == ({TWO: attempts}, {TWO: wait_s}, ())
-    assert found.set_aside == ({TWO} if attempts == 3 else frozenset())
+    assert found.quarantined == ({TWO} if attempts == 3 else frozenset())
     assert found.why == {TWO: "boom"}
 
 
-def test_one_that_has_read_well_for_long_and_then_fails_is_not_set_aside(starts):
+def test_one_that_has_read_well_for_long_and_then_fails_is_not_quarantined(starts):
     runs, lives = failed(LONG_LIFE_S + 300, LONG_LIFE_S + 200), life(LONG_LIFE_S, handle="long", ended=True)
     lives = {i: replace(found, ending=Ending.FAILED, why="boom") for i, found in lives.items()}
     found = starts(History(runs=[*runs, run(LONG_LIFE_S + 20, handle="long", exit_code=1)], lives=lives))
@@ -180,13 +180,13 @@ def test_a_run_that_ended_well_and_whose_reports_have_expired_did_not_fail(start
 
 
 def test_nobody_is_started_while_one_number_after_the_other_joins_and_fails(starts):
-    """What they read may be what ends them. Each number that is set aside makes everybody's start twice as late."""
+    """What they read may be what ends them. Each number that is quarantined makes everybody's start twice as late."""
     one = failures_of(2, attempts=3, end_s=39)
     assert (starts(one, wanted=(2, 7)).launch, starts(one, wanted=(2, 7)).held_s) == ((), 1)
     assert starts(failures_of(2, attempts=3, end_s=41), wanted=(2, 7)).launch == (7,)
     assert starts(failures_of(2, 3, attempts=3, end_s=41), wanted=(7,)).held_s == 39
     assert starts(failures_of(2, 3, 4, 5, 6, attempts=3, end_s=41), wanted=(7,)).held_s == 320 - 41
-    assert starts(failures_of(2, attempts=2, end_s=1), wanted=(7,)).launch == (7,), "as long as none is set aside"
+    assert starts(failures_of(2, attempts=2, end_s=1), wanted=(7,)).launch == (7,), "as long as none is quarantined"
 
 
 @pytest.mark.parametrize("lived_s", [60, 4000], ids=["soon", "late"])
@@ -217,7 +217,7 @@ def test_a_start_that_went_well_ends_the_row(starts):
 
 def test_a_refused_start_counts_as_a_failure(starts):
     history = History(runs=failed(60, 40), refusals=[Refusal(TWO, 20.0)])
-    assert starts(history).set_aside == {TWO}
+    assert starts(history).quarantined == {TWO}
 
 
 def test_a_run_that_was_ended_because_nobody_wanted_it_did_not_fail(starts):
@@ -225,8 +225,8 @@ def test_a_run_that_was_ended_because_nobody_wanted_it_did_not_fail(starts):
     assert (found.failures, found.launch) == ({}, (TWO,))
 
 
-def test_a_consumer_that_reports_is_not_set_aside(starts):
-    assert starts(History(runs=failed(60, 40, 20), present=frozenset({TWO}))).set_aside == frozenset()
+def test_a_consumer_that_reports_is_not_quarantined(starts):
+    assert starts(History(runs=failed(60, 40, 20), present=frozenset({TWO}))).quarantined == frozenset()
 
 
 def test_a_report_without_a_run_belongs_to_any_run_of_its_consumer(starts):
@@ -237,7 +237,7 @@ def test_a_report_without_a_run_belongs_to_any_run_of_its_consumer(starts):
 def test_consumers_are_counted_one_by_one(starts):
     runs = [*failed(60, 40, 20), run(3, handle="other", consumer=ConsumerId(3))]
     found = starts(History(runs=runs), wanted=(1, 2, 3))
-    assert (found.launch, found.set_aside, found.waiting.keys()) == ((1,), {2}, {2, 3})
+    assert (found.launch, found.quarantined, found.waiting.keys()) == ((1,), {2}, {2, 3})
 
 
 def report(sequence, phase=Phase.READING):

@@ -13,7 +13,7 @@ from kgs_core.protocol import (
     DesiredVersion,
     Incarnation,
     Member,
-    Order,
+    MemberAssignment,
     Phase,
     Process,
     Received,
@@ -47,8 +47,8 @@ def target(assignment, spares=(), known=(1, 2, 3, 4)):
     return Target("mwf", assignment, spares, dict.fromkeys(assignment, 50.0), 100.0, 0.0, "", members, (), 0)
 
 
-def numbers(*joined, standing=(), barred=(), highest=63):
-    return Numbers(standing, joined, barred, highest)
+def numbers(*joined, standing=(), unusable=(), highest=63):
+    return Numbers(standing, joined, unusable, highest)
 
 
 def plan(seen, meant, *joined, spares=1, is_settled=False):
@@ -101,18 +101,18 @@ def says(seen, consumer, **changes):
     return seen.take(Received(replace(report, sequence=report.sequence + 1, **changes), 50 + report.sequence, 0), 0.0)
 
 
-def ordered(seen, meant):
+def assigned_by_plan(seen, meant):
     """The view of a group that is as `meant` has it."""
     for consumer in meant.consumers:
         owned = frozenset(p for p, c in meant.assignment.items() if c == consumer)
-        seen = seen.take(Received(Order(incarnation(consumer), owned), consumer, 0), 0.0)
+        seen = seen.take(Received(MemberAssignment(incarnation(consumer), owned), consumer, 0), 0.0)
         seen = says(seen, consumer, owned=owned, applied=consumer)
     return seen
 
 
 def test_a_spare_takes_over_only_when_it_has_opened_everything():
     meant = target({A: 1, B: 1}, (2,))
-    seen = ordered(view(c1="1", c2="2"), meant)
+    seen = assigned_by_plan(view(c1="1", c2="2"), meant)
     assert next_hand_over(seen, meant, (1, 2)).partitions == {A, B}
     for ready in ((), (A,)):
         assert plan(says(seen, 2, ready=frozenset(ready)), meant, 1, 2) is None
@@ -121,12 +121,12 @@ def test_a_spare_takes_over_only_when_it_has_opened_everything():
 
 def test_a_spare_of_a_version_that_cannot_say_what_it_has_opened_takes_over_at_once():
     meant = target({A: 1}, (2,))
-    assert plan(says(ordered(view(c1="1", c2="2"), meant), 2, ready=None), meant, 1, 2).assignment == {A: 2}
+    assert plan(says(assigned_by_plan(view(c1="1", c2="2"), meant), 2, ready=None), meant, 1, 2).assignment == {A: 2}
 
 
 def test_a_replacement_that_cannot_go_on_says_what_cannot_be_opened_and_why():
     meant = target({A: 1, B: 1}, (2,))
-    seen = ordered(view(c1="1", c2="2"), meant)
+    seen = assigned_by_plan(view(c1="1", c2="2"), meant)
     opening = replacement_wait(says(seen, 2, ready=frozenset({B})), meant, frozenset())
     assert str(opening) == "the replacement waits for spare 2 to open a:0 before consumer 1 ends"
     refused = says(seen, 2, ready=frozenset({B}), unready={A: "no\nrule\x1b[2J fits"})
@@ -141,29 +141,31 @@ def test_a_replacement_that_cannot_go_on_says_what_cannot_be_opened_and_why():
 def test_one_reason_of_many_partitions_is_said_once():
     many = {TopicPartition("t", n): 1 for n in range(12)}
     meant = target(many, (2,))
-    seen = says(ordered(view(c1="1", c2="2"), meant), 2, ready=frozenset(), unready=dict.fromkeys(many, "no rule"))
+    seen = says(
+        assigned_by_plan(view(c1="1", c2="2"), meant), 2, ready=frozenset(), unready=dict.fromkeys(many, "no rule")
+    )
     assert str(replacement_wait(seen, meant, frozenset())).endswith("which it cannot: t:0-11: no rule")
 
 
 def test_what_a_replacement_waits_for_has_a_name():
     meant = target({A: 1}, (2,), known=(1,))
-    seen = ordered(view(c1="1", c2="1"), meant)
+    seen = assigned_by_plan(view(c1="1", c2="1"), meant)
     assert "spare 2 has version 1, configuration a" in str(replacement_wait(seen, meant, frozenset()))
     paused = seen.take(Received(DesiredState(RunState.PAUSED, "me", 0), 1, 0), 0.0)
     assert "`kgs resume`: people want the group paused" in str(replacement_wait(paused, meant, frozenset()))
     alone = target({A: 1})
-    assert "a spare to be started" in str(replacement_wait(ordered(view(c1="1"), alone), alone, frozenset()))
-    absent = replacement_wait(ordered(view(c1="1", c2="2"), meant), target({A: 1}, (3,)), frozenset())
+    assert "a spare to be started" in str(replacement_wait(assigned_by_plan(view(c1="1"), alone), alone, frozenset()))
+    absent = replacement_wait(assigned_by_plan(view(c1="1", c2="2"), meant), target({A: 1}, (3,)), frozenset())
     assert str(absent) == "the replacement waits for consumers to join: 3"
-    moving = replacement_wait(ordered(view(c1="1", c2="2"), meant), target({A: 2}, (1,)), frozenset())
+    moving = replacement_wait(assigned_by_plan(view(c1="1", c2="2"), meant), target({A: 2}, (1,)), frozenset())
     assert str(moving) == "the replacement waits for the change under way: a:0 not there yet"
-    assert replacement_wait(ordered(view(c1="2", c2="2"), meant), meant, frozenset()) is None
+    assert replacement_wait(assigned_by_plan(view(c1="2", c2="2"), meant), meant, frozenset()) is None
 
 
 def test_a_wish_that_is_younger_than_the_target_is_acted_on_at_once():
     """The spare was started for this very Target, and not in vain: people have asked for something else since."""
     meant = target({A: 1}, (2,), known=(1,))
-    seen = ordered(view(c1="2", c2="2"), meant).take(Received(meant, 0, 1000), 0.0)
+    seen = assigned_by_plan(view(c1="2", c2="2"), meant).take(Received(meant, 0, 1000), 0.0)
     assert plan(seen.take(Received(DesiredVersion("3", "a", "me", 0), 1, 999), 0.0), meant, 1, 2) is None
     assert plan(seen.take(Received(DesiredVersion("3", "a", "me", 0), 1, 1001), 0.0), meant, 1, 2).spares == (3,)
 
@@ -187,7 +189,7 @@ def test_where_every_number_is_taken_nobody_is_replaced():
         ((1,), 1, numbers(1, 3, 4, standing=(4,)), (4,)),
         ((1,), 1, numbers(1, standing=(5,)), (5,)),
         ((1,), 1, numbers(1, 3, standing=(5,)), (3,)),
-        ((1,), 2, numbers(1, standing=(2,), barred=(2, 3)), (4, 5)),
+        ((1,), 2, numbers(1, standing=(2,), unusable=(2, 3)), (4, 5)),
         ((1, 2), 2, numbers(1, 2, highest=3), (3,)),
         ((1,), 0, numbers(1, 2, standing=(2,)), ()),
     ],
@@ -197,7 +199,7 @@ def test_where_every_number_is_taken_nobody_is_replaced():
         "a spare before one that a change has emptied",
         "one that is being started",
         "one that has joined before one that is being started",
-        "no barred number",
+        "no unusable number",
         "no number without a queue",
         "none at all",
     ],

@@ -48,13 +48,13 @@ def test_after_a_silence_the_stale_owner_lets_go():
 
 def _without_revoking(view, *arguments, **keywords):
     changes = reconcile(view, *arguments, **keywords)
-    stripped = (replace(order, revoking=NOTHING) for order in changes.orders)
+    stripped = (replace(assignment, revoking=NOTHING) for assignment in changes.assignments)
     return Changes(tuple(o for o in stripped if _last(view, o.member) != o), changes.tombstones)
 
 
 def _last(view, member):
-    order = view.members[member.incarnation].order
-    return order and order.message
+    assignment = view.members[member.incarnation].assignment
+    return assignment and assignment.message
 
 
 def _per_consumer(view, *arguments, **keywords):
@@ -65,13 +65,13 @@ def _per_consumer(view, *arguments, **keywords):
 def _older_left_alone(view, *arguments, **keywords):
     changes = reconcile(view, *arguments, **keywords)
     newest = {member.member for member in view.newest().values()}
-    return Changes(tuple(o for o in changes.orders if o.member in newest), changes.tombstones)
+    return Changes(tuple(o for o in changes.assignments if o.member in newest), changes.tombstones)
 
 
 def _report_alone(member):
     if member.report is not None and member.report.applied is not None:
         return member.report.owned
-    return member.order.message.owned | member.order.message.revoking if member.order else NOTHING
+    return member.assignment.message.owned | member.assignment.message.revoking if member.assignment else NOTHING
 
 
 DOUBLED = {
@@ -80,7 +80,7 @@ DOUBLED = {
     "start before stop": (Scope(MOVE), (control._Placing, "_is_free", lambda *_: True)),
     "no fencing": (Scope(BACK, successors=1, fencing=False), None),
     "report before acting": (Scope(MOVE, reports_first=True, late_reports=True), None),
-    "Assignments of others are applied": (Scope(MOVE, twins=1, takes_others_orders=True), None),
+    "Assignments of others are applied": (Scope(MOVE, twins=1, takes_others_assignments=True), None),
     "per consumer instead of per incarnation": (Scope(MOVE, twins=1, reconcile=_per_consumer), None),
     "silence frees what is held": (Scope(MOVE, silences=1, strict=False), None),
     "retired before it is empty": (

@@ -7,12 +7,22 @@ from hypothesis import strategies as st
 
 from kgs_core.controller.group_view import GroupView
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import DesiredState, DesiredVersion, Heartbeat, Order, Phase, Report, RunState, Target, Tombstone
+from kgs_core.protocol import (
+    DesiredState,
+    DesiredVersion,
+    Heartbeat,
+    MemberAssignment,
+    Phase,
+    Report,
+    RunState,
+    Target,
+    Tombstone,
+)
 from tests.core.controller.group_words import (
     at,
+    gives,
     heartbeat,
     member,
-    order,
     report,
     target,
     view_of,
@@ -52,7 +62,7 @@ def queues(draw, consumer):
             dead.add(name)
             records.append(at(offset, Tombstone(member(name))))
         else:
-            records.append(at(offset, order(name, owned, retire=draw(st.booleans()))))
+            records.append(at(offset, gives(name, owned, retire=draw(st.booleans()))))
     return records
 
 
@@ -116,7 +126,7 @@ def test_nobody_is_forgotten_who_may_own_something(parts):
         r.message.member.incarnation
         for part in parts
         for r in part
-        if isinstance(r.message, Order | Report | Heartbeat)
+        if isinstance(r.message, MemberAssignment | Report | Heartbeat)
     }
     assert named == set(view.members) | (view.dead & named)
     assert not set(view.members) & view.dead

@@ -9,7 +9,7 @@ from kgs_core.controller.events import Write
 from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.write_guard import check_owners, check_write
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Incarnation, Member, Order, Phase, Process, Received, Report, Target
+from kgs_core.protocol import Incarnation, Member, MemberAssignment, Phase, Process, Received, Report, Target
 from kgs_core.testing import controllers
 from tests.core.controller.watched_group import WatchedGroup, options
 
@@ -23,8 +23,8 @@ def report(member, *owned, applied=None, sequence=1, phase=Phase.READING):
     return Report(member, sequence, phase, 0.0, None, process, applied, frozenset(owned))
 
 
-def order(member, *owned, **more):
-    return Order(member, frozenset(owned), **more)
+def gives(member, *owned, **more):
+    return MemberAssignment(member, frozenset(owned), **more)
 
 
 def target(assignment, speeds=None):
@@ -36,50 +36,50 @@ def view(*messages):
     return GroupView().take_all([Received(message, offset, 0) for offset, message in messages], 0.0)
 
 
-OWNED_BY_ONE = view((0, order(ONE, A)), (0, report(ONE, A, applied=0)), (0, report(TWO)))
+OWNED_BY_ONE = view((0, gives(ONE, A)), (0, report(ONE, A, applied=0)), (0, report(TWO)))
 
 
-def problems(view, *orders, suspected=NOBODY, strict=False, target=None):
-    return check_write(view, suspected, Write(target, orders), strict=strict)
+def problems(view, *assignments, suspected=NOBODY, strict=False, target=None):
+    return check_write(view, suspected, Write(target, assignments), strict=strict)
 
 
 def test_stop_confirmed_start_passes():
-    assert problems(OWNED_BY_ONE, order(ONE, revoking=frozenset({A})), order(TWO, coming=frozenset({A}))) == ()
-    released = view((1, order(ONE, revoking=frozenset({A}))), (1, report(ONE, applied=1)), (0, report(TWO)))
-    assert problems(released, order(ONE), order(TWO, A)) == ()
+    assert problems(OWNED_BY_ONE, gives(ONE, revoking=frozenset({A})), gives(TWO, pending=frozenset({A}))) == ()
+    released = view((1, gives(ONE, revoking=frozenset({A}))), (1, report(ONE, applied=1)), (0, report(TWO)))
+    assert problems(released, gives(ONE), gives(TWO, A)) == ()
 
 
 def test_start_before_stop_is_found():
-    found = problems(OWNED_BY_ONE, order(ONE, revoking=frozenset({A})), order(TWO, A))
+    found = problems(OWNED_BY_ONE, gives(ONE, revoking=frozenset({A})), gives(TWO, A))
     assert found == (f"S4 a:0: enters the Assignment of {TWO} while {ONE} may hold it",)
 
 
-def test_what_was_ordered_and_not_confirmed_counts_as_held():
-    ordered = view((5, order(ONE, A)), (0, report(ONE)), (0, report(TWO)))
-    assert problems(ordered, order(TWO, A)) != ()
+def test_what_was_assigned_and_not_confirmed_counts_as_held():
+    assigned_by_plan = view((5, gives(ONE, A)), (0, report(ONE)), (0, report(TWO)))
+    assert problems(assigned_by_plan, gives(TWO, A)) != ()
 
 
 def test_two_in_one_write_are_found():
     free = view((0, report(ONE)), (0, report(TWO)))
-    (line,) = problems(free, order(ONE, A), order(TWO, A))[-1:]
+    (line,) = problems(free, gives(ONE, A), gives(TWO, A))[-1:]
     assert line.startswith("S1 by Assignments: a:0")
 
 
 def test_a_suspect_loses_what_another_gains_but_not_where_handover_is_strict():
-    write = (order(ONE, revoking=frozenset({A})), order(TWO, A))
+    write = (gives(ONE, revoking=frozenset({A})), gives(TWO, A))
     suspected = frozenset({ONE.incarnation})
     assert problems(OWNED_BY_ONE, *write, suspected=suspected) == ()
     assert problems(OWNED_BY_ONE, *write, suspected=suspected, strict=True) != ()
 
 
 def test_who_holds_something_is_not_told_to_end():
-    assert problems(OWNED_BY_ONE, order(ONE, revoking=frozenset({A}), retire=True))[0].startswith("S7")
+    assert problems(OWNED_BY_ONE, gives(ONE, revoking=frozenset({A}), retire=True))[0].startswith("S7")
 
 
 def test_what_was_wrong_before_is_not_held_against_what_mends_it():
-    doubled = view((0, order(ONE, A)), (0, order(TWO, A)), (0, report(ONE, A, applied=0)), (0, report(TWO, applied=0)))
-    assert problems(doubled, order(ONE, A, B)) == ()
-    assert problems(doubled, order(TWO, revoking=frozenset({A}))) == ()
+    doubled = view((0, gives(ONE, A)), (0, gives(TWO, A)), (0, report(ONE, A, applied=0)), (0, report(TWO, applied=0)))
+    assert problems(doubled, gives(ONE, A, B)) == ()
+    assert problems(doubled, gives(TWO, revoking=frozenset({A}))) == ()
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_two_that_say_to_own_the_same_are_found():
 
 
 def test_who_has_come_back_and_not_yet_read_what_it_lost_does_no_harm():
-    back = view((1, order(ONE)), (0, report(ONE, A, applied=0)), (0, order(TWO, A)), (0, report(TWO, A, applied=0)))
+    back = view((1, gives(ONE)), (0, report(ONE, A, applied=0)), (0, gives(TWO, A)), (0, report(TWO, A, applied=0)))
     assert check_owners(back, NOBODY) == ()
     ended = view((0, report(ONE, A, phase=Phase.ENDED)), (0, report(TWO, A)))
     assert check_owners(ended, NOBODY) == ()

@@ -5,7 +5,7 @@ from kgs_core.controller.machine import step
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.ports import Run
-from kgs_core.protocol import Change, Incarnation, Member, Order, Phase, Process, Received, Report, Target
+from kgs_core.protocol import Change, Incarnation, Member, MemberAssignment, Phase, Process, Received, Report, Target
 
 A, B, C = (TopicPartition(name, 0) for name in "abc")
 ONE, TWO = Member(ConsumerId(1), Incarnation("one")), Member(ConsumerId(2), Incarnation("two"))
@@ -18,7 +18,7 @@ TARGET = Target(
     rscore=0.0,
     reason="first",
     known=(ONE, TWO),
-    set_aside=(),
+    quarantined=(),
     time_ms=1_000,
     history=(Change(1_000, "first", 0, 0.0, 2),),
 )
@@ -37,8 +37,8 @@ def group(target=TARGET):
     """Two consumers that read what the Target gives them."""
     return (
         received(target),
-        received(Order(ONE, frozenset({A})), 0),
-        received(Order(TWO, frozenset({B})), 0),
+        received(MemberAssignment(ONE, frozenset({A})), 0),
+        received(MemberAssignment(TWO, frozenset({B})), 0),
         received(report(ONE, A, run_id="run-1"), 0),
         received(report(TWO, B, run_id="run-2"), 1),
     )
@@ -68,5 +68,5 @@ def look(state, event, now=1.0):
 
 
 def written(write, offset=1):
-    messages = [*([write.target] if write.target else []), *write.orders, *write.tombstones]
+    messages = [*([write.target] if write.target else []), *write.assignments, *write.tombstones]
     return Written([received(message, offset) for message in messages])

@@ -1,4 +1,4 @@
-"""A group that is looked after as Dagster does it: observers without the pen, and a run for each change."""
+"""A group that is looked after as Dagster does it: observers without the right to write, and a run for each change."""
 
 from dataclasses import dataclass, field
 from random import Random
@@ -14,9 +14,9 @@ from kgs_core.errors import PortError
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.runtime.rebalance_ports import Reference
-from kgs_core.testing.boxes import SimInbox
 from kgs_core.testing.consumers import Habits
 from kgs_core.testing.controllers import SimController
+from kgs_core.testing.ports import SimGroupTopicReader
 from kgs_core.testing.world import World
 
 TICK_S = 40.0
@@ -63,7 +63,7 @@ class WatchedGroup:
     run: Run | None = None
 
     def __post_init__(self):
-        self.inbox = None
+        self.reader = None
         self.tick_ends = self.next_tick = 0.0
         self.due_run = None
         # A run that ends by what it has just written is to be asked whom it suspects, too
@@ -140,9 +140,9 @@ class WatchedGroup:
         watch, now = self.watch, self.now
         if watch is None:
             return
-        watch = watch.read(self.inbox.poll(0.0), now).told(self._fleet_seen(watch), now)
+        watch = watch.read(self.reader.poll(0.0), now).observed(self._fleet_seen(watch), now)
         if (measured := self.world.measured()) is not None:
-            watch = watch.told(measured, now)
+            watch = watch.observed(measured, now)
         self.watch, sight = watch.recommend(now)
         is_held = self.run is not None or self.due_run is not None
         if sight.reason and is_held:
@@ -152,9 +152,9 @@ class WatchedGroup:
             self._end_tick()
 
     def _begin_watch(self):
-        self.inbox = SimInbox(self.world.topics, self.world.chance)
+        self.reader = SimGroupTopicReader(self.world.topics, self.world.chance)
         try:
-            messages = self.inbox.read_to_end()
+            messages = self.reader.read_to_end()
         except PortError:
             return
         self.watch = GroupObserver.begin(self.world.options, messages, self.now, self.world.clock.ms)

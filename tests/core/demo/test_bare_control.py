@@ -43,11 +43,11 @@ def made(tmp_path, monkeypatch):
     def make(program):
         settings = parse_settings(Layout(tmp_path).configuration("127.0.0.1:1").encode(), "kgs.yaml", {})
         scene = Stub(tmp_path, program, tmp_path / "logs", tmp_path / "kgs.yaml")
-        said = []
-        control = BareControl(scene, settings, os.environ, said.append)
+        logged = []
+        control = BareControl(scene, settings, os.environ, logged.append)
         controls.append(control)
         control.start()
-        return control, said
+        return control, logged
 
     yield make
     for control in controls:
@@ -60,37 +60,37 @@ def pid_of(control):
 
 
 def test_a_killed_controller_is_started_again(made):
-    control, said = made("import time; time.sleep(600)")
+    control, logged = made("import time; time.sleep(600)")
     first = pid_of(control)
     os.kill(first, signal.SIGKILL)
     wait_until(lambda: pid_of(control) is None, 10, "it lives")
     control.look_after()
     assert pid_of(control) not in (None, first)
-    assert "controller has died (SIGKILL)" in said[1]
-    assert said[2].startswith(f"controller started (pid {pid_of(control)})")
+    assert "controller has died (SIGKILL)" in logged[1]
+    assert logged[2].startswith(f"controller started (pid {pid_of(control)})")
 
 
 def test_one_that_another_has_taken_over_from_is_not_started_again(made):
-    control, said = made("print('error: fenced'); raise SystemExit(3)")
+    control, logged = made("print('error: fenced'); raise SystemExit(3)")
     wait_until(lambda: pid_of(control) is None, 10, "it lives")
     control.look_after()
     control.look_after()
     assert control.state == "no controller"
-    assert len(said) == 2
-    assert "error: fenced" in said[1]
-    assert "not started again" in said[1]
+    assert len(logged) == 2
+    assert "error: fenced" in logged[1]
+    assert "not started again" in logged[1]
     assert control.failure == "controller has died (exit status 3): error: fenced"
 
 
 def test_one_that_fails_each_time_is_given_up_with_its_last_words(made):
-    control, said = made("print('error: kgs.yaml: no such topic'); raise SystemExit(2)")
+    control, logged = made("print('error: kgs.yaml: no such topic'); raise SystemExit(2)")
     for _ in range(3):
         assert control.failure == ""
         wait_until(lambda: pid_of(control) is None, 10, "it lives")
         control.look_after()
     control.look_after()
     assert control.failure == "controller has died (exit status 2): error: kgs.yaml: no such topic"
-    assert (control.state, len([line for line in said if "controller started" in line])) == ("no controller", 3)
+    assert (control.state, len([line for line in logged if "controller started" in line])) == ("no controller", 3)
 
 
 def test_one_that_is_killed_comes_again_however_often(made):
@@ -103,13 +103,13 @@ def test_one_that_is_killed_comes_again_however_often(made):
     assert control.failure == ""
 
 
-def test_a_deaf_controller_is_killed_in_a_hurry_and_that_is_said(made, tmp_path):
+def test_a_deaf_controller_is_killed_at_once_and_that_is_said(made, tmp_path):
     control, _ = made(DEAF)
     pid = pid_of(control)
     wait_until(lambda: "deaf" in (tmp_path / "controller.log").read_text(), 10, "it does not start")
-    hurry = StopFlag()
-    hurry.set()
-    (problem,) = control.end(hurry)
+    interrupt = StopFlag()
+    interrupt.set()
+    (problem,) = control.end(interrupt)
     assert problem.startswith("controller did not end in order (SIGKILL)")
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

@@ -29,9 +29,9 @@ def made(tmp_path, monkeypatch):
     monkeypatch.setattr(DagsterHome, "daemon_command", lambda _: [sys.executable, "-c", "import time; time.sleep(600)"])
     monkeypatch.setattr(DagsterHome, "webserver_command", lambda home: serving(home.web_port))
     settings = parse_settings(Layout(tmp_path).configuration("127.0.0.1:1").encode(), "kgs.yaml", {})
-    said = []
-    control = DagsterControl(Layout(tmp_path), settings, {}, said.append)
-    yield control, said
+    logged = []
+    control = DagsterControl(Layout(tmp_path), settings, {}, logged.append)
+    yield control, logged
     control.kill()
 
 
@@ -39,36 +39,36 @@ def serving(port):
     return [sys.executable, "-c", SERVES, str(port)]
 
 
-def bring_up(control, said):
+def bring_up(control, logged):
     control.start()
 
     def is_up():
         control.look_after()
-        return said[-1].startswith("Dagster's UI is at http://127.0.0.1:")
+        return logged[-1].startswith("Dagster's UI is at http://127.0.0.1:")
 
-    wait_until(is_up, 20, f"it is up: {said}")
+    wait_until(is_up, 20, f"it is up: {logged}")
 
 
 def test_the_address_is_said_first_and_stands_in_the_table(made):
-    control, said = made
-    bring_up(control, said)
-    address = said[-1].rpartition(" ")[2]
-    assert address in said[0]
+    control, logged = made
+    bring_up(control, logged)
+    address = logged[-1].rpartition(" ")[2]
+    assert address in logged[0]
     assert control.state == f"Dagster at {address}"
 
 
 def test_daemon_and_webserver_wait_for_the_definitions(made):
-    control, said = made
+    control, logged = made
     control.look_after()
-    assert said == []
+    assert logged == []
     assert control.state.startswith("Dagster starts at http://")
 
 
 def test_before_there_is_a_daemon_nobody_has_to_be_told_to_end(made):
-    control, said = made
+    control, logged = made
     control.start()
     assert control.end(StopFlag()) == []
-    assert len(said) == 1
+    assert len(logged) == 1
 
 
 @pytest.fixture
@@ -81,23 +81,23 @@ def wished(monkeypatch):
 def test_dagster_ends_when_no_run_is_open_any_more(made, wished, monkeypatch):
     answers = [frozenset({"a", "b"}), None, frozenset({"a"}), frozenset()]
     monkeypatch.setattr(DagsterHome, "open_runs", lambda _: answers.pop(0))
-    control, said = made
-    bring_up(control, said)
+    control, logged = made
+    bring_up(control, logged)
     assert control.end(StopFlag()) == []
     assert (wished, answers) == (["stop"], [])
 
 
-def test_runs_that_are_killed_in_a_hurry_are_told(made, wished, monkeypatch):
-    hurry = StopFlag()
+def test_runs_that_are_killed_at_once_are_told(made, wished, monkeypatch):
+    interrupt = StopFlag()
 
     def open_runs(_):
-        hurry.set()
+        interrupt.set()
         return frozenset({"a", "b"})
 
     monkeypatch.setattr(DagsterHome, "open_runs", open_runs)
-    control, said = made
-    bring_up(control, said)
-    assert control.end(hurry)[0].startswith("2 runs did not end in order and were killed")
+    control, logged = made
+    bring_up(control, logged)
+    assert control.end(interrupt)[0].startswith("2 runs did not end in order and were killed")
 
 
 def test_where_kafka_does_not_take_the_wish_that_is_told(made, monkeypatch):
@@ -105,7 +105,7 @@ def test_where_kafka_does_not_take_the_wish_that_is_told(made, monkeypatch):
         raise TransientError("Kafka 127.0.0.1:1: no answer")
 
     monkeypatch.setattr(DagsterControl, "_wish_stop", refuse)
-    control, said = made
-    bring_up(control, said)
+    control, logged = made
+    bring_up(control, logged)
     (problem,) = control.end(StopFlag())
     assert problem == "the consumers could not be told to end, and were killed: Kafka 127.0.0.1:1: no answer"

@@ -49,7 +49,7 @@ TARGET = Target(
     rscore=0.25,
     reason="spares",
     known=(),
-    set_aside=(),
+    quarantined=(),
     time_ms=0,
     history=(
         Change(BEGAN_MS + 60_000, "consumer above consumer_capacity: 1", 11, 0.41, 2),
@@ -115,12 +115,12 @@ def test_a_group_that_cannot_be_seen_is_not_shown_as_empty():
 
 
 @pytest.mark.parametrize(
-    ("waiting", "converged", "told"),
+    ("waiting", "converged", "logged"),
     [(3, False, "3 partitions to hand over"), (0, False, "waiting for consumers"), (0, True, "as it shall be")],
 )
-def test_how_far_a_change_is(waiting, converged, told):
+def test_how_far_a_change_is(waiting, converged, logged):
     seen = replace(group(READING, waiting=0), is_converged=converged, waiting=dict.fromkeys(range(waiting), "why"))
-    assert text(live_table(snapshot(EWR, seen=seen)))[2].endswith(f"| {told}")
+    assert text(live_table(snapshot(EWR, seen=seen)))[2].endswith(f"| {logged}")
 
 
 def test_partitions_that_stand_still_are_told():

@@ -38,10 +38,10 @@ class Crew:
 
 @dataclass
 class Screen:
-    said: list[str] = field(default_factory=list)
+    logged: list[str] = field(default_factory=list)
 
     def say(self, line):
-        self.said.append(line)
+        self.logged.append(line)
 
     def show(self, *_, **__):
         pass

@@ -26,13 +26,13 @@ def make(tmp_path, monkeypatch):
     made = []
 
     def kept(program):
-        said = []
+        logged = []
         made.append(
             SupervisedProcess(
-                "daemon", [sys.executable, "-c", program], tmp_path / "daemon.log", os.environ, said.append
+                "daemon", [sys.executable, "-c", program], tmp_path / "daemon.log", os.environ, logged.append
             )
         )
-        return made[-1], said
+        return made[-1], logged
 
     yield kept
     for each in made:
@@ -40,14 +40,14 @@ def make(tmp_path, monkeypatch):
 
 
 def test_it_is_not_started_before_it_was_asked_for(make):
-    kept, said = make(SLEEPS)
+    kept, logged = make(SLEEPS)
     kept.look_after()
-    assert (kept.pid, kept.has_begun, kept.trouble, said) == (None, False, "", [])
+    assert (kept.pid, kept.has_begun, kept.trouble, logged) == (None, False, "", [])
     assert kept.end(1.0, StopFlag()) == []
 
 
 def test_a_killed_one_is_started_again_and_its_children_live_on(make, tmp_path):
-    kept, said = make(PARENT)
+    kept, logged = make(PARENT)
     kept.start()
     first = kept.pid
     wait_until(lambda: (tmp_path / "daemon.log").read_text().strip(), 10, "it has started its child")
@@ -56,7 +56,7 @@ def test_a_killed_one_is_started_again_and_its_children_live_on(make, tmp_path):
     wait_until(lambda: kept.pid is None, 10, "it lives")
     kept.look_after()
     assert kept.pid not in (None, first)
-    assert said[0].startswith("daemon has died (SIGKILL)")
+    assert logged[0].startswith("daemon has died (SIGKILL)")
     assert child.is_running()
     kept.kill()
     wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, 10, "the child lives")
@@ -91,14 +91,14 @@ def test_one_that_does_not_listen_is_left_all_the_same(make, tmp_path):
 
 
 def test_one_that_fails_each_time_is_given_up_with_its_last_words(make):
-    kept, said = make("raise SystemExit('no port')")
+    kept, logged = make("raise SystemExit('no port')")
     kept.start()
     for _ in range(4):
         wait_until(lambda: kept.pid is None, 10, "it lives")
         kept.look_after()
     assert kept.failure == "daemon has died (exit status 1): no port"
-    assert "not started again" in said[-1]
-    assert len(said) == 3
+    assert "not started again" in logged[-1]
+    assert len(logged) == 3
 
 
 def test_failures_count_only_in_a_row_and_right_after_a_start():

@@ -45,7 +45,7 @@ class Control:
     def look_after(self):
         pass
 
-    def end(self, _hurry):
+    def end(self, _interrupt):
         return ["a consumer was killed"]
 
     def kill(self):
@@ -57,9 +57,9 @@ def make(tmp_path):
     crews = []
 
     def crew(program):
-        said = []
-        crews.append(Supervisor(Stub(tmp_path, program), Kafka(), Control(), os.environ, said.append))
-        return crews[-1], said
+        logged = []
+        crews.append(Supervisor(Stub(tmp_path, program), Kafka(), Control(), os.environ, logged.append))
+        return crews[-1], logged
 
     yield crew
     for each in crews:
@@ -67,32 +67,32 @@ def make(tmp_path):
 
 
 def test_the_load_begins_when_it_is_told_to_and_once(make):
-    crew, said = make("import time; time.sleep(600)")
+    crew, logged = make("import time; time.sleep(600)")
     crew.start()
     crew.look_after()
     assert crew.control.is_started
-    assert (crew.generator.pid, crew.failure, said) == (None, "", [])
+    assert (crew.generator.pid, crew.failure, logged) == (None, "", [])
     crew.begin_load()
     pid = crew.generator.pid
     crew.begin_load()
     assert crew.generator.pid == pid
-    assert said == [f"generator started (pid {pid}): flights of 2013, a day in 200 s"]
+    assert logged == [f"generator started (pid {pid}): flights of 2013, a day in 200 s"]
 
 
 def test_a_generator_that_dies_is_missed_once(make):
-    crew, said = make("raise SystemExit('no data')")
+    crew, logged = make("raise SystemExit('no data')")
     crew.begin_load()
     wait_until(lambda: crew.generator.pid is None, 10, "it lives")
     crew.look_after()
     crew.look_after()
     assert crew.failure == "generator has died (exit status 1): no data"
-    assert len(said) == 2
-    assert "no more records will come" in said[1]
+    assert len(logged) == 2
+    assert "no more records will come" in logged[1]
 
 
 def test_no_load_begins_after_the_end_has(make):
-    crew, said = make("import time; time.sleep(600)")
+    crew, logged = make("import time; time.sleep(600)")
     crew.end_generator()
     crew.begin_load()
-    assert (crew.generator.pid, said) == (None, [])
+    assert (crew.generator.pid, logged) == (None, [])
     assert crew.end(StopFlag()) == ["a consumer was killed"]

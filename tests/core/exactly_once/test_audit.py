@@ -31,14 +31,16 @@ def log_of(*records, first=0, end=None):
     return LogPart(OffsetRange(first, end), offsets(*records), end)
 
 
-def stored(start=0, position=10, gaps=(), letters_position=None):
-    return StoredPositions(TopicId("id"), 0, start, position, tuple(OffsetRange(*g) for g in gaps), letters_position)
+def stored(start=0, position=10, gaps=(), dead_letters_position=None):
+    return StoredPositions(
+        TopicId("id"), 0, start, position, tuple(OffsetRange(*g) for g in gaps), dead_letters_position
+    )
 
 
-def findings(place, rows, letters=(), log=LOG_GONE, promise="one_to_one"):
-    found = check_partition(place, offsets(*rows), offsets(*letters), log, promise)
+def findings(place, rows, dead_letters=(), log=LOG_GONE, promise="one_to_one"):
+    found = check_partition(place, offsets(*rows), offsets(*dead_letters), log, promise)
     assert found.ok == (not found.findings)
-    assert (found.rows, found.letters) == (len(rows), len(letters))
+    assert (found.rows, found.dead_letters) == (len(rows), len(dead_letters))
     return [str(finding) for finding in found.findings]
 
 
@@ -66,17 +68,17 @@ NAMED = [
         ALL,
         ["foreign 1: 3 (rows inside an accepted gap)"],
     ),
-    (stored(letters_position=5), (*range(4), *range(5, 10)), (4,), ALL, []),
+    (stored(dead_letters_position=5), (*range(4), *range(5, 10)), (4,), ALL, []),
     (
-        stored(letters_position=5),
+        stored(dead_letters_position=5),
         range(10),
         (4,),
         ALL,
         ["doubled 1: 4 (row and dead letter of one record)"],
     ),
-    (stored(letters_position=5), (*range(4), *range(5, 10)), (4, 4), ALL, ["doubled 1: 4 (dead letters)"]),
+    (stored(dead_letters_position=5), (*range(4), *range(5, 10)), (4, 4), ALL, ["doubled 1: 4 (dead letters)"]),
     (
-        stored(letters_position=5),
+        stored(dead_letters_position=5),
         (*range(4), *range(5, 10)),
         (4, 6),
         ALL,
@@ -107,19 +109,19 @@ NAMED = [
 ]
 
 
-@pytest.mark.parametrize(("place", "rows", "letters", "log", "said"), NAMED)
-def test_what_is_wrong_is_said_with_its_offsets(place, rows, letters, log, said):
-    assert findings(place, tuple(rows), letters, log) == said
+@pytest.mark.parametrize(("place", "rows", "dead_letters", "log", "said"), NAMED)
+def test_what_is_wrong_is_said_with_its_offsets(place, rows, dead_letters, log, said):
+    assert findings(place, tuple(rows), dead_letters, log) == said
 
 
-def test_letter_between_the_two_commits_is_right():
-    """Letters are committed first; whoever is killed then leaves them above the position, and drops them on replay."""
-    assert findings(stored(0, 5, letters_position=10), range(5), (7, 9), ALL) == []
+def test_dead_letter_between_the_two_commits_is_right():
+    """Dead letters are committed first; who is killed then leaves them above the position, and drops them on replay."""
+    assert findings(stored(0, 5, dead_letters_position=10), range(5), (7, 9), ALL) == []
 
 
-def test_letter_in_an_accepted_gap_is_right():
+def test_dead_letter_in_an_accepted_gap_is_right():
     """Killed between the commits, what lay behind deleted before it was read again, and that accepted."""
-    assert findings(stored(0, 10, gaps=[(5, 10)], letters_position=10), range(5), (7,), log_of(first=10)) == []
+    assert findings(stored(0, 10, gaps=[(5, 10)], dead_letters_position=10), range(5), (7,), log_of(first=10)) == []
 
 
 def test_part_of_the_log_that_is_left_explains_that_part_only():
@@ -135,7 +137,7 @@ def test_filter_may_drop_and_any_may_multiply():
     assert findings(stored(), (1, 4, 4), promise="filter") == ["doubled 1: 4 (rows)"]
     assert findings(stored(), (1, 4, 4), promise="any") == []
     assert findings(stored(), (4, 4, 10), promise="any") == ["ahead 1: 10 (rows at or above the position 10)"]
-    assert findings(stored(letters_position=9), (4, 4), (4,), promise="any") == [
+    assert findings(stored(dead_letters_position=9), (4, 4), (4,), promise="any") == [
         "doubled 1: 4 (row and dead letter of one record)"
     ]
 
@@ -153,7 +155,7 @@ def test_totals_are_sums_and_one_wrong_partition_is_enough():
     right = check_partition(stored(), np.arange(10), NO_OFFSETS, ALL, "one_to_one")
     wrong = check_partition(stored(0, 3), offsets(0, 0, 5, 6), offsets(1), ALL, "one_to_one")
     table = TableAudit("t", "t", "one_to_one", 1, (right, wrong))
-    assert (table.rows, table.letters) == (14, 1)
+    assert (table.rows, table.dead_letters) == (14, 1)
     assert [table.count(fault) for fault in Fault] == [2, 1, 3, 0, 0]
     clean = TableAudit("u", "u", "one_to_one", 1, (right,))
     assert (right.ok, wrong.ok, table.ok, clean.ok) == (True, False, False, True)
@@ -169,7 +171,7 @@ class Sink:
 
     place: StoredPositions
     rows: tuple[int, ...]
-    letters: tuple[int, ...]
+    dead_letters: tuple[int, ...]
     log: LogPart
     records: frozenset[int] = field(repr=False)
 
@@ -181,7 +183,9 @@ class Sink:
         return any(gap.start <= offset < gap.end for gap in self.place.gaps)
 
     def findings(self):
-        return check_partition(self.place, offsets(*self.rows), offsets(*self.letters), self.log, "one_to_one").findings
+        return check_partition(
+            self.place, offsets(*self.rows), offsets(*self.dead_letters), self.log, "one_to_one"
+        ).findings
 
     def faults(self):
         return {finding.fault: finding.count for finding in self.findings()}
@@ -189,7 +193,7 @@ class Sink:
 
 @st.composite
 def sinks(draw, *, every_kind=False, at_end=False):
-    """With `every_kind` the offsets from the start on are a row, a letter, a marker and a gap."""
+    """With `every_kind` the offsets from the start on are a row, a dead letter, a marker and a gap."""
     end = draw(st.integers(12 if every_kind else 1, 30))
     start = draw(st.integers(1, 6) if every_kind else st.integers(0, end - 1))
     position = end if at_end else draw(st.integers(start + 4 if every_kind else start, end))
@@ -205,13 +209,13 @@ def sinks(draw, *, every_kind=False, at_end=False):
         gaps.append((start + 3, start + 4))
     records = frozenset(range(end)) - markers
     wanted = [o for o in sorted(records) if start <= o < position and not any(a <= o < b for a, b in gaps)]
-    letters = sorted(o for o in bad & records if o >= position or o in wanted)
-    mark = draw(st.integers(letters[-1] + 1, end)) if letters else None
+    dead_letters = sorted(o for o in bad & records if o >= position or o in wanted)
+    mark = draw(st.integers(dead_letters[-1] + 1, end)) if dead_letters else None
     covered = OffsetRange(max(start, first), max(start, first, position))
     seen = offsets(*(o for o in sorted(records) if covered.start <= o < covered.end))
     rows = reversed([o for o in wanted if o not in bad])
     place = stored(start, position, gaps, mark)
-    return Sink(place, tuple(rows), tuple(letters), LogPart(covered, seen, end), records)
+    return Sink(place, tuple(rows), tuple(dead_letters), LogPart(covered, seen, end), records)
 
 
 SINKS = sinks(every_kind=True)
@@ -234,9 +238,9 @@ def test_lost_row_is_named(sink, data):
 
 @LIMITS
 @given(SINKS, st.data())
-def test_lost_letter_is_named(sink, data):
-    gone = data.draw(st.sampled_from([o for o in sink.letters if o in sink.span]))
-    assert replace(sink, letters=tuple(o for o in sink.letters if o != gone)).faults() == {Fault.LOST: 1}
+def test_lost_dead_letter_is_named(sink, data):
+    gone = data.draw(st.sampled_from([o for o in sink.dead_letters if o in sink.span]))
+    assert replace(sink, dead_letters=tuple(o for o in sink.dead_letters if o != gone)).faults() == {Fault.LOST: 1}
 
 
 @LIMITS
@@ -249,7 +253,7 @@ def test_doubled_row_is_named(sink, data):
 @LIMITS
 @given(SINKS, st.data())
 def test_row_of_a_dead_letter_is_named(sink, data):
-    both = data.draw(st.sampled_from([o for o in sink.letters if o in sink.span]))
+    both = data.draw(st.sampled_from([o for o in sink.dead_letters if o in sink.span]))
     assert replace(sink, rows=(*sink.rows, both)).faults() == {Fault.DOUBLED: 1}
 
 

@@ -23,15 +23,15 @@ class Optimum:
     plans: list
 
 
-def least_cost(current, measurements, worth, known):
-    """Least `worth` x consumers + moved speed, over all measurements, each of which is known from the start.
+def least_cost(current, measurements, consumer_weight, known):
+    """Least `consumer_weight` x consumers + moved speed, over all measurements, each of which is known from the start.
 
     Args:
         known: what some plan costs; it bounds the cost, and the consumers that can be of use.
     """
     fewest = [_fewest(speeds) for speeds in measurements]
-    extra = known // worth - sum(fewest)
-    return _solved(current, measurements, worth, known, [least + extra for least in fewest])
+    extra = known // consumer_weight - sum(fewest)
+    return _solved(current, measurements, consumer_weight, known, [least + extra for least in fewest])
 
 
 def least_moved(problem, consumers, known):
@@ -59,7 +59,7 @@ def _fewest(speeds):
     return least
 
 
-def _solved(current, measurements, worth, known, most):
+def _solved(current, measurements, consumer_weight, known, most):
     """Integer program: x[p, b] is whether bin b has partition p after a step, for each of the steps.
 
     Bins are the current consumers, then nameless ones. One that opens takes the place of a closed one at no cost, so
@@ -74,7 +74,7 @@ def _solved(current, measurements, worth, known, most):
         opened.append(_fit(model, x, speeds, bins, bound))
         _open_in_turn(model, opened, range(len(named), len(bins)))
         stays = sum(round(speeds[p]) * _both(model, before, x[p, b]) for (p, b), before in was.items())
-        total += worth * sum(opened[-1]) + _total(speeds) - stays
+        total += consumer_weight * sum(opened[-1]) + _total(speeds) - stays
         steps.append(x)
         was = x
     model.add(total <= known)  # makes the proof three times as fast

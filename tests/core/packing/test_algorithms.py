@@ -132,9 +132,13 @@ def test_joined_spares_are_used_before_new_numbers(speeds_of, in_order, name):
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_numbers_set_aside_are_not_used(speeds_of, assigned, in_order, name):
+def test_numbers_quarantined_are_not_used(speeds_of, assigned, in_order, name):
     problem = PackingProblem(
-        speeds_of(a=90, b=80, c=70), 100, assigned({1: "a", 2: "b"}), set_aside=frozenset({1, 3}), spares=frozenset({3})
+        speeds_of(a=90, b=80, c=70),
+        100,
+        assigned({1: "a", 2: "b"}),
+        quarantined=frozenset({1, 3}),
+        spares=frozenset({3}),
     )
     assert sorted(bins_of(ALGORITHMS[name](problem, in_order))) == [2, 4, 5]
 

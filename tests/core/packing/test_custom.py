@@ -35,12 +35,12 @@ def pack(in_order):
 def test_it_is_asked_in_plain_values(pack, speeds_of, assigned):
     asked = []
     current = {**assigned({7: "a", 3: "b"}), ("gone", 0): 3}
-    problem = PackingProblem(speeds_of(b=2, a=1, c=3), 9.0, current, set_aside=frozenset({3}))
+    problem = PackingProblem(speeds_of(b=2, a=1, c=3), 9.0, current, quarantined=frozenset({3}))
     pack(problem, {A: 7, B: 7, C: 7}, asked)
     ((speeds, capacity, now, seed),) = asked
     assert [*speeds.items()] == [(A, 1), (B, 2), (C, 3)]
     assert {type(key) for key in (*speeds, *now)} == {tuple}
-    assert (capacity, now) == (9.0, {A: 7}), "nobody reads what one that is set aside had"
+    assert (capacity, now) == (9.0, {A: 7}), "nobody reads what one that is quarantined had"
     assert isinstance(seed, int)
     pack(problem, {A: 7, B: 7, C: 7}, asked)
     assert asked[1][3] != seed, "another number for another step"
@@ -54,8 +54,8 @@ def test_the_answer_is_the_packing(pack, speeds_of, assigned):
 
 def test_what_the_function_does_not_know_of_is_seen_to(pack, speeds_of, assigned, tp):
     speeds, current = speeds_of(a=4, b=3, c=2), assigned({2: "a", 3: "b"})
-    problem = PackingProblem(speeds, 9.0, current, spares=frozenset({8}), set_aside=frozenset({1, 3}))
-    assert pack(problem, {A: 2, B: 3, C: 1}) == assigned({2: "a", 8: "c", 4: "b"}), "spares first, nobody set aside"
+    problem = PackingProblem(speeds, 9.0, current, spares=frozenset({8}), quarantined=frozenset({1, 3}))
+    assert pack(problem, {A: 2, B: 3, C: 1}) == assigned({2: "a", 8: "c", 4: "b"}), "spares first, nobody quarantined"
     pinned = PackingProblem(speeds, 9.0, current, pinned=frozenset({tp("b")}))
     assert pack(pinned, {A: 2, B: 2, C: 2}) == assigned({2: "ac", 3: "b"})
     few = PackingProblem(speeds, 5.0, current, max_consumers=2)
@@ -113,8 +113,8 @@ SIMULATE = "from kgs_core.cli.main import cli; cli('simulate --partitions 9 --st
 
 def test_one_that_a_package_brings_is_offered_and_imported_when_it_packs(installed):
     program = (
-        "from kgs_dagster.partitions import cell_partitions\n"
-        "assert 'mine' in cell_partitions(()).partitions_defs[0].partitions_def.get_partition_keys()\n"
+        "from kgs_dagster.partitions import run_partitions\n"
+        "assert 'mine' in run_partitions(()).partitions_defs[0].partitions_def.get_partition_keys()\n"
         "print('offered')\n" + SIMULATE.format("bfd,mine")
     )
     done = installed("mine = somebodys:one_each", program)

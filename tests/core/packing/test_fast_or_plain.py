@@ -32,20 +32,20 @@ consumers = st.builds(ConsumerId, st.integers(1, 12) | st.sampled_from([70, 90_0
 def problems(draw):
     loads = draw(st.dictionaries(partitions, speeds, max_size=50))
     current = draw(st.dictionaries(st.sampled_from(sorted(loads)) | partitions if loads else partitions, consumers))
-    set_aside = draw(st.frozensets(consumers, max_size=3))
-    able = sorted(p for p in loads if p in current and current[p] not in set_aside)
+    quarantined = draw(st.frozensets(consumers, max_size=3))
+    able = sorted(p for p in loads if p in current and current[p] not in quarantined)
     least = draw(st.integers(0, 8))
-    worth = draw(st.none() | st.sampled_from([0.1, 0.5, 1.3]))
+    consumer_weight = draw(st.none() | st.sampled_from([0.1, 0.5, 1.3]))
     return PackingProblem(
         loads,
         CAPACITY,
         current,
         pinned=draw(st.frozensets(st.sampled_from(able), max_size=8)) if able else frozenset(),
         spares=draw(st.frozensets(consumers, max_size=3)),
-        set_aside=set_aside,
+        quarantined=quarantined,
         min_consumers=least,
         max_consumers=draw(st.none() | st.integers(max(1, least), 10)),
-        consumer_worth=worth,
+        consumer_weight=consumer_weight,
     )
 
 
@@ -82,7 +82,7 @@ def test_both_forms_agree(name, problem, seed):
 )
 def test_both_forms_agree_on_many_partitions(name, draw_speed):
     pack = TWO_FORMS[name]
-    for options in ({}, {"max_consumers": 300}, {"set_aside": frozenset(map(ConsumerId, range(1, 900, 7)))}):
+    for options in ({}, {"max_consumers": 300}, {"quarantined": frozenset(map(ConsumerId, range(1, 900, 7)))}):
         problem = large(1, 2000, draw_speed, **options)
         assert pack.fast(problem, Random(1)) == pack.plain(problem, Random(1))
 

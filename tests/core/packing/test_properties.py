@@ -49,15 +49,15 @@ def bounded_problems(draw):
     """With every option in use."""
     plain = draw(problems())
     least = draw(st.integers(0, 6))
-    set_aside = draw(st.frozensets(consumers, max_size=2))
-    free = sorted(p for p in plain.speeds if plain.current.get(p, 0) not in {0, *set_aside})
+    quarantined = draw(st.frozensets(consumers, max_size=2))
+    free = sorted(p for p in plain.speeds if plain.current.get(p, 0) not in {0, *quarantined})
     return PackingProblem(
         plain.speeds,
         CAPACITY,
         plain.current,
         pinned=draw(st.frozensets(st.sampled_from(free), max_size=4)) if free else frozenset(),
         spares=draw(st.frozensets(consumers, max_size=2)),
-        set_aside=set_aside,
+        quarantined=quarantined,
         min_consumers=least,
         max_consumers=draw(st.none() | st.integers(max(1, least), 8)),
     )
@@ -82,11 +82,11 @@ def test_with_all_options(name, problem):
 
 
 @settings(LIMITS, max_examples=60)
-@given(problem=bounded_problems(), worth=st.sampled_from([None, 0.3, 4.0]))
-def test_with_all_options_when_searched_in_parts(problem, worth):
+@given(problem=bounded_problems(), consumer_weight=st.sampled_from([None, 0.3, 4.0]))
+def test_with_all_options_when_searched_in_parts(problem, consumer_weight):
     """As it is with thousands of partitions, but with few."""
     with patch.multiple(parts, LARGE=3, PART=2), patch.object(packer, "LARGE", 3):
-        options_hold("search", replace(problem, consumer_worth=worth))
+        options_hold("search", replace(problem, consumer_weight=consumer_weight))
 
 
 def options_hold(name, problem):
@@ -95,7 +95,7 @@ def options_hold(name, problem):
     bound = problem.max_consumers
     assert check_assignment(target, problem.speeds, CAPACITY, max_consumers=bound, pinned=problem.pinned) == ()
     assert all(target[p] == problem.current[p] for p in problem.pinned)
-    assert not used & problem.set_aside
+    assert not used & problem.quarantined
     if bound is not None:
         assert len(used) <= max(bound, len({problem.current[p] for p in problem.pinned}))
     if not problem.pinned:

@@ -16,7 +16,7 @@ from tests.core.packing.optimum import least_cost, least_moved
 
 pytestmark = pytest.mark.slow
 
-WORTH = 130
+CONSUMER_WEIGHT = 130
 """Of a consumer, in per cent of C: the default."""
 BEFORE = 8
 """Packings before the one that is judged."""
@@ -31,7 +31,7 @@ def moved(problem, target):
 
 def cost(problem, target):
     """What a step is weighed by, but for the look ahead."""
-    return WORTH * len(set(target.values())) + moved(problem, target)
+    return CONSUMER_WEIGHT * len(set(target.values())) + moved(problem, target)
 
 
 def packed(name, problem):
@@ -65,7 +65,7 @@ def judged(problem):
     """Cost of the proven best and of each packer's plan; `search, calm`: told that speeds will not change."""
     costs = {"search, calm": cost(problem, packed("search", calm(problem)))}
     costs |= {name: cost(problem, packed(name, problem)) for name in PACKERS}
-    best = least_cost(problem.current, [problem.speeds], WORTH, min(costs.values()))
+    best = least_cost(problem.current, [problem.speeds], CONSUMER_WEIGHT, min(costs.values()))
     assert best.proven
     (plan,) = best.plans
     assert cost(problem, plan) == best.cost
@@ -94,7 +94,7 @@ def test_cost_of_one_step(size, calm_gap, gap):
 def test_moves_of_one_step_at_the_fewest_consumers(size, gap):
     best, rows = 0, {"search, calm": 0, "search": 0, "bfd": 0}
     for seed in range(4):
-        problem = replace(reached(size, seed).problem(), consumer_worth=None)
+        problem = replace(reached(size, seed).problem(), consumer_weight=None)
         plans = {"search, calm": packed("search", calm(problem)), "search": packed("search", problem)}
         plans["bfd"] = packed("bfd", problem)
         fewest = len(set(plans["bfd"].values()))
@@ -118,7 +118,7 @@ def test_what_knowing_the_future_would_save(size, steps, gap):
     for seed in range(6):
         spent = {name: followed(name, size, seed, steps) for name in gaps}
         stream = reached(size, seed, steps)
-        best = least_cost(stream.current, stream.ahead, WORTH, min(spent.values()))
+        best = least_cost(stream.current, stream.ahead, CONSUMER_WEIGHT, min(spent.values()))
         assert best.proven
         for name, total in spent.items():
             gaps[name].append(100 * (total / best.cost - 1))
@@ -135,7 +135,7 @@ def followed(name, size, seed, steps):
         problem = stream.problem()
         plan = packed("search", calm(problem) if name == "search, calm" else problem)
         if name == "one by one":
-            plan = least_cost(problem.current, [problem.speeds], WORTH, cost(problem, plan)).plans[0]
+            plan = least_cost(problem.current, [problem.speeds], CONSUMER_WEIGHT, cost(problem, plan)).plans[0]
         total += cost(problem, plan)
         stream.current = plan
     return total

@@ -65,10 +65,10 @@ def test_growth_takes_a_joined_spare_and_starts_another(speeds_of, assigned, pac
     assert (plan.create, plan.retire, plan.spares) == ((2,), (), (2,))
 
 
-def test_what_a_consumer_set_aside_reads_is_placed_elsewhere_and_counts_as_moved(
+def test_what_a_consumer_quarantined_reads_is_placed_elsewhere_and_counts_as_moved(
     speeds_of, assigned, packing, new_random
 ):
-    group = Group(assigned({1: "a", 2: "b"}), set_aside=frozenset({1}))
+    group = Group(assigned({1: "a", 2: "b"}), quarantined=frozenset({1}))
     plan = make_plan(Load(speeds_of(a=60, b=60), unknown=frozenset(assigned({1: "a"}))), group, packing(), new_random)
     assert plan.target == assigned({2: "b", 3: "a"})
     assert (plan.create, plan.rscore) == ((3,), 0.6)
@@ -157,7 +157,7 @@ def test_what_has_changed_since_the_last_packing_is_expected_to_change_again(pac
     speeds = {TopicPartition("t", 0): 50.0, TopicPartition("t", 1): 40.0, TopicPartition("t", 2): 5.0}
     current = {TopicPartition("t", n): n + 1 for n in range(2)} | {TopicPartition("t", 2): 1}
     earlier = {p: speed - 35 if speed > 35 else speed for p, speed in speeds.items()}
-    settings = packing(algorithm="search", consumer_worth=0.46)
+    settings = packing(algorithm="search", consumer_weight=0.46)
     calm = make_plan(Load(speeds, earlier=speeds), Group(current), settings, new_random)
     wild = make_plan(Load(speeds, earlier=earlier), Group(current), settings, new_random)
     assert (calm.consumers, wild.consumers) == (1, 2)

@@ -124,7 +124,7 @@ class TestSentinel:
         assert found.plan.rscore > 0
 
     def test_who_is_not_worth_it_is_not_held_back(self, quiet, waited, packing):
-        settings = packing(consumer_worth=0.2, max_rscore_per_hour=0.1)
+        settings = packing(consumer_weight=0.2, max_rscore_per_hour=0.1)
         found = decide(quiet, waited, settings, lambda: Random(0))
         assert found == NoRun((ExitCondition(Reason.TIMEOUT),))
 
@@ -132,7 +132,7 @@ class TestSentinel:
 class TestController:
     NOW_S = 400.0
     """Five minutes after the Target, and more."""
-    SAID = "held back: 1.2 of at most 1.0 Rscore an hour (1.0 moved, 0.2 to move)"
+    LOGGED = "held back: 1.2 of at most 1.0 Rscore an hour (1.0 moved, 0.2 to move)"
 
     @pytest.fixture
     def bounded(self, synchronized, options):
@@ -150,8 +150,8 @@ class TestController:
     def test_what_another_controller_has_moved_counts(self, bounded):
         state, commands = look(bounded(3599), measured(a=30, b=20), self.NOW_S)
         assert acts(commands) == []
-        assert [command.text for command in commands if isinstance(command, Note)] == [self.SAID]
-        assert self.SAID in sentences(state, self.NOW_S)
+        assert [command.text for command in commands if isinstance(command, Note)] == [self.LOGGED]
+        assert self.LOGGED in sentences(state, self.NOW_S)
 
     def test_an_hour_later_it_does_not(self, bounded):
         state, commands = look(bounded(3600), measured(a=30, b=20), self.NOW_S)
@@ -178,4 +178,4 @@ class TestController:
     def test_a_rebalance_run_says_why_it_does_nothing(self, bounded):
         state, _ = look(bounded(60, until_done=True), measured(a=30, b=20), self.NOW_S)
         assert state.outcome is not None
-        assert state.outcome.reason == self.SAID
+        assert state.outcome.reason == self.LOGGED

@@ -108,7 +108,7 @@ def test_a_restarted_consumer_is_given_its_partitions_again(load, calm, packing,
     assert found.plan.target == calm.target
 
 
-def test_a_failing_consumers_number_is_set_aside(load, calm, packing, new_random, assigned):
+def test_a_failing_consumers_number_is_quarantined(load, calm, packing, new_random, assigned):
     failing = replace(calm, current=assigned({1: "ab"}), joined=frozenset({1}), failing=frozenset({2}))
     found = decide(load, failing, packing(), new_random)
     assert isinstance(found, RunRequest)
@@ -143,17 +143,19 @@ class TestTimeout:
         found = decide(Load(speeds_of(a=80, b=40, c=30)), waited, packing(), new_random)
         assert found == NoRun((ExitCondition(Reason.TIMEOUT),))
 
-    @pytest.mark.parametrize(("worth", "is_made"), [(0.25, False), (0.35, True), ("fewest", True)])
-    def test_what_is_saved_must_be_worth_what_is_moved(self, speeds_of, waited, packing, new_random, worth, is_made):
+    @pytest.mark.parametrize(("consumer_weight", "is_made"), [(0.25, False), (0.35, True), ("fewest", True)])
+    def test_what_is_saved_must_be_worth_what_is_moved(
+        self, speeds_of, waited, packing, new_random, consumer_weight, is_made
+    ):
         """One consumer less, for 0.3 of a consumer's capacity."""
-        found = decide(Load(speeds_of(a=30, b=30, c=30)), waited, packing(consumer_worth=worth), new_random)
+        found = decide(Load(speeds_of(a=30, b=30, c=30)), waited, packing(consumer_weight=consumer_weight), new_random)
         assert isinstance(found, RunRequest) == is_made
         if is_made:
             assert (found.plan.consumers, found.plan.rscore) == (1, 0.3)
 
     def test_overload_is_no_question_of_worth(self, speeds_of, waited, packing, new_random):
         grown = Load(speeds_of(a=80, b=60, c=30))
-        assert isinstance(decide(grown, waited, packing(consumer_worth=0.01), new_random), RunRequest)
+        assert isinstance(decide(grown, waited, packing(consumer_weight=0.01), new_random), RunRequest)
 
     def test_before_the_time_nobody_looks(self, speeds_of, waited, packing, new_random):
         early = replace(waited, since_packing_s=299.9)

@@ -12,7 +12,7 @@ from kgs_core.protocol import (
     Heartbeat,
     Incarnation,
     Member,
-    Order,
+    MemberAssignment,
     Phase,
     Process,
     Report,
@@ -52,7 +52,7 @@ def _target():
         rscore=0.123456789012345,
         reason="consumer 3 is overloaded: 1,7 of 1,5 MB/s, ünïcode",
         known=MEMBERS,
-        set_aside=(ConsumerId(5),),
+        quarantined=(ConsumerId(5),),
         time_ms=1_700_000_300_000,
         measurement_offset=2**62,
         pinned=frozenset(SOME),
@@ -92,8 +92,8 @@ GOLDEN = {
     "target: whole numbers where there may be others": Target(
         "nfd", {}, (), {TopicPartition("t", 1): 5}, 7, 0, "", (), (), 1, terms=Terms("", 30, ())
     ),
-    "assignment": Order(MEMBER, frozenset(MANY), frozenset(SOME), frozenset(SOME[1:]), retire=True),
-    "assignment: nothing": Order(MEMBER),
+    "assignment": MemberAssignment(MEMBER, frozenset(MANY), frozenset(SOME), frozenset(SOME[1:]), retire=True),
+    "assignment: nothing": MemberAssignment(MEMBER),
     "tombstone": Tombstone(MEMBERS[3]),
     "heartbeat": Heartbeat(MEMBER, 7, Phase.READING, 12_345.678, 0.5),
     "heartbeat: no batch": Heartbeat(MEMBERS[1], 0, Phase.STARTING, 0, None),

@@ -18,7 +18,7 @@ from kgs_core.protocol import (
     Heartbeat,
     Incarnation,
     Member,
-    Order,
+    MemberAssignment,
     Phase,
     Process,
     Report,
@@ -54,7 +54,7 @@ targets = st.builds(
     rscore=amounts,
     reason=texts,
     known=st.lists(members, max_size=3).map(tuple),
-    set_aside=st.lists(consumers, max_size=2).map(tuple),
+    quarantined=st.lists(consumers, max_size=2).map(tuple),
     time_ms=counts,
     measurement_offset=st.none() | counts,
     pinned=sets,
@@ -85,14 +85,14 @@ reports = st.builds(
 messages = st.one_of(
     targets,
     reports,
-    st.builds(Order, members, sets, sets, sets, st.booleans()),
+    st.builds(MemberAssignment, members, sets, sets, sets, st.booleans()),
     st.builds(Tombstone, members),
     st.builds(Heartbeat, **signs, batch_age_s=maybe),
     st.builds(DesiredState, st.sampled_from(RunState), texts, counts),
     st.builds(DesiredVersion, ids, ids, texts, counts),
 )
 WISH = DesiredState(RunState.PAUSED, "me", 5)
-ORDER = Order(Member(ConsumerId(3), Incarnation("ab")), frozenset({TopicPartition("t", 1)}))
+ORDER = MemberAssignment(Member(ConsumerId(3), Incarnation("ab")), frozenset({TopicPartition("t", 1)}))
 
 
 @LIMITS
@@ -264,9 +264,9 @@ def test_very_many_reasons_are_cut_so_that_the_report_can_be_sent():
     "message",
     [
         Heartbeat(ORDER.member, 1, Phase.READING, float("nan"), None),
-        Order(Member(ConsumerId(0), Incarnation("ab"))),
-        Order(ORDER.member, frozenset({TopicPartition("t" * 250, 1)})),
-        Order(ORDER.member, frozenset(TopicPartition("t" * 200 + str(n), 1) for n in range(45_000))),
+        MemberAssignment(Member(ConsumerId(0), Incarnation("ab"))),
+        MemberAssignment(ORDER.member, frozenset({TopicPartition("t" * 250, 1)})),
+        MemberAssignment(ORDER.member, frozenset(TopicPartition("t" * 200 + str(n), 1) for n in range(45_000))),
     ],
 )
 def test_what_breaks_a_limit_is_not_written(message):

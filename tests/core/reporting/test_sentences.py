@@ -27,8 +27,8 @@ def group():
 
 def seen(group, measured=None):
     watch = GroupObserver.begin(group.world.options, group.world.topics.everything(), group.now, group.world.clock.ms)
-    watch = watch.told(FleetSeen(group.world.fleet.runs()), group.now)
-    state = watch.told(measured or group.world.measured(), group.now).state
+    watch = watch.observed(FleetSeen(group.world.fleet.runs()), group.now)
+    state = watch.observed(measured or group.world.measured(), group.now).state
     return sentences(replace(state, silence_counts_from=group.now), group.now)
 
 
@@ -65,7 +65,7 @@ def test_what_waits(group):
     """Consumer 1 is known to be dead, and its successor has not joined."""
     group.world.reading(ConsumerId(1)).kill()
     watch = GroupObserver.begin(group.world.options, group.world.topics.everything(), group.now, group.world.clock.ms)
-    state = watch.told(fleet_seen(group.world.fleet, watch.state.view), group.now).state
+    state = watch.observed(fleet_seen(group.world.fleet, watch.state.view), group.now).state
     assert sentences(state, group.now)[-1] == (
         "waiting: a:0 for consumer 1: it has not joined, b:0 for consumer 1: it has not joined"
     )
@@ -74,12 +74,12 @@ def test_what_waits(group):
 def test_starts(group):
     watch = GroupObserver.begin(group.world.options, group.world.topics.everything(), group.now, group.world.clock.ms)
     failed = [Run(ConsumerId(7), f"old-{n}", 20.0 - n, is_over=True) for n in range(2)]
-    aside = [Run(ConsumerId(8), f"bad-{n}", 20.0 - n, is_over=True) for n in range(3)]
-    coming = Run(ConsumerId(9), "new", 1.0, is_over=False)
-    state = watch.told(FleetSeen([*failed, *aside, coming]), group.now).state
+    quarantined = [Run(ConsumerId(8), f"bad-{n}", 20.0 - n, is_over=True) for n in range(3)]
+    pending = Run(ConsumerId(9), "new", 1.0, is_over=False)
+    state = watch.observed(FleetSeen([*failed, *quarantined, pending]), group.now).state
     lines = sentences(state, group.now)
     assert "starting: 9" in lines
-    assert "consumer 8 failed 3 times, set aside for 302 s" in lines
+    assert "consumer 8 failed 3 times, quarantined for 302 s" in lines
     assert not [line for line in lines if line.startswith("consumer 7")], "its wait is over"
 
 

@@ -11,7 +11,7 @@ from kgs_core.protocol import (
     Ending,
     Incarnation,
     Member,
-    Order,
+    MemberAssignment,
     Phase,
     Process,
     Received,
@@ -37,11 +37,11 @@ def report(member, *owned, sequence=1, applied=0, **more):
 
 
 def group(*messages, target=TARGET, since_ms=0):
-    """A view of the target, then of orders for what is reported, then of the messages; the last has just come."""
+    """A view of the target, then of assignments for what is reported, then of the messages; the last has just come."""
     records = [Received(target, 0, since_ms)] if target else []
     for offset, message in enumerate(messages):
         if isinstance(message, Report):
-            records.append(Received(Order(message.member, owned=message.owned), 0, since_ms))
+            records.append(Received(MemberAssignment(message.member, owned=message.owned), 0, since_ms))
         records.append(Received(message, offset, since_ms))
     return GroupView().take_all(records, NOW)
 

@@ -17,10 +17,10 @@ from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.protocol import DesiredState, RunState, Target
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, note_line
-from kgs_core.testing.boxes import SimInbox, SimOutbox
 from kgs_core.testing.chance import Chance
 from kgs_core.testing.consumers import Habits
 from kgs_core.testing.fleet import SimFleet
+from kgs_core.testing.ports import SimControllerWriter, SimGroupTopicReader
 from kgs_core.testing.topics import TARGETS, WISHES, Clock, Topics
 
 TPS = [TopicPartition("t", n) for n in range(4)]
@@ -68,11 +68,11 @@ class World:
     def __post_init__(self):
         chance = Chance(Random(1))
         self.fleet = SimFleet(self.topics, chance, Habits(Pace(2.0, 30.0, 300.0)))
-        self.inbox = SimInbox(self.topics, chance)
-        self.outbox = SimOutbox(self.topics, chance)
+        self.reader = SimGroupTopicReader(self.topics, chance)
+        self.writer = SimControllerWriter(self.topics, chance)
 
     def run(self):
-        ports = ControlPorts(*(Failing(port, self) for port in (self, self.outbox, self.fleet, self)))
+        ports = ControlPorts(*(Failing(port, self) for port in (self, self.writer, self.fleet, self)))
         clock = self.topics.clock
         return ControlLoop("g", OPTIONS, ports, lambda: clock.now, lambda: clock.now).run(self.ending)
 
@@ -80,7 +80,7 @@ class World:
         self.fails.setdefault(what, []).append((before, after))
 
     def read_to_end(self):
-        return self.inbox.read_to_end()
+        return self.reader.read_to_end()
 
     def poll(self, timeout_s):
         self.topics.clock.now += timeout_s
@@ -89,7 +89,7 @@ class World:
             process.turn()
         if self.until(self):
             self.ending.set()
-        return self.inbox.poll(timeout_s)
+        return self.reader.poll(timeout_s)
 
     def newest(self):
         return Measured(Load(SPEEDS), 7)

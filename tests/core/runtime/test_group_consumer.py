@@ -1,4 +1,4 @@
-"""How a member of the group ends: what its last report says of it, with mailboxes in memory and no Spark."""
+"""How a member of the group ends: what its last report says of it, with topics in memory and no Spark."""
 
 import threading
 from typing import ClassVar
@@ -36,7 +36,7 @@ class Queue:
         self.is_open = False
 
 
-class Pen:
+class Writer:
     log: ClassVar[list] = []
 
     def __init__(self, *_):
@@ -63,12 +63,12 @@ def consumer(tmp_path, monkeypatch):
 
 
 def last():
-    return [report for report in Pen.log if isinstance(report, Report)][-1]
+    return [report for report in Writer.log if isinstance(report, Report)][-1]
 
 
 def test_last_report_says_by_which_error_the_loop_ended(consumer):
-    """It said `ended` like one that was asked to: no back-off followed, and the number was never set aside."""
-    joined = consumer.joined(PROCESS, (Queue(), Pen()), StopFlag(), lambda: None, SPARK)
+    """It said `ended` like one that was asked to: no back-off followed, and the number was never quarantined."""
+    joined = consumer.joined(PROCESS, (Queue(), Writer()), StopFlag(), lambda: None, SPARK)
     with pytest.raises(TransientError, match="5 rounds"), joined:
         raise TransientError("consumer 1: 5 rounds failed, last: boom")
     assert (last().phase, last().ending) == (Phase.ENDED, Ending.FAILED)
@@ -77,7 +77,7 @@ def test_last_report_says_by_which_error_the_loop_ended(consumer):
 
 def test_exit_in_a_users_code_is_a_failure_with_its_words(consumer):
     """`sys.exit` in a transform ended the consumer as if it had been asked to: no reason, no back-off."""
-    joined = consumer.joined(PROCESS, (Queue(), Pen()), StopFlag(), lambda: None, SPARK)
+    joined = consumer.joined(PROCESS, (Queue(), Writer()), StopFlag(), lambda: None, SPARK)
     with pytest.raises(SystemExit), joined:
         raise SystemExit("no licence")
     assert (last().ending, last().why) == (Ending.FAILED, "SystemExit: no licence")
@@ -85,7 +85,7 @@ def test_exit_in_a_users_code_is_a_failure_with_its_words(consumer):
 
 def test_last_report_of_one_that_was_asked_to_end_says_so(consumer):
     stop = StopFlag()
-    with consumer.joined(PROCESS, (Queue(), Pen()), stop, lambda: None, SPARK) as membership:
+    with consumer.joined(PROCESS, (Queue(), Writer()), stop, lambda: None, SPARK) as membership:
         stop.set()
         assert membership.wait(lambda m: m.ending is not None, 10)
     assert (last().phase, last().ending, last().why) == (Phase.ENDED, Ending.ASKED, "")
@@ -94,8 +94,8 @@ def test_last_report_of_one_that_was_asked_to_end_says_so(consumer):
 def test_error_of_a_thread_ends_the_process_with_its_words(consumer, monkeypatch):
     monkeypatch.setattr(Queue, "newest", lambda *_: 1 / 0)
     with (
-        pytest.raises(TransientError, match="thread of orders has failed: ZeroDivisionError"),
-        consumer.joined(PROCESS, (Queue(), Pen()), StopFlag(), lambda: None, SPARK) as membership,
+        pytest.raises(TransientError, match="thread of assignments has failed: ZeroDivisionError"),
+        consumer.joined(PROCESS, (Queue(), Writer()), StopFlag(), lambda: None, SPARK) as membership,
     ):
         assert membership.wait(lambda m: m.ending is not None, 10)
     assert "ZeroDivisionError" in last().why
@@ -103,10 +103,10 @@ def test_error_of_a_thread_ends_the_process_with_its_words(consumer, monkeypatch
 
 def test_what_the_watchdog_ends_says_why_and_still_owns_what_it_may_commit(consumer):
     """A commit may be under way until the very end: so it drains, and has not ended."""
-    with consumer.joined(PROCESS, (Queue(), Pen()), StopFlag(), lambda: None, SPARK) as membership:
+    with consumer.joined(PROCESS, (Queue(), Writer()), StopFlag(), lambda: None, SPARK) as membership:
         ((reason, _, last_word),) = consumer.watched
         assert reason(0.0) is None
         last_word("batch older than batch_timeout_s=300")
-        assert membership.now.said.phase is Phase.DRAINING
-        assert membership.now.said.why == "batch older than batch_timeout_s=300"
+        assert membership.now.last_report.phase is Phase.DRAINING
+        assert membership.now.last_report.why == "batch older than batch_timeout_s=300"
         assert consumer.told == ["batch older than batch_timeout_s=300"]

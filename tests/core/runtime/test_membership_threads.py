@@ -1,4 +1,4 @@
-"""The threads beside the batch loop, with mailboxes in memory."""
+"""The threads beside the batch loop, with topics in memory."""
 
 import queue
 import subprocess
@@ -13,8 +13,8 @@ from kgs_core.consumer.member import Identity, Pace
 from kgs_core.consumer.membership import Membership
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Ending, Incarnation, Member, Order, Phase, Process, Received, Report
-from kgs_core.runtime.membership_threads import OrderThread, ReportThread, SharedMembership, dead_thread
+from kgs_core.protocol import Ending, Incarnation, Member, MemberAssignment, Phase, Process, Received, Report
+from kgs_core.runtime.membership_threads import AssignmentThread, ReportThread, SharedMembership, dead_thread
 from tests.waiting import wait_until
 
 ME = Member(ConsumerId(1), Incarnation("me"))
@@ -41,7 +41,7 @@ class MemoryReports:
         return self.log[-1] if self.log else None
 
 
-class MemoryOrders:
+class MemoryAssignments:
     """A queue; an exception in it is raised once."""
 
     def __init__(self):
@@ -62,12 +62,12 @@ def parts():
     membership = SharedMembership(
         Membership.join(Identity(ME, Process("h", "b", 1, 1)), Pace(0.05, 30, 300), time.monotonic())
     )
-    reports, orders, stop = MemoryReports(), MemoryOrders(), StopFlag()
-    hurried = threading.Event()
-    threads = [OrderThread(membership, orders, stop, hurried.set), ReportThread(membership, reports)]
+    reports, assignments, stop = MemoryReports(), MemoryAssignments(), StopFlag()
+    interrupted = threading.Event()
+    threads = [AssignmentThread(membership, assignments, stop, interrupted.set), ReportThread(membership, reports)]
     for thread in threads:
         thread.start()
-    yield membership, orders, reports, stop, threads[0], hurried
+    yield membership, assignments, reports, stop, threads[0], interrupted
     reports.away.clear()
     membership.change(lambda m: m.end(time.monotonic()))
     for thread in threads:
@@ -76,76 +76,78 @@ def parts():
     assert reports.last.phase is Phase.ENDED
 
 
-def give(orders, offset, *owned):
-    orders.queue.put(Received(Order(ME, frozenset(owned)), offset, 0))
+def give(assignments, offset, *owned):
+    assignments.queue.put(Received(MemberAssignment(ME, frozenset(owned)), offset, 0))
 
 
 def act(membership):
     membership.change(lambda m: m.acted(m.decision, time.monotonic()))
 
 
-def test_order_reaches_the_loop_and_its_deed_the_log_while_a_batch_is_in_hand(parts):
-    membership, orders, reports, *_ = parts
-    give(orders, 3, A)
+def test_assignment_reaches_the_loop_and_its_deed_the_log_while_a_batch_is_in_hand(parts):
+    membership, assignments, reports, *_ = parts
+    give(assignments, 3, A)
     assert membership.wait(lambda m: not m.is_acted_on, 10)
     act(membership)
     wait_until(lambda: [r for r in reports.log if isinstance(r, Report) and r.applied == 3], 10, "acknowledged")
     membership.change(lambda m: m.began(time.monotonic() - 5))
-    give(orders, 4)
+    give(assignments, 4)
     beats = len(reports.log)
     wait_until(lambda: len(reports.log) > beats + 5, 10, "heartbeats go on during the batch")
     assert reports.last.batch_age_s > 5
     assert all(r.owned == {A} for r in reports.log if isinstance(r, Report) and r.applied == 3)
     membership.change(Membership.rested)
     act(membership)
-    wait_until(lambda: membership.now.said is not None and membership.now.said.applied == 4, 10, "acknowledged")
+    wait_until(
+        lambda: membership.now.last_report is not None and membership.now.last_report.applied == 4, 10, "acknowledged"
+    )
 
 
 def test_report_that_fails_is_made_anew_until_it_is_there(parts, caplog):
-    membership, orders, reports, *_ = parts
+    membership, assignments, reports, *_ = parts
     wait_until(lambda: reports.last is not None, 10, "joined")
     reports.away.set()
-    give(orders, 3, A)
+    give(assignments, 3, A)
     assert membership.wait(lambda m: not m.is_acted_on, 10)
     act(membership)
     tries = reports.tries
     wait_until(lambda: reports.tries > tries + 3, 10, "tried again and again")
     reports.away.clear()
-    wait_until(lambda: membership.now.said is not None and membership.now.said.applied == 3, 10, "there")
+    wait_until(lambda: membership.now.last_report is not None and membership.now.last_report.applied == 3, 10, "there")
     sequences = [r.sequence for r in reports.log]
     assert sequences == sorted(sequences)
     warned = [r for r in caplog.records if r.levelname == "WARNING" and "cannot be appended" in r.getMessage()]
     assert len(warned) == 1
 
 
-def test_orders_that_cannot_be_read_for_a_while_end_nothing(parts):
-    membership, orders, *_ = parts
-    orders.queue.put(TransientError("away"))
-    give(orders, 3, A)
+def test_assignments_that_cannot_be_read_for_a_while_end_nothing(parts):
+    membership, assignments, *_ = parts
+    assignments.queue.put(TransientError("away"))
+    give(assignments, 3, A)
     assert membership.wait(lambda m: m.decision.owned == {A}, 10)
 
 
-def test_orders_that_are_lost_for_good_drain_the_process(parts):
-    membership, orders, _, _, thread, _ = parts
-    orders.queue.put(UnsafeError("made again"))
+def test_assignments_that_are_lost_for_good_drain_the_process(parts):
+    membership, assignments, _, _, thread, _ = parts
+    assignments.queue.put(UnsafeError("made again"))
     assert membership.wait(lambda m: m.ending is Ending.FAILED, 10)
     assert (str(thread.failure), membership.now.why) == ("made again", "made again")
 
 
-def test_any_other_error_of_the_thread_of_orders_is_told_and_drains_the_process(parts, caplog):
-    """It used to end the thread in silence, and the consumer kept what it owned and heard no order for ever."""
-    membership, orders, reports, _, thread, hurried = parts
+def test_any_other_error_of_the_thread_of_assignments_is_told_and_drains_the_process(parts, caplog):
+    """It used to end the thread in silence, and the consumer kept what it owned and heard no assignment for ever."""
+    membership, assignments, reports, _, thread, interrupted = parts
     membership.change(lambda m: m.began(time.monotonic()))
-    orders.queue.put(RuntimeError("anything"))
+    assignments.queue.put(RuntimeError("anything"))
     wait_until(lambda: reports.last and reports.last.phase is Phase.DRAINING, 10, "it says that it drains")
-    words = "the thread of orders has failed: RuntimeError: anything"
+    words = "the thread of assignments has failed: RuntimeError: anything"
     assert (membership.now.why, str(thread.failure)) == (words, words)
     assert [r for r in reports.log if isinstance(r, Report)][-1].why == words
     assert "anything" in caplog.text
-    assert hurried.is_set(), "the batch in hand is not waited for"
+    assert interrupted.is_set(), "the batch in hand is not waited for"
 
 
-def test_orders_that_cannot_be_read_for_long_drain_a_process_that_is_heard():
+def test_assignments_that_cannot_be_read_for_long_drain_a_process_that_is_heard():
     """As where the right to read them was taken away: it would keep what it is given, unread, for ever."""
     membership = SharedMembership(
         Membership.join(Identity(ME, Process("h", "b", 1, 1)), Pace(0.05, 0.2, 300), time.monotonic())
@@ -159,13 +161,13 @@ def test_orders_that_cannot_be_read_for_long_drain_a_process_that_is_heard():
         def send(self, report, timeout_s):
             pass
 
-    orders = OrderThread(membership, Refused(), StopFlag(), lambda: None)
-    threads = [orders, ReportThread(membership, Heard())]
+    assignments = AssignmentThread(membership, Refused(), StopFlag(), lambda: None)
+    threads = [assignments, ReportThread(membership, Heard())]
     for thread in threads:
         thread.start()
     assert membership.wait(lambda m: m.ending is Ending.FAILED, 10)
-    assert membership.now.why == "no order could be read for 0.6 s (3 x suspect_after_s): not authorized"
-    assert isinstance(orders.failure, PermanentError)
+    assert membership.now.why == "no assignment could be read for 0.6 s (3 x suspect_after_s): not authorized"
+    assert isinstance(assignments.failure, PermanentError)
     membership.change(lambda m: m.end(time.monotonic()))
     for thread in threads:
         thread.join(10)
@@ -184,15 +186,15 @@ def test_error_of_the_thread_of_reports_is_told_with_the_last_word(caplog):
                 raise ValueError("cannot be written")
             super().send(report, timeout_s)
 
-    box = FailsTwice()
-    thread = ReportThread(membership, box)
+    writer = FailsTwice()
+    thread = ReportThread(membership, writer)
     thread.start()
     assert membership.wait(lambda m: m.ending is Ending.FAILED, 10)
     membership.change(lambda m: m.end(time.monotonic()))
     thread.join(10)
     assert not thread.is_alive()
     words = "the thread of reports has failed: ValueError: cannot be written"
-    assert (box.last.phase, box.last.why, str(thread.failure)) == (Phase.ENDED, words, words)
+    assert (writer.last.phase, writer.last.why, str(thread.failure)) == (Phase.ENDED, words, words)
     assert len([r for r in caplog.records if r.exc_info]) == 1, "said once, with its words"
 
 
@@ -205,41 +207,41 @@ class Dies(threading.Thread):
 
 
 def test_watchdog_is_told_of_a_thread_that_died_without_a_word(parts):
-    membership, _, _, _, orders, _ = parts
+    membership, _, _, _, assignments, _ = parts
     reports = Dies("reports")
-    assert dead_thread(membership, orders, reports) is None, "not begun is not dead"
+    assert dead_thread(membership, assignments, reports) is None, "not begun is not dead"
     reports.start()
     reports.join()
-    assert dead_thread(membership, orders, reports) == "the thread of reports has died"
-    gone = Dies("orders")
+    assert dead_thread(membership, assignments, reports) == "the thread of reports has died"
+    gone = Dies("assignments")
     gone.start()
     gone.join()
-    assert dead_thread(membership, gone, orders) == "the thread of orders has died"
-    membership.change(lambda m: m.failed("no orders any more"))
-    assert dead_thread(membership, gone, orders) is None, "who is about to end hears nothing more"
+    assert dead_thread(membership, gone, assignments) == "the thread of assignments has died"
+    membership.change(lambda m: m.failed("no assignments any more"))
+    assert dead_thread(membership, gone, assignments) is None, "who is about to end hears nothing more"
 
 
 def test_stop_signal_is_heard_during_a_batch(parts):
-    membership, _, reports, stop, _, hurried = parts
+    membership, _, reports, stop, _, interrupted = parts
     membership.change(lambda m: m.began(time.monotonic()))
     stop.set()
     wait_until(lambda: reports.last and reports.last.phase is Phase.DRAINING, 10, "it says that it drains")
-    assert hurried.is_set()
+    assert interrupted.is_set()
 
 
-def test_round_in_hand_is_hurried_by_an_order_that_changes_something(parts):
-    membership, orders, *_, hurried = parts
-    give(orders, 3, A)
+def test_round_in_hand_is_interrupted_by_an_assignment_that_changes_something(parts):
+    membership, assignments, *_, interrupted = parts
+    give(assignments, 3, A)
     assert membership.wait(lambda m: not m.is_acted_on, 10)
     act(membership)
-    assert not hurried.is_set(), "between two rounds the loop looks by itself"
+    assert not interrupted.is_set(), "between two rounds the loop looks by itself"
     membership.change(lambda m: m.began(time.monotonic()))
-    orders.queue.put(Received(Order(Member(ME.consumer, Incarnation("older"))), 4, 0))
-    give(orders, 3, A)
-    wait_until(orders.queue.empty, 10, "heard")
-    assert not hurried.is_set()
-    give(orders, 5)
-    assert hurried.wait(10)
+    assignments.queue.put(Received(MemberAssignment(Member(ME.consumer, Incarnation("older"))), 4, 0))
+    give(assignments, 3, A)
+    wait_until(assignments.queue.empty, 10, "heard")
+    assert not interrupted.is_set()
+    give(assignments, 5)
+    assert interrupted.wait(10)
 
 
 def test_clock_of_a_message_is_read_under_the_lock():
@@ -247,7 +249,7 @@ def test_clock_of_a_message_is_read_under_the_lock():
     membership = SharedMembership(
         Membership.join(Identity(ME, Process("h", "b", 1, 1)), Pace(0.05, 30, 300), time.monotonic())
     )
-    membership.change(lambda m: m.received([Received(Order(ME, frozenset({A})), 0, 0)], 0))
+    membership.change(lambda m: m.received([Received(MemberAssignment(ME, frozenset({A})), 0, 0)], 0))
     act(membership)
     told = []
     sender = threading.Thread(target=lambda: told.append(membership.next_message()))

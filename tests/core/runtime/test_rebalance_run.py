@@ -116,7 +116,7 @@ def test_where_no_measurement_is_young_enough_the_run_makes_one(group):
     ids=["none to be had", "made too slowly"],
 )
 def test_where_none_is_to_be_had_it_fails_in_words_before_anybody_is_fenced(group, monkeypatch, made, error, line):
-    offset, pen = group.publish(**FOUR), group.topics.pen
+    offset, writer = group.publish(**FOUR), group.topics.writer
     group.go_by(31)
 
     def measure():
@@ -129,7 +129,7 @@ def test_where_none_is_to_be_had_it_fails_in_words_before_anybody_is_fenced(grou
         run_of(group, measurement_offset=offset).measure()
     with pytest.raises(error):
         run_of(group, measurement_offset=offset).assign()
-    assert group.topics.pen == pen
+    assert group.topics.writer == writer
 
 
 def test_without_a_reference_it_takes_the_newest_or_measures(group):
@@ -158,13 +158,13 @@ def test_one_that_has_become_too_old_before_it_was_packed_by_is_taken_anew(group
 
 
 def test_a_look_fences_nobody_and_writes_nothing(group):
-    pen, history = group.topics.pen, group.history()
+    writer, history = group.topics.writer, group.history()
     group.publish(a=90, b=90, c=90, d=90)
     watch, found = run_of(group).look(("bfd",))
     assert found.plan.consumers == 4
     assert "above consumer_capacity" in found.reason
     assert watch.state.target == group.target()
-    assert (group.topics.pen, group.history()) == (pen, history)
+    assert (group.topics.writer, group.history()) == (writer, history)
 
 
 def test_a_look_at_a_group_that_is_not_there_makes_nothing():
@@ -211,7 +211,7 @@ def test_a_newer_controller_ends_it(group):
     group.start(3)
     run = run_of(group, measurement_offset=group.publish(a=90, b=90, c=50, d=50))
     run.assign()
-    group.topics.take_pen()
+    group.topics.fence_writers()
     with pytest.raises(FencedError, match="controller of group g: a newer controller has taken over"):
         run.hand_over()
 

@@ -60,11 +60,11 @@ class Lake:
 
 def test_what_may_pass_is_waited_for_said_once_and_told(monkeypatch, caplog):
     monkeypatch.setattr("kgs_core.runtime.start_up._FIRST_BACKOFF_S", 0.01)
-    told = []
-    with StartUp(StopFlag(), told.append, is_hosted=True) as start_up:
+    logged = []
+    with StartUp(StopFlag(), logged.append, is_hosted=True) as start_up:
         assert start_up.bear(Lake(3, OSError(errno.ENOSPC, "No space left on device")).probe) == "written"
         assert start_up.is_done()
-    assert (len(told), start_up.has_waited) == (3, True)
+    assert (len(logged), start_up.has_waited) == (3, True)
     assert len([r for r in caplog.records if "cannot start yet" in r.getMessage()]) == 1
 
 
@@ -123,10 +123,10 @@ def test_signal_during_a_start_ends_the_process_and_what_it_began(hang):
         child = psutil.Process(int(process.stdout.readline()))
         time.sleep(0.3)  # it is in the call by then; where it is not yet, nothing is shown wrong
         process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=30)[1]
+        logged = process.communicate(timeout=30)[1]
     finally:
         process.kill()
         process.communicate()
     assert process.returncode == 0
-    assert b"Traceback" not in said
+    assert b"Traceback" not in logged
     child.wait(10)

@@ -4,7 +4,7 @@ from statistics import fmean
 
 import pytest
 
-from kgs_core.adapters.experiments.grid import Cell, Grid, run_here
+from kgs_core.adapters.experiments.grid import ExperimentRun, Grid, run_here
 from kgs_core.simulation.comparison import PUBLISHED, summarize
 from kgs_core.simulation.published import CLAIMS, PUBLISHED_SCORES
 from kgs_core.simulation.replay import Conditions
@@ -20,7 +20,7 @@ STEPS = 200
 def scores_of(deltas, start, seeds):
     """Delta -> algorithm -> (CBS, E[R]), means over seeds."""
     loads = [StreamSpec(delta, start, seed, STEPS) for delta in deltas for seed in seeds]
-    grid = Grid(tuple(Cell(name, load) for load in loads for name in PUBLISHED), Conditions())
+    grid = Grid(tuple(ExperimentRun(name, load) for load in loads for name in PUBLISHED), Conditions())
     runs = summarize(run_here(grid, lambda _done, _total: None), grid.conditions)
     found = {}
     for delta in deltas:

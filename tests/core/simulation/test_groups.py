@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.adapters.experiments.grid import Cell, Grid, run_cell
+from kgs_core.adapters.experiments.grid import ExperimentRun, Grid, carry_out
 from kgs_core.simulation.comparison import summarize
 from kgs_core.simulation.groups import comparable, front_of, groups_of, with_enough_consumers
 from kgs_core.simulation.replay import Conditions
@@ -15,7 +15,7 @@ def runs(**seeds):
     """Algorithm -> the seeds that it has replayed, in a word: `mwf="12"`."""
     grid = Grid((), Conditions())
     replays = [
-        run_cell(grid, Cell(name.replace("_", ":"), StreamSpec(5, "half", int(seed), 3, 8)))
+        carry_out(grid, ExperimentRun(name.replace("_", ":"), StreamSpec(5, "half", int(seed), 3, 8)))
         for name, word in seeds.items()
         for seed in word
     ]

@@ -67,8 +67,8 @@ def test_a_moved_partition_is_late_by_the_pause_and_catches_up():
     ]  # fmt: skip
 
 
-def test_lateness_goes_on_from_the_last_sample_of_the_same_consumer():
-    """140 written, 133 read: late by more and more; 100 after that, and the lateness goes down from where it was."""
+def test_latency_goes_on_from_the_last_sample_of_the_same_consumer():
+    """140 written, 133 read: late by more and more; 100 after that, and the latency goes down from where it was."""
     model = LatencyModel(LatencySettings(), 100)
     speeds = [{A: 140.0}, {A: 140.0}, {A: 100.0}]
     first, second, third = (model.take(s, {A: 1}) for s in speeds)

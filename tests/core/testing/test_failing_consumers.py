@@ -39,7 +39,7 @@ class Trouble:
     def __init__(self, world, is_hit):
         self.world, self.is_hit = world, is_hit
         self.since, self.ends = {}, Counter()
-        self.aside, self.unread = set(), Counter()
+        self.quarantined, self.unread = set(), Counter()
         self.targets = self.count_targets()
 
     def count_targets(self):
@@ -52,16 +52,16 @@ class Trouble:
                 if self.is_hit(process) and now - self.since.setdefault(process.handle, now) == LIVE_S:
                     process.fail("5 rounds failed, last: boom")
                     self.ends[process.consumer] += 1
-            self.aside |= self.world.controller.state.set_aside
+            self.quarantined |= self.world.controller.state.quarantined
             owned = {tp for process in self.world.fleet.living() for tp in process.owned}
             self.unread.update(set(PARTITIONS) - owned)
         return self.count_targets() - self.targets
 
 
-def test_a_number_that_keeps_failing_is_set_aside_and_its_partitions_are_read_by_others(world):
+def test_a_number_that_keeps_failing_is_quarantined_and_its_partitions_are_read_by_others(world):
     trouble = Trouble(world, lambda process: process.consumer == 2 and process.membership is not None)
     targets = trouble.rounds(LONG_S)
-    assert trouble.aside == {2}
+    assert trouble.quarantined == {2}
     # Three in a row, and one try each 320 s after that, as a spare or a reader
     assert trouble.ends[2] <= 3 + LONG_S // 320
     assert targets <= 2 * trouble.ends[2] + 2
@@ -82,5 +82,5 @@ def test_a_partition_that_ends_whoever_reads_it_does_not_shake_the_group_for_eve
     assert ends < without_a_brake / 2
     assert second - first < first, "less and less"
     assert trouble.unread.keys() <= packed_with_it
-    assert trouble.aside
+    assert trouble.quarantined
     assert world.inspection.problems == []

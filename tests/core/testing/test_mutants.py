@@ -18,7 +18,7 @@ from kgs_core.testing.storm import Storm
 
 HISTORIES = 150
 FENCING = {"favours": "controller", "trouble": FaultRates(late=0.3, write_hangs=0.3)}
-"""Weather in which it matters who has the pen."""
+"""Weather in which it matters who has the right to write."""
 
 
 def without_fencing(world, _monkeypatch):
@@ -30,8 +30,8 @@ def retire_at_once(_world, monkeypatch):
 
     def hasty(view, desired, wanted, suspected, **keywords):
         changes = reconcile(view, desired, wanted, suspected, **keywords)
-        orders = [o if o.member.consumer in wanted else replace(o, retire=True) for o in changes.orders]
-        return Changes(tuple(orders), changes.tombstones)
+        assignments = [o if o.member.consumer in wanted else replace(o, retire=True) for o in changes.assignments]
+        return Changes(tuple(assignments), changes.tombstones)
 
     monkeypatch.setattr(desired_state, "reconcile", hasty)
 
@@ -41,7 +41,7 @@ def start_before_stop(_world, monkeypatch):
     monkeypatch.setattr(MemberView, "possibly_owned", frozenset())
 
 
-def forget_later_orders(_world, monkeypatch):
+def forget_later_assignments(_world, monkeypatch):
     """What a report says is all that counts, although a later Assignment is on its way."""
     said = property(lambda self: self.report.owned if self.report and not self.ended else frozenset())
     monkeypatch.setattr(MemberView, "possibly_owned", said)
@@ -67,7 +67,7 @@ FAULTS = {
     believe_the_last_read: ("S4", FENCING),
     retire_at_once: ("S7", {}),
     start_before_stop: ("S4", {}),
-    forget_later_orders: ("S4", {}),
+    forget_later_assignments: ("S4", {}),
     free_by_silence: ("S4", {}),
 }
 

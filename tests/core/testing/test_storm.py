@@ -5,7 +5,7 @@
 
 import pytest
 
-from kgs_core.protocol import Order, Target, Tombstone
+from kgs_core.protocol import MemberAssignment, Target, Tombstone
 from kgs_core.testing.storm import Storm
 
 SEEDS = range(80)
@@ -46,7 +46,11 @@ def test_nothing_forbidden_happens_and_afterwards_the_group_comes_to_rest(new_wo
             break
     before = len(world.topics.history)
     world.rounds(LOOK)
-    said = [one.message for one in world.topics.history[before:] if isinstance(one.message, Target | Order | Tombstone)]
+    said = [
+        one.message
+        for one in world.topics.history[before:]
+        if isinstance(one.message, Target | MemberAssignment | Tombstone)
+    ]
     assert said == [], storm.done
     assert world.inspection.problems == [], storm.done
 

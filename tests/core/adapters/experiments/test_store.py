@@ -1,8 +1,8 @@
-"""The laboratory's folder: what is in it is whole, and comes back as it was."""
+"""The folder of experiments: what is in it is whole, and comes back as it was."""
 
 import pytest
 
-from kgs_core.adapters.experiments.grid import Cell, Grid, generated, run_here
+from kgs_core.adapters.experiments.grid import ExperimentRun, Grid, generated, run_here
 from kgs_core.adapters.experiments.results import load_results
 from kgs_core.adapters.experiments.store import ExperimentFolder, is_generated, stream_of
 from kgs_core.errors import ConfigError
@@ -23,14 +23,14 @@ def folder(tmp_path):
 
 
 def replays(*names):
-    grid = Grid(tuple(Cell(name, SPEC) for name in names), CONDITIONS)
+    grid = Grid(tuple(ExperimentRun(name, SPEC) for name in names), CONDITIONS)
     return run_here(grid, lambda _done, _total: None)
 
 
-def test_summaries_are_those_of_all_cells_together(folder):
+def test_summaries_are_those_of_all_runs_together(folder):
     found = replays(*PUBLISHED, "kafka:3")
     for one in found:
-        folder.save_cell(one, CONDITIONS)
+        folder.save_run(one, CONDITIONS)
     expected = summarize(found, CONDITIONS)
     assert folder.summaries() == expected
     folder.save_summaries(expected)
@@ -39,19 +39,19 @@ def test_summaries_are_those_of_all_cells_together(folder):
 
 def test_without_all_published_algorithms_there_is_no_cbs(folder):
     for one in replays("mwf", "bfd"):
-        folder.save_cell(one, CONDITIONS)
+        folder.save_run(one, CONDITIONS)
     assert [one.cbs for one in folder.summaries()] == [None, None]
 
 
-def test_a_cell_holds_the_rows_that_kgs_simulate_writes(folder):
+def test_a_run_holds_the_rows_that_kgs_simulate_writes(folder):
     (one,) = found = replays("kafka:3")
-    folder.save_cell(one, CONDITIONS)
-    assert load_results(folder.cell_file(SPEC.key, "kafka:3")) == (found, CONDITIONS)
+    folder.save_run(one, CONDITIONS)
+    assert load_results(folder.run_file(SPEC.key, "kafka:3")) == (found, CONDITIONS)
 
 
 def test_what_a_killed_run_has_left_half_written_is_not_read(folder):
     (one,) = replays("mwf")
-    folder.save_cell(one, CONDITIONS)
+    folder.save_run(one, CONDITIONS)
     (folder.root / "packing_run" / SPEC.key / ".bfd.parquet.0123").write_bytes(b"PAR1")
     assert [summary.name for summary in folder.summaries()] == ["mwf"]
 
@@ -63,10 +63,10 @@ def test_no_result_is_no_summary(folder):
 
 
 def test_a_file_of_something_else_is_named(folder):
-    path = folder.cell_file(SPEC.key, "mwf")
+    path = folder.run_file(SPEC.key, "mwf")
     path.parent.mkdir(parents=True)
     path.write_text("no parquet")
-    with pytest.raises(ConfigError, match=r"mwf\.parquet: no rows of a cell in it"):
+    with pytest.raises(ConfigError, match=r"mwf\.parquet: no rows of an experiment run in it"):
         folder.summaries()
 
 

@@ -24,7 +24,7 @@ class Nobody:
     def runs(self):
         return ()
 
-    def end_all(self, timeout_s, hurry):
+    def end_all(self, timeout_s, interrupt):
         self.ended.append(timeout_s)
         return (ConsumerId(4),)
 

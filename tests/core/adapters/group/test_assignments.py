@@ -33,7 +33,7 @@ class OnceRefused:
 
 
 @pytest.fixture
-def box(monkeypatch):
+def queue(monkeypatch):
     monkeypatch.setattr(assignments, "GroupReader", OnceRefused)
     monkeypatch.setattr(assignments, "ASK_AGAIN_S", 0.0)
     topics = SimpleNamespace(
@@ -45,15 +45,15 @@ def box(monkeypatch):
     return KafkaAssignmentReader(topics, ConsumerId(1))
 
 
-def test_queue_that_was_refused_stays_so_until_kafka_gives_out_something_again(box):
-    """Silence after a refusal used to count as a queue without orders."""
-    assert box.newest(0.0) == []
-    reader = box._reader
+def test_queue_that_was_refused_stays_so_until_kafka_gives_out_something_again(queue):
+    """Silence after a refusal used to count as a queue without assignments."""
+    assert queue.newest(0.0) == []
+    reader = queue._reader
     reader.has_right = False
     reader.errors = [PermanentError("not authorized")]
     for _ in range(3):
         with pytest.raises(PermanentError, match="not authorized"):
-            box.newest(0.0)
+            queue.newest(0.0)
     reader.has_right = True
-    assert box.newest(0.0) == []
-    assert box.newest(0.0) == []
+    assert queue.newest(0.0) == []
+    assert queue.newest(0.0) == []

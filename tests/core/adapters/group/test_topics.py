@@ -13,8 +13,8 @@ from kgs_core.protocol import (
     Heartbeat,
     Incarnation,
     Member,
+    MemberAssignment,
     Message,
-    Order,
     Phase,
     Process,
     Report,
@@ -24,11 +24,11 @@ from kgs_core.protocol import (
 )
 
 TWO = Member(ConsumerId(2), Incarnation("two"))
-PLACES = [*((GroupTopic.ORDERS, number) for number in range(4)), (GroupTopic.WISHES, 0), (GroupTopic.REPORTS, 0)]
+PLACES = [*((GroupTopic.ASSIGNMENTS, number) for number in range(4)), (GroupTopic.WISHES, 0), (GroupTopic.REPORTS, 0)]
 MESSAGES: list[tuple[Message, tuple[GroupTopic, int]]] = [
-    (Target("mwf", {}, (), {}, 1.0, 0.0, "", (), (), 0), (GroupTopic.ORDERS, 0)),
-    (Order(TWO), (GroupTopic.ORDERS, 2)),
-    (Tombstone(TWO), (GroupTopic.ORDERS, 2)),
+    (Target("mwf", {}, (), {}, 1.0, 0.0, "", (), (), 0), (GroupTopic.ASSIGNMENTS, 0)),
+    (MemberAssignment(TWO), (GroupTopic.ASSIGNMENTS, 2)),
+    (Tombstone(TWO), (GroupTopic.ASSIGNMENTS, 2)),
     (Heartbeat(TWO, 1, Phase.READING, 0.0, None), (GroupTopic.REPORTS, 0)),
     (Report(TWO, 1, Phase.READING, 0.0, None, Process("h", "b", 1, 1), None, frozenset()), (GroupTopic.REPORTS, 0)),
     (DesiredState(RunState.RUNNING, "ada", 0), (GroupTopic.WISHES, 0)),
@@ -54,7 +54,7 @@ def test_every_message_belongs_into_one_place_only(message: Message, home: tuple
 
 @pytest.mark.parametrize(("replicas", "in_sync"), [(1, "1"), (2, "1"), (3, "2")])
 def test_one_replica_may_be_missing_where_there_are_several(replicas: int, in_sync: str) -> None:
-    config = group_topics._config(settings(topic_replication=replicas), GroupTopic.ORDERS)
+    config = group_topics._config(settings(topic_replication=replicas), GroupTopic.ASSIGNMENTS)
     assert config["min.insync.replicas"] == in_sync
 
 
@@ -66,8 +66,10 @@ def test_whole_states_are_kept_and_reports_are_not() -> None:
     config = {which: group_topics._config(settings(report_retention_h=2), which) for which in GroupTopic}
     assert [config[which]["cleanup.policy"] for which in GroupTopic] == ["compact", "compact", "delete"]
     assert config[GroupTopic.REPORTS]["retention.ms"] == "7200000"
-    assert "retention.ms" not in config[GroupTopic.ORDERS]
-    assert int(config[GroupTopic.ORDERS]["delete.retention.ms"]) > 2 * int(config[GroupTopic.REPORTS]["retention.ms"])
+    assert "retention.ms" not in config[GroupTopic.ASSIGNMENTS]
+    assert int(config[GroupTopic.ASSIGNMENTS]["delete.retention.ms"]) > 2 * int(
+        config[GroupTopic.REPORTS]["retention.ms"]
+    )
     assert all(int(config[which]["segment.ms"]) < 3_600_000 for which in GroupTopic)
 
 

@@ -1,4 +1,4 @@
-"""One round of the arrow finish against a mock cluster: what one record or one table does to its neighbours."""
+"""One round of the arrow processor against a mock cluster: what one record or one table does to its neighbours."""
 
 import itertools
 import sys
@@ -84,10 +84,10 @@ def test_record_whose_frame_cannot_be_taken_is_a_dead_letter_alone(reader, kind)
     assert batch.ranges == {0: OffsetRange(0, 3)}
     assert (batch.records, batch.bad_records) == (3, 1)
     assert [(row["_offset"], row["value"]) for row in reader.rows(topic, batch.file)] == [(0, b"before"), (2, b"after")]
-    (letter,) = reader.rows(f"{topic}_dl", batch.letters)
-    assert (letter["_offset"], letter["value"]) == (1, b"bad")
-    assert named in letter["error"]
-    assert letter["_headers" if named == "header" else "_timestamp"] is None
+    (dead_letter,) = reader.rows(f"{topic}_dl", batch.dead_letters)
+    assert (dead_letter["_offset"], dead_letter["value"]) == (1, b"bad")
+    assert named in dead_letter["error"]
+    assert dead_letter["_headers" if named == "header" else "_timestamp"] is None
 
 
 @pytest.mark.parametrize("kind", POISON)
@@ -97,7 +97,7 @@ def test_record_whose_frame_cannot_be_taken_stops_its_partition_there(reader, ki
     result = reader.round()
     (batch,) = result.batches
     assert batch.ranges == {0: OffsetRange(0, 1)}
-    offset, reason = result.poison[TopicPartition(topic, 0)]
+    offset, reason = result.stopped[TopicPartition(topic, 0)]
     assert offset == 1
     assert named in reason
 
@@ -123,10 +123,10 @@ def test_headers_count_in_a_batch_and_in_what_was_read(reader):
     assert topic in by_topic(reader.round())
 
 
-def test_letters_that_are_in_the_lake_already_count_as_bad_records(reader):
+def test_dead_letters_that_are_in_the_lake_already_count_as_bad_records(reader):
     reader.topic("again", b"bad", b'{"a": 1}', b"bad", marks={0: 1}, format="json", schema={"a": "long"})
     (batch,) = reader.round().batches
-    assert (batch.records, batch.bad_records, batch.letters.rows) == (3, 2, 1)
+    assert (batch.records, batch.bad_records, batch.dead_letters.rows) == (3, 2, 1)
 
 
 def test_table_that_cannot_be_written_holds_up_its_topic_alone(reader, tmp_path):
@@ -145,21 +145,21 @@ def ends_the_process(rows, topic):
 
 def test_any_exception_of_one_topic_is_its_failure_alone(reader, monkeypatch):
     broken, well = reader.topic("broken", b"x"), reader.topic("well", b"x")
-    monkeypatch.setattr("kgs_core.adapters.ingest.process_batch.cut_ranges", _breaks_for(reader, broken))
+    monkeypatch.setattr("kgs_core.adapters.ingest.process_batch.ranges_to_read", _breaks_for(reader, broken))
     result = reader.round()
     assert set(by_topic(result)) == {well}
     assert result.failed == {broken: "ZeroDivisionError: what nobody thought of"}
 
 
 def _breaks_for(reader, topic):
-    from kgs_core.adapters.ingest.process_batch import cut_ranges
+    from kgs_core.adapters.ingest.process_batch import ranges_to_read
 
     calls = iter(sorted(reader.jobs))
 
-    def broken(ranges, cut):
+    def broken(ranges, stopped):
         if next(calls) == topic:
             raise ZeroDivisionError("what nobody\nthought of")
-        return cut_ranges(ranges, cut)
+        return ranges_to_read(ranges, stopped)
 
     return broken
 
@@ -185,7 +185,7 @@ def test_a_new_format_is_a_line_in_the_table(reader, monkeypatch):
     topic = reader.topic("number", b"7", b"seven", b"8", format="number")
     (batch,) = reader.round().batches
     assert [row["number"] for row in reader.rows(topic, batch.file)] == [7, 8]
-    (letter,) = reader.rows(f"{topic}_dl", batch.letters)
-    assert (letter["value"], letter["error"]) == (b"seven", "no number")
+    (dead_letter,) = reader.rows(f"{topic}_dl", batch.dead_letters)
+    assert (dead_letter["value"], dead_letter["error"]) == (b"seven", "no number")
     with pytest.raises(ValueError, match="format 'number' takes no 'schema'; say format: json"):
         TopicRule.model_validate({"topic": "t", "format": "number", "schema": {"n": "int"}})

@@ -30,7 +30,7 @@ def read(state, records, bad, partition=0):
     state.progress = state.progress.advanced(batch)
 
 
-def told(caplog):
+def logged(caplog):
     found = [(r.levelname, r.getMessage().split(" topic=")[0]) for r in caplog.records]
     caplog.clear()
     return found
@@ -47,15 +47,15 @@ BEGINS, ENDS = [("WARNING", "too many bad records")], [("INFO", "few bad records
 
 def test_it_is_said_when_it_begins_and_when_it_ends_and_not_with_every_batch(state, bad, caplog):
     bad.look([state])
-    assert (bad.shares, told(caplog)) == ({}, [])
+    assert (bad.shares, logged(caplog)) == ({}, [])
     for _ in range(5):
         read(state, 400, 400)
         bad.look([state])
-    assert (bad.shares, told(caplog)) == ({"t": 1.0}, BEGINS)
+    assert (bad.shares, logged(caplog)) == ({"t": 1.0}, BEGINS)
     for _ in range(5):
         read(state, 400, 0)
         bad.look([state])
-    assert (bad.shares, told(caplog)) == ({}, ENDS)
+    assert (bad.shares, logged(caplog)) == ({}, ENDS)
 
 
 def test_the_line_names_topic_share_limit_and_table(state, bad, caplog):
@@ -75,13 +75,13 @@ def test_who_has_let_it_go_says_nothing_and_forgets_what_was_read(state, bad, ca
     assert bad.shares == {"t": 1.0}, "one partition is still ours"
     state.give_up(frozenset({2}))
     bad.look([state])
-    assert (bad.shares, told(caplog)) == ({}, BEGINS)
+    assert (bad.shares, logged(caplog)) == ({}, BEGINS)
     state.own(frozenset({1}))
     bad.look([state])
     assert bad.shares == {}, "what it was like before is no news of what it is like now"
     read(state, 3, 3, partition=1)
     bad.look([state])
-    assert (bad.shares, told(caplog)) == ({"t": 1.0}, BEGINS)
+    assert (bad.shares, logged(caplog)) == ({"t": 1.0}, BEGINS)
 
 
 def test_after_a_move_the_first_thousand_records_tell(state, bad):
@@ -91,11 +91,11 @@ def test_after_a_move_the_first_thousand_records_tell(state, bad):
     assert bad.shares == {"t": 0.6}
 
 
-def test_a_batch_counts_its_bad_records_whether_their_letters_are_new_or_not(tmp_path):
-    """A batch that is read again after a crash has its letters in the lake already."""
+def test_a_batch_counts_its_bad_records_whether_their_dead_letters_are_new_or_not(tmp_path):
+    """A batch that is read again after a crash has its dead letters in the lake already."""
     from kgs_core.adapters.lake.storage import Storage
 
     sink = Sink(Storage(str(tmp_path))).started(1)
     first, again = sink.read({0: (0, 50)}), sink.read({0: (0, 50)}, {0: 50})
     assert (first.records, first.bad_records, again.bad_records) == (50, 10, 10)
-    assert (first.letters is None, again.letters) == (False, None)
+    assert (first.dead_letters is None, again.dead_letters) == (False, None)

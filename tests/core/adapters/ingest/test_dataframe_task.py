@@ -1,11 +1,11 @@
-"""What the dataframe finish makes of a Spark that fails, with a session that does nothing but fail."""
+"""What the dataframe processor makes of a Spark that fails, with a session that does nothing but fail."""
 
 from types import SimpleNamespace
 
 import pytest
 
 from kgs_core.adapters.ingest.arrow_task import TaskContext
-from kgs_core.adapters.ingest.dataframe_task import DataFrameFinish, ReaderNote
+from kgs_core.adapters.ingest.dataframe_task import DataFrameProcessor, ReaderNote
 from kgs_core.adapters.ingest.process_batch import TopicJob
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
@@ -41,7 +41,7 @@ def read(tmp_path):
         )
         spark = SimpleNamespace(sparkContext=context, range=fail)
         task = TaskContext({"queued.max.messages.kbytes": 1000}, Storage(str(tmp_path)), None)
-        return DataFrameFinish(spark, task, 1.0).read(job, {0: OffsetRange(0, 1)})
+        return DataFrameProcessor(spark, task, 1.0).read(job, {0: OffsetRange(0, 1)})
 
     return call
 
@@ -57,10 +57,10 @@ def read_noted(tmp_path, monkeypatch):
             notes.value.append(note)
             return []
 
-        monkeypatch.setattr(DataFrameFinish, "_run", run)
+        monkeypatch.setattr(DataFrameProcessor, "_run", run)
         context = SimpleNamespace(accumulator=lambda value, _: SimpleNamespace(value=value))
         task = TaskContext({"queued.max.messages.kbytes": 1000}, Storage(str(tmp_path)), None)
-        return DataFrameFinish(SimpleNamespace(sparkContext=context), task, 1.0).read(job, {0: OffsetRange(0, 1)})
+        return DataFrameProcessor(SimpleNamespace(sparkContext=context), task, 1.0).read(job, {0: OffsetRange(0, 1)})
 
     return call
 

@@ -27,11 +27,11 @@ def session():
 
 @pytest.mark.parametrize("wait_time_s", [0.0, 1.0])
 @pytest.mark.timeout(60)
-def test_comes_back_when_it_is_hurried_however_long_it_could_wait(session, wait_time_s):
-    hurry = threading.Timer(0.2, lambda: None)
-    hurry.start()
+def test_comes_back_when_it_is_interrupted_however_long_it_could_wait(session, wait_time_s):
+    interrupt = threading.Timer(0.2, lambda: None)
+    interrupt.start()
     start = {TopicPartition("t", 0): 0}
-    assert session.gather(start, 1000, wait_time_s, 3600, lambda: not hurry.is_alive()) == Fetched()
+    assert session.gather(start, 1000, wait_time_s, 3600, lambda: not interrupt.is_alive()) == Fetched()
 
 
 @pytest.mark.timeout(60)
@@ -70,7 +70,7 @@ import sys, tempfile
 from kgs_core.adapters.ingest.arrow_task import read_round
 from kgs_core.adapters.ingest import fetch
 from kgs_core.adapters.ingest.fetch import session
-from kgs_core.adapters.ingest.process_batch import TopicJob, finish_topic
+from kgs_core.adapters.ingest.process_batch import TopicJob, process_topic
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config.topic_rule import TopicRule
@@ -92,7 +92,7 @@ session("arrow", {}, lambda config: None)
 loaded = set(sys.modules)
 rule = TopicRule(topic="t")
 job = TopicJob("t", TopicId("id"), rule, "t", "t_letters", parsed_schema(rule), {0: None})
-batch, _ = finish_topic(Storage(tempfile.mkdtemp()), job, [Record()], {0: OffsetRange(0, 1)})
+batch, _ = process_topic(Storage(tempfile.mkdtemp()), job, [Record()], {0: OffsetRange(0, 1)})
 assert batch.records == 1
 print(sorted({name.partition(".")[0] for name in set(sys.modules) - loaded}))
 """

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kgs_core.adapters.ingest.formats import parse_json
 from kgs_core.adapters.ingest.json_faults import JsonFaults
-from kgs_core.adapters.ingest.process_batch import TopicJob, finish_topic
+from kgs_core.adapters.ingest.process_batch import TopicJob, process_topic
 from kgs_core.adapters.lake.row_schema import VALUE_TYPES, parsed_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule
@@ -145,10 +145,10 @@ def test_batch_of_bad_values_takes_no_longer_than_three_good_ones(kind, tmp_path
     job = TopicJob("t", TopicId("id"), rule, "t", "t_dl", parsed_schema(rule), {})
 
     def cost(values):
-        """CPU seconds of the finish, from records as the client gives them to files."""
+        """CPU seconds of the processor, from records as the client gives them to files."""
         records = [Message(topic="t", offset=i, partition=0, value=v, timestamp=(1, i)) for i, v in enumerate(values)]
         began = time.process_time()
-        batch, _ = finish_topic(Storage(str(tmp_path)), job, records, {0: OffsetRange(0, count)})
+        batch, _ = process_topic(Storage(str(tmp_path)), job, records, {0: OffsetRange(0, count)})
         assert batch.bad_records == sum(v in (b'{"a":1}', NESTED) for v in values)
         return time.process_time() - began
 

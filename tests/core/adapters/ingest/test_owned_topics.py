@@ -150,18 +150,18 @@ def test_topics_that_cannot_be_read_have_their_reasons_and_hold_up_no_other(topi
 def test_what_comes_can_be_read_once_its_topic_is_open_and_is_said_to_be_unreadable_with_the_reason(topics, kafka):
     kafka.make("broken")
     kafka.make("other")
-    coming = tps(t1=[0, 9], broken=[0], other=[0], gone=[0])
-    assert topics.openable(coming) == frozenset()
-    assert {topics.problem_of(tp) for tp in coming} == {None}, "nobody has looked yet"
-    topics.refresh({tp.topic for tp in coming}, share())
-    assert topics.openable(coming) == tps(t1=[0])
+    pending = tps(t1=[0, 9], broken=[0], other=[0], gone=[0])
+    assert topics.openable(pending) == frozenset()
+    assert {topics.problem_of(tp) for tp in pending} == {None}, "nobody has looked yet"
+    topics.refresh({tp.topic for tp in pending}, share())
+    assert topics.openable(pending) == tps(t1=[0])
     assert topics.problem_of(TopicPartition("t1", 9)) == NO_TOPIC
     assert "nothing" in topics.problem_of(TopicPartition("broken", 0))
     assert NO_RULE in topics.problem_of(TopicPartition("other", 0))
     assert NO_TOPIC in topics.problem_of(TopicPartition("gone", 0))
     kafka.denied.add("t1")
     topics.refresh({"t1"}, share())
-    assert topics.openable(coming) == frozenset(), "what was open and is refused now cannot be read either"
+    assert topics.openable(pending) == frozenset(), "what was open and is refused now cannot be read either"
 
 
 @pytest.mark.parametrize("owned", [{"t9": [0]}, {"t1": [0, 4]}])

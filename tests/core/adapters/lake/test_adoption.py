@@ -59,7 +59,7 @@ def storage(tmp_path):
 
 @pytest.fixture
 def sink(storage):
-    """Twelve records of partition 0 read, with two letters; of partition 1, none."""
+    """Twelve records of partition 0 read, with two dead letters; of partition 1, none."""
     sink = Sink(storage).started(2)
     sink.ingest({0: (0, 12)})
     return sink
@@ -130,8 +130,8 @@ def test_adoption_is_said_once_and_can_be_taken_back(storage, sink):
     clean(storage, "g")
 
 
-def test_letters_before_a_kill_are_not_written_again_by_the_heir(storage, sink):
-    assert sink.table._commit_letters(sink.read({0: (12, 20)})) is Outcome.COMMITTED
+def test_dead_letters_before_a_kill_are_not_written_again_by_the_heir(storage, sink):
+    assert sink.table._commit_dead_letters(sink.read({0: (12, 20)})) is Outcome.COMMITTED
     adopt(storage)
     heir = Sink(storage, group="h")
     assert heir.ingest({0: (12, 25)}) is Outcome.COMMITTED
@@ -139,7 +139,7 @@ def test_letters_before_a_kill_are_not_written_again_by_the_heir(storage, sink):
 
 
 def test_adoption_that_others_commits_outrun_looks_again(storage, sink, monkeypatch):
-    batches = [sink.read({0: (12, 13)}), sink.read({0: (13, 14)})]  # without letters: those are the heir's by then
+    batches = [sink.read({0: (12, 13)}), sink.read({0: (13, 14)})]  # without dead letters: those are the heir's by then
     look = delta_lake.load_transactions
 
     def outrun(*args):
@@ -172,7 +172,7 @@ t.adopt(t.Storage({storage.root!r}))
     assert killed.returncode == -signal.SIGKILL
     assert (folder / "adopted").exists()
     stale = at == 1
-    if stale:  # the letters have changed hands, the rows have not: neither side writes a letter twice
+    if stale:  # the dead letters have changed hands, the rows have not: neither side writes a dead letter twice
         with pytest.raises(UnsafeError, match="handed over"):
             Sink(storage).table.positions({0})
         with pytest.raises(UnsafeError, match="group g fills it"):
@@ -256,7 +256,7 @@ def test_move_while_the_old_cluster_is_still_read_is_refused(storage, sink, monk
     assert "g/t@id2/0" not in load_transactions(storage, "t")
 
 
-def test_move_killed_between_letters_and_rows_is_finished_by_the_next(storage, sink, monkeypatch):
+def test_move_killed_between_dead_letters_and_rows_is_finished_by_the_next(storage, sink, monkeypatch):
     put_kafka(monkeypatch, MemoryKafka("id2", end=40))
 
     def killed(_):

@@ -85,7 +85,7 @@ def actions_of(path):
 
 @pytest.fixture
 def entries(tmp_path):
-    """Table -> actions of every entry: a start, a batch with rows and letters, a batch of rows alone, a loss."""
+    """Table -> actions of every entry: a start, a batch with rows and dead letters, a batch of rows alone, a loss."""
     sink = Sink(Storage(str(tmp_path))).started(2)
     assert sink.ingest({0: (0, 6), 1: (0, 3)}) is Outcome.COMMITTED
     assert sink.table.accept_gap(1, 3, 9) is Outcome.COMMITTED
@@ -112,8 +112,8 @@ def test_entries_of_the_rows_table(entries):
 
 
 def test_entries_of_the_dead_letters_table(entries):
-    letter = bounds(0, 4, error="not a JSON object")
+    dead_letter = bounds(0, 4, error="not a JSON object")
     assert entries["t_dead_letters"] == [
         made([("value", "binary"), ("error", "string"), *ORIGIN]),
-        [added(1, letter, letter, {"error": 0, **NO_NULLS}), *moved(**{"g/t@id1/0": 6, "g/t@id1/1": 3})],
+        [added(1, dead_letter, dead_letter, {"error": 0, **NO_NULLS}), *moved(**{"g/t@id1/0": 6, "g/t@id1/1": 3})],
     ]

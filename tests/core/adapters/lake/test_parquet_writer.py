@@ -18,7 +18,7 @@ from pyarrow.fs import LocalFileSystem
 
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.parquet_writer import MAX_STRING_STATISTIC, write_table
-from kgs_core.adapters.lake.row_schema import LETTER_SCHEMA, TIMESTAMP
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, TIMESTAMP
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError
 from tests.one_column import LAKE
@@ -179,8 +179,8 @@ os._exit(0)
 def test_columns_of_bytes_and_lists_have_no_bounds(tmp_path):
     row = {"value": b"x", "error": "e", "_topic_id": "i", "_partition": 0, "_offset": 5, "_timestamp": EPOCH,
            "_key": b"k", "_headers": [("h", b"v")]}  # fmt: skip
-    batches = pa.Table.from_pylist([row], LETTER_SCHEMA).to_batches()
-    file = write_table(Storage(str(tmp_path)), "t", batches, LETTER_SCHEMA)
+    batches = pa.Table.from_pylist([row], DEAD_LETTER_SCHEMA).to_batches()
+    file = write_table(Storage(str(tmp_path)), "t", batches, DEAD_LETTER_SCHEMA)
     stats = json.loads(file.stats)
     assert stats["minValues"].keys() == {"error", "_topic_id", "_partition", "_offset", "_timestamp"}
     assert pq.read_table(tmp_path / "t" / file.path) == pa.Table.from_batches(batches)

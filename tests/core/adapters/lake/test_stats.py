@@ -53,4 +53,4 @@ lake:
 topics: [{{topic: t}}]
 """
     view = LakeView(parse_settings(text.encode(), "kgs.yaml", {}), timeout_s=1.0)
-    assert view._letters("t_dead_letters") == 0
+    assert view._dead_letters("t_dead_letters") == 0

@@ -5,7 +5,7 @@ import pytest
 from deltalake import DeltaTable
 
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
-from kgs_core.adapters.lake.row_schema import LETTER_SCHEMA, ORIGIN_FIELDS, VALUE_TYPES
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, ORIGIN_FIELDS, VALUE_TYPES
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_properties import check_table, wanted_properties
 from kgs_core.errors import UnsafeError
@@ -85,7 +85,7 @@ def test_other_columns_are_refused_and_named(tmp_path, there, message):
 
 def test_every_column_type_that_can_be_configured_comes_back_as_itself(tmp_path):
     schema = pa.schema([*VALUE_TYPES.items(), ("value", pa.binary()), *((f.name, f.type) for f in ORIGIN_FIELDS)])
-    for name, wanted in (("t", schema), ("letters", LETTER_SCHEMA)):
+    for name, wanted in (("t", schema), ("dead_letters", DEAD_LETTER_SCHEMA)):
         storage = Storage(str(tmp_path))
         DeltaTopicTable(storage, name, wanted, LAKE).create()
         check_table(DeltaTable(storage.uri(name)), name, wanted)

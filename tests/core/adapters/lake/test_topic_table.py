@@ -29,10 +29,10 @@ def sink(storage):
     return Sink(storage).started(2)
 
 
-def test_rows_and_letters_land_and_the_position_moves(sink):
+def test_rows_and_dead_letters_land_and_the_position_moves(sink):
     assert sink.ingest({0: (0, 12), 1: (0, 7)}) is Outcome.COMMITTED
     assert sink.assert_exact(2) == {0: 12, 1: 7}
-    assert sink.table.positions({0, 1}).letter_marks == {0: 12, 1: 7}
+    assert sink.table.positions({0, 1}).dead_letter_marks == {0: 12, 1: 7}
 
 
 def test_range_without_records_moves_the_position_alone(sink):
@@ -60,7 +60,7 @@ def test_batch_of_a_stale_owner(storage, sink, rival, ours, outcome):
     batch = zombie.read(ours)
     sink.ingest(rival)
     if ours == {0: (10, 18)}:
-        batch = zombie.read(ours)  # read with the rival's letters known
+        batch = zombie.read(ours)  # read with the rival's dead letters known
     assert zombie.table.commit(batch) is outcome
     sink.assert_exact(2)
 
@@ -75,10 +75,10 @@ def test_partition_that_went_to_another_and_back_is_refused_when_stale(storage, 
 
 
 @pytest.mark.parametrize("ends", [(10,), (4, 10), (12,), (3, 7, 30), (25,), (5, 11)])
-def test_letters_are_written_once_whatever_the_replay_after_a_kill_reads(storage, sink, ends):
-    """Killed between the letters and the rows; the next life's batches end elsewhere."""
+def test_dead_letters_are_written_once_whatever_the_replay_after_a_kill_reads(storage, sink, ends):
+    """Killed between the dead letters and the rows; the next life's batches end elsewhere."""
     batch = sink.read({0: (0, 10)})
-    assert sink.table._commit_letters(batch) is Outcome.COMMITTED
+    assert sink.table._commit_dead_letters(batch) is Outcome.COMMITTED
     again = Sink(storage)
     start = again.position(0)
     assert start == 0
@@ -88,11 +88,11 @@ def test_letters_are_written_once_whatever_the_replay_after_a_kill_reads(storage
     assert again.assert_exact(2) == {0: ends[-1], 1: 0}
 
 
-def test_letters_filtered_by_a_mark_that_has_moved_since_are_refused(storage, sink):
+def test_dead_letters_filtered_by_a_mark_that_has_moved_since_are_refused(storage, sink):
     other = Sink(storage)
     batch = sink.read({0: (0, 30)})
     killed = other.read({0: (0, 10)})
-    assert other.table._commit_letters(killed) is Outcome.COMMITTED
+    assert other.table._commit_dead_letters(killed) is Outcome.COMMITTED
     assert sink.table.commit(batch) is Outcome.REFUSED
     assert sink.ingest({0: (0, 30)}) is Outcome.COMMITTED
     assert sink.assert_exact(2) == {0: 30, 1: 0}

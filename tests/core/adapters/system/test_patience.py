@@ -19,10 +19,10 @@ def failing(*errors, then="here"):
 
 
 def test_what_fails_in_passing_is_tried_again_and_said_once():
-    said = []
+    logged = []
     away = [TransientError("no answer", 0.0)] * 3 + [TransientError("no leader", 0.0)]
-    assert try_until(failing(*away), StopFlag(), said.append) == "here"
-    assert said == ["waiting: no answer", "waiting: no leader"]
+    assert try_until(failing(*away), StopFlag(), logged.append) == "here"
+    assert logged == ["waiting: no answer", "waiting: no leader"]
 
 
 def test_a_refusal_ends_the_waiting():

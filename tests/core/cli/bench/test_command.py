@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from kgs_core.benchmarks.figures import BenchResult, Latency, Pass, StartTimes
-from kgs_core.cli.bench.command import parse_finishes, parse_sizes
+from kgs_core.cli.bench.command import parse_processors, parse_sizes
 from kgs_core.cli.bench.report import bench_report
 from kgs_core.errors import ConfigError
 
@@ -26,10 +26,10 @@ def test_every_wrong_size_is_named():
     assert [p.split("'")[1] for p in refused.value.problems] == ["zero", "0", "nan", "2000"]
 
 
-def test_unknown_finish_is_named():
-    assert parse_finishes("dataframe") == ("dataframe",)
+def test_unknown_processor_is_named():
+    assert parse_processors("dataframe") == ("dataframe",)
     with pytest.raises(ConfigError, match="'spark'"):
-        parse_finishes("arrow,spark")
+        parse_processors("arrow,spark")
 
 
 def test_report_has_a_line_for_each_size_and_variant():

@@ -13,7 +13,7 @@ from kgs_core.cli.main import cli
 from kgs_core.errors import ConfigError
 from kgs_core.model import ConsumerId
 from kgs_core.packing import ALGORITHMS
-from kgs_core.packing.problem import DEFAULT_WORTH
+from kgs_core.packing.problem import DEFAULT_CONSUMER_WEIGHT
 from kgs_core.simulation.comparison import PUBLISHED
 from kgs_core.simulation.pool import LatencySummary
 
@@ -101,7 +101,13 @@ def test_more_steps_where_they_are_short():
 
 def test_each_step_is_told_so_that_a_bar_can_move():
     told = []
-    measure("mwf", ALGORITHMS["mwf"], DEFAULT_WORTH, scale_load(10, delta=5, steps=3, seed=1), lambda: told.append(1))
+    measure(
+        "mwf",
+        ALGORITHMS["mwf"],
+        DEFAULT_CONSUMER_WEIGHT,
+        scale_load(10, delta=5, steps=3, seed=1),
+        lambda: told.append(1),
+    )
     assert len(told) == 2 + 3 + 1
 
 
@@ -123,7 +129,7 @@ def test_a_picture_of_pixels(tmp_path):
 
 def test_all_but_the_times_repeats():
     load = scale_load(30, delta=10, steps=3, seed=5)
-    first, second = (measure("mwf", ALGORITHMS["mwf"], DEFAULT_WORTH, load) for _ in range(2))
+    first, second = (measure("mwf", ALGORITHMS["mwf"], DEFAULT_CONSUMER_WEIGHT, load) for _ in range(2))
     assert (first.consumers, first.least, first.rscore) == (second.consumers, second.least, second.rscore)
     assert first.latency == second.latency
     assert first.rscore > 0

@@ -5,8 +5,8 @@ from kgs_core.exactly_once import LakeAudit, PartitionAudit, StoredPositions, Ta
 from kgs_core.model import TopicId
 
 
-def audited(rows, letters):
-    partition = PartitionAudit(StoredPositions(TopicId("x"), 0, 0, rows + letters), rows, letters, ())
+def audited(rows, dead_letters):
+    partition = PartitionAudit(StoredPositions(TopicId("x"), 0, 0, rows + dead_letters), rows, dead_letters, ())
     return LakeAudit((TableAudit("orders", "bronze/orders", "one_to_one", 7, (partition,), ()),))
 
 

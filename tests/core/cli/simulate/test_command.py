@@ -91,9 +91,9 @@ def test_a_grid_of_deltas_starts_and_seeds(found):
     tree = found(
         *SMALL, "--algorithm", "bfd", "--delta", "0,25", "--start", "all", "--seed", 3, "--seeds", 2, "--no-cbs"
     )
-    cells = [(row["start"], row["delta"], row["seed"]) for row in tree["results"]]
+    experiment_runs = [(row["start"], row["delta"], row["seed"]) for row in tree["results"]]
     starts = ("uniform", "zero", "half", "full")
-    assert cells == [(start, delta, seed) for start in starts for delta in (0, 25) for seed in (3, 4)]
+    assert experiment_runs == [(start, delta, seed) for start in starts for delta in (0, 25) for seed in (3, 4)]
     summary = tree["summary"][1]
     runs = [row["average_rscore"] for row in tree["results"][2:4]]
     assert (summary["load"], summary["seeds"]) == ("uniform-delta25-p20-t2-n8", 2)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.adapters.experiments.grid import Cell, Grid, run_here
+from kgs_core.adapters.experiments.grid import ExperimentRun, Grid, run_here
 from kgs_core.adapters.experiments.results import save_results
 from kgs_core.cli.main import cli
 from kgs_core.cli.simulate.reproduction import GRIDS, LATE, LATE_NAMES, OTHERS, UNIFORM
@@ -22,16 +22,16 @@ IMAGE = re.compile(r"!\[[^]]*\]\(([^)]+)\)")
 
 @pytest.fixture
 def small_results(tmp_path):
-    """Every kind of cell that the page is made of, small ones."""
+    """Every kind of experiment run that the page is made of, small ones."""
     uniform = [StreamSpec(delta, "uniform", 1, 3, 12) for delta in DELTAS]
     others = [StreamSpec(delta, start, 1, 3, 12) for start in STARTS[1:] for delta in (5, 25)]
     main = [
-        Grid(tuple(Cell(name, load) for load in loads for name in PUBLISHED), Conditions())
+        Grid(tuple(ExperimentRun(name, load) for load in loads for name in PUBLISHED), Conditions())
         for loads in (uniform, others)
     ]
     late_load = StreamSpec(10, "uniform", 1, 3, 12)
-    cells = [Cell(name, late_load) for name in LATE_NAMES] + [Cell("kafka:15", late_load, 1)]
-    late = Grid(tuple(cells), Conditions(record_latency=True))
+    runs = [ExperimentRun(name, late_load) for name in LATE_NAMES] + [ExperimentRun("kafka:15", late_load, 1)]
+    late = Grid(tuple(runs), Conditions(record_latency=True))
     for name, grid in ((UNIFORM, main[0]), (OTHERS, main[1]), (LATE, late)):
         save_results(tmp_path / name, run_here(grid, lambda _done, _total: None), grid.conditions)
     return tmp_path
@@ -57,10 +57,10 @@ def test_the_page_is_made_of_the_raw_results(small_results, tmp_path):
 
 def test_the_grids_are_the_published_one_and_a_smaller_one():
     uniform, others, late = (make(5) for make in GRIDS.values())
-    assert len(uniform.cells) == len(set(uniform.cells)) == 12 * 6 * 5
-    assert len(others.cells) == len(set(others.cells)) == 12 * 3 * 2 * 5
-    assert {(c.load.steps, c.load.partitions, c.load.topics) for c in uniform.cells} == {(500, 200, 2)}
-    assert {cell.name for cell in late.cells} == {*PUBLISHED, "kafka:15", "kafka:20", "kafka:24", "keda"}
+    assert len(uniform.runs) == len(set(uniform.runs)) == 12 * 6 * 5
+    assert len(others.runs) == len(set(others.runs)) == 12 * 3 * 2 * 5
+    assert {(c.load.steps, c.load.partitions, c.load.topics) for c in uniform.runs} == {(500, 200, 2)}
+    assert {run.name for run in late.runs} == {*PUBLISHED, "kafka:15", "kafka:20", "kafka:24", "keda"}
 
 
 def test_the_page_in_the_docs_has_every_figure_and_picture():

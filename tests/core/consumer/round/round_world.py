@@ -104,7 +104,7 @@ def good_read(world: World, question: Read, without: tuple[str, ...] = ()) -> Re
             result.batches.append(TopicBatch(topic, ID, ranges, None, records=records))
     bad = TopicPartition(SICK, 0)
     if world.bad is not None and SICK not in without and starts.get(bad, world.bad + 1) <= world.bad:
-        result.poison[bad] = (world.bad, "not JSON")
+        result.stopped[bad] = (world.bad, "not JSON")
     return result
 
 

@@ -64,8 +64,8 @@ def reading(**trouble: object) -> Consumer:
         ({"silent": {A0: "nothing came"}}, {A0: Cause.NO_ANSWER}),
         ({"failed": {"a": "the transform raised"}}, {A0: Cause.TOPIC_FAILED, A1: Cause.TOPIC_FAILED}),
         ({"unavailable": {"a": "disk full"}}, {A0: Cause.NO_ANSWER, A1: Cause.NO_ANSWER}),
-        ({"poison": {A0: (0, "not JSON")}}, {A0: Cause.BAD_RECORD}),
-        ({"poison": {A0: (3, "behind what was read")}}, {}),
+        ({"stopped": {A0: (0, "not JSON")}}, {A0: Cause.BAD_RECORD}),
+        ({"stopped": {A0: (3, "behind what was read")}}, {}),
         ({"failed": {"foreign": "of a topic that was given up meanwhile"}}, {}),
     ],
 )
@@ -188,7 +188,7 @@ def test_commit_that_landed_without_an_answer_stops_nothing() -> None:
 
 
 def test_bad_record_stops_only_once_what_stands_before_it_is_in_the_table() -> None:
-    here = reading(batches=[batch("a")], poison={A0: (5, "not JSON")})
+    here = reading(batches=[batch("a")], stopped={A0: (5, "not JSON")})
     here = answer(here, AskTopicIds, TopicIds({"a": ID}))
     landed = answer(here, Commit, Landed(committed=True))
     stop = landed.at.topics["a"].stops[0]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.packing import ALGORITHMS, FRONT, PackingProblem, Variation, parse_name, rscore, setting_name
-from kgs_core.packing.keep_and_shed import least_shed
 from kgs_core.packing.search.relabel import relabelled
+from kgs_core.packing.sticky_eviction import least_evicted
 from kgs_core.simulation.comparison import PUBLISHED
 from kgs_core.simulation.streams import generate
 from kgs_core.simulation.workload import StreamSpec
@@ -21,11 +21,11 @@ C = 100.0
 
 def replayed(name, spec, until=None):
     """Consumers and Rscore of every measurement."""
-    algorithm, worth = parse_name(name)
+    algorithm, consumer_weight = parse_name(name)
     current, found, variation, random = {}, [], Variation(), Random(0)
     for speeds in generate(spec, Random(spec.key)).measurements[:until]:
         variation.update(speeds)
-        problem = PackingProblem(speeds, C, current, consumer_worth=worth, variation=variation.deviations())
+        problem = PackingProblem(speeds, C, current, consumer_weight=consumer_weight, variation=variation.deviations())
         target = ALGORITHMS[algorithm](problem, random)
         found.append((len(set(target.values())), rscore(current, target, speeds, C)))
         current = target
@@ -47,8 +47,8 @@ def test_fewest_is_never_more_than_bfd_and_moves_less(spec):
     assert means(ours)[1] < 0.8 * means(theirs)[1]
 
 
-def test_a_consumer_worth_more_saves_consumers_and_moves_more(spec):
-    rows = [means(replayed(setting_name("search", worth), spec)) for worth in (4.0, 1.0, 0.3)]
+def test_a_consumer_weight_more_saves_consumers_and_moves_more(spec):
+    rows = [means(replayed(setting_name("search", consumer_weight), spec)) for consumer_weight in (4.0, 1.0, 0.3)]
     assert rows[0][0] < rows[1][0] < rows[2][0]
     assert rows[0][1] > rows[1][1] > rows[2][1]
 
@@ -57,7 +57,9 @@ def test_a_consumer_worth_more_saves_consumers_and_moves_more(spec):
 @pytest.mark.parametrize("delta", [5, 25])
 def test_every_published_packer_is_beaten_in_both(delta):
     spec = StreamSpec(delta, "uniform", 5, 100, 120, 2)
-    points = [means(replayed(setting_name("search", worth), spec)) for worth in (None, *FRONT[1::2])]
+    points = [
+        means(replayed(setting_name("search", consumer_weight), spec)) for consumer_weight in (None, *FRONT[1::2])
+    ]
     for name in PUBLISHED:
         consumers, cost = means(replayed(name, spec))
         assert any(z <= consumers and r < cost for z, r in points), name
@@ -111,7 +113,7 @@ def test_the_least_that_ends_an_overload(speeds, over):
     speeds.sort(reverse=True)
     sums = [sum(chosen) for size in range(1, len(speeds) + 1) for chosen in combinations(speeds, size)]
     enough = [total for total in sums if total >= over]
-    assert sum(speeds[i] for i in least_shed(speeds, over)) == (min(enough) if enough else sum(speeds))
+    assert sum(speeds[i] for i in least_evicted(speeds, over)) == (min(enough) if enough else sum(speeds))
 
 
 @settings(deadline=None, max_examples=60)
@@ -167,8 +169,8 @@ def test_a_consumer_that_holds_what_is_pinned_counts_though_it_reads_nothing():
 
 def test_where_too_few_consumers_are_allowed_all_of_them_are_used():
     speeds = {TopicPartition("t", n): s for n, s in enumerate([120.0] * 6 + [50.0] * 3 + [33.3] * 6 + [10.0] * 2)}
-    for worth in (None, 0.3, 100.0):
-        problem = PackingProblem(speeds, C, {}, max_consumers=8, consumer_worth=worth)
+    for consumer_weight in (None, 0.3, 100.0):
+        problem = PackingProblem(speeds, C, {}, max_consumers=8, consumer_weight=consumer_weight)
         assert len(set(ALGORITHMS["search"](problem, Random(0)).values())) == 8
 
 

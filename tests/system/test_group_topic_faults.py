@@ -1,4 +1,4 @@
-"""The mailboxes when processes and brokers die, when transactions time out, and after compaction."""
+"""The group's topics when processes and brokers die, when transactions time out, and after compaction."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.group import outbox as controller_outbox
+from kgs_core.adapters.group import controller_writer
 from kgs_core.adapters.group.topics import GroupTopic
 from kgs_core.adapters.kafka import producers
 from kgs_core.adapters.kafka.admin import KafkaAdmin
@@ -24,7 +24,19 @@ from kgs_core.errors import FencedError, TransientError
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import Tombstone
 from kgs_core.protocol.codec import encode
-from tests.system.mailboxes import A, B, C, Group, group_on, heartbeat, member, order, orders_in, said, target
+from tests.system.group_topics import (
+    A,
+    B,
+    C,
+    Group,
+    assignments_in,
+    gives,
+    group_on,
+    heartbeat,
+    member,
+    messages_of,
+    target,
+)
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.chaos
@@ -36,9 +48,9 @@ SETTINGS = {
 }
 KILLED = """
 import os, signal, sys
-from kgs_core.adapters.group import outbox
+from kgs_core.adapters.group import controller_writer
 from kgs_core.adapters.kafka import producers
-from tests.system.mailboxes import A, Group, order, target
+from tests.system.group_topics import A, Group, gives, target
 
 class Dying(producers.Producer):
     def commit_transaction(self, *timeout):
@@ -47,14 +59,14 @@ class Dying(producers.Producer):
         os.kill(os.getpid(), signal.SIGKILL)
 
 producers.Producer = Dying
-Group(sys.argv[1], sys.argv[2]).outbox().write(target("of the killed"), [order(1, A)], [])
+Group(sys.argv[1], sys.argv[2]).writer().write(target("of the killed"), [gives(1, A)], [])
 """
 
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
     """A broker that these tests may stop; it cleans up often."""
-    with EmbeddedKafka.start(tmp_path_factory.mktemp("mailbox"), settings=SETTINGS, log=print) as kafka:
+    with EmbeddedKafka.start(tmp_path_factory.mktemp("group-topics"), settings=SETTINGS, log=print) as kafka:
         yield kafka
 
 
@@ -78,64 +90,71 @@ def die(group: Group, when: str) -> None:
 
 
 def test_killed_before_the_commit_nothing_is_seen_and_the_next_controller_waits_for_nobody(group: Group) -> None:
-    group.outbox().write(target("before"), [order(2, B)], [])
+    group.writer().write(target("before"), [gives(2, B)], [])
     die(group, "before")
-    ends = group.admin.offsets(group.topics.partitions(GroupTopic.ORDERS), "latest")
-    assert ends[TopicPartition(group.name(GroupTopic.ORDERS), 1)] == 1, "it was sent"
-    outbox = group.outbox()
-    inbox = group.inbox(timeout_s=5)
-    assert {*map(repr, said(inbox.read_to_end()))} == {*map(repr, [target("before"), order(2, B)])}
-    outbox.write(target("after"), [order(1, C)], [])
+    ends = group.admin.offsets(group.topics.partitions(GroupTopic.ASSIGNMENTS), "latest")
+    assert ends[TopicPartition(group.name(GroupTopic.ASSIGNMENTS), 1)] == 1, "it was sent"
+    writer = group.writer()
+    reader = group.reader(timeout_s=5)
+    assert {*map(repr, messages_of(reader.read_to_end()))} == {*map(repr, [target("before"), gives(2, B)])}
+    writer.write(target("after"), [gives(1, C)], [])
     found = []
-    wait_until(lambda: found.extend(inbox.poll(1)) or len(found) == 2, 20, "the new ones")
-    assert {*map(repr, said(found))} == {*map(repr, [target("after"), order(1, C)])}
+    wait_until(lambda: found.extend(reader.poll(1)) or len(found) == 2, 20, "the new ones")
+    assert {*map(repr, messages_of(found))} == {*map(repr, [target("after"), gives(1, C)])}
 
 
 def test_killed_before_the_commit_readers_go_on_when_the_transaction_has_timed_out(group: Group) -> None:
     die(group, "before")
     with pytest.raises(TransientError, match="still open"):
-        group.inbox(timeout_s=0.5).read_to_end()
-    assert group.inbox(timeout_s=30).read_to_end() == []
+        group.reader(timeout_s=0.5).read_to_end()
+    assert group.reader(timeout_s=30).read_to_end() == []
 
 
 def test_killed_after_the_commit_all_of_it_is_there(group: Group) -> None:
     die(group, "after")
-    group.outbox()
-    assert {*map(repr, said(group.inbox(timeout_s=5).read_to_end()))} == {
-        *map(repr, [target("of the killed"), order(1, A)])
+    group.writer()
+    assert {*map(repr, messages_of(group.reader(timeout_s=5).read_to_end()))} == {
+        *map(repr, [target("of the killed"), gives(1, A)])
     }
 
 
 def test_without_a_broker_everything_is_transient_and_then_goes_on(own: EmbeddedKafka, group: Group) -> None:
     group.admin = KafkaAdmin(admin_client(group.settings), timeout_s=1.5)
-    outbox, inbox, orders, reports = group.outbox(), group.inbox(), group.order_box(1), group.report_box()
-    outbox.write(target("before"), [order(1, A)], [])
+    writer, reader, assignments, reports = (
+        group.writer(),
+        group.reader(),
+        group.assignment_reader(1),
+        group.report_writer(),
+    )
+    writer.write(target("before"), [gives(1, A)], [])
     reports.send(heartbeat(1, 1), 10)
-    inbox.read_to_end()
-    assert said(wait_until(lambda: orders.newest(1), 20, "the order")) == [order(1, A)]
+    reader.read_to_end()
+    assert messages_of(wait_until(lambda: assignments.newest(1), 20, "the assignment")) == [gives(1, A)]
     own.kill(own.nodes[0])
     began = time.monotonic()
     for act in (
-        lambda: outbox.write(target("lost"), [order(1, B)], []),
-        outbox.fence,
-        inbox.read_to_end,
+        lambda: writer.write(target("lost"), [gives(1, B)], []),
+        writer.fence,
+        reader.read_to_end,
         lambda: reports.send(heartbeat(1, 2), 1),
         lambda: reports.send(heartbeat(1, 3), 1),
-        lambda: wait_until(lambda: inbox.poll(0.5), 30, "silence is noticed"),
-        lambda: wait_until(lambda: orders.newest(0.5), 30, "silence is noticed"),
+        lambda: wait_until(lambda: reader.poll(0.5), 30, "silence is noticed"),
+        lambda: wait_until(lambda: assignments.newest(0.5), 30, "silence is noticed"),
     ):
         with pytest.raises(TransientError, match=r"^(Kafka|controller of group) "):
             act()
         print(f"{time.monotonic() - began:.1f} s")
     own.restart(own.nodes[0])
-    wait_until(lambda: succeeds(outbox.fence), 60, "the pen is taken again")
-    assert {*map(repr, said(inbox.read_to_end()))} == {*map(repr, [target("before"), order(1, A), heartbeat(1, 1)])}
-    outbox.write(target("after"), [order(1, C)], [])
+    wait_until(lambda: succeeds(writer.fence), 60, "the right to write is taken again")
+    assert {*map(repr, messages_of(reader.read_to_end()))} == {
+        *map(repr, [target("before"), gives(1, A), heartbeat(1, 1)])
+    }
+    writer.write(target("after"), [gives(1, C)], [])
     reports.send(heartbeat(1, 4), 20)
     found = []
-    wait_until(lambda: found.extend(inbox.poll(1)) or len(found) == 3, 30, "what is new")
-    assert {*map(repr, said(found))} == {*map(repr, [target("after"), order(1, C), heartbeat(1, 4)])}
-    assert said(wait_until(lambda: orders.newest(1), 20, "the order")) == [order(1, C)]
+    wait_until(lambda: found.extend(reader.poll(1)) or len(found) == 3, 30, "what is new")
+    assert {*map(repr, messages_of(found))} == {*map(repr, [target("after"), gives(1, C), heartbeat(1, 4)])}
+    assert messages_of(wait_until(lambda: assignments.newest(1), 20, "the assignment")) == [gives(1, C)]
 
 
 def freeze(pid: int) -> None:
@@ -155,7 +174,7 @@ def test_of_reports_that_a_frozen_broker_holds_up_the_newest_counts_wherever_it_
     own: EmbeddedKafka, group: Group
 ) -> None:
     """One that was given up may still come, even behind a later one: nobody is to take it for the newest then."""
-    reports, pid = group.report_box(), own.nodes[0].pid
+    reports, pid = group.report_writer(), own.nodes[0].pid
     assert pid is not None
     reports.send(heartbeat(1, 1), 10)
     freeze(pid)
@@ -167,8 +186,8 @@ def test_of_reports_that_a_frozen_broker_holds_up_the_newest_counts_wherever_it_
         os.kill(pid, signal.SIGCONT)
     reports.send(heartbeat(1, 4), 30)
     group.produce(GroupTopic.REPORTS, 0, encode(heartbeat(1, 3)))  # as if its packet had lain about for longer
-    records = group.inbox().read_to_end()
-    *sequences, late = [m.sequence for m in said(records)]  # type: ignore[union-attr]
+    records = group.reader().read_to_end()
+    *sequences, late = [m.sequence for m in messages_of(records)]  # type: ignore[union-attr]
     assert (sequences[0], late) == (1, 3)
     assert sorted(sequences) in ([1, 4], [1, 2, 4], [1, 3, 4], [1, 2, 3, 4])  # each at most once
     assert GroupView().take_all(records, 0.0).members[member(1).incarnation].sequence == 4
@@ -177,31 +196,31 @@ def test_of_reports_that_a_frozen_broker_holds_up_the_newest_counts_wherever_it_
 class Slow(Producer):
     """Asleep before the commit until the coordinator has ended the transaction."""
 
-    inbox = None
+    reader = None
 
     def commit_transaction(self, *timeout: float) -> None:
-        assert Slow.inbox is not None
-        assert orders_in(Slow.inbox.read_to_end()) == []
+        assert Slow.reader is not None
+        assert assignments_in(Slow.reader.read_to_end()) == []
         super().commit_transaction(*timeout)
 
 
 def test_a_transaction_that_timed_out_is_no_proof_of_a_newer_controller(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(controller_outbox, "TRANSACTION_TIMEOUT_S", 1.5)
-    monkeypatch.setattr(controller_outbox, "WRITE_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(controller_writer, "TRANSACTION_TIMEOUT_S", 1.5)
+    monkeypatch.setattr(controller_writer, "WRITE_TIMEOUT_S", 1.0)
     monkeypatch.setattr(producers, "Producer", Slow)
-    outbox = group.outbox()
-    monkeypatch.setattr(Slow, "inbox", group.inbox())
+    writer = group.writer()
+    monkeypatch.setattr(Slow, "reader", group.reader())
     with pytest.raises(TransientError, match=r"its transaction was open for .* fence, read to the end, decide again"):
-        outbox.write(target("late"), [order(1, A)], [])
-    with pytest.raises(TransientError, match="no pen"):
-        outbox.write(target("late"), [order(1, A)], [])
+        writer.write(target("late"), [gives(1, A)], [])
+    with pytest.raises(TransientError, match="no right to write"):
+        writer.write(target("late"), [gives(1, A)], [])
     monkeypatch.setattr(producers, "Producer", Producer)
-    outbox.fence()
-    assert group.inbox().read_to_end() == []
-    outbox.write(target("in time"), [order(1, B)], [])
-    assert orders_in(group.inbox().read_to_end()) == [order(1, B)]
+    writer.fence()
+    assert group.reader().read_to_end() == []
+    writer.write(target("in time"), [gives(1, B)], [])
+    assert assignments_in(group.reader().read_to_end()) == [gives(1, B)]
 
 
 class Unanswered(Producer):
@@ -218,22 +237,22 @@ class Unanswered(Producer):
 
 
 @pytest.mark.parametrize("is_sent", [False, True], ids=["it is lost on its way", "it arrives later"])
-def test_a_commit_without_an_answer_is_unknown_until_the_pen_is_taken_again(
+def test_a_commit_without_an_answer_is_unknown_until_the_right_to_write_is_taken_again(
     own: EmbeddedKafka, group: Group, monkeypatch: pytest.MonkeyPatch, *, is_sent: bool
 ) -> None:
     monkeypatch.setattr(Unanswered, "is_sent", is_sent)
     monkeypatch.setattr(producers, "Producer", Unanswered)
-    monkeypatch.setattr(controller_outbox, "WRITE_TIMEOUT_S", 2.0)
-    outbox, Unanswered.pid = group.outbox(), own.nodes[0].pid or 0
+    monkeypatch.setattr(controller_writer, "WRITE_TIMEOUT_S", 2.0)
+    writer, Unanswered.pid = group.writer(), own.nodes[0].pid or 0
     try:
         with pytest.raises(TransientError, match="it may be written or not: fence, read to the end, decide again"):
-            outbox.write(target("unknown"), [order(1, A)], [])
+            writer.write(target("unknown"), [gives(1, A)], [])
     finally:
         os.kill(Unanswered.pid, signal.SIGCONT)
-    outbox.fence()
-    first = said(group.inbox().read_to_end())
-    assert {*map(repr, first)} == ({*map(repr, [target("unknown"), order(1, A)])} if is_sent else set())
-    assert said(group.inbox().read_to_end()) == first
+    writer.fence()
+    first = messages_of(group.reader().read_to_end())
+    assert {*map(repr, first)} == ({*map(repr, [target("unknown"), gives(1, A)])} if is_sent else set())
+    assert messages_of(group.reader().read_to_end()) == first
 
 
 class Overtaken(Producer):
@@ -245,49 +264,49 @@ class Overtaken(Producer):
         assert Overtaken.group is not None
         group, Overtaken.group = Overtaken.group, None
         producers.Producer = Producer  # type: ignore[misc]
-        group.outbox().write(target("newer"), [order(1, B)], [])
+        group.writer().write(target("newer"), [gives(1, B)], [])
         super().commit_transaction(*timeout)
 
 
 def test_fenced_between_the_last_record_and_the_commit(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(producers, "Producer", Overtaken)
-    outbox = group.outbox()
+    writer = group.writer()
     Overtaken.group = group
     with pytest.raises(FencedError, match="a newer controller has taken over"):
-        outbox.write(target("older"), [order(1, A), order(2, A)], [])
-    assert {*map(repr, said(group.inbox().read_to_end()))} == {*map(repr, [target("newer"), order(1, B)])}
+        writer.write(target("older"), [gives(1, A), gives(2, A)], [])
+    assert {*map(repr, messages_of(group.reader().read_to_end()))} == {*map(repr, [target("newer"), gives(1, B)])}
 
 
 @pytest.mark.slow
 def test_after_compaction_the_newest_of_each_key_is_read_and_what_tombstones_removed_is_not(
     own: EmbeddedKafka, group: Group
 ) -> None:
-    orders = group.name(GroupTopic.ORDERS)
-    resource = ConfigResource(ConfigResource.Type.TOPIC, orders)
+    assignments = group.name(GroupTopic.ASSIGNMENTS)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, assignments)
     for name, value in {"segment.ms": "50", "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": "0"}.items():
         resource.add_incremental_config(ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET))
     admin = AdminClient({"bootstrap.servers": own.bootstrap_servers})
     for answer in admin.incremental_alter_configs([resource]).values():
         answer.result(20)
-    outbox, inbox = group.outbox(), group.inbox()
-    early = group.inbox()
+    writer, reader = group.writer(), group.reader()
+    early = group.reader()
     early.read_to_end()
-    outbox.write(target("0"), [order(1, A, incarnation="dead"), order(1, B)], [])
-    outbox.write(None, [], [Tombstone(member(1, "dead"))])
+    writer.write(target("0"), [gives(1, A, incarnation="dead"), gives(1, B)], [])
+    writer.write(None, [], [Tombstone(member(1, "dead"))])
     polled = []
 
     def compacted() -> bool:
         """Every write begins a new segment, which lets the cleaner have the ones before."""
-        outbox.write(target(str(len(polled))), [order(1, C), order(2, C)], [])
+        writer.write(target(str(len(polled))), [gives(1, C), gives(2, C)], [])
         polled.extend(early.poll(5))
-        read = inbox.read_to_end()
-        return not any(m.member == member(1, "dead") for m in orders_in(read)) and len(read) < len(polled)
+        read = reader.read_to_end()
+        return not any(m.member == member(1, "dead") for m in assignments_in(read)) and len(read) < len(polled)
 
     wait_until(compacted, 60, "the cleaner has run")
-    read = orders_in(inbox.read_to_end())
-    assert read[-1] in (order(1, C), order(2, C))
-    assert {*map(repr, read)} == {repr(order(1, C)), repr(order(2, C))}
+    read = assignments_in(reader.read_to_end())
+    assert read[-1] in (gives(1, C), gives(2, C))
+    assert {*map(repr, read)} == {repr(gives(1, C)), repr(gives(2, C))}
     # Whoever reads along has seen everything, the tombstone with it
-    wait_until(lambda: polled.extend(early.poll(0.5)) or orders_in(polled)[-1:] != [], 20, "all of it")
-    assert Tombstone(member(1, "dead")) in orders_in(polled)
-    assert [each.offset for each in polled if each.message == order(1, B)] == [1]
+    wait_until(lambda: polled.extend(early.poll(0.5)) or assignments_in(polled)[-1:] != [], 20, "all of it")
+    assert Tombstone(member(1, "dead")) in assignments_in(polled)
+    assert [each.offset for each in polled if each.message == gives(1, B)] == [1]

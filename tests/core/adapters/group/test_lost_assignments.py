@@ -1,4 +1,4 @@
-"""A consumer's queue when orders were lost, or it has none; the reader of the topic from memory."""
+"""A consumer's queue when assignments were lost, or it has none; the reader of the topic from memory."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from kgs_core.adapters.group.reader import Read
 from kgs_core.adapters.group.topics import GroupTopic
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Incarnation, Member, Order, Received, Tombstone
+from kgs_core.protocol import Incarnation, Member, MemberAssignment, Received, Tombstone
 
 QUEUES = [TopicPartition("kgs.g.consumer.metadata", n) for n in range(3)]
 ME = Member(ConsumerId(2), Incarnation("me"))
@@ -23,7 +23,7 @@ class Topics:
         self.made_again = False
 
     def partitions(self, kind):
-        assert kind is GroupTopic.ORDERS
+        assert kind is GroupTopic.ASSIGNMENTS
         return QUEUES
 
     def name(self, _):
@@ -58,36 +58,38 @@ class Reader:
 
 
 @pytest.fixture
-def box(monkeypatch):
+def queue(monkeypatch):
     monkeypatch.setattr(assignments, "GroupReader", Reader)
     return KafkaAssignmentReader(Topics(), ConsumerId(2))
 
 
 def read(*messages):
-    return [Read(GroupTopic.ORDERS, Received(message, 5 + n, 0)) for n, message in enumerate(messages)]
+    return [Read(GroupTopic.ASSIGNMENTS, Received(message, 5 + n, 0)) for n, message in enumerate(messages)]
 
 
-def test_it_begins_at_the_end_of_its_own_queue_and_gives_orders_alone(box):
-    assert box._reader.positions == {QUEUES[2]: 5}
-    box._reader.read = read(Tombstone(ME), Order(ME))
-    assert [each.message for each in box.newest(0.0)] == [Order(ME)]
-    assert box.newest(0.0) == []
+def test_it_begins_at_the_end_of_its_own_queue_and_gives_assignments_alone(queue):
+    assert queue._reader.positions == {QUEUES[2]: 5}
+    queue._reader.read = read(Tombstone(ME), MemberAssignment(ME))
+    assert [each.message for each in queue.newest(0.0)] == [MemberAssignment(ME)]
+    assert queue.newest(0.0) == []
 
 
-def test_orders_that_were_deleted_unread_end_the_consumer(box):
+def test_assignments_that_were_deleted_unread_end_the_consumer(queue):
     """What they gave or took is not known, and nobody says it again: only another incarnation gets new ones."""
-    box._reader.out_of_range = {QUEUES[2]}
-    with pytest.raises(UnsafeError, match=r"offset 5 is not in the log: orders were deleted .* start this consumer"):
-        box.newest(0.0)
+    queue._reader.out_of_range = {QUEUES[2]}
+    with pytest.raises(
+        UnsafeError, match=r"offset 5 is not in the log: assignments were deleted .* start this consumer"
+    ):
+        queue.newest(0.0)
 
 
-def test_nothing_is_taken_from_a_topic_that_was_made_again_and_nothing_is_forgotten(box):
-    box._reader.read = read(Order(ME))
-    box._topics.made_again = True
+def test_nothing_is_taken_from_a_topic_that_was_made_again_and_nothing_is_forgotten(queue):
+    queue._reader.read = read(MemberAssignment(ME))
+    queue._topics.made_again = True
     with pytest.raises(UnsafeError, match="made again"):
-        box.newest(0.0)
-    box._topics.made_again = False
-    assert [each.message for each in box.newest(0.0)] == [Order(ME)]
+        queue.newest(0.0)
+    queue._topics.made_again = False
+    assert [each.message for each in queue.newest(0.0)] == [MemberAssignment(ME)]
 
 
 @pytest.mark.parametrize("number", [0, 3, -1])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kgs_core.errors import TransientError
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Heartbeat, Message, Order, Received, Report, Target, Tombstone
+from kgs_core.protocol import Heartbeat, MemberAssignment, Message, Received, Report, Target, Tombstone
 from kgs_core.testing.chance import Chance
 from kgs_core.testing.topics import Log, Topics, queue_of
 
@@ -36,8 +36,8 @@ class Reader:
         return there[at:end]
 
 
-class SimInbox:
-    """`ports.Inbox`."""
+class SimGroupTopicReader:
+    """`ports.GroupTopicReader`."""
 
     def __init__(self, topics: Topics, chance: Chance) -> None:
         self._topics = topics
@@ -57,26 +57,26 @@ class SimInbox:
         return [received for log in sorted(self._topics.logs) for received in self._reader.take(log)]
 
 
-class SimOutbox:
-    """`ports.Outbox`."""
+class SimControllerWriter:
+    """`ports.ControllerWriter`."""
 
     def __init__(self, topics: Topics, chance: Chance) -> None:
         self._topics = topics
         self._chance = chance
-        self._pen = 0
+        self._writer = 0
 
     def fence(self) -> None:
-        """Take the pen."""
+        """Take the right to write."""
         if self._chance.strikes(self._chance.trouble.unanswered):
             raise TransientError("simulated Kafka: does not answer")
-        self._pen = self._topics.take_pen()
+        self._writer = self._topics.fence_writers()
 
     def write(
-        self, target: Target | None, orders: Sequence[Order], tombstones: Sequence[Tombstone]
+        self, target: Target | None, assignments: Sequence[MemberAssignment], tombstones: Sequence[Tombstone]
     ) -> Sequence[Received[Message]]:
         """All of it or nothing."""
-        self._topics.check_pen(self._pen)
-        messages: tuple[Message, ...] = (*([target] if target else []), *orders, *tombstones)
+        self._topics.check_writer(self._writer)
+        messages: tuple[Message, ...] = (*([target] if target else []), *assignments, *tombstones)
         trouble = self._chance.trouble
         if self._chance.strikes(trouble.write_lost):
             raise TransientError("simulated Kafka: the transaction was aborted, which nobody knows")
@@ -89,7 +89,7 @@ class SimOutbox:
         return written
 
 
-class SimReportBox:
+class SimReportWriter:
     """`ports.ReportWriter`."""
 
     def __init__(self, topics: Topics, chance: Chance) -> None:
@@ -105,7 +105,7 @@ class SimReportBox:
             raise TransientError("simulated Kafka: the report was appended, which nobody knows")
 
 
-class SimOrderBox:
+class SimAssignmentReader:
     """`ports.AssignmentReader`: opened at the end of the queue."""
 
     def __init__(self, topics: Topics, chance: Chance, consumer: ConsumerId) -> None:
@@ -113,10 +113,10 @@ class SimOrderBox:
         self._reader = Reader(topics, chance)
         self._reader.seek_to_end(self._log)
 
-    def newest(self, timeout_s: float) -> Sequence[Received[Order]]:  # noqa: ARG002 - time stands still meanwhile
-        """Orders that have come since."""
+    def newest(self, timeout_s: float) -> Sequence[Received[MemberAssignment]]:  # noqa: ARG002 - time stands still meanwhile
+        """Assignments that have come since."""
         return [
             Received(received.message, received.offset, received.timestamp_ms)
             for received in self._reader.take(self._log)
-            if isinstance(received.message, Order)
+            if isinstance(received.message, MemberAssignment)
         ]

@@ -1,4 +1,4 @@
-"""Keep and shed: everything stays, what is too much goes, and a consumer is freed when all it has fits elsewhere."""
+"""Sticky eviction: everything stays, what is too much goes, and a consumer is freed when all it has fits elsewhere."""
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
@@ -13,12 +13,12 @@ from kgs_core.packing.recipe import LOOKS, Recipe
 
 
 @fast_or_plain(Recipe("best", keeps=True))
-def keep_and_shed(problem: PackingProblem, _random: RandomSource) -> Assignment:
+def sticky_eviction(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """Moves little and is fast: no consumer is touched that need not be.
 
     An overloaded consumer gives up the subset of least speed that ends the overload. What has no consumer then goes,
     from fast to slow, where it fits most tightly, else to a new one. Last, consumers are freed from the least loaded
-    on, if what they have fits elsewhere and is not more than `consumer_worth` consumers' capacity.
+    on, if what they have fits elsewhere and is not more than `consumer_weight` consumers' capacity.
     """
     kept, homeless = _kept(problem)
     placed = _Placed(kept, problem)
@@ -49,14 +49,14 @@ def _kept(problem: PackingProblem) -> tuple[dict[ConsumerId, list[TopicPartition
         over = _total(problem.speeds[p] for p in partitions) - problem.capacity
         free = [p for p in partitions if p not in problem.pinned and problem.speeds[p] > 0]
         if over > 0 and len(partitions) > 1:
-            gone = set(least_shed([problem.speeds[p] for p in free], over))
+            gone = set(least_evicted([problem.speeds[p] for p in free], over))
             leaving = {free[i] for i in gone}
             groups[consumer] = [p for p in partitions if p not in leaving]
             homeless += leaving
     return {consumer: partitions for consumer, partitions in groups.items() if partitions}, homeless
 
 
-def least_shed(speeds: Sequence[BytesPerSecond], over: BytesPerSecond) -> list[int]:
+def least_evicted(speeds: Sequence[BytesPerSecond], over: BytesPerSecond) -> list[int]:
     """Places of the subset of least sum among those of at least `over`; all, if none is enough.
 
     Exact where at most `LOOKS` subsets have to be looked at, which bounds cut short.
@@ -111,12 +111,12 @@ class _Placed:
     def free_consumers(self) -> None:
         """Free one after the other, from the least loaded on, until one cannot be."""
         problem = self._problem
-        worth = problem.consumer_worth
+        consumer_weight = problem.consumer_weight
         pinned = {problem.current[p] for p in problem.pinned}
         for consumer in sorted(self.groups, key=lambda c: (self._loads[c], c)):
             if len(self.groups) <= max(1, problem.min_consumers) or consumer in pinned:
                 continue
-            if worth is not None and self._loads[consumer] > worth * problem.capacity:
+            if consumer_weight is not None and self._loads[consumer] > consumer_weight * problem.capacity:
                 return
             if not self._free(consumer):
                 return

@@ -1,4 +1,4 @@
-"""Resource of experiments: where results are kept, and on what cells run.
+"""Resource of experiments: where results are kept, and on what experiment runs are computed.
 
 Folders and masters come from the environment alone, never from the configuration of a run: whoever may launch a run
 must not be able to name a file, or a Spark master whose answers the run would take for Python objects.
@@ -15,20 +15,20 @@ from kgs_core.errors import ConfigError
 from kgs_dagster.settings import experiment_settings
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.experiments.grid import Cell, Grid
+    from kgs_core.adapters.experiments.grid import ExperimentRun, Grid
     from kgs_core.adapters.experiments.store import ExperimentFolder
     from kgs_core.simulation.comparison import Replayed
     from kgs_core.simulation.replay import Conditions
     from kgs_core.simulation.workload import Workload
 
-LABORATORY = "kgs_laboratory"
+EXPERIMENT_RESOURCE = "kgs_experiment_resource"
 """Name of the resource."""
 POOL = "kgs_experiments"
 """Of runs that compute: the instance says how many of them go at a time."""
 Progress = Callable[[int, int], None]
 
 
-class Laboratory(dg.ConfigurableResource[None]):
+class ExperimentResource(dg.ConfigurableResource[None]):
     """Resource of experiments. What can be given for one run is what stands here."""
 
     latency: bool = Field(
@@ -81,20 +81,20 @@ class Laboratory(dg.ConfigurableResource[None]):
         workload, conditions = folder.recorded(key)
         return workload, replace(conditions, record_latency=self.latency)
 
-    def replays(self, grid: "Grid", progress: Progress) -> "Iterator[tuple[Cell, Replayed]]":
-        """The cells in their order, each as soon as it is there.
+    def replays(self, grid: "Grid", progress: Progress) -> "Iterator[tuple[ExperimentRun, Replayed]]":
+        """The experiment runs in their order, each as soon as it is there.
 
         Raises:
             PermanentError: Spark does not start, or fails.
         """
         master = experiment_settings().spark_master
         if master is not None:
-            yield from zip(grid.cells, _on_spark(master, grid, progress), strict=True)
+            yield from zip(grid.runs, _on_spark(master, grid, progress), strict=True)
             return
-        from kgs_core.adapters.experiments.grid import run_cell
+        from kgs_core.adapters.experiments.grid import carry_out
 
-        for cell in grid.cells:
-            yield cell, run_cell(grid, cell)
+        for experiment_run in grid.runs:
+            yield experiment_run, carry_out(grid, experiment_run)
 
 
 def _on_spark(master: str, grid: "Grid", progress: Progress) -> "Sequence[Replayed]":

@@ -14,7 +14,7 @@ from kgs_core.runtime.batch_loop import BatchLoop
 from kgs_core.runtime.membership_threads import SharedMembership
 from kgs_core.runtime.throughput_log import ConsumerStatus
 from tests.core.adapters.ingest.test_owned_topics import YAML, MemoryKafka
-from tests.core.consumer.membership_words import member, order
+from tests.core.consumer.membership_words import gives, member
 
 T1, T2, BROKEN, OTHER = (TopicPartition(topic, 0) for topic in ("t1", "t2", "broken", "other"))
 
@@ -36,15 +36,15 @@ def loop(kafka, tmp_path):
     return BatchLoop(reader, SharedMembership(member()), ConsumerStatus(ConsumerId(3), None), 0.0)
 
 
-def step(loop, *orders):
+def step(loop, *assignments):
     """The report that is due after one more step of the loop."""
-    loop._membership.change(lambda m: m.received(orders, 0.0))
+    loop._membership.change(lambda m: m.received(assignments, 0.0))
     loop._step()
     return loop._membership.now._report(1, 0.0)
 
 
 def test_what_may_come_is_opened_and_told_as_ready_or_with_the_reason_why_not(loop):
-    report = step(loop, order(5, T2, coming=[T1, BROKEN, OTHER]))
+    report = step(loop, gives(5, T2, pending=[T1, BROKEN, OTHER]))
     assert report.owned == {T2}
     assert report.ready == {T1}
     assert report.unready.keys() == {BROKEN, OTHER}
@@ -55,7 +55,7 @@ def test_what_may_come_is_opened_and_told_as_ready_or_with_the_reason_why_not(lo
 
 def test_what_fails_in_passing_is_ready_at_the_next_look(loop, kafka):
     kafka.away.add("t1")
-    assert (step(loop, order(5, coming=[T1])).ready, step(loop).unready) == (frozenset(), {T1: "no leader"})
+    assert (step(loop, gives(5, pending=[T1])).ready, step(loop).unready) == (frozenset(), {T1: "no leader"})
     kafka.away.clear()
     report = step(loop)
     assert (report.ready, report.unready) == ({T1}, {})
@@ -63,7 +63,7 @@ def test_what_fails_in_passing_is_ready_at_the_next_look(loop, kafka):
 
 def test_while_kafka_does_not_answer_nothing_is_said_of_what_may_come(loop, kafka):
     kafka.is_away = True
-    report = step(loop, order(5, coming=[T1]))
+    report = step(loop, gives(5, pending=[T1]))
     assert (report.ready, report.unready) == (frozenset(), {})
 
 
@@ -80,7 +80,7 @@ def test_kafka_that_is_slow_to_say_nothing_leaves_the_rounds_half_of_the_time(lo
     monkeypatch.setattr(kafka, "describe", slowly)
     loop._topics_refresh_s = 10.0
     kafka.is_away = True
-    step(loop, order(5, T1))
+    step(loop, gives(5, T1))
     clock.now += 7.9
     step(loop)
     assert kafka.asked == 1
@@ -89,7 +89,7 @@ def test_kafka_that_is_slow_to_say_nothing_leaves_the_rounds_half_of_the_time(lo
     assert kafka.asked == 2
 
 
-def test_what_is_not_coming_any_more_is_forgotten(loop):
-    step(loop, order(5, coming=[T1, BROKEN]))
-    report = step(loop, order(6))
+def test_what_is_not_pending_any_more_is_forgotten(loop):
+    step(loop, gives(5, pending=[T1, BROKEN]))
+    report = step(loop, gives(6))
     assert (report.ready, report.unready) == (frozenset(), {})

@@ -5,7 +5,7 @@ import pytest
 
 from kgs_core.errors import ConfigError
 from kgs_dagster.definitions import build_defs
-from kgs_dagster.laboratory import LABORATORY, Laboratory
+from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, ExperimentResource
 from tests.dagster.rebalancing import failure
 
 
@@ -31,7 +31,7 @@ def test_no_run_can_name_a_folder_or_a_master(instance, field):
     """It would write where the caller likes, or take what a Spark of his own answers for Python objects."""
     job = build_defs(groups=[]).resolve_job_def("experiments_report_job")
     with pytest.raises(dg.DagsterInvalidConfigError, match="unexpected config entry"):
-        job.execute_in_process(run_config={"resources": {LABORATORY: {"config": field}}}, instance=instance)
+        job.execute_in_process(run_config={"resources": {EXPERIMENT_RESOURCE: {"config": field}}}, instance=instance)
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../secret.csv", "link/secret.csv", "nothing/../../there.csv"])
@@ -42,7 +42,7 @@ def test_a_file_elsewhere_is_refused_whether_it_is_there_or_not(instance, record
 
 def test_a_file_in_the_folder_is_found_by_its_name_or_its_whole_path(recordings):
     for name in ("week.csv", recordings / "week.csv"):
-        assert Laboratory().recording(str(name)) == recordings / "week.csv"
+        assert ExperimentResource().recording(str(name)) == recordings / "week.csv"
 
 
 def test_without_a_folder_for_them_no_file_is_read(instance, tmp_path, monkeypatch):
@@ -53,4 +53,4 @@ def test_without_a_folder_for_them_no_file_is_read(instance, tmp_path, monkeypat
 
 def test_what_is_no_name_of_a_file_is_told(recordings):
     with pytest.raises(ConfigError, match="not the name of a file"):
-        Laboratory().recording("week\0.csv")
+        ExperimentResource().recording("week\0.csv")

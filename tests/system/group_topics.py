@@ -1,4 +1,4 @@
-"""What the tests of the mailboxes share: a group with its topics, messages, and records that nobody should write."""
+"""What the tests of the group's topics share: a group, messages, and records that nobody should write."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -9,9 +9,9 @@ import yaml
 from confluent_kafka import Producer
 
 from kgs_core.adapters.group.assignments import KafkaAssignmentReader
-from kgs_core.adapters.group.inbox import KafkaInbox
-from kgs_core.adapters.group.outbox import KafkaOutbox
+from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
 from kgs_core.adapters.group.reports import KafkaReportWriter
+from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
@@ -23,8 +23,8 @@ from kgs_core.protocol import (
     Heartbeat,
     Incarnation,
     Member,
+    MemberAssignment,
     Message,
-    Order,
     Phase,
     Process,
     Received,
@@ -53,8 +53,8 @@ def member(consumer: int, incarnation: str = "") -> Member:
     return Member(ConsumerId(consumer), Incarnation(incarnation or f"{consumer:08d}-0000-4000-8000-000000000000"))
 
 
-def order(consumer: int, *owned: TopicPartition, incarnation: str = "") -> Order:
-    return Order(member(consumer, incarnation), frozenset(owned))
+def gives(consumer: int, *owned: TopicPartition, incarnation: str = "") -> MemberAssignment:
+    return MemberAssignment(member(consumer, incarnation), frozenset(owned))
 
 
 def target(reason: str = "first", *known: Member) -> Target:
@@ -93,21 +93,21 @@ class Group:
         """The topics as another process opens them."""
         return GroupTopics(self.settings, self.admin)
 
-    def inbox(self, timeout_s: float = 30.0) -> KafkaInbox:
-        self.opened.append(KafkaInbox(self.again(), timeout_s))
+    def reader(self, timeout_s: float = 30.0) -> KafkaGroupTopicReader:
+        self.opened.append(KafkaGroupTopicReader(self.again(), timeout_s))
         return self.opened[-1]
 
-    def outbox(self, *, fenced: bool = True) -> KafkaOutbox:
-        self.opened.append(KafkaOutbox(self.again()))
+    def writer(self, *, fenced: bool = True) -> KafkaControllerWriter:
+        self.opened.append(KafkaControllerWriter(self.again()))
         if fenced:
             self.opened[-1].fence()
         return self.opened[-1]
 
-    def order_box(self, consumer: int) -> KafkaAssignmentReader:
+    def assignment_reader(self, consumer: int) -> KafkaAssignmentReader:
         self.opened.append(KafkaAssignmentReader(self.again(), ConsumerId(consumer)))
         return self.opened[-1]
 
-    def report_box(self) -> KafkaReportWriter:
+    def report_writer(self) -> KafkaReportWriter:
         self.opened.append(KafkaReportWriter(self.again()))
         return self.opened[-1]
 
@@ -126,7 +126,7 @@ class Group:
         assert refused == []
 
     @contextmanager
-    def transaction(self, *messages: Order, timeout_ms: int = 60_000) -> Iterator[Producer]:
+    def transaction(self, *messages: MemberAssignment, timeout_ms: int = 60_000) -> Iterator[Producer]:
         """Somebody else's transaction, open and with everything delivered."""
         config = {"transactional.id": f"{self.settings.group}-else-{next(self._ids)}", "log_level": 0}
         producer = Producer({**admin_client(self.settings), **config, "transaction.timeout.ms": timeout_ms})
@@ -134,7 +134,7 @@ class Group:
         producer.begin_transaction()
         for message in messages:
             key, value = encode(message)
-            producer.produce(self.name(GroupTopic.ORDERS), value, key, message.member.consumer)
+            producer.produce(self.name(GroupTopic.ASSIGNMENTS), value, key, message.member.consumer)
         assert producer.flush(20) == 0
         yield producer
 
@@ -152,10 +152,10 @@ def group_on(bootstrap: str, name: str, client: dict[str, Any] | None = None, **
         group.close()
 
 
-def said(received: Sequence[Received[Message]]) -> list[Message]:
+def messages_of(received: Sequence[Received[Message]]) -> list[Message]:
     """The messages alone."""
     return [each.message for each in received]
 
 
-def orders_in(received: Sequence[Received[Message]]) -> list[Order | Tombstone]:
-    return [each.message for each in received if isinstance(each.message, Order | Tombstone)]
+def assignments_in(received: Sequence[Received[Message]]) -> list[MemberAssignment | Tombstone]:
+    return [each.message for each in received if isinstance(each.message, MemberAssignment | Tombstone)]

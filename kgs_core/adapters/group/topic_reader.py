@@ -16,10 +16,10 @@ READ_TIMEOUT_S = 30.0
 """A dead controller's transaction holds readers back until the coordinator ends it: 10 s, looked at every 10 s."""
 
 
-class KafkaInbox:
-    """Port `Inbox` on Kafka. For one thread.
+class KafkaGroupTopicReader:
+    """Port `GroupTopicReader` on Kafka. For one thread.
 
-    "To the end" is the end of the log, not that of its committed part: an order behind somebody's open transaction
+    "To the end" is the end of the log, not that of its committed part: an assignment behind somebody's open transaction
     would be missed otherwise, and with it what a consumer may own. So a reader waits until the transaction is over.
     """
 
@@ -36,7 +36,7 @@ class KafkaInbox:
         return self._refusals.count
 
     def read_to_end(self) -> Sequence[Received[Message]]:
-        """See `Inbox`. Every call begins anew; one that fails leaves `poll` where it was.
+        """See `GroupTopicReader`. Every call begins anew; one that fails leaves `poll` where it was.
 
         Raises:
             UnsafeError: a topic was made again since it was opened.
@@ -58,7 +58,7 @@ class KafkaInbox:
         return [each.received for each in read]
 
     def poll(self, timeout_s: float) -> Sequence[Received[Message]]:
-        """See `Inbox`.
+        """See `GroupTopicReader`.
 
         Raises:
             UnsafeError: a topic was made again since it was opened.
@@ -90,7 +90,7 @@ class KafkaInbox:
     def _starts(self) -> dict[TopicPartition, int]:
         topics, admin = self._topics, self._topics.admin
         (reports,) = topics.partitions(GroupTopic.REPORTS)
-        tps = [*topics.partitions(GroupTopic.ORDERS), *topics.partitions(GroupTopic.WISHES), reports]
+        tps = [*topics.partitions(GroupTopic.ASSIGNMENTS), *topics.partitions(GroupTopic.WISHES), reports]
         starts = admin.offsets(tps, "earliest")
         # Counted back from the newest one: by the brokers' clock, and what was said last before an outage is in it
         newest = admin.newest_timestamp(reports)

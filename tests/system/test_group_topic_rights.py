@@ -1,4 +1,4 @@
-"""The mailboxes where everybody has the rights that they need and no other."""
+"""The group's topics where everybody has the rights that they need and no other."""
 
 import logging
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ from confluent_kafka.admin import (
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.group.assignments import KafkaAssignmentReader
-from kgs_core.adapters.group.inbox import KafkaInbox
+from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
 from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
-from kgs_core.adapters.group.outbox import KafkaOutbox
 from kgs_core.adapters.group.reports import KafkaReportWriter
+from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
@@ -27,11 +27,11 @@ from kgs_core.config import Settings
 from kgs_core.errors import PermanentError
 from kgs_core.model import ConsumerId
 from kgs_core.protocol.codec import encode
-from tests.system.mailboxes import WISH, A, heartbeat, order, said, settings_of, target
+from tests.system.group_topics import WISH, A, gives, heartbeat, messages_of, settings_of, target
 from tests.waiting import wait_until
 
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
-ORDERS, WISHES, REPORTS = GroupTopic.ORDERS, GroupTopic.WISHES, GroupTopic.REPORTS
+ORDERS, WISHES, REPORTS = GroupTopic.ASSIGNMENTS, GroupTopic.WISHES, GroupTopic.REPORTS
 RIGHTS = {
     "controller": [(ORDERS, "READ"), (ORDERS, "WRITE"), (WISHES, "READ"), (REPORTS, "READ")]
     + [(each, right) for each in GroupTopic for right in ("CREATE", "DESCRIBE_CONFIGS")],
@@ -94,22 +94,24 @@ def topics_as(guarded: EmbeddedKafka, user: str, *which: GroupTopic) -> GroupTop
 
 
 def test_everybody_can_do_their_part_with_the_listed_rights(guarded: EmbeddedKafka) -> None:
-    outbox = KafkaOutbox(topics_as(guarded, "controller"))
-    outbox.fence()
+    writer = KafkaControllerWriter(topics_as(guarded, "controller"))
+    writer.fence()
     consumer = topics_as(guarded, "consumer", ORDERS, REPORTS)
-    orders, reports = KafkaAssignmentReader(consumer, ConsumerId(1)), KafkaReportWriter(consumer)
+    assignments, reports = KafkaAssignmentReader(consumer, ConsumerId(1)), KafkaReportWriter(consumer)
     reports.send(heartbeat(1, 1), 10)
-    pen = OperatorTopicWriter(topics_as(guarded, "operator", WISHES))
-    wish = pen.write(WISH)
-    assert pen.read() == [wish]
-    written = outbox.write(target(), [order(1, A)], [])
-    assert wait_until(lambda: orders.newest(1), 20, "the order") == written[1:]
+    newest_writer = OperatorTopicWriter(topics_as(guarded, "operator", WISHES))
+    wish = newest_writer.write(WISH)
+    assert newest_writer.read() == [wish]
+    written = writer.write(target(), [gives(1, A)], [])
+    assert wait_until(lambda: assignments.newest(1), 20, "the assignment") == written[1:]
     for user in ("controller", "viewer"):
-        inbox = KafkaInbox(topics_as(guarded, user))
-        assert {*map(repr, said(inbox.read_to_end()))} == {*map(repr, [target(), order(1, A), WISH, heartbeat(1, 1)])}
-        assert inbox.poll(0.5) == []
-        inbox.close()
-    for each in (orders, reports, pen):
+        reader = KafkaGroupTopicReader(topics_as(guarded, user))
+        assert {*map(repr, messages_of(reader.read_to_end()))} == {
+            *map(repr, [target(), gives(1, A), WISH, heartbeat(1, 1)])
+        }
+        assert reader.poll(0.5) == []
+        reader.close()
+    for each in (assignments, reports, newest_writer):
         each.close()
 
 
@@ -118,7 +120,7 @@ def test_nobody_else_can_write_what_the_controller_writes(guarded: EmbeddedKafka
     settings = settings_as(guarded, user)
     topic, refusals = ORDERS.of(settings.group), []
     producer = Producer({**admin_client(settings), "log_level": 0, "message.timeout.ms": 10_000})
-    key, value = encode(order(1, A))
+    key, value = encode(gives(1, A))
     producer.produce(topic, value, key, 1, on_delivery=lambda error, _: refusals.append(error))
     producer.flush(20)
     assert [error.name() for error in refusals] == ["TOPIC_AUTHORIZATION_FAILED"]
@@ -129,9 +131,9 @@ def test_nobody_else_can_write_what_the_controller_writes(guarded: EmbeddedKafka
 
 
 def test_a_missing_right_is_said_at_once(guarded: EmbeddedKafka) -> None:
-    outbox = KafkaOutbox(topics_as(guarded, "viewer"))
+    writer = KafkaControllerWriter(topics_as(guarded, "viewer"))
     with pytest.raises(PermanentError, match=r"controller of group guarded: fence: .*grant this user the right"):
-        outbox.fence()
+        writer.fence()
     with pytest.raises(PermanentError, match="grant this user the right"):
         topics_as(guarded, "consumer")
     with pytest.raises(PermanentError, match="grant this user the right"):

@@ -1,4 +1,4 @@
-"""The controller's pen: Target, Assignments and tombstones, in one transaction that only the newest controller ends."""
+"""The controller's writer: Target, Assignments and tombstones, in one transaction only the newest controller ends."""
 
 import time
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from kgs_core.adapters.kafka.errors import ConnectionWatch
 from kgs_core.adapters.kafka.producers import make_producer, serve, write_error
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.errors import FencedError, PermanentError, PortError, ProtocolError, TransientError
-from kgs_core.protocol import Message, Order, Received, Target, Tombstone
+from kgs_core.protocol import MemberAssignment, Message, Received, Target, Tombstone
 from kgs_core.protocol.codec import encode
 
 TRANSACTION_TIMEOUT_S = 10.0
@@ -24,7 +24,7 @@ WRITE_TIMEOUT_S = 8.0
 FENCE_TIMEOUT_S = 25.0
 """An older controller's open transaction is ended first."""
 _ABORT_TIMEOUT_S = 1.0
-_Written = Target | Order | Tombstone
+_Written = Target | MemberAssignment | Tombstone
 _PURGED = frozenset({"_PURGE_INFLIGHT", "_PURGE_QUEUE"})
 _FENCED = frozenset({"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 
@@ -72,20 +72,21 @@ class _Sending:
             self.errors.add(error.name())
 
 
-class KafkaOutbox:
-    """Port `Outbox` on Kafka. For one thread.
+class KafkaControllerWriter:
+    """Port `ControllerWriter` on Kafka. For one thread.
 
     Killed before the commit, nothing of a write is ever visible: the next controller's fence, or the transaction's
     time-out, aborts it. Killed after it, all of it is. Offsets are known before the commit, once all is delivered.
 
-    A TransientError of `write` takes the pen away where the transaction is not known to be over: `fence`, read to the
+    A TransientError of `write` takes the right to write away where the transaction is not known to be over: `fence`,
+        read to the
     end, decide again.
     """
 
     def __init__(self, topics: GroupTopics) -> None:
         settings = topics.settings
         self._topics = topics
-        self._topic = topics.name(GroupTopic.ORDERS)
+        self._topic = topics.name(GroupTopic.ASSIGNMENTS)
         self._who = f"controller of group {settings.group}"
         self._where = settings.kafka.bootstrap_servers
         self._watch = ConnectionWatch()
@@ -106,10 +107,10 @@ class KafkaOutbox:
         }
 
     def fence(self) -> None:
-        """See `Outbox`. When it returns, every older write is over: to be seen now, or never.
+        """See `ControllerWriter`. When it returns, every older write is over: to be seen now, or never.
 
         Raises:
-            FencedError: a newer controller has taken the pen from this one before. Final.
+            FencedError: a newer controller has taken the right to write from this one before. Final.
             UnsafeError: a topic was made again since it was opened.
             TransientError: Kafka does not answer.
             PermanentError: refused.
@@ -128,27 +129,27 @@ class KafkaOutbox:
         self._producer = producer
 
     def write(
-        self, target: Target | None, orders: Sequence[Order], tombstones: Sequence[Tombstone]
+        self, target: Target | None, assignments: Sequence[MemberAssignment], tombstones: Sequence[Tombstone]
     ) -> Sequence[Received[Message]]:
-        """See `Outbox`.
+        """See `ControllerWriter`.
 
         Raises:
-            FencedError: a newer controller has the pen. Final.
+            FencedError: a newer controller has the right to write. Final.
             UnsafeError: a topic was made again since it was opened.
             TransientError: not written, or nothing is known of the result.
             PermanentError: a message is too large, or for a consumer without a partition, or Kafka refuses.
         """
-        messages: list[_Written] = [*([target] if target is not None else []), *orders, *tombstones]
+        messages: list[_Written] = [*([target] if target is not None else []), *assignments, *tombstones]
         if not messages:
             return []
         if self._fenced is not None:
             raise self._fenced
         if self._producer is None:
-            raise TransientError(f"{self._who}: it has no pen: fence, read to the end, decide again")
+            raise TransientError(f"{self._who}: it has no right to write: fence, read to the end, decide again")
         self._topics.check()
         records = [self._record(message) for message in messages]
         # Taken out until the transaction is known to be over: whatever ends this call early must not leave one open
-        # behind a pen that looks fit
+        # behind a writer that looks fit
         producer, self._producer = self._producer, None
         sending = _Sending(messages, time.monotonic())
         try:
@@ -167,7 +168,7 @@ class KafkaOutbox:
         return [sending.received[index] for index in range(len(messages))]
 
     def close(self) -> None:
-        """Give the pen away; an open transaction ends by its time-out."""
+        """Give the right to write away; an open transaction ends by its time-out."""
         self._producer = None
 
     def _record(self, message: _Written) -> tuple[int, bytes, bytes | None]:
@@ -184,7 +185,7 @@ class KafkaOutbox:
     def _partition(self, message: _Written) -> int:
         if isinstance(message, Target):
             return 0
-        number, there = message.member.consumer, len(self._topics.partitions(GroupTopic.ORDERS))
+        number, there = message.member.consumer, len(self._topics.partitions(GroupTopic.ASSIGNMENTS))
         if 1 <= number < there:
             return number
         raise PermanentError(
@@ -193,7 +194,7 @@ class KafkaOutbox:
         )
 
     def _give_up(self, producer: Producer, sending: _Sending, error: KafkaError | None) -> PortError:
-        """Ends a transaction that failed; the pen stays if that is known to have worked.
+        """Ends a transaction that failed; the right to write stays if that is known to have worked.
 
         Args:
             producer: that it was sent by.
@@ -211,7 +212,7 @@ class KafkaOutbox:
                 sending.errors.add(e.args[0].name())
         result = "it may be written or not: fence, read to the end, decide again" if is_committing else "not written"
         if sending.errors & _FENCED:
-            return self._lost_pen(sending.age_s, result)
+            return self._fenced_out(sending.age_s, result)
         what, cause = f"{self._who}: write", self._watch.cause_since(sending.began)
         if sending.failed is not None:
             message, error = sending.failed
@@ -220,10 +221,10 @@ class KafkaOutbox:
             what = f"{what} {_named(sending.messages[sending.queued])}"
         if error is None:
             return TransientError(f"{what}: no answer in {WRITE_TIMEOUT_S:g} s: {result}")
-        told = write_error(self._where, what, error, cause)
-        return told if isinstance(told, PermanentError) else TransientError(f"{told}: {result}")
+        failure = write_error(self._where, what, error, cause)
+        return failure if isinstance(failure, PermanentError) else TransientError(f"{failure}: {result}")
 
-    def _lost_pen(self, age_s: float, result: str) -> PortError:
+    def _fenced_out(self, age_s: float, result: str) -> PortError:
         self._producer = None
         if age_s >= TRANSACTION_TIMEOUT_S:
             # The coordinator itself ends and fences a transaction of this age: no proof that somebody else is there
