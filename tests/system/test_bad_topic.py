@@ -66,6 +66,6 @@ def test_no_capacity_is_measured_on_dead_letters(pipeline, topic_prefix):
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.splitlines()[-1] == (
         f"error: capacity: topic {topic_prefix}{BAD}: all of its records cannot be parsed, and how fast dead "
-        "dead letters are says nothing of rows: mend its rule, or leave the topic out for this test"
+        "letters are says nothing of rows: mend its rule, or leave the topic out for this test"
     )
     assert [path.name for path in pipeline.lake.iterdir()] == ["_kgs_probe"]
