@@ -199,7 +199,7 @@ class _Pass:
         """
         self._bad.look(self._topics.values())
         for topic, share in self._bad.shares.items():
-            if self._topics[topic].recent_records >= least:
+            if self._topics[topic].progress.recent_records >= least:
                 raise PermanentError(
                     f"capacity: topic {topic}: {share_text(share)} of its records cannot be parsed, and how fast dead "
                     "letters are says nothing of rows: mend its rule, or leave the topic out for this test"
@@ -214,11 +214,13 @@ class _Pass:
         return Cycle(seconds, report.records, stored, report.consumed_bytes, is_full)
 
     def _positions(self) -> dict[TopicPartition, int]:
-        return {TopicPartition(t, p): offset for t, s in self._topics.items() for p, offset in s.positions.items()}
+        return {
+            TopicPartition(t, p): offset for t, s in self._topics.items() for p, offset in s.progress.positions.items()
+        }
 
     def _is_done(self) -> bool:
         for topic, state in self._topics.items():
-            for partition, stop in state.stopped.items():
+            for partition, stop in state.progress.reported_stops.items():
                 raise PermanentError(f"capacity: {topic}:{partition}: {stop.reason}")
         positions = self._positions()
         return all(positions[tp] >= end for tp, end in self._backlog.ends.items())

@@ -84,7 +84,7 @@ class BenchConsumer:
             state = TopicState(opener.open(specs[topic], found.topic_id, found.partitions))
             state.own(frozenset(range(found.partitions)))
             self._topics[topic] = state
-        self._first = {topic: dict(state.positions) for topic, state in self._topics.items()}
+        self._first = {topic: dict(state.progress.positions) for topic, state in self._topics.items()}
         self._ingest = self._new_ingest(settings)
 
     def _dataframe_schema(self, name: str, topic: str, schema: pa.Schema) -> pa.Schema:
@@ -108,7 +108,7 @@ class BenchConsumer:
         began = time.monotonic()
         while time.monotonic() - began < max_s:
             self.round()
-            if all(state.positions != self._first[topic] for topic, state in self._topics.items()):
+            if all(state.progress.positions != self._first[topic] for topic, state in self._topics.items()):
                 break
         return {"elapsed_s": time.monotonic() - began}
 
@@ -138,7 +138,7 @@ class BenchConsumer:
     def _phases(self, total: RoundReport, elapsed_s: float) -> dict[str, float]:
         """Where the time went; the dataframe processor fetches, parses and writes inside one Spark job (`job`)."""
         asked = self._admin.seconds
-        if any(state.uses_dataframe for state in self._topics.values()):
+        if any(state.progress.uses_dataframe for state in self._topics.values()):
             parts = {"ends": float(asked["ends"]), "job": total.write_s}
         else:
             parts = {"fetch": total.fetch_s, "write": total.write_s}
@@ -153,7 +153,7 @@ class BenchConsumer:
             PermanentError: a partition stands still, or another writer was there: nothing to measure.
         """
         report = self._ingest.round()
-        stopped = [stop.reason for state in self._topics.values() for stop in state.stopped.values()]
+        stopped = [stop.reason for state in self._topics.values() for stop in state.progress.reported_stops.values()]
         if stopped or report.refused:
             raise PermanentError(f"bench: {stopped[:1] or 'a batch was refused'}")
         return report

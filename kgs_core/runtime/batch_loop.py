@@ -131,9 +131,9 @@ class BatchLoop:
         self._warmed &= states.keys()
         for topic in {tp.topic for tp in self._decision.pending} & (states.keys() - self._warmed):
             self._warmed.add(topic)
-            if (
-                states[topic].uses_dataframe and not states[topic].owned
-            ):  # else they are up, and would lose what their client has fetched ahead
+            progress = states[topic].progress
+            # Else they are up, and would lose what their client has fetched ahead
+            if progress.uses_dataframe and not progress.owned:
                 self._reader.runner.warm_topic(states[topic].job())
 
     def _own_at_once(self) -> bool:
@@ -150,7 +150,7 @@ class BatchLoop:
 
     def _round(self) -> RoundReport | None:
         ingest = self._reader.ingest
-        if any(state.owned for state in self._topics.states.values()):
+        if any(state.progress.owned for state in self._topics.states.values()):
             return ingest.round()
         now = time.monotonic()
         if now - self._warmed_at > KEEP_WARM_S:

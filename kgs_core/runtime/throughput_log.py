@@ -61,17 +61,17 @@ class ConsumerStatus:
         """Replace the status file as a whole, so that no reader sees half of it; where it can be written."""
         if self._file is None:
             return
-        states = list(topics)
+        held = [state.progress for state in topics]
         window = self._window()
         status = {
             "consumer": self._consumer,
             "pid": os.getpid(),
-            "partitions": sum(len(s.owned) for s in states),
+            "partitions": sum(len(topic.owned) for topic in held),
             "records": self.records,
             "consumed_bytes_per_s": self.bytes_per_s,
             "latency_s": window.latency_s,
             "bad_shares": self.bad.shares,
-            "stopped": {f"{s.topic}:{p}": stop.reason for s in states for p, stop in s.stopped.items()},
+            "stopped": {f"{t.topic}:{p}": stop.reason for t in held for p, stop in t.reported_stops.items()},
         }
         try:
             with replacement(self._file) as draft:

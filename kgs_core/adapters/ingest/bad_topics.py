@@ -21,7 +21,7 @@ class BadTopics:
 
     def look(self, topics: Iterable[TopicState]) -> None:
         """See how it is now; topics of which nothing is owned, or nothing was read, are none of ours to judge."""
-        states = {state.topic: state for state in topics if state.owned and state.bad_share is not None}
+        states = {s.topic: s for s in topics if s.progress.owned and s.progress.bad_share is not None}
         found = {topic: _share(state) for topic, state in states.items()}
         before, self.shares = self.shares, bad_topics(found, self.shares)
         for topic in self.shares.keys() - before.keys():
@@ -35,4 +35,4 @@ class BadTopics:
 
 
 def _share(state: TopicState) -> BadShare:
-    return BadShare(state.bad_share or 0.0, state.table.spec.rule.max_bad_share_percent / 100)
+    return BadShare(state.progress.bad_share or 0.0, state.table.spec.rule.max_bad_share_percent / 100)

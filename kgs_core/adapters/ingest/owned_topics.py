@@ -113,7 +113,7 @@ class OwnedTopics:
         state = self.states.get(topic)
         if state is None or topic in self.problems or max(partitions, default=0) >= self._counts.get(topic, 0):
             return False
-        if partitions != state.owned:
+        if partitions != state.progress.owned:
             state.own(partitions)
         return True
 
@@ -121,7 +121,7 @@ class OwnedTopics:
         """Forget everything about other partitions, positions first of all; a topic without any is closed."""
         topics = {tp.topic for tp in (*kept, *pending)}
         for topic, state in list(self.states.items()):
-            state.give_up(frozenset(p for p in state.owned if TopicPartition(topic, p) not in kept))
+            state.give_up(frozenset(p for p in state.progress.owned if TopicPartition(topic, p) not in kept))
             if topic not in topics:
                 del self.states[topic]
         self.problems = {topic: why for topic, why in self.problems.items() if topic in topics}
@@ -131,11 +131,11 @@ class OwnedTopics:
         found = {}
         for tp in owned:
             state = self.states.get(tp.topic)
-            if state is None or tp.partition not in state.owned:
+            if state is None or tp.partition not in state.progress.owned:
                 is_known = tp.partition < self._counts.get(tp.topic, sys.maxsize)
                 found[tp] = self.problems.get(tp.topic, NOT_YET if is_known else NO_TOPIC)
-            elif tp.partition in state.stopped:
-                found[tp] = state.stopped[tp.partition].reason
+            elif (stop := state.progress.reported_stops.get(tp.partition)) is not None:
+                found[tp] = stop.reason
         return found
 
     def openable(self, pending: Collection[TopicPartition]) -> frozenset[TopicPartition]:
@@ -150,7 +150,8 @@ class OwnedTopics:
 
     def positions(self) -> dict[TopicPartition, int]:
         """Next offset to read of each partition that is owned."""
-        return {TopicPartition(s.topic, p): s.positions[p] for s in self.states.values() for p in s.owned}
+        held = [state.progress for state in self.states.values()]
+        return {TopicPartition(t.topic, p): t.positions[p] for t in held for p in t.owned}
 
     def _refresh_safely(self, topic: str, found: TopicDescription, partitions_of: PartitionsOf) -> float | None:
         try:
@@ -177,7 +178,7 @@ class OwnedTopics:
             # One that was made again is refused by this, unless somebody has accepted it since.
             state = self._opened(spec, found)
         owned = partitions_of(topic, found.partitions)
-        if owned != state.owned or state.progress.stops:
+        if owned != state.progress.owned or state.progress.stops:
             state.own(owned)
         if topic in self.problems:
             state.progress = replace(state.progress.looking_at_once(time.monotonic()), is_missing=False)
@@ -197,7 +198,7 @@ class OwnedTopics:
             return
         trouble = other_topic(state.progress, None)
         state.progress = replace(state.progress, is_missing=True)
-        state.stop(dict.fromkeys(state.owned, trouble.reason), trouble.cause)
+        state.stop(dict.fromkeys(state.progress.owned, trouble.reason), trouble.cause)
         self.problems[topic] = trouble.reason
 
     def _leave_out(self, topic: str, error: Exception) -> None:
@@ -207,4 +208,4 @@ class OwnedTopics:
         state = self.states.get(topic)
         if state is not None and not isinstance(error, TransientError):
             cause = Cause.TABLE if isinstance(error, UnsafeError) else Cause.DENIED
-            state.stop(dict.fromkeys(state.owned, str(error)), cause)
+            state.stop(dict.fromkeys(state.progress.owned, str(error)), cause)

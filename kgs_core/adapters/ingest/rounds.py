@@ -123,7 +123,7 @@ class Ingest:
         try:
             match question:
                 case AskPositions(topic=topic, partitions=partitions):
-                    return self.topics[topic].load_positions(partitions)
+                    return self.topics[topic].table.positions(partitions)
                 case Commit(batch=batch):
                     return Landed(self.topics[batch.topic].table.commit(batch) is Outcome.COMMITTED)
                 case _:

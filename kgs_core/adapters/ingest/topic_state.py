@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from kgs_core.adapters.ingest.process_batch import TopicJob
 from kgs_core.adapters.lake.topic_table import TopicTable
-from kgs_core.consumer.round.progress import TablePositions, TopicProgress
-from kgs_core.consumer.round.stops import Cause, Stop
+from kgs_core.consumer.round.progress import TopicProgress
+from kgs_core.consumer.round.stops import Cause
 
 _log = logging.getLogger(__name__)
 
@@ -38,46 +38,6 @@ class TopicState:
         """The topic's name."""
         return self._progress.topic
 
-    @property
-    def uses_dataframe(self) -> bool:
-        """Whether the user's Spark transform finishes this topic."""
-        return self._progress.uses_dataframe
-
-    @property
-    def owned(self) -> frozenset[int]:
-        """Our partitions."""
-        return self._progress.owned
-
-    @property
-    def positions(self) -> Mapping[int, int]:
-        """Partition -> next offset to read, as the table has it."""
-        return self._progress.positions
-
-    @property
-    def active(self) -> dict[int, int]:
-        """Position of each partition that is to be read."""
-        return self._progress.active
-
-    @property
-    def stopped(self) -> dict[int, Stop]:
-        """Partitions that are owned and stand still, as far as people are told."""
-        return self._progress.reported_stops
-
-    @property
-    def bytes_per_record(self) -> float:
-        """As read of late, uncompressed."""
-        return self._progress.bytes_per_record
-
-    @property
-    def bad_share(self) -> float | None:
-        """See `TopicProgress.bad_share`."""
-        return self._progress.bad_share
-
-    @property
-    def recent_records(self) -> int:
-        """How many records `bad_share` is told from."""
-        return self._progress.recent_records
-
     def job(self, progress: TopicProgress | None = None) -> TopicJob:
         """What a worker must know, at `progress`; in the middle of a round that is not yet the one kept here."""
         table, at = self.table, progress or self._progress
@@ -94,16 +54,12 @@ class TopicState:
         )
 
     def own(self, partitions: frozenset[int]) -> None:
-        """Own exactly these, from the positions that the table has now; nothing is changed where it cannot be asked."""
-        self.progress = self._progress.owning(partitions, self.load_positions(partitions))
-
-    def load_positions(self, partitions: frozenset[int]) -> TablePositions:
-        """Where the table stands.
+        """Own exactly these, from the positions that the table has now; nothing is changed where it cannot be asked.
 
         Raises:
             PortError: it does not answer, or breaks the guarantee.
         """
-        return self.table.positions(set(partitions))
+        self.progress = self._progress.owning(partitions, self.table.positions(partitions))
 
     def give_up(self, partitions: frozenset[int]) -> None:
         """Own these no longer, and forget all about them: what the table says of them changes from now on."""
@@ -111,7 +67,7 @@ class TopicState:
 
     def reload(self) -> None:
         """Take positions and marks from the table; a stopped partition whose position was moved goes on."""
-        self.own(self.owned)
+        self.own(self._progress.owned)
 
     def stop(self, reasons: Mapping[int, str], cause: Cause) -> None:
         """Stop reading these partitions; they stay owned."""

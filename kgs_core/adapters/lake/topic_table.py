@@ -1,6 +1,6 @@
 """One topic's place in the lake: its table, its dead-letter table, and the commits that join them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
@@ -81,7 +81,7 @@ class TopicTable:
         """The position as the table has it now; None: it was never fixed."""
         return self._open_positions(self._rows, {partition})[partition]
 
-    def _open_positions(self, table: LakeTable, partitions: set[int]) -> dict[int, int | None]:
+    def _open_positions(self, table: LakeTable, partitions: Collection[int]) -> dict[int, int | None]:
         """Stored positions.
 
         Raises:
@@ -96,7 +96,7 @@ class TopicTable:
             )
         return {p: stored[self.ids.position(p)] for p in partitions}
 
-    def positions(self, partitions: set[int]) -> TablePositions:
+    def positions(self, partitions: Collection[int]) -> TablePositions:
         """Positions as the table has them now; a partition that appeared after the first start is fixed at 0."""
         stored = self._open_positions(self._rows, partitions)
         late = {p: 0 for p in partitions if stored[p] is None}

@@ -23,7 +23,7 @@ def state(tmp_path):
 
 
 def read(state, records, bad, partition=0):
-    begin = state.positions[partition]
+    begin = state.progress.positions[partition]
     ranges = {partition: OffsetRange(begin, begin + records)}
     ids = state.table.ids
     batch = TopicBatch(ids.topic, ids.topic_id, ranges, None, records=records, bad_records=bad)

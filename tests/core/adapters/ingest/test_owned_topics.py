@@ -98,13 +98,13 @@ def test_open_topic_gives_more_without_asking_kafka_and_a_new_partition_only_aft
     assert topics.own("t1", frozenset({0, 4})) is False
     assert topics.own("t2", frozenset({0})) is False
     assert kafka.asked == asked
-    assert topics.states["t1"].owned == {0, 3}
+    assert topics.states["t1"].progress.owned == {0, 3}
 
 
 def test_position_is_never_kept_from_an_earlier_ownership(topics):
     topics.refresh({"t1"}, share(t1=[0, 1]))
     topics.let_go(tps(t1=[1]), set())
-    assert 0 not in topics.states["t1"].positions
+    assert 0 not in topics.states["t1"].progress.positions
     commit(topics, "t1", 0, 0, 70)  # the new owner's
     topics.own("t1", frozenset({0, 1}))
     assert topics.positions()[TopicPartition("t1", 0)] == 70
@@ -115,7 +115,7 @@ def test_stop_of_a_partition_that_was_given_up_is_forgotten(topics):
     topics.states["t1"].stop({0: "poison"}, Cause.BAD_RECORD)
     assert topics.reasons(tps(t1=[0, 1])) == {TopicPartition("t1", 0): "poison"}
     topics.let_go(tps(t1=[1]), set())
-    assert topics.states["t1"].stopped == {}
+    assert topics.states["t1"].progress.reported_stops == {}
     topics.own("t1", frozenset({0, 1}))
     assert topics.reasons(tps(t1=[0, 1])) == {}
 
@@ -185,7 +185,7 @@ def test_fixed_share_is_read_on_beside_a_new_topic_that_cannot_be(topics, kafka)
     kafka.make("t1_dead_letters")
     kafka.denied.add("t2")
     topics.refresh_all(share(t1=[0, 1], t2=[0], t1_dead_letters=[0]), first=False)
-    assert topics.states["t1"].active == {0: 0, 1: 0}
+    assert topics.states["t1"].progress.active == {0: 0, 1: 0}
     assert "collision" in topics.problems["t1_dead_letters"]
     assert topics.problems["t2"] == "denied"
 
@@ -243,7 +243,7 @@ def test_topic_that_vanished_stops_at_the_second_look_and_goes_on_when_it_is_bac
     topics.refresh({"t1"}, share(t1=[0]))
     there = kafka.topics.pop("t1")
     topics.refresh({"t1"}, share(t1=[0]))
-    assert topics.states["t1"].active == {}
+    assert topics.states["t1"].progress.active == {}
     assert topics.reasons({here}) == {}, "a broker whose metadata lags says so, too"
     topics.states["t1"].progress = topics.states["t1"].progress.looking_at_once(0.0)
     topics.refresh({"t1"}, share(t1=[0]))
@@ -266,7 +266,7 @@ def test_topic_made_again_is_read_once_that_is_accepted(topics, kafka):
     table.fix_start(dict.fromkeys(range(4), 0))  # what `kgs accept-topic` does
     topics.refresh({"t1"}, share(t1=[0]))
     assert topics.states["t1"].progress.topic_id == "other-t1"
-    assert topics.states["t1"].active == {0: 0}
+    assert topics.states["t1"].progress.active == {0: 0}
     assert topics.reasons(tps(t1=[0])) == {}
 
 
@@ -279,5 +279,5 @@ def test_fixed_share_is_refused_at_first_and_left_out_later(topics, kafka):
     with pytest.raises(UnsafeError):
         topics.refresh_all(share(t3=[0]), first=True)
     topics.refresh_all(share(t3=[0], t1=[0]), first=False)
-    assert topics.states["t1"].owned == {0}
+    assert topics.states["t1"].progress.owned == {0}
     assert "t3" not in topics.states

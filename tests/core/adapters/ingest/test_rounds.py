@@ -111,15 +111,15 @@ def test_partition_told_to_be_lost_is_stopped_also_where_kafka_then_does_not_ans
     rig.runner.result = ReadResult(lost={TopicPartition("sick", 0): "Offset out of range"})
     rig.kafka.away = TransientError("no answer: a broker is being restarted")
     rig.ingest.round()
-    assert rig.states["sick"].stopped[0].reason == "Offset out of range"
-    assert rig.states["sick"].stopped[0].look_at is not None
+    assert rig.states["sick"].progress.reported_stops[0].reason == "Offset out of range"
+    assert rig.states["sick"].progress.reported_stops[0].look_at is not None
 
 
 def test_topic_whose_id_cannot_be_asked_for_waits_alone(rig: Rig) -> None:
     rig.kafka.errors["sick"] = PermanentError("sick: not authorized: grant Describe")
     report = rig.ingest.round()
     assert (rig.position("sick"), rig.position("well")) == (0, 10)
-    assert rig.states["sick"].stopped[0].reason == "sick: not authorized: grant Describe"
+    assert rig.states["sick"].progress.reported_stops[0].reason == "sick: not authorized: grant Describe"
     assert (report.batches, report.records) == (1, 10)
 
 
