@@ -51,7 +51,7 @@ def test_what_documents_name_is_there():
     names = [str(path.relative_to(ROOT)) for path in SOURCES]
     missing = {
         f"{page.name}: {found}"
-        for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+        for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
         for found in re.findall(r"[\w/]*\w\.py\b", page.read_text())
         if not any(name == found or name.endswith(f"/{found}") for name in names)
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kgs_core.api.configuration import Config, settings_of
 from kgs_core.exactly_once import LakeAudit
 from kgs_core.reporting.audit_json import audit_values
-from kgs_core.reporting.status import GroupStatus
+from kgs_core.reporting.status import CONSUMER_KEYS, GroupStatus
 from kgs_core.reporting.status_json import status_values
 
 if TYPE_CHECKING:
@@ -32,11 +32,7 @@ class StatusReport(GroupStatus):
         """A row per consumer, or per incarnation where one has several; the index is `id`, the number."""
         import pandas as pd
 
-        rows = self.to_dict()["consumers"]
-        columns = ["id", "incarnation", "state", "partitions", "load", "bytes_per_s", "lag", "report_age_s", "stopped"]
-        return pd.DataFrame(
-            rows, columns=[*columns, "last_drain_s", "max_drain_s", "version", "config_hash"]
-        ).set_index("id")
+        return pd.DataFrame(self.to_dict()["consumers"], columns=list(CONSUMER_KEYS)).set_index("id")
 
     def _repr_html_(self) -> str:
         heard = "heard" if self.controller_is_heard else "silent"

@@ -11,6 +11,11 @@ SPEED_DIGITS = 3
 RSCORE_DIGITS = 6
 
 
+def rounded(number: float | None) -> float | None:
+    """A speed or a time as JSON has it; None where it is not known."""
+    return None if number is None else round(number, SPEED_DIGITS)
+
+
 def plan_values(plan: Plan) -> dict[str, Any]:
     """A plan as values for JSON: topics by name, partitions and consumers by number, moves from fast to slow.
 

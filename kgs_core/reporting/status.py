@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kgs_core.controller.desired_state import goal_of
 from kgs_core.controller.group_view import GroupView, MemberView
@@ -12,6 +12,7 @@ from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartitio
 from kgs_core.planning.rebalance_budget import MAX_HISTORY
 from kgs_core.protocol import Change, DesiredState, DesiredVersion, Incarnation, Phase, Process, RunState, Target
 from kgs_core.reporting.bad_shares import bad_shares
+from kgs_core.reporting.plan_json import rounded
 
 _N = TypeVar("_N", int, float)
 
@@ -64,6 +65,34 @@ class ConsumerRow:
     config_hash: str = ""
     needs_attention: bool = False
     process: Process | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; null where something is not known.
+
+        Returns:
+            {"id", "incarnation" (null: nobody has joined), "state", "partitions": ["topic:0"], "load" (stored bytes/s),
+            "bytes_per_s" (consumed), "lag", "report_age_s", "stopped": {"topic:0": reason}, "last_drain_s",
+            "max_drain_s", "version", "config_hash"}
+        """
+        return {
+            "id": self.consumer,
+            "incarnation": self.incarnation,
+            "state": self.state,
+            "partitions": [str(tp) for tp in self.partitions],
+            "load": rounded(self.load),
+            "bytes_per_s": rounded(self.bytes_per_s),
+            "lag": self.lag,
+            "report_age_s": rounded(self.report_age_s),
+            "stopped": {str(tp): reason for tp, reason in sorted(self.stopped.items())},
+            "last_drain_s": rounded(self.last_drain_s),
+            "max_drain_s": rounded(self.max_drain_s),
+            "version": self.version,
+            "config_hash": self.config_hash,
+        }
+
+
+CONSUMER_KEYS = tuple(ConsumerRow(ConsumerId(1), None, "").to_dict())
+"""Keys of every consumer's values."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from typing import Any
 
 from kgs_core.controller.rolling_replacement import ReplacementWait
 from kgs_core.protocol import Change, DesiredVersion, Target
-from kgs_core.reporting.plan_json import RSCORE_DIGITS, SPEED_DIGITS, assignment_values
-from kgs_core.reporting.status import ConsumerRow, GroupStatus
+from kgs_core.reporting.plan_json import RSCORE_DIGITS, assignment_values, rounded
+from kgs_core.reporting.status import GroupStatus
 
 
 def status_values(found: GroupStatus) -> dict[str, Any]:
@@ -13,9 +13,7 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
 
     Returns:
         {"group", "controller": "heard" | "silent", "converged", "target": {topic: {partition: consumer}} or null before
-        the first, "current": likewise, "consumers": [{"id", "incarnation" (null: nobody has joined), "state",
-        "partitions": ["topic:0"], "load" (stored bytes/s), "bytes_per_s" (consumed), "lag", "report_age_s", "stopped":
-        {"topic:0": reason}, "last_drain_s", "max_drain_s", "version", "config_hash"}], "lag" (records), "changes":
+        the first, "current": likewise, "consumers": [see `ConsumerRow.to_dict`], "lag" (records), "changes":
         [{"time_ms", "reason", "moved", "rscore", "consumers", "duration_s"}] from the earliest to the latest,
         "waiting": {"topic:0": why}, "plan": {"algorithm", "rscore", "reason", "time_ms", "capacity_bytes_per_s",
         "spares", "quarantined"} or null, "wish": {"state", "by", "time_ms"} or null, "wanted": {"version",
@@ -31,7 +29,7 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         "converged": found.is_converged,
         "target": assignment_values(found.target.assignment) if found.target is not None else None,
         "current": assignment_values(found.current),
-        "consumers": [_consumer(line) for line in found.consumers],
+        "consumers": [line.to_dict() for line in found.consumers],
         "lag": found.lag,
         "changes": [_change(change) for change in found.changes],
         "waiting": {str(tp): why for tp, why in sorted(found.waiting.items())},
@@ -41,27 +39,9 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         "outdated": list(found.outdated),
         "replacement": _replacement(found.replacement) if found.replacement is not None else None,
         "failures": {str(consumer): why for consumer, why in found.failures.items()},
-        "measured_age_s": _rounded(found.surroundings.measured_age_s),
+        "measured_age_s": rounded(found.surroundings.measured_age_s),
         "problems": list(found.surroundings.problems),
         "bad_shares": dict(found.bad_shares),
-    }
-
-
-def _consumer(line: ConsumerRow) -> dict[str, Any]:
-    return {
-        "id": line.consumer,
-        "incarnation": line.incarnation,
-        "state": line.state,
-        "partitions": [str(tp) for tp in line.partitions],
-        "load": _rounded(line.load),
-        "bytes_per_s": _rounded(line.bytes_per_s),
-        "lag": line.lag,
-        "report_age_s": _rounded(line.report_age_s),
-        "stopped": {str(tp): reason for tp, reason in sorted(line.stopped.items())},
-        "last_drain_s": _rounded(line.last_drain_s),
-        "max_drain_s": _rounded(line.max_drain_s),
-        "version": line.version,
-        "config_hash": line.config_hash,
     }
 
 
@@ -93,9 +73,5 @@ def _change(change: Change) -> dict[str, Any]:
         "moved": change.moved,
         "rscore": round(change.rscore, RSCORE_DIGITS),
         "consumers": change.consumers,
-        "duration_s": _rounded(change.duration_s),
+        "duration_s": rounded(change.duration_s),
     }
-
-
-def _rounded(number: float | None) -> float | None:
-    return None if number is None else round(number, SPEED_DIGITS)
