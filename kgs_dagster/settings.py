@@ -148,7 +148,7 @@ def experiment_settings(environ: Mapping[str, str] | None = None, folder: Path |
         folder: where relative paths begin; the working directory when None.
 
     Raises:
-        ConfigError: a baseline that there is not.
+        ConfigError: a baseline that there is not, or an address where a folder must be.
     """
     environ = os.environ if environ is None else environ
     folder = Path.cwd() if folder is None else folder
@@ -160,8 +160,17 @@ def experiment_settings(environ: Mapping[str, str] | None = None, folder: Path |
             [f"KGS_EXPERIMENTS_BASELINES: '{name}': write {baseline_usage()}, with commas between" for name in wrong]
         )
     return ExperimentSettings(
-        folder / environ["KGS_EXPERIMENTS"] if environ.get("KGS_EXPERIMENTS") else None,
+        _folder_named("KGS_EXPERIMENTS", environ, folder),
         baselines or defaults.baselines,
         environ.get("KGS_EXPERIMENTS_SPARK") or None,
-        folder / environ["KGS_EXPERIMENTS_RECORDINGS"] if environ.get("KGS_EXPERIMENTS_RECORDINGS") else None,
+        _folder_named("KGS_EXPERIMENTS_RECORDINGS", environ, folder),
     )
+
+
+def _folder_named(variable: str, environ: Mapping[str, str], beginning: Path) -> Path | None:
+    named = environ.get(variable)
+    if not named:
+        return None
+    if "://" in named:
+        raise ConfigError([f"{variable}: {named}: is an address: name a folder of this machine"])
+    return beginning / named

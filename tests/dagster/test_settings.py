@@ -96,3 +96,9 @@ def test_the_environment_says_where_experiments_are_kept_and_what_they_compare(t
 def test_a_baseline_that_there_is_not_is_refused(tmp_path, name):
     with pytest.raises(ConfigError, match=f"KGS_EXPERIMENTS_BASELINES: '{name}': write kafka:CONSUMERS or keda"):
         experiment_settings({"KGS_EXPERIMENTS_BASELINES": f"keda,{name}"}, tmp_path)
+
+
+@pytest.mark.parametrize("variable", ["KGS_EXPERIMENTS", "KGS_EXPERIMENTS_RECORDINGS"])
+def test_an_address_where_a_folder_must_be_is_refused(tmp_path, variable):
+    with pytest.raises(ConfigError, match=f"^{variable}: s3://bucket/lab: is an address: name a folder"):
+        experiment_settings({variable: "s3://bucket/lab"}, tmp_path)
