@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -58,8 +58,13 @@ def run_arrow_task(request: ArrowRequest, rows: Iterator[object]) -> Iterator[Re
     yield result
 
 
-def read_round(request: ArrowRequest) -> ReadResult:
-    """Fetch, transform and write one round; a topic that fails does not hold up the others."""
+def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None = None) -> ReadResult:
+    """Fetch, transform and write one round; a topic that fails does not hold up the others.
+
+    Args:
+        request: what to read.
+        is_interrupted: whether to come back though there is nothing; None: while the file of its context is there.
+    """
     context = request.context
     began = time.monotonic()
     client = session("arrow", context.client)
@@ -69,7 +74,7 @@ def read_round(request: ArrowRequest) -> ReadResult:
         request.batch_bytes,
         request.wait_time_s,
         request.slice_s,
-        partial(os.path.exists, context.interrupt),
+        is_interrupted or partial(os.path.exists, context.interrupt),
     )
     result = ReadResult(problems=fetched.problems, fetch_s=time.monotonic() - began)
     for tp, (trouble, words) in fetched.troubles.items():

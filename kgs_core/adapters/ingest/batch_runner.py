@@ -3,9 +3,6 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -23,14 +20,12 @@ class BatchRunner(ABC):
     """Runner of the reads that a round asks for.
 
     Args:
-        context: what each task is given; its `interrupt` is set here.
+        context: what each task is given.
         consumer: how much a batch gathers, and how long it waits.
-        folder: where a file may say that the read in hand is to come back.
     """
 
-    def __init__(self, context: TaskContext, consumer: ConsumerSettings, folder: Path) -> None:
-        self._interrupt = folder / "hurry"
-        self._context = replace(context, interrupt=str(self._interrupt))
+    def __init__(self, context: TaskContext, consumer: ConsumerSettings) -> None:
+        self._context = context
         self._consumer = consumer
 
     @property
@@ -93,15 +88,13 @@ class BatchRunner(ABC):
     def warm_transforms(self) -> None:
         """Have all up that Spark transforms run in, whichever topic's they are."""
 
+    @abstractmethod
     def interrupt(self) -> None:
         """Have the read in hand wait for records no longer; for another thread than that of the rounds."""
-        with suppress(OSError):  # a full disk: then it comes back at the end of its slice
-            self._interrupt.touch()
 
+    @abstractmethod
     def take_your_time(self) -> None:
         """Take `interrupt` back."""
-        with suppress(OSError):
-            self._interrupt.unlink(missing_ok=True)
 
     def _slice_s(self, *, is_planned: bool, has_dataframe: bool) -> float:
         """How long the arrow topics may be waited for: not at all while a dataframe topic is due."""

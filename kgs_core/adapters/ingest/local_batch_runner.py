@@ -4,9 +4,8 @@ It is up in no time. The functions are those that run in Spark's worker, so file
 Spark transforms cannot run, and a record that kills the worker kills the consumer.
 """
 
-import tempfile
+import threading
 from collections.abc import Mapping
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -24,8 +23,8 @@ class LocalBatchRunner(BatchRunner):
     """Runner in this process."""
 
     def __init__(self, context: TaskContext, consumer: ConsumerSettings) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="kgs-batches-", ignore_cleanup_errors=True)
-        super().__init__(context, consumer, Path(self._folder.name))
+        super().__init__(context, consumer)
+        self._interrupted = threading.Event()
 
     @property
     def has_ended(self) -> bool:
@@ -39,7 +38,7 @@ class LocalBatchRunner(BatchRunner):
     def read_arrow(self, request: ArrowRequest) -> ReadResult:
         """One read, here and now."""
         with collector_paused():
-            return read_round(request)
+            return read_round(request, self._interrupted.is_set)
 
     def read_dataframe(self, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> ReadResult:  # noqa: ARG002
         """Nothing: refused."""
@@ -48,9 +47,16 @@ class LocalBatchRunner(BatchRunner):
     def warm_transforms(self) -> None:
         """Nothing: there are none."""
 
+    def interrupt(self) -> None:
+        """Have the read in hand come back."""
+        self._interrupted.set()
+
+    def take_your_time(self) -> None:
+        """Take `interrupt` back."""
+        self._interrupted.clear()
+
     def close(self) -> None:
-        """Remove its folder."""
-        self._folder.cleanup()
+        """Nothing was started."""
 
 
 def _needs_spark(transform: str | None, topic: str) -> ConfigError:

@@ -1,6 +1,8 @@
 """Runner of batches on Spark: one task for the topics of the arrow processor, a job for each topic with a transform."""
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +32,8 @@ class SparkBatchRunner(BatchRunner):
         from pyspark import SparkFiles
 
         end_accumulators_in_silence(spark)
-        super().__init__(context, consumer, Path(SparkFiles.getRootDirectory()))
+        self._interrupt = Path(SparkFiles.getRootDirectory(), "interrupt")
+        super().__init__(replace(context, interrupt=str(self._interrupt)), consumer)
         self._spark = spark
         self._seed = spark.sparkContext.parallelize([0], 1)
 
@@ -63,6 +66,16 @@ class SparkBatchRunner(BatchRunner):
     def warm_transforms(self) -> None:
         """Have the workers of Spark transforms up, and its planner at work once."""
         self._dataframe.warm()
+
+    def interrupt(self) -> None:
+        """Have the read in hand come back, by a file that its worker looks for."""
+        with suppress(OSError):  # a full disk: then it comes back at the end of its slice
+            self._interrupt.touch()
+
+    def take_your_time(self) -> None:
+        """Take `interrupt` back."""
+        with suppress(OSError):
+            self._interrupt.unlink(missing_ok=True)
 
     def close(self) -> None:
         """End the session."""
