@@ -23,7 +23,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class MembershipTiming:
     """Intervals and limits of reporting; the names are those of kgs.yaml."""
 
     heartbeat_s: float

@@ -51,7 +51,7 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ControllerOutcome:
     """Outcome of a controller: how it ended, and why, for people."""
 
     result: Result
@@ -111,7 +111,7 @@ class ControllerState:
     suspected: frozenset[Incarnation] = frozenset()
     quarantined: frozenset[ConsumerId] = frozenset()
     waits: str = ""
-    outcome: Outcome | None = None
+    outcome: ControllerOutcome | None = None
 
     @property
     def target(self) -> Target | None:

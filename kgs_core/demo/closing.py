@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.config import Settings
 from kgs_core.demo.snapshot import DemoSnapshot, Produced
-from kgs_core.demo.summary import Summary, TopicResult
+from kgs_core.demo.summary import FinalReport, TopicResult
 from kgs_core.exactly_once import Fault, PartitionAudit, TableAudit
 from kgs_core.model import TopicPartition
 
@@ -14,7 +14,7 @@ _FINDINGS_SHOWN = 8
 
 def close(
     settings: Settings, last: DemoSnapshot, say: Callable[[str], None], problems: Sequence[str], *, with_log: bool
-) -> Summary:
+) -> FinalReport:
     """The summary; audited if everything that was produced has been read.
 
     Args:
@@ -31,7 +31,7 @@ def close(
     if last.produced is not None and last.produced.failed:
         found.append(f"{last.produced.failed} records were not taken by the broker: see generator.log")
     if reason := reason_to_skip(last):
-        return Summary(_unaudited(last), audited=False, problems=tuple(found), skipped=reason)
+        return FinalReport(_unaudited(last), audited=False, problems=tuple(found), skipped=reason)
     say("auditing: every row of every table against the positions" + (" and Kafka's log" if with_log else ""))
     audit = audit_lake(settings, with_log=with_log)
     for table in audit.tables:
@@ -39,7 +39,7 @@ def close(
             f"{table.topic}:{p.stored.partition}: {finding}" for p in table.partitions for finding in p.findings
         ]
         found += findings
-    return Summary(compare(last.produced, audit.tables), audited=True, problems=tuple(found))
+    return FinalReport(compare(last.produced, audit.tables), audited=True, problems=tuple(found))
 
 
 def reason_to_skip(last: DemoSnapshot) -> str:

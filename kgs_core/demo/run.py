@@ -26,7 +26,7 @@ from kgs_core.demo.layout import Layout
 from kgs_core.demo.observer import Observer
 from kgs_core.demo.replay import PARTITIONS, TOPICS
 from kgs_core.demo.stages import Stages
-from kgs_core.demo.summary import Summary, group_lines, summary_table, verdict
+from kgs_core.demo.summary import FinalReport, group_lines, summary_table, verdict
 from kgs_core.demo.supervisor import GroupControl, Supervisor
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.runtime.group_status import GroupWatch
@@ -149,7 +149,7 @@ class _Demo:
         return exit_status(summary, timed=timed, interrupted=interrupted)
 
 
-def exit_status(summary: Summary, *, timed: bool, interrupted: bool) -> int:
+def exit_status(summary: FinalReport, *, timed: bool, interrupted: bool) -> int:
     """0 for a proof, or for an end in order where none was asked for; see `run_demo`."""
     if summary.is_exact or (not timed and not summary.is_wrong):
         return 0

@@ -29,7 +29,7 @@ class TopicResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class FinalReport:
     """All topics.
 
     Attributes:
@@ -59,7 +59,7 @@ class Summary:
         return bool(self.problems) or (self.audited and not self.is_exact)
 
 
-def summary_table(summary: Summary) -> Table:
+def summary_table(summary: FinalReport) -> Table:
     """One row per topic and one of totals."""
     table = figures_table("topic", "records produced", "rows in the lake", "lost", "doubled", "unread")
     for topic in summary.topics:
@@ -68,7 +68,7 @@ def summary_table(summary: Summary) -> Table:
     return table
 
 
-def verdict(summary: Summary) -> list[str]:
+def verdict(summary: FinalReport) -> list[str]:
     """The end in words, the last line the most important."""
     produced, rows, lost, doubled, _ = map(count, _totals(summary))
     lines = [*summary.problems]
@@ -91,6 +91,6 @@ def _figures(topic: TopicResult) -> tuple[int | None, ...]:
     return topic.produced, topic.rows, topic.lost, topic.doubled, topic.lag
 
 
-def _totals(summary: Summary) -> list[int | None]:
+def _totals(summary: FinalReport) -> list[int | None]:
     columns = list(zip(*map(_figures, summary.topics), strict=True)) or [(None,)] * 5
     return [None if None in column else sum(n for n in column if n is not None) for column in columns]

@@ -16,7 +16,7 @@ from kgs_core.demo.live_table import live_table
 from kgs_core.demo.replay import TOPICS, open_replay
 from kgs_core.demo.run import exit_status
 from kgs_core.demo.snapshot import DemoSnapshot, Produced, lag_of, read_produced, simulated_time
-from kgs_core.demo.summary import Summary, TopicResult, group_lines, summary_table, verdict
+from kgs_core.demo.summary import FinalReport, TopicResult, group_lines, summary_table, verdict
 from kgs_core.exactly_once import LogPart, StoredPositions, TableAudit, check_partition
 from kgs_core.model import ConsumerId, TopicId, TopicPartition
 from kgs_core.protocol import Change, Incarnation, Process, Target
@@ -223,10 +223,10 @@ def test_audit_only_when_it_can_prove_something():
     )
 
 
-EXACT = Summary((TopicResult("a", 10, 10, 0, 0, 0), TopicResult("b", 2000, 2000, 0, 0, 0)), audited=True)
-LOST = Summary((TopicResult("a", 10, 9, 1, 0, 0),), audited=True)
-UNSEEN = Summary((TopicResult("a", 10, 9, None, None, 1),), audited=False, skipped="1 records were not read yet")
-FAILED = Summary(EXACT.topics, audited=True, problems=("consumer 1 did not end in order",))
+EXACT = FinalReport((TopicResult("a", 10, 10, 0, 0, 0), TopicResult("b", 2000, 2000, 0, 0, 0)), audited=True)
+LOST = FinalReport((TopicResult("a", 10, 9, 1, 0, 0),), audited=True)
+UNSEEN = FinalReport((TopicResult("a", 10, 9, None, None, 1),), audited=False, skipped="1 records were not read yet")
+FAILED = FinalReport(EXACT.topics, audited=True, problems=("consumer 1 did not end in order",))
 
 
 def test_summary():
