@@ -1,21 +1,110 @@
-"""After the end: the audit of the lake, and what was produced against what has arrived."""
+"""Final report of a demonstration: the audit of the lake, and what was produced beside what has arrived."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
 
 from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.config import Settings
-from kgs_core.demo.snapshot import DemoSnapshot, Produced
-from kgs_core.demo.summary import FinalReport, TopicResult
+from kgs_core.demo.display import count, figures_table
+from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures, Produced
 from kgs_core.exactly_once import Fault, PartitionAudit, TableAudit
 from kgs_core.model import TopicPartition
 
-_FINDINGS_SHOWN = 8
+
+@dataclass(frozen=True, slots=True)
+class TopicResult:
+    """One topic. None: not known.
+
+    Attributes:
+        produced: records that the brokers acknowledged.
+        rows: in the topic's table.
+        lost: records that are in no row.
+        doubled: rows beyond the first of a record.
+        lag: offsets not read yet.
+    """
+
+    topic: str
+    produced: int | None
+    rows: int | None
+    lost: int | None
+    doubled: int | None
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FinalReport:
+    """Result of a demonstration, topic by topic.
+
+    Attributes:
+        audited: whether rows were compared with the offsets, one by one.
+        problems: what went wrong, one line each.
+        skipped: why there was no audit.
+    """
+
+    topics: tuple[TopicResult, ...]
+    audited: bool
+    problems: tuple[str, ...] = ()
+    skipped: str = ""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is proven that every record has arrived exactly once."""
+        return (
+            self.audited
+            and not self.problems
+            and bool(self.topics)
+            and all(t.produced == t.rows and t.lost == 0 and t.doubled == 0 for t in self.topics)
+        )
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether something went wrong; what was not looked at is not wrong."""
+        return bool(self.problems) or (self.audited and not self.is_exact)
+
+
+def report_table(report: FinalReport) -> Table:
+    """One row per topic and one of totals."""
+    table = figures_table("topic", "records produced", "rows in the lake", "lost", "doubled", "unread")
+    for topic in report.topics:
+        table.add_row(topic.topic, *map(count, _figures(topic)))
+    table.add_row("all", *map(count, _totals(report)), style="bold")
+    return table
+
+
+def verdict(report: FinalReport) -> list[str]:
+    """The end in words, the last line the most important."""
+    produced, rows, lost, doubled, _ = map(count, _totals(report))
+    lines = [*report.problems]
+    if not report.audited:
+        return [*lines, f"the audit was skipped: {report.skipped}"]
+    figures = f"{produced} records produced, {rows} rows in the lake, lost {lost}, doubled {doubled}"
+    return [*lines, f"{'exactly once' if report.is_exact else 'NOT PROVEN exactly once'}: {figures}"]
+
+
+def group_lines(figures: GroupFigures) -> list[str]:
+    """What happened to the group, in words."""
+    mean = "?" if figures.mean_consumers is None else f"{figures.mean_consumers:.1f}"
+    return [
+        f"{figures.rebalances} rebalances moved {figures.moved} partitions, Rscore {figures.rscore:.2f} in all",
+        f"consumers: {mean} in the mean, {figures.max_consumers} at most (spares not counted)",
+    ]
+
+
+def _figures(topic: TopicResult) -> tuple[int | None, ...]:
+    return topic.produced, topic.rows, topic.lost, topic.doubled, topic.lag
+
+
+def _totals(report: FinalReport) -> list[int | None]:
+    columns = list(zip(*map(_figures, report.topics), strict=True)) or [(None,)] * 5
+    return [None if None in column else sum(n for n in column if n is not None) for column in columns]
 
 
 def close(
     settings: Settings, last: DemoSnapshot, say: Callable[[str], None], problems: Sequence[str], *, with_log: bool
 ) -> FinalReport:
-    """The summary; audited if everything that was produced has been read.
+    """The final report; audited if everything that was produced has been read.
 
     Args:
         settings: which tables.
@@ -47,7 +136,7 @@ def reason_to_skip(last: DemoSnapshot) -> str:
     if last.produced is None:
         return "nothing was produced"
     if not last.produced.finished:
-        return "the generator did not say its last word"
+        return "the generator gave no final figures"
     if last.lake.lag is None:
         unknown = ", ".join(table.topic for table in last.lake.tables if table.lag is None)
         return ": ".join((f"not known what is unread of {unknown or 'the topics'}", *last.lake.problems[:1]))
