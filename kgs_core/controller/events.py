@@ -13,7 +13,7 @@ from kgs_core.protocol import Incarnation, MemberAssignment, Message, Received, 
 class RecordsRead:
     """Records of the topics; the first after a Fence is the whole of them, up to the ends. Empty ones count, too.
 
-    They say that nothing came: only so can silence be told from not having listened.
+    An empty one says that somebody listened and nothing came: without it, silence could not be noticed.
 
     Attributes:
         report_age_s: of the first, how long ago the newest report in it came at least: else that counts as come now.
@@ -38,7 +38,7 @@ class Written:
 class WriteFailed:
     """A Fence, ReadToEnd or Write came to nothing that is known (`TransientError`). The commands after it were dropped.
 
-    To be told when the error's `retry_after_s` is over.
+    Give it to `step` when the error's `retry_after_s` is over.
     """
 
     why: str

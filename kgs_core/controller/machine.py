@@ -1,8 +1,8 @@
 """The controller as a pure state machine: `step(state, event, now) -> (state, commands)`.
 
-How it is driven: commands are carried out in their order, one at a time, and the answer to one (see `events`) is told
-at once. When one fails, those after it are dropped. Beside the answers it is told what the topics, the fleet and the
-monitor say, and a Tick about once a second; a rebalance run is told of fleet and measurement before its first Tick.
+How it is driven: commands are carried out in their order, one at a time, and the answer to one (see `events`) is given
+at once. When one fails, those after it are dropped. Beside the answers it gets what the topics, the fleet and the
+monitor say, and a Tick about once a second; a rebalance run gives fleet and measurement before its first Tick.
 Theory of operation: `transitions`.
 """
 

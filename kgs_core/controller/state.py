@@ -68,7 +68,7 @@ class ControllerState:
         view: what the topics say; read to the end `read_at` for the last time.
         silence_counts_from: after a gap in reading, silence says nothing before then.
         lives: how long the incarnations have reported.
-        runs: what the fleet said at `runs_at`; None: nothing yet.
+        runs: the fleet's answer at `runs_at`; None: nothing yet.
         launched: consumers that were launched and that the fleet has not shown yet -> when.
         refusals: launches that the fleet refused, and when.
         stopped: handles of runs that were asked to end.

@@ -61,7 +61,7 @@ class _Incarnation:
 
 
 class GroupHistory:
-    """The group as its records tell it, from the first one on; what breaks a rule is said when it comes.
+    """The group as its records tell it, from the first one on; what breaks a rule is reported when it comes.
 
     Records come in the order in which they were appended, as far as one can tell: those of one partition in their
     order, a report before the Assignments that were written because of it. A doubled one says nothing new.

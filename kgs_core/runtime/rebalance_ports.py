@@ -68,7 +68,7 @@ class Reference:
 
 
 class ObservedGroupTopicReader:
-    """Port `GroupTopicReader`; whatever is read is also told to those who keep count."""
+    """Port `GroupTopicReader`; whatever is read is also passed to those who keep count."""
 
     def __init__(self, reader: GroupTopicReader, unread: Unread) -> None:
         self._topic_reader = reader

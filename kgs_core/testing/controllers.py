@@ -166,11 +166,11 @@ class SimController:
 
     @property
     def listens(self) -> bool:
-        """Whether it can be told anything now: it has no command left to carry out."""
+        """Whether it can take an event now: it has no command left to carry out."""
         return not self.is_frozen and self.lives and not self._queue and self._failure is None
 
     def _try_again(self) -> None:
-        """A failure is told at the next turn, when some time has gone by."""
+        """A failure is given to it at the next turn, when some time has gone by."""
         if self._failure is not None and not self.is_frozen and self.lives:
             failure, self._failure = self._failure, None
             self._hear(failure)

@@ -1,6 +1,6 @@
 """Reports of experiments: all experiment runs side by side, the front, latency, and the bill; tables and plots.
 
-They take what experiment runs there are. What is missing is said, and never counts as nothing.
+They take what experiment runs there are. What is missing is named, and never counts as nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -67,7 +67,7 @@ class TopicProgress:
 
     @property
     def reported_stops(self) -> dict[int, StoppedPartition]:
-        """What people are told stands still."""
+        """Partitions that are reported as stopped."""
         return {p: stop for p, stop in self.stops.items() if stop.is_reported}
 
     @property
@@ -78,7 +78,7 @@ class TopicProgress:
 
     @property
     def recent_records(self) -> int:
-        """How many records `bad_share` is told from."""
+        """Number of records that `bad_share` is computed from."""
         return sum(records for records, _ in self.recent)
 
     def due(self, now: float) -> frozenset[int]:
@@ -166,7 +166,7 @@ class TopicProgress:
         return replace(self, stops={**self.stops, **trial})
 
     def trials_over(self, now: float) -> "TopicProgress":
-        """Without the stops whose trial has passed with nothing said against them."""
+        """Without the stops whose trial has passed without another failure."""
         over = [p for p, s in self.stops.items() if s.trial_until is not None and now >= s.trial_until]
         return replace(self, stops=_without(self.stops, over)) if over else self
 

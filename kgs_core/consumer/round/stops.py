@@ -88,5 +88,5 @@ class StoppedPartition:
 
     @property
     def is_reported(self) -> bool:
-        """Whether people are told: passing trouble is worth a word only where it lasts (seven seconds)."""
+        """Whether it is reported: a passing failure only when it lasts (seven seconds)."""
         return self.cause is not StopCause.NO_ANSWER or self.tries > UNREPORTED_TRIES
