@@ -126,7 +126,7 @@ def _asked_by(context: dg.OpExecutionContext) -> str:
 
 @contextmanager
 def _failures_named() -> Iterator[None]:
-    """What a person can mend or has asked for is told in one line; anything else keeps its traceback."""
+    """What a person can mend or has asked for is reported in one line; anything else keeps its traceback."""
     try:
         yield
     except KgsError as e:

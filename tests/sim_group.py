@@ -6,7 +6,7 @@ from random import Random
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.member import Pace
+from kgs_core.consumer.member import MembershipTiming
 from kgs_core.controller.events import Measured
 from kgs_core.controller.state import Options
 from kgs_core.invariants.assignments import check_single_owner
@@ -52,7 +52,7 @@ class SimGroup:
         self.clock.now = START_S
         self.topics = Topics(self.clock)
         self.chance = Chance(Random(1))
-        pace = Pace(options.membership.heartbeat_s, options.membership.suspect_after_s, 300.0)
+        pace = MembershipTiming(options.membership.heartbeat_s, options.membership.suspect_after_s, 300.0)
         self.fleet = SimFleet(self.topics, self.chance, Habits(pace))
         self.measurements: dict[int, tuple[Load, float]] = {}
         self.last_read = -1

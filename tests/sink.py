@@ -21,7 +21,7 @@ from kgs_core.config.settings import LakeSettings
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import OffsetRange, TopicId
-from kgs_core.ports import Outcome
+from kgs_core.ports import CommitOutcome
 
 BAD_EVERY = 5
 EPOCH_EVERY = 100
@@ -104,7 +104,7 @@ class Sink:
         assert not stopped
         return batch
 
-    def ingest(self, ranges: Ranges) -> Outcome:
+    def ingest(self, ranges: Ranges) -> CommitOutcome:
         return self.table.commit(self.read(ranges))
 
     def position(self, partition: int) -> int:

@@ -1,5 +1,6 @@
 """The tree as a whole: what no single file can promise."""
 
+import ast
 import re
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -11,6 +12,12 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("kgs_core", "kgs_dagster", "tests") for path in (ROOT / folder).rglob("*.py"))
 REQUIREMENTS = sorted((ROOT / "requirements").glob("*.txt"))
 MAX_LINES = 320
+SAME_NAME = {
+    "Bins": "the search moves what is in its bins; the compiled packers only fill theirs",
+    "Items": "the same arrays of the search and of the compiled packers, in the order that each needs",
+    "Terms": "weights of the search; of the protocol, what a consumer must have alike with its group",
+}
+"""Classes whose name another class has, too, and why."""
 
 
 def pins(path):
@@ -75,6 +82,19 @@ def test_functions_on_the_ways_of_a_reading_and_of_a_record_are_where_the_tables
 def test_no_module_hides_under_a_name_that_says_nothing():
     names = {"utils.py", "helpers.py", "common.py", "base.py", "manager.py"}
     assert [str(path) for path in SOURCES if path.name in names] == []
+
+
+def test_a_class_has_a_name_of_its_own():
+    """A reader who searches for a name finds one meaning."""
+    files = {}
+    for path in SOURCES:
+        if (name := str(path.relative_to(ROOT))).startswith("tests/"):
+            continue
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and node.name not in SAME_NAME:
+                files.setdefault(node.name, []).append(name)
+    assert len(files) > 300
+    assert {name: found for name, found in files.items() if len(found) > 1} == {}
 
 
 def test_make_help_lists_every_target():

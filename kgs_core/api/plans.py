@@ -71,8 +71,8 @@ class PlanReport(Plan):
         return assignment_frame(self.target, self.speeds, [move.partition for move in self.moves])
 
     def _repr_html_(self) -> str:
-        said = f"{self.algorithm}: {self.consumers} consumers, {len(self.moves)} moves, Rscore {self.rscore:.3g}"
-        lines = [said, *(line for line in (self.choice, self.held_back) if line)]
+        headline = f"{self.algorithm}: {self.consumers} consumers, {len(self.moves)} moves, Rscore {self.rscore:.3g}"
+        lines = [headline, *(line for line in (self.choice, self.held_back) if line)]
         return f"<p>{'<br>'.join(map(escape, lines))}</p>{self.to_frame().to_html(max_rows=20)}"
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from kgs_core.adapters.experiments.grid import Grid
     from kgs_core.simulation.comparison import Replayed, Summary
-    from kgs_core.simulation.groups import Group
+    from kgs_core.simulation.groups import SeedGroup
     from kgs_core.simulation.replay import Conditions
 
 
@@ -50,7 +50,7 @@ class Comparison:
     replays: "tuple[Replayed, ...]" = field(repr=False)
 
     @property
-    def groups(self) -> "list[Group]":
+    def groups(self) -> "list[SeedGroup]":
         """Replays that differ in their seed only, by load, then by name."""
         from kgs_core.simulation.groups import groups_of
 
@@ -249,6 +249,6 @@ def _seeded(spec: StreamSpec, seeds: int) -> list[StreamSpec | str]:
     return [StreamSpec(spec.delta, spec.start, seed, *sized) for seed in range(spec.seed, spec.seed + seeds)]
 
 
-def _mean(group: "Group", figure: "Callable[[Summary], float | None]") -> float | None:
+def _mean(group: "SeedGroup", figure: "Callable[[Summary], float | None]") -> float | None:
     spread = group.spread(figure)
     return spread.mean if spread is not None else None

@@ -36,8 +36,8 @@ class StatusReport(GroupStatus):
 
     def _repr_html_(self) -> str:
         heard = "heard" if self.controller_is_heard else "silent"
-        said = f"{self.group}: controller {heard}, {'converged' if self.is_converged else 'not converged'}"
-        return f"<p>{escape(said)}</p>{self.to_frame().to_html(max_rows=20)}"
+        headline = f"{self.group}: controller {heard}, {'converged' if self.is_converged else 'not converged'}"
+        return f"<p>{escape(headline)}</p>{self.to_frame().to_html(max_rows=20)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class AuditReport(LakeAudit):
 
     def _repr_html_(self) -> str:
         wrong = [table.table for table in self.tables if not table.ok]
-        said = f"{len(self.tables)} tables: {'wrong: ' + ', '.join(wrong) if wrong else 'nothing found'}"
-        return f"<p>{escape(said)}</p>{self.to_frame().to_html(max_rows=20)}"
+        headline = f"{len(self.tables)} tables: {'wrong: ' + ', '.join(wrong) if wrong else 'nothing found'}"
+        return f"<p>{escape(headline)}</p>{self.to_frame().to_html(max_rows=20)}"
 
 
 def status(config: Config = "kgs.yaml") -> StatusReport:

@@ -17,7 +17,7 @@ from kgs_core.config import Settings
 from kgs_core.config.settings import KafkaSettings, LakeSettings, MonitorSettings, TopicRule
 from kgs_core.model import TopicPartition
 from kgs_core.monitor import Measurement
-from kgs_core.monitor.accuracy import Point
+from kgs_core.monitor.accuracy import AccuracyPoint
 
 SLOW = 200_000.0
 FAST = 400_000.0
@@ -65,7 +65,7 @@ def load_cases(window_s: float) -> list[LoadCase]:
 
 def run_accuracy(
     directory: Path, cases: list[LoadCase], monitor: MonitorSettings, progress: Progress, stop: StopFlag
-) -> dict[str, list[Point]]:
+) -> dict[str, list[AccuracyPoint]]:
     """The measurements of each case, by name; takes about two and a half windows.
 
     Raises:
@@ -107,7 +107,7 @@ def _settings(bootstrap_servers: str, monitor: MonitorSettings) -> Settings:
 
 def _points(
     tp: TopicPartition, measurements: list[Measurement], growth: SegmentGrowth, window_s: float, began: float
-) -> list[Point]:
+) -> list[AccuracyPoint]:
     """The measurements with a speed, once the window is filled."""
     times = [m.reading.partitions[tp].time_s for m in measurements if tp in m.reading.partitions]
     speeds: Mapping[float, float] = {
@@ -118,5 +118,5 @@ def _points(
         first = next(t for t in times if t >= now - window_s)
         if now in speeds and now - began > window_s:
             truth, recent = growth.speed(tp, first, now), growth.speed(tp, now - _SECOND, now)
-            points.append(Point(now - began, speeds[now], truth, recent))
+            points.append(AccuracyPoint(now - began, speeds[now], truth, recent))
     return points

@@ -25,7 +25,7 @@ from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.spark.session import start_spark, stop_spark
 from kgs_core.config import Settings, parse_settings, resolve_tables
 from kgs_core.config.settings import SparkSettings
-from kgs_core.consumer.round.state import Pace
+from kgs_core.consumer.round.state import RoundLimits
 from kgs_core.errors import PermanentError, PortError
 from kgs_core.model import TopicId, TopicPartition
 
@@ -94,7 +94,7 @@ class BenchConsumer:
 
     def _new_ingest(self, settings: Settings) -> Ingest:
         runner = SparkBatchRunner(self._spark, self._context, settings.consumer)
-        pace = Pace(settings.consumer.batch_bytes, settings.consumer.wait_time_s)
+        pace = RoundLimits(settings.consumer.batch_bytes, settings.consumer.wait_time_s)
         return Ingest(self._topics, pace, runner, self._admin, self._offsets)
 
     def set_batch_bytes(self, batch_bytes: int) -> None:
@@ -172,7 +172,7 @@ def _add(total: RoundReport, report: RoundReport) -> None:
     total.commit_s += report.commit_s
 
 
-class Requests:
+class IngestRequests:
     """Takes requests from the socket and carries them out, until the other end is closed."""
 
     def __init__(self, connection: socket.socket, spark: "SparkSession") -> None:
@@ -232,7 +232,7 @@ def main(socket_file: str) -> None:
         connection.connect(socket_file)
         spark = start_spark(SparkSettings(), "kgs-bench")
         try:
-            requests = Requests(connection, spark)
+            requests = IngestRequests(connection, spark)
             requests.say(session=True)
             requests.run()
         finally:

@@ -156,7 +156,7 @@ def _typed(source: "DataFrame", schema: str) -> "DataFrame":
     return rows.select("topic", "partition", "offset", "timestamp", "key", "value.*")
 
 
-class Requests:
+class PeerRequests:
     """Takes requests from the socket and carries them out, until the other end is closed."""
 
     def __init__(self, connection: socket.socket, spark: "SparkSession") -> None:
@@ -211,7 +211,7 @@ def main(jars: str, socket_file: str) -> None:
         spark = builder.getOrCreate()
         try:
             _say(connection, session=True)
-            Requests(connection, spark).run()
+            PeerRequests(connection, spark).run()
         finally:
             spark.stop()
 

@@ -7,7 +7,7 @@ from kgs_core.model import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class UnreadRecords:
     """Unread records in the owned partitions of one topic.
 
     Attributes:
@@ -37,14 +37,14 @@ class PlannedRead:
     ranges: Mapping[int, OffsetRange]
 
 
-def choose(waiting: Sequence[Waiting], batch_bytes: int, wait_time_s: float, now: float) -> PlannedRead | None:
+def choose(waiting: Sequence[UnreadRecords], batch_bytes: int, wait_time_s: float, now: float) -> PlannedRead | None:
     """The topic that is due and has most waiting, by size and age together; None while none is due.
 
     A topic is due when a full batch waits, or when its oldest record has waited for `wait_time_s`. Age counts without
     bound, so no topic waits for ever behind a hot one.
     """
 
-    def score(w: Waiting) -> tuple[float, str]:
+    def score(w: UnreadRecords) -> tuple[float, str]:
         full = min(w.records * w.bytes_per_record / batch_bytes, 1.0)
         return full + (now - w.since) / max(wait_time_s, 1.0), w.topic
 
@@ -59,7 +59,7 @@ def choose(waiting: Sequence[Waiting], batch_bytes: int, wait_time_s: float, now
     return PlannedRead(chosen.topic, _ranges(chosen, batch_bytes))
 
 
-def _ranges(waiting: Waiting, batch_bytes: int) -> dict[int, OffsetRange]:
+def _ranges(waiting: UnreadRecords, batch_bytes: int) -> dict[int, OffsetRange]:
     """At most `batch_bytes` in all: small backlogs whole, the rest in equal parts."""
     left = max(1, int(batch_bytes / max(waiting.bytes_per_record, 1.0)))
     backlog = {p: max(0, waiting.ends.get(p, 0) - position) for p, position in waiting.positions.items()}

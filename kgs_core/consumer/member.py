@@ -1,4 +1,4 @@
-"""Values that `membership` works with: what one member of the group is told, decides and knows."""
+"""Values that `membership` works with: what one member of the group receives, decides and knows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from kgs_core.protocol import Member, Process
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Identity of a member: said in every full report, never changed.
+    """Identity of a member: part of every full report, never changed.
 
     Attributes:
         version: of kgs.
@@ -23,7 +23,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class MembershipTiming:
     """Intervals and limits of reporting; the names are those of kgs.yaml."""
 
     heartbeat_s: float

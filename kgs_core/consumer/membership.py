@@ -33,7 +33,7 @@ stays, until it gets its first (empty, or to retire) and the next gift to its su
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgs_core.consumer.member import Decision, Drains, Facts, Identity, Pace
+from kgs_core.consumer.member import Decision, Drains, Facts, Identity, MembershipTiming
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import Ending, Heartbeat, Member, MemberAssignment, Phase, Received, Report
 
@@ -64,7 +64,7 @@ class Membership:
     """
 
     identity: Identity
-    pace: Pace
+    pace: MembershipTiming
     appended_at: float
     listened_at: float
     assignment: Received[MemberAssignment] | None = None
@@ -82,7 +82,7 @@ class Membership:
     reported_at: float = 0.0
 
     @classmethod
-    def join(cls, identity: Identity, pace: Pace, now: float) -> "Membership":
+    def join(cls, identity: Identity, pace: MembershipTiming, now: float) -> "Membership":
         """An incarnation that can take assignments: its queue is open, and its first report is due."""
         return cls(identity, pace, appended_at=now, listened_at=now)
 

@@ -10,10 +10,10 @@ from kgs_core.protocol import Incarnation, MemberAssignment, Message, Received, 
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class RecordsRead:
     """Records of the topics; the first after a Fence is the whole of them, up to the ends. Empty ones count, too.
 
-    They say that nothing came: only so can silence be told from not having listened.
+    An empty one says that somebody listened and nothing came: without it, silence could not be noticed.
 
     Attributes:
         report_age_s: of the first, how long ago the newest report in it came at least: else that counts as come now.
@@ -38,7 +38,7 @@ class Written:
 class WriteFailed:
     """A Fence, ReadToEnd or Write came to nothing that is known (`TransientError`). The commands after it were dropped.
 
-    To be told when the error's `retry_after_s` is over.
+    Give it to `step` when the error's `retry_after_s` is over.
     """
 
     why: str
@@ -89,7 +89,7 @@ class Tick:
     """Time goes by: about once a second."""
 
 
-Event = Read | Written | WriteFailed | Fenced | FleetSeen | Measured | StartFailed | Tick
+Event = RecordsRead | Written | WriteFailed | Fenced | FleetSeen | Measured | StartFailed | Tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class ReadToEnd:
-    """Read all topics to their ends (`GroupTopicReader.read_to_end`); answered by Read or WriteFailed."""
+    """Read all topics to their ends (`GroupTopicReader.read_to_end`); answered by RecordsRead or WriteFailed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""View of the group: what its topics have said, as one immutable value.
+"""View of the group: what its topics hold, as one immutable value.
 
 Each topic's records come in order; between topics there is none. So nothing here depends on how they interleave: every
 topic's newest word is kept, and what follows from several topics (who is newest, who is a member) is worked out anew.
@@ -82,7 +82,7 @@ class MemberView:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """Everything that the topics said.
+    """Content of the group's topics.
 
     Newer is the incarnation that joined later: `Target.known` lists them in that order, and goes on doing so when their
     first reports have expired. One that is not listed joined after the Target was written, so it is newer than all that

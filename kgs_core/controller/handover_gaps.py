@@ -21,7 +21,7 @@ class Unread:
         self._taken_ms: int | None = None
 
     def take(self, messages: Iterable[Received[Message]]) -> None:
-        """More of what the topics say, in their order; one that is told again changes nothing."""
+        """More of what the topics say, in their order; a message that comes again changes nothing."""
         for received in messages:
             message = received.message
             if not isinstance(message, Report | Heartbeat):

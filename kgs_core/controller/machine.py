@@ -1,8 +1,8 @@
 """The controller as a pure state machine: `step(state, event, now) -> (state, commands)`.
 
-How it is driven: commands are carried out in their order, one at a time, and the answer to one (see `events`) is told
-at once. When one fails, those after it are dropped. Beside the answers it is told what the topics, the fleet and the
-monitor say, and a Tick about once a second; a rebalance run is told of fleet and measurement before its first Tick.
+How it is driven: commands are carried out in their order, one at a time, and the answer to one (see `events`) is given
+at once. When one fails, those after it are dropped. Beside the answers it gets what the topics, the fleet and the
+monitor say, and a Tick about once a second; a rebalance run gives fleet and measurement before its first Tick.
 Theory of operation: `transitions`.
 """
 
@@ -19,8 +19,8 @@ from kgs_core.controller.events import (
     FleetSeen,
     Measured,
     Note,
-    Read,
     ReadToEnd,
+    RecordsRead,
     StartFailed,
     Tick,
     Write,
@@ -31,7 +31,7 @@ from kgs_core.controller.group_health import described
 from kgs_core.controller.launches import launch_consumers, take_fleet
 from kgs_core.controller.measuring import blind_wait, take_measured
 from kgs_core.controller.reading import read_from_beginning, read_on
-from kgs_core.controller.state import ControllerState, Options, Outcome, Result
+from kgs_core.controller.state import ControllerOutcome, ControllerState, Options, Result
 from kgs_core.controller.target_selection import TargetDecision, select_target, unread_to_place
 from kgs_core.controller.transitions import Cause, State, follow
 from kgs_core.errors import ProtocolError
@@ -77,7 +77,7 @@ def step(state: ControllerState, event: Event, now: float) -> Step:
 def _take(state: ControllerState, event: Event, now: float) -> Step:
     """What `event` says, taken in; only answers to commands lead to another state."""
     match event:
-        case Read():
+        case RecordsRead():
             return _read_first(state, event, now) if state.name is State.SYNCHRONIZE else _read(state, event, now)
         case Written():
             return _written(state, event, now)
@@ -85,7 +85,7 @@ def _take(state: ControllerState, event: Event, now: float) -> Step:
             again, notes = _go(replace(state, writing=None), Cause.OUTCOME_UNKNOWN, now, event.why)
             return again, (*notes, Fence(), ReadToEnd())
         case Fenced():
-            return _end(state, Cause.FENCED, Outcome(Result.FENCED, "a newer controller has taken over"), now)
+            return _end(state, Cause.FENCED, ControllerOutcome(Result.FENCED, "a newer controller has taken over"), now)
         case _:
             return _hear(state, event, now)
 
@@ -108,12 +108,12 @@ def _hear(state: ControllerState, event: FleetSeen | Measured | StartFailed | Ti
             assert_never(event)
 
 
-def _read_first(state: ControllerState, event: Read, now: float) -> Step:
+def _read_first(state: ControllerState, event: RecordsRead, now: float) -> Step:
     read = read_from_beginning(state, event.messages, now, event.report_age_s)
     return _go(read, Cause.ASKED if state.options.until_done else Cause.SYNCHRONIZED, now)
 
 
-def _read(state: ControllerState, event: Read, now: float) -> Step:
+def _read(state: ControllerState, event: RecordsRead, now: float) -> Step:
     """What has come since.
 
     A Target, assignment or tombstone that is not ours comes from somebody who has the right to write: to go on starting
@@ -121,7 +121,7 @@ def _read(state: ControllerState, event: Read, now: float) -> Step:
     beside a newer controller would double them.
     """
     if any(_is_foreign(state, one.message, one.offset) for one in event.messages):
-        return _end(state, Cause.FENCED, Outcome(Result.FENCED, "a newer controller has written"), now)
+        return _end(state, Cause.FENCED, ControllerOutcome(Result.FENCED, "a newer controller has written"), now)
     return read_on(state, event.messages, now), ()
 
 
@@ -196,7 +196,7 @@ def _sentinel(state: ControllerState, now: float) -> Step:
         return state, ()
     reason = str(found.held_back) if found.held_back else "the group is as it shall be"
     why = reason if state.is_fresh(now) else "no measurement is fresh enough to pack by"
-    return _end(state, Cause.DONE, Outcome(Result.NOTHING_TO_DO, why), now)
+    return _end(state, Cause.DONE, ControllerOutcome(Result.NOTHING_TO_DO, why), now)
 
 
 def _reassign(state: ControllerState, found: TargetDecision, now: float) -> Step:
@@ -225,12 +225,12 @@ def _leave(state: ControllerState, now: float) -> Step:
     if is_settled(state):
         if state.settled_s is None and state.packed_at is not None:
             state = replace(state, settled_s=now - state.packed_at)
-        cause, outcome = Cause.CONVERGED, Outcome(Result.CONVERGED)
+        cause, outcome = Cause.CONVERGED, ControllerOutcome(Result.CONVERGED)
     elif new or (unread := unread_to_place(state, now)):
         why = described(new) or f"somebody who has joined can read {unread}"
-        cause, outcome = Cause.SUPERSEDED, Outcome(Result.SUPERSEDED, why)
+        cause, outcome = Cause.SUPERSEDED, ControllerOutcome(Result.SUPERSEDED, why)
     elif now - state.entered_at >= timeout_s:
-        cause, outcome = Cause.TIMED_OUT, Outcome(Result.TIMED_OUT, f"not there after {timeout_s:g} s")
+        cause, outcome = Cause.TIMED_OUT, ControllerOutcome(Result.TIMED_OUT, f"not there after {timeout_s:g} s")
     else:
         return state, ()
     if state.options.until_done:
@@ -249,7 +249,7 @@ def _go(state: ControllerState, cause: Cause, now: float, why: str = "") -> Step
     return replace(state, name=to, entered_at=now), (note,)
 
 
-def _end(state: ControllerState, cause: Cause, outcome: Outcome, now: float) -> Step:
+def _end(state: ControllerState, cause: Cause, outcome: ControllerOutcome, now: float) -> Step:
     ended, notes = _go(state, cause, now, outcome.reason)
     return replace(ended, writing=None, outcome=outcome), notes
 

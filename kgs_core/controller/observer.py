@@ -1,7 +1,8 @@
 """An observer without the right to write: what a group needs now, by the controller's own rules, and what it sees.
 
-It is told what the controller is told. It writes nothing, so whoever has the right to write is not disturbed: what the
-observer asks for, a rebalance run looks at once more. Nothing is kept between two observers that a restart could lose.
+It takes the same events as the controller. It writes nothing, so whoever has the right to write is not disturbed.
+A rebalance run checks once more what the observer asks for. Nothing is kept between two observers that a restart could
+lose.
 
 When does silence count? As for the controller, while one listens. An observer listens for less than a minute, which may
 be shorter than `suspect_after_s`: so the age of the newest report counts too, by our own clock, but nobody is suspected

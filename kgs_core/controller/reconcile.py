@@ -35,7 +35,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingPartition:
     """A partition that is not yet with its desired consumer, and why."""
 
     partition: TopicPartition
@@ -96,7 +96,9 @@ def reconcile(
     return Changes(tuple(assignments), tuple(Tombstone(member) for member in sorted(view.unmarked)))
 
 
-def waiting(view: GroupView, desired: Assignment, suspected: frozenset[Incarnation] = _NOBODY) -> tuple[Waiting, ...]:
+def waiting(
+    view: GroupView, desired: Assignment, suspected: frozenset[Incarnation] = _NOBODY
+) -> tuple[WaitingPartition, ...]:
     """Partitions that their desired consumer does not report yet, and why; sorted."""
     newest, joined = view.newest(), view.joined(suspected)
     holders = _by_partition({m.member: m.possibly_owned for m in view.members.values()})
@@ -105,7 +107,7 @@ def waiting(view: GroupView, desired: Assignment, suspected: frozenset[Incarnati
         member = newest.get(consumer)
         if member is None or member.report is None or partition not in member.report.owned or member.ended:
             others = [holder for holder in holders.get(partition, []) if member is None or holder != member.member]
-            found.append(Waiting(partition, consumer, _why(member, others, has_joined=consumer in joined)))
+            found.append(WaitingPartition(partition, consumer, _why(member, others, has_joined=consumer in joined)))
     return tuple(found)
 
 

@@ -65,7 +65,7 @@ class Starts:
         running: consumers with a run that has not ended, starting or not.
         overdue: handles of runs that have not reported in time.
         failures: consumers whose last starts failed -> how many in a row.
-        why: what those among them said that said something -> the words of the last one.
+        why: those of them that reported a reason -> the reason that the last one reported.
         trouble: consumers that are starting and say that they wait for passing trouble to end -> which.
         held_s: for how long nobody is started but who died, because consumers that had joined keep failing.
     """
@@ -205,12 +205,12 @@ class _Fates:
         return _Fate.SETTLED if life.ended or life.lived_s >= timeout_s else _Fate.FAILED
 
     def trouble(self, run: Run) -> str:
-        """What it waits for while it starts; empty: nothing that it has said."""
+        """What it waits for while it starts; empty: it has reported nothing."""
         life = self._life_of(run)
         return life.why if life is not None and life.is_starting and not run.is_over else ""
 
     def why(self, consumer: ConsumerId) -> str:
-        """What its last incarnation said of its end; empty where it said nothing."""
+        """The reason of its end that its last incarnation reported; empty where it reported nothing."""
         last = self._last_of(consumer)
         return "" if last is None or last.is_starting else last.why
 

@@ -51,7 +51,7 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ControllerOutcome:
     """Outcome of a controller: how it ended, and why, for people."""
 
     result: Result
@@ -68,7 +68,7 @@ class ControllerState:
         view: what the topics say; read to the end `read_at` for the last time.
         silence_counts_from: after a gap in reading, silence says nothing before then.
         lives: how long the incarnations have reported.
-        runs: what the fleet said at `runs_at`; None: nothing yet.
+        runs: the fleet's answer at `runs_at`; None: nothing yet.
         launched: consumers that were launched and that the fleet has not shown yet -> when.
         refusals: launches that the fleet refused, and when.
         stopped: handles of runs that were asked to end.
@@ -111,7 +111,7 @@ class ControllerState:
     suspected: frozenset[Incarnation] = frozenset()
     quarantined: frozenset[ConsumerId] = frozenset()
     waits: str = ""
-    outcome: Outcome | None = None
+    outcome: ControllerOutcome | None = None
 
     @property
     def target(self) -> Target | None:

@@ -2,7 +2,7 @@
 
 One controller looks after one group. It is a function of values: `controller.step(state, event, now)` gives the next
 state and the commands to carry out; it reads no clock and no topic. Whatever it knows it has read from the topics or
-has been told by the fleet and the monitor, so a controller may be killed at any point and another one goes on from
+has got from the fleet and the monitor, so a controller may be killed at any point and another one goes on from
 there: there is nothing to save.
 
 Level, not edge. Every message carries the whole of what it speaks of, and every decision is worked out anew from what

@@ -8,8 +8,8 @@ from kgs_core.adapters.fleet.local import LocalFleet, consume_command
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.adapters.system.subprocesses import ChildProcess
 from kgs_core.config import Settings
-from kgs_core.demo.child_endings import Failures, death, end_in_order, last_words
 from kgs_core.demo.layout import Layout
+from kgs_core.demo.supervised_process import Failures, death, end_in_order, last_words
 from kgs_core.demo.supervisor import Say
 from kgs_core.errors import FencedError
 
@@ -26,19 +26,19 @@ class BareControl:
 
     invitation = "kill -9 a consumer or the controller and watch: both come again, and nothing is lost or doubled"
 
-    def __init__(self, scene: Layout, settings: Settings, environ: Mapping[str, str], say: Say) -> None:
+    def __init__(self, layout: Layout, settings: Settings, environ: Mapping[str, str], say: Say) -> None:
         """Starts nothing yet.
 
         Raises:
             PermanentError: the folder for logs cannot be made.
         """
         self._say = say
-        self._scene = scene
+        self._layout = layout
         self._drain_timeout_s = settings.consumer.batch_timeout_s
-        command = scene.control_command(end_with=os.getpid())
-        self._controller = ChildProcess("controller", command, scene.log_file("controller"), environ)
+        command = layout.control_command(end_with=os.getpid())
+        self._controller = ChildProcess("controller", command, layout.log_file("controller"), environ)
         # To end consumers, whoever has started them; it never starts one.
-        self._fleet = LocalFleet(settings, consume_command(scene.config_file), scene.consumer_logs, environ)
+        self._fleet = LocalFleet(settings, consume_command(layout.config_file), layout.consumer_logs, environ)
         self._started_s = 0.0
         self._due_s: float | None = None
         self._failures = Failures()
@@ -82,7 +82,7 @@ class BareControl:
         """First the controller, which would start ended consumers again; then these drain and end."""
         problems = end_in_order(self._controller, _END_TIMEOUT_S, interrupt)
         killed = self._fleet.end_all(self._drain_timeout_s, lambda: interrupt.is_set)
-        logs = self._scene.consumer_logs
+        logs = self._layout.consumer_logs
         return problems + [f"consumer {number} did not end in order and was killed: see {logs}" for number in killed]
 
     def kill(self) -> None:

@@ -1,27 +1,143 @@
-"""The group controlled by Dagster: its sensor decides, its runs hand over, and every consumer is one of them."""
+"""Control of the group by Dagster: its home, its three processes; every consumer is one of its runs."""
 
+import json
+import shutil
+import socket
+import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+import yaml
 
 from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.adapters.system.tcp_ports import PortReservation
+from kgs_core.adapters.system.tcp_ports import HOST, PortReservation
 from kgs_core.config import Settings
-from kgs_core.demo.dagster_home import WEB_PORT, DagsterHome
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.supervised_process import SupervisedProcess
 from kgs_core.demo.supervisor import Say
-from kgs_core.errors import PortError
+from kgs_core.errors import PermanentError, PortError
 from kgs_core.protocol import DesiredState, RunState
 
+WEB_PORT = 3000
+"""Where people look for Dagster; another one where this is taken."""
+
+_SETTINGS = Path(__file__).parents[1] / "files" / "dagster.yaml"
+_LOCATION = "kgs"
+_RUN_START_TIMEOUT_S = 180
+_ANSWER_TIMEOUT_S = 10.0
+_OPEN_RUNS = (
+    "{ runsOrError(filter: {statuses: [NOT_STARTED, QUEUED, STARTING, STARTED, CANCELING]}) "
+    "{ ... on Runs { results { runId } } } }"
+)
 _END_TIMEOUT_S = 15.0
 _LEAVE_S = 3.0
 _DECISION_S = 60.0
-"""The sensor sees the wish, a rebalance run is started and assignments: as long as that may take on a busy machine."""
+"""Until the sensor sees the desired state, a run has started and has written assignments, on a busy machine."""
 _LOOK_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class DagsterHome:
+    """Home of an instance of Dagster.
+
+    Attributes:
+        directory: absolute; what Dagster calls DAGSTER_HOME.
+        code_port: where the code server serves our definitions.
+        web_port: of the UI.
+    """
+
+    directory: Path
+    code_port: int
+    web_port: int
+
+    @property
+    def address(self) -> str:
+        """The UI's."""
+        return f"http://{HOST}:{self.web_port}"
+
+    def prepare(self) -> None:
+        """Make the folder, with the settings of one machine and the code server as the one place of code.
+
+        Raises:
+            PermanentError: it cannot be made, or this installation has lost its dagster.yaml.
+        """
+        if not _SETTINGS.is_file():
+            raise PermanentError(f"{_SETTINGS}: not there: install kgs again, or `kgs demo --bare`")
+        place = {"host": HOST, "port": self.code_port, "location_name": _LOCATION}
+        try:
+            self.directory.mkdir(parents=True)
+            shutil.copyfile(_SETTINGS, self.directory / "dagster.yaml")
+            self._workspace.write_text(yaml.safe_dump({"load_from": [{"grpc_server": place}]}))
+        except OSError as e:
+            raise PermanentError(f"{self.directory}: {e.strerror}: name another --directory") from e
+
+    def environ(self, outer: Mapping[str, str], config_file: Path) -> dict[str, str]:
+        """The environment of all three; nothing that the user has set for a Dagster of their own."""
+        kept = {name: value for name, value in outer.items() if not name.startswith("DAGSTER_")}
+        return kept | {
+            "DAGSTER_HOME": str(self.directory),
+            "KGS_CONFIG": str(config_file),
+            "DAGSTER_GRPC_TIMEOUT_SECONDS": str(_RUN_START_TIMEOUT_S),  # several runs may start on two cores at once
+        }
+
+    def code_server_command(self) -> list[str]:
+        """Loads the definitions, lets sensors look, and is the parent of every run."""
+        rest = ["-m", "kgs_dagster.definitions", "--location-name", _LOCATION, "--use-python-environment-entry-point"]
+        rest = [*rest, "--empty-working-directory"]  # else Dagster puts it on the path of the code
+        return [*_dagster("dagster"), "api", "grpc", "-h", HOST, "-p", str(self.code_port), *rest]
+
+    def daemon_command(self) -> list[str]:
+        """Asks the sensors, launches the runs."""
+        return [*_dagster("dagster._daemon"), "run", "-w", str(self._workspace)]
+
+    def webserver_command(self) -> list[str]:
+        """The UI."""
+        return [*_dagster("dagster_webserver"), "-h", HOST, "-p", str(self.web_port), "-w", str(self._workspace)]
+
+    def serves_code(self) -> bool:
+        """Whether the code server has loaded the definitions."""
+        return _is_open(self.code_port)
+
+    def serves_people(self) -> bool:
+        """Whether the UI is up."""
+        return _is_open(self.web_port)
+
+    def open_runs(self) -> frozenset[str] | None:
+        """The runs that have not ended; None where the webserver does not answer."""
+        connection = HTTPConnection(HOST, self.web_port, timeout=_ANSWER_TIMEOUT_S)
+        try:
+            body = json.dumps({"query": _OPEN_RUNS})
+            connection.request("POST", "/graphql", body, {"Content-Type": "application/json"})
+            tree = json.loads(connection.getresponse().read())
+            return frozenset(run["runId"] for run in tree["data"]["runsOrError"]["results"])
+        except (OSError, HTTPException, ValueError, KeyError, TypeError):
+            return None
+        finally:
+            connection.close()
+
+    @property
+    def _workspace(self) -> Path:
+        return self.directory / "workspace.yaml"
+
+
+def _dagster(module: str) -> list[str]:
+    """One of Dagster's commands of this very installation; -P: the working directory is not searched."""
+    return [sys.executable, "-P", "-m", module]
+
+
+def _is_open(port: int) -> bool:
+    try:
+        with socket.create_connection((HOST, port), 0.2):
+            return True
+    except OSError:
+        return False
 
 
 class DagsterControl:
@@ -31,7 +147,7 @@ class DagsterControl:
         "kill -9 a consumer, or terminate its run in the UI, and watch: it comes again, and nothing is lost or doubled"
     )
 
-    def __init__(self, scene: Layout, settings: Settings, environ: Mapping[str, str], say: Say) -> None:
+    def __init__(self, layout: Layout, settings: Settings, environ: Mapping[str, str], say: Say) -> None:
         """Starts nothing yet.
 
         Raises:
@@ -40,12 +156,12 @@ class DagsterControl:
         self._say = say
         self._settings = settings
         self._ports = PortReservation()
-        self._home = DagsterHome(scene.dagster_home, self._ports.reserve(), self._ports.reserve(WEB_PORT))
+        self._home = DagsterHome(layout.dagster_home, self._ports.reserve(), self._ports.reserve(WEB_PORT))
         self._home.prepare()
-        inner = self._home.environ(environ, scene.config_file)
+        inner = self._home.environ(environ, layout.config_file)
 
         def kept(name: str, command: list[str]) -> SupervisedProcess:
-            return SupervisedProcess(name, command, scene.log_file(name.replace(" ", "-")), inner, say)
+            return SupervisedProcess(name, command, layout.log_file(name.replace(" ", "-")), inner, say)
 
         self._code_server = kept("code server", self._home.code_server_command())
         self._daemon = kept("daemon", self._home.daemon_command())
@@ -87,7 +203,7 @@ class DagsterControl:
     def end(self, interrupt: StopFlag) -> list[str]:
         """First the consumers, as `kgs stop` does it: Dagster is what ends them. Then Dagster itself."""
         problems = self._end_consumers(interrupt) if self._daemon.has_begun else []
-        # No run is open: what goes on, for up to a minute, is a look of the load sensor. The daemon would wait for it
+        # No run is open. The load sensor may still look for up to a minute, and the daemon would wait for it
         self._daemon.leave(_LEAVE_S)
         problems += self._webserver.end(_END_TIMEOUT_S, interrupt)
         self._code_server.kill()
@@ -102,20 +218,20 @@ class DagsterControl:
     def _end_consumers(self, interrupt: StopFlag) -> list[str]:
         self._say("the group is told to stop: consumers finish their batches, their runs end")
         try:
-            self._wish_stop()
+            self._write_stopped()
         except PortError as e:
             return [f"the consumers could not be told to end, and were killed: {e}"]
         deadline = time.monotonic() + self._settings.consumer.batch_timeout_s + _DECISION_S
         runs: frozenset[str] | None = None
         while not interrupt.is_set and time.monotonic() < deadline:
-            self.look_after()  # whoever is to end them must live
+            self.look_after()  # Dagster ends them, so it must run
             if (runs := self._home.open_runs()) == frozenset():
                 return []
             interrupt.wait(_LOOK_EVERY_S)
         which = "the runs" if runs is None else f"{len(runs)} runs"
         return [f"{which} did not end in order and were killed: see {self._home.directory}"]
 
-    def _wish_stop(self) -> None:
+    def _write_stopped(self) -> None:
         writer = OperatorTopicWriter(
             GroupTopics(self._settings, KafkaAdmin(admin_client(self._settings)), [GroupTopic.WISHES])
         )

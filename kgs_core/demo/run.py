@@ -1,4 +1,4 @@
-"""One demonstration from nothing to its summary."""
+"""One demonstration from nothing to its final report."""
 
 import os
 import shutil
@@ -18,15 +18,14 @@ from kgs_core.adapters.system.shutdown import stop_on_signals
 from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
 from kgs_core.demo.bare_control import BareControl
-from kgs_core.demo.closing import close
 from kgs_core.demo.dagster_control import DagsterControl
 from kgs_core.demo.display import Display
+from kgs_core.demo.final_report import FinalReport, close, group_lines, report_table, verdict
 from kgs_core.demo.flights import find_data
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.observer import Observer
 from kgs_core.demo.replay import PARTITIONS, TOPICS
 from kgs_core.demo.stages import Stages
-from kgs_core.demo.summary import Summary, group_lines, summary_table, verdict
 from kgs_core.demo.supervisor import GroupControl, Supervisor
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.runtime.group_status import GroupWatch
@@ -90,45 +89,45 @@ class _Demo:
         self._display = display
         self._console = console
         self._started_s = time.monotonic()
-        self._scene = Layout(directory, options.time_factor)
+        self._layout = Layout(directory, options.time_factor)
 
     def run(self) -> int:
         say = self._display.say
         say("starting a Kafka broker (KRaft mode, no ZooKeeper)")
         with ExitStack() as held:
             with self._display.busy("Kafka starts"):
-                kafka = held.enter_context(EmbeddedKafka.start(self._scene.directory / "kafka", log=say))
+                kafka = held.enter_context(EmbeddedKafka.start(self._layout.directory / "kafka", log=say))
             say(f"the broker serves at {kafka.bootstrap_servers} (pid {kafka.nodes[0].pid})")
             settings, environ = self._prepare(kafka)
             group = held.enter_context(GroupWatch(settings))
             control: GroupControl = (BareControl if self._options.bare else DagsterControl)(
-                self._scene, settings, environ, say
+                self._layout, settings, environ, say
             )
-            with Supervisor(self._scene, kafka, control, environ, say) as crew:
-                crew.start()
+            with Supervisor(self._layout, kafka, control, environ, say) as supervisor:
+                supervisor.start()
                 say(control.invitation)
                 elapsed_s = time.monotonic() - self._started_s
-                observer = Observer(self._scene, LakeView(settings), group, control, elapsed_s)
-                return self._play(settings, crew, observer)
+                observer = Observer(self._layout, LakeView(settings), group, control, elapsed_s)
+                return self._play(settings, supervisor, observer)
 
     def _prepare(self, kafka: EmbeddedKafka) -> tuple[Settings, dict[str, str]]:
         """Configuration and topics."""
-        scene = self._scene
+        layout = self._layout
         admin = KafkaAdmin({"bootstrap.servers": kafka.bootstrap_servers})
         for topic in TOPICS:
             admin.create_topic(topic, PARTITIONS, 1, {})
         self._display.say(f"topics {', '.join(TOPICS)}, {PARTITIONS} partitions each")
-        scene.temporary.mkdir()
-        scene.config_file.write_text(scene.configuration(kafka.bootstrap_servers))
-        environ = scene.environ(os.environ)
-        settings = load_settings(scene.config_file, environ)
+        layout.temporary.mkdir()
+        layout.config_file.write_text(layout.configuration(kafka.bootstrap_servers))
+        environ = layout.environ(os.environ)
+        settings = load_settings(layout.config_file, environ)
         create_topics(settings, admin)  # the controller would; but the group is watched from the beginning
         return settings, environ
 
-    def _play(self, settings: Settings, crew: Supervisor, observer: Observer) -> int:
+    def _play(self, settings: Settings, supervisor: Supervisor, observer: Observer) -> int:
         display = self._display
         with stop_on_signals() as stop, display:
-            stages = Stages(crew, observer, display, stop)
+            stages = Stages(supervisor, observer, display, stop)
             problems = stages.play(self._options.seconds)
             interrupted = stop.is_set
         with stop_on_signals() as interrupt:  # a second Ctrl-C kills what has not ended yet
@@ -138,22 +137,22 @@ class _Demo:
             if interrupted and stages.has_begun:
                 with display:
                     stages.wind_down(interrupt)
-            problems += crew.end(interrupt)
+            problems += supervisor.end(interrupt)
         # From here on a Ctrl-C is an exception again: only reading is left to do.
         timed = self._options.seconds is not None
         last = observer.look("ended")
-        summary = close(settings, last, display.say, problems, with_log=timed and not interrupted)
-        self._console.print(summary_table(summary), highlight=False)
-        for line in (*group_lines(last.figures), *verdict(summary)):
+        report = close(settings, last, display.say, problems, with_log=timed and not interrupted)
+        self._console.print(report_table(report), highlight=False)
+        for line in (*group_lines(last.figures), *verdict(report)):
             display.say(line)
-        return exit_status(summary, timed=timed, interrupted=interrupted)
+        return exit_status(report, timed=timed, interrupted=interrupted)
 
 
-def exit_status(summary: Summary, *, timed: bool, interrupted: bool) -> int:
+def exit_status(report: FinalReport, *, timed: bool, interrupted: bool) -> int:
     """0 for a proof, or for an end in order where none was asked for; see `run_demo`."""
-    if summary.is_exact or (not timed and not summary.is_wrong):
+    if report.is_exact or (not timed and not report.is_wrong):
         return 0
-    return INTERRUPTED if interrupted and not summary.is_wrong else 1
+    return INTERRUPTED if interrupted and not report.is_wrong else 1
 
 
 def _fresh_directory(wanted: Path | None) -> Path:

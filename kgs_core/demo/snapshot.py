@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from kgs_core.adapters.lake.stats import LakeSnapshot
-from kgs_core.demo.history import GroupFigures
 from kgs_core.demo.replay import DEFAULT_DATE, DEFAULT_START_AT
 from kgs_core.model import TopicPartition
 from kgs_core.reporting.status import GroupStatus
@@ -23,7 +22,7 @@ class Produced:
         value_bytes: bytes of their values, uncompressed.
         failed: records given up.
         replayed_s: seconds of the replay that were sent.
-        finished: whether this is its last word.
+        finished: whether these are its final figures.
     """
 
     partitions: Mapping[TopicPartition, int]
@@ -44,6 +43,25 @@ class Produced:
         for tp, records in self.partitions.items():
             found[tp.topic] = found.get(tp.topic, 0) + records
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """The group's history in numbers.
+
+    Attributes:
+        rebalances: changes of the target that moved partitions.
+        moved: partitions that these moved.
+        rscore: the sum of what they cost.
+        mean_consumers: how many read something, over the time since the first one did; None before that.
+        max_consumers: the most that did at once.
+    """
+
+    rebalances: int
+    moved: int
+    rscore: float
+    mean_consumers: float | None
+    max_consumers: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ _FOREVER = float("inf")
 class Stages:
     """Plays one stage after the other; ends early when the flag is set, or when a child has ended for good."""
 
-    def __init__(self, crew: Supervisor, observer: Observer, display: Display, stop: StopFlag) -> None:
-        self._crew = crew
+    def __init__(self, supervisor: Supervisor, observer: Observer, display: Display, stop: StopFlag) -> None:
+        self._supervisor = supervisor
         self._observer = observer
         self._display = display
         self._stop = stop
@@ -37,7 +37,7 @@ class Stages:
             What went wrong, one line each.
         """
         problems = self._play(seconds)
-        return [self._crew.failure] if self._crew.failure and not self._is_stopped() else problems
+        return [self._supervisor.failure] if self._supervisor.failure and not self._is_stopped() else problems
 
     def _play(self, seconds: float | None) -> list[str]:
         arrived = self._watch(
@@ -51,12 +51,12 @@ class Stages:
         if self._is_over():
             return []
         self._display.say("time is up: ending the generator, then the consumers catch up")
-        self._crew.end_generator()
+        self._supervisor.end_generator()
         last = self._watch("ending the generator", _has_ended, _GENERATOR_TIMEOUT_S)
         if self._is_over():
             return []
         if last is None:
-            return ["the generator did not say its last word: what it produced is not known"]
+            return ["the generator gave no final figures: what it produced is not known"]
         caught_up = self._watch("catching up", lambda now: now.lake.lag == 0, _CATCH_UP_TIMEOUT_S)
         if caught_up is None and not self._is_over():
             return [f"the consumers have not caught up within {_CATCH_UP_TIMEOUT_S:.0f} s"]
@@ -69,24 +69,24 @@ class Stages:
             interrupt: ends it at once.
         """
         self._stop = interrupt
-        self._crew.end_generator()
+        self._supervisor.end_generator()
         self._watch("ending the generator", _has_ended, _WIND_DOWN_S)
         self._watch("catching up", lambda now: now.lake.lag == 0, _WIND_DOWN_S)
 
     def _watch(self, stage: str, done: Callable[[DemoSnapshot], bool], timeout_s: float) -> DemoSnapshot | None:
-        """Looks, shows and looks after the crew until `done`; None when time is up or all is over first."""
+        """Shows one snapshot after the other until `done`; None when time is up or all is over first."""
         began = time.monotonic()
         text = stage
         while not self._is_over():
             gone = time.monotonic() - began
             if stage == "running" and timeout_s != _FOREVER:
                 text = f"running {gone:.0f} of {timeout_s:g} s"
-            self._crew.look_after()
+            self._supervisor.look_after()
             snapshot = self._observer.look(text)
             for line in snapshot.news:
                 self._display.say(line)
             if snapshot.has_target:
-                self._crew.begin_load()
+                self._supervisor.begin_load()
             if done(snapshot):
                 self._display.show(snapshot, now=True)
                 return snapshot
@@ -98,12 +98,12 @@ class Stages:
 
     def _is_over(self) -> bool:
         """Whether there is nothing to wait for: somebody wants the end, or a child has ended for good."""
-        return self._is_stopped() or bool(self._crew.failure)
+        return self._is_stopped() or bool(self._supervisor.failure)
 
     def _is_stopped(self) -> bool:
         return self._stop.is_set  # a signal sets it between any two lines
 
 
 def _has_ended(now: DemoSnapshot) -> bool:
-    """Whether the generator has said its last word."""
+    """Whether the generator has given its final figures."""
     return now.produced is not None and now.produced.finished

@@ -6,8 +6,8 @@ from typing import Protocol
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.adapters.system.subprocesses import ChildProcess
-from kgs_core.demo.child_endings import death, end_in_order, last_words
 from kgs_core.demo.layout import Layout
+from kgs_core.demo.supervised_process import death, end_in_order, last_words
 
 Say = Callable[[str], None]
 
@@ -53,13 +53,13 @@ class Supervisor:
     """The generator and the group over a running broker; a context manager that kills what is left of them."""
 
     def __init__(
-        self, scene: Layout, kafka: EmbeddedKafka, control: GroupControl, environ: Mapping[str, str], say: Say
+        self, layout: Layout, kafka: EmbeddedKafka, control: GroupControl, environ: Mapping[str, str], say: Say
     ) -> None:
         self._kafka = kafka
         self._say = say
-        self._day_s = _DAY_S / scene.time_factor
-        command = scene.generate_command(kafka.bootstrap_servers)
-        self.generator = ChildProcess("generator", command, scene.log_file("generator"), environ)
+        self._day_s = _DAY_S / layout.time_factor
+        command = layout.generate_command(kafka.bootstrap_servers)
+        self.generator = ChildProcess("generator", command, layout.log_file("generator"), environ)
         self.control = control
         self._generator_failure = ""
         self._generator_has_begun = False

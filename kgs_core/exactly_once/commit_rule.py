@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from enum import Enum, auto
 
 
-class Verdict(Enum):
-    """Verdict of the stored positions on a batch."""
+class CommitDecision(Enum):
+    """Decision by the stored positions on a batch."""
 
     COMMIT = auto()
     """Every position is where the batch began: nobody has written these offsets."""
@@ -17,7 +17,7 @@ class Verdict(Enum):
 
 def judge(
     stored: Mapping[str, int | None], expected: Mapping[str, int | None], new: Mapping[str, int], *, retry: bool
-) -> Verdict:
+) -> CommitDecision:
     """Compare stored versions with a batch's `expected` (before) and `new` (after), keyed by application id.
 
     Offsets only grow, so equality is the proof: a partition that went to another consumer and back cannot show the
@@ -28,7 +28,7 @@ def judge(
             before it, the same finding means that another consumer has written these offsets.
     """
     if all(stored.get(app) == version for app, version in expected.items()):
-        return Verdict.COMMIT
+        return CommitDecision.COMMIT
     if retry and all(stored.get(app) == version for app, version in new.items()):
-        return Verdict.LANDED
-    return Verdict.REFUSED
+        return CommitDecision.LANDED
+    return CommitDecision.REFUSED

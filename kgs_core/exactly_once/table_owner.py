@@ -28,7 +28,7 @@ def owners(stored: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class HandOver:
+class OwnershipTransfer:
     """One compare-and-set commit that moves all that a group has in a table's log to another group.
 
     Attributes:
@@ -42,7 +42,7 @@ class HandOver:
     positions: int
 
 
-def hand_over(stored: Mapping[str, int], old: str, new: str) -> HandOver | None:
+def hand_over(stored: Mapping[str, int], old: str, new: str) -> OwnershipTransfer | None:
     """How what `old` has becomes `new`'s; None where `old` has nothing (any more)."""
     if old not in owners(stored):
         return None
@@ -51,7 +51,7 @@ def hand_over(stored: Mapping[str, int], old: str, new: str) -> HandOver | None:
     expected: dict[str, int | None] = {app: stored[app] for app in apps}
     expected |= {theirs: stored.get(theirs) for theirs in apps.values()}
     versions = {theirs: stored[app] for app, theirs in apps.items()} | dict.fromkeys(positions, CLOSED)
-    return HandOver(expected, versions, len(positions))
+    return OwnershipTransfer(expected, versions, len(positions))
 
 
 def open_lives(stored: Mapping[str, int], group: str, topic: str) -> dict[TopicId, dict[int, int]]:

@@ -29,7 +29,7 @@ _NOTHING: frozenset[TopicPartition] = frozenset()
 
 
 @dataclass(slots=True)
-class _Life:
+class _Incarnation:
     """Life of one incarnation as the records so far tell it."""
 
     member: Member
@@ -61,7 +61,7 @@ class _Life:
 
 
 class GroupHistory:
-    """The group as its records tell it, from the first one on; what breaks a rule is said when it comes.
+    """The group as its records tell it, from the first one on; what breaks a rule is reported when it comes.
 
     Records come in the order in which they were appended, as far as one can tell: those of one partition in their
     order, a report before the Assignments that were written because of it. A doubled one says nothing new.
@@ -76,7 +76,7 @@ class GroupHistory:
         """
         self._strict = strict
         self._max_consumers = max_consumers
-        self._lives: dict[Incarnation, _Life] = {}
+        self._lives: dict[Incarnation, _Incarnation] = {}
         self._gone: dict[Incarnation, FactKind] = {}
         self._target_offset = -1
 
@@ -159,7 +159,7 @@ class GroupHistory:
         life.assignments[received.offset] = assignment
         return problems
 
-    def _check_start(self, life: _Life, entered: frozenset[TopicPartition]) -> list[str]:
+    def _check_start(self, life: _Incarnation, entered: frozenset[TopicPartition]) -> list[str]:
         """S4: p may enter an Assignment when nobody else possibly owns it, or who does is suspected."""
         problems = []
         for other in self._lives.values():
@@ -187,10 +187,10 @@ class GroupHistory:
         reported = {str(life.member): life.reported - life.lost for life in self._lives.values()}
         return [*problems, *(f"S1 by reports: {line}" for line in check_single_owner(reported))]
 
-    def _life(self, member: Member) -> _Life:
+    def _life(self, member: Member) -> _Incarnation:
         life = self._lives.get(member.incarnation)
         if life is None:
-            life = self._lives[member.incarnation] = _Life(member)
+            life = self._lives[member.incarnation] = _Incarnation(member)
             if member.incarnation in self._gone:
                 _put(life, self._gone.pop(member.incarnation))
         return life
@@ -218,7 +218,7 @@ def check_target(target: Target, *, max_consumers: int | None = None) -> tuple[s
     return (*problems, *(f"consumer {c} is quarantined, and is to run" for c in quarantined))
 
 
-def _check_retire(life: _Life, last: MemberAssignment, assignment: MemberAssignment) -> list[str]:
+def _check_retire(life: _Incarnation, last: MemberAssignment, assignment: MemberAssignment) -> list[str]:
     problems = []
     if last.retire and not assignment.retire:
         problems.append(f"S7 {life.member}: was told to end, which is for good")
@@ -229,7 +229,7 @@ def _check_retire(life: _Life, last: MemberAssignment, assignment: MemberAssignm
     return problems
 
 
-def _check_applied(life: _Life, report: Report) -> list[str]:
+def _check_applied(life: _Incarnation, report: Report) -> list[str]:
     """S9, rules 2 and 5: nothing is owned but by the Assignment applied, and what comes back comes by a new one."""
     problems = []
     assignment = life.assignments.get(report.applied) if report.applied is not None else None
@@ -247,7 +247,7 @@ def _check_applied(life: _Life, report: Report) -> list[str]:
     return problems
 
 
-def _put(life: _Life, kind: FactKind) -> None:
+def _put(life: _Incarnation, kind: FactKind) -> None:
     if kind is FactKind.DEAD:
         life.dead = True
     else:

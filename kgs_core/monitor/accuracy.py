@@ -8,7 +8,7 @@ TOLERANCE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class AccuracyPoint:
     """One measurement beside the truth, bytes/s.
 
     Attributes:
@@ -41,7 +41,7 @@ class Accuracy:
     max: float
 
 
-def accuracy(points: Sequence[Point], window_s: float, change: tuple[float, float] | None) -> Accuracy:
+def accuracy(points: Sequence[AccuracyPoint], window_s: float, change: tuple[float, float] | None) -> Accuracy:
     """What `points`, at least one and in order of time, say of the measurements.
 
     Args:
@@ -68,7 +68,7 @@ def expected_settling_s(window_s: float, before: float, after: float) -> float:
     return max(0.0, window_s * (1 - TOLERANCE * after / step)) if step > 0 else 0.0
 
 
-def _settled(points: Sequence[Point], window_s: float, ends: float) -> float | None:
+def _settled(points: Sequence[AccuracyPoint], window_s: float, ends: float) -> float | None:
     """The new speed is what was really written over the last window."""
     target = points[-1].window
     settled: float | None = None

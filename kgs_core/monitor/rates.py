@@ -10,7 +10,7 @@ _GRID = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class RateDistribution:
     """Rates in one unit, whichever it is.
 
     Attributes:
@@ -24,7 +24,7 @@ class Spread:
     bins: tuple[tuple[float, float, int], ...]
 
 
-def spread(rates: Sequence[float], bins: int = 12) -> Spread:
+def spread(rates: Sequence[float], bins: int = 12) -> RateDistribution:
     """How rates are spread.
 
     Args:
@@ -37,7 +37,7 @@ def spread(rates: Sequence[float], bins: int = 12) -> Spread:
     if not rates:
         raise ValueError("no rates")
     ordered = sorted(rates)
-    return Spread(mode(ordered), {p: percentile(ordered, p) for p in PERCENTILES}, _histogram(ordered, bins))
+    return RateDistribution(mode(ordered), {p: percentile(ordered, p) for p in PERCENTILES}, _histogram(ordered, bins))
 
 
 def percentile(ordered: Sequence[float], per_cent: float) -> float:

@@ -9,7 +9,7 @@ from kgs_core.errors import MeasurementError
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
 
 DEFAULT_CONSUMER_WEIGHT = 1.3
-"""What one consumer is worth, in Rscore, where nothing else is said: a front's middle (docs/packing.md)."""
+"""What one consumer is worth, in Rscore, where none is given: a front's middle (docs/packing.md)."""
 
 
 class RandomSource(Protocol):

@@ -4,22 +4,30 @@ A port whose types are the controller's own stands beside its user, since those 
 in `runtime/controller_loop.py`, `Feed` in `runtime/rebalance_ports.py`.
 """
 
-from kgs_core.ports.group import AssignmentReader, ControllerWriter, Fleet, GroupTopicReader, ReportWriter, Run, Topics
-from kgs_core.ports.lake import FileWritten, Lake, LakeTable, Outcome, PinnedTable, TableContents, Upkeep
+from kgs_core.ports.group import (
+    AssignmentReader,
+    ControllerWriter,
+    Fleet,
+    GroupTopicAccess,
+    GroupTopicReader,
+    ReportWriter,
+    Run,
+)
+from kgs_core.ports.lake import CommitOutcome, FileWritten, Lake, LakeTable, PinnedTable, TableContents, Upkeep
 
 __all__ = [
     "AssignmentReader",
+    "CommitOutcome",
     "ControllerWriter",
     "FileWritten",
     "Fleet",
+    "GroupTopicAccess",
     "GroupTopicReader",
     "Lake",
     "LakeTable",
-    "Outcome",
     "PinnedTable",
     "ReportWriter",
     "Run",
     "TableContents",
-    "Topics",
     "Upkeep",
 ]

@@ -57,7 +57,7 @@ class ControllerWriter(Protocol):
         """
 
 
-class Topics(Protocol):
+class GroupTopicAccess(Protocol):
     """The group's topics."""
 
     def reader(self) -> GroupTopicReader | None:

@@ -25,7 +25,7 @@ class FileWritten:
     stats: str
 
 
-class Outcome(Enum):
+class CommitOutcome(Enum):
     """Outcome of a commit."""
 
     COMMITTED = auto()
@@ -76,7 +76,7 @@ class LakeTable(Protocol):
         new: Mapping[str, int],
         file: FileWritten | None,
         along: Mapping[str, int] | None = None,
-    ) -> Outcome:
+    ) -> CommitOutcome:
         """Commit `file` and move the versions from `expected` to `new`, all or nothing, by compare-and-set.
 
         Args:

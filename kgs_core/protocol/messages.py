@@ -153,7 +153,7 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat(Sign):
-    """Short report: the sets are as the last full one said."""
+    """Short report: the sets are those of the last full one."""
 
 
 @dataclass(frozen=True, slots=True)

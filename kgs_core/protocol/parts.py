@@ -52,7 +52,7 @@ class Process:
         run_id: the Dagster run or pod uid that it belongs to; empty without one.
         machine_id: which machine, over its boots (`/etc/machine-id`); empty where it has none, and in older reports.
         pid_namespace: the world that `pid` counts in (inode of `/proc/self/ns/pid`): a container has one of its own; 0
-            where that is not told, as in older reports.
+            where that is not known, as in older reports.
     """
 
     host: Annotated[str, up_to(255)]
@@ -66,7 +66,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of the Target, as people are told of it.
+    """One change of the Target, as it is shown to people.
 
     Attributes:
         time_ms: wall clock at its Target.

@@ -15,7 +15,7 @@ from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.consumer.member import Decision, Facts
 from kgs_core.consumer.membership import Membership
 from kgs_core.model import TopicPartition
-from kgs_core.runtime.consumer_context import Reader
+from kgs_core.runtime.consumer_context import ConsumerContext
 from kgs_core.runtime.membership_threads import SharedMembership
 from kgs_core.runtime.throughput_log import ConsumerStatus
 
@@ -30,7 +30,7 @@ class BatchLoop:
     """Reads what the membership decides."""
 
     def __init__(
-        self, reader: Reader, membership: SharedMembership, status: ConsumerStatus, topics_refresh_s: float
+        self, reader: ConsumerContext, membership: SharedMembership, status: ConsumerStatus, topics_refresh_s: float
     ) -> None:
         self._reader = reader
         self._topics = reader.topics
@@ -47,7 +47,7 @@ class BatchLoop:
         """Until there is an end, asked for or assigned, and nothing is held any more.
 
         Raises:
-            ConfigError, PermanentError, TransientError: see `Reader.attempt`.
+            ConfigError, PermanentError, TransientError: see `ConsumerContext.attempt`.
         """
 
         def wait(seconds: float) -> None:

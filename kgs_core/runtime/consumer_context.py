@@ -26,7 +26,7 @@ from kgs_core.adapters.spark.session import interrupt_handler_kept, start_spark
 from kgs_core.adapters.system.failpoints import crash_plan
 from kgs_core.adapters.system.watchdog import limited
 from kgs_core.config import Settings
-from kgs_core.consumer.round.state import Pace
+from kgs_core.consumer.round.state import RoundLimits
 from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Lake
@@ -43,7 +43,7 @@ MAX_BACKOFF_S = 10.0
 _log = logging.getLogger(__name__)
 
 
-class Reader:
+class ConsumerContext:
     """One consumer's means; its batch runner is started when first needed, since Spark takes seconds.
 
     Attributes:
@@ -78,7 +78,7 @@ class Reader:
     def ingest(self) -> Ingest:
         """The rounds over `topics`."""
         consumer = self._settings.consumer
-        pace = Pace(consumer.batch_bytes, consumer.wait_time_s)
+        pace = RoundLimits(consumer.batch_bytes, consumer.wait_time_s)
         return Ingest(self.topics.states, pace, self.runner, self.admin, self._offsets)
 
     def _schema(self, transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
@@ -172,7 +172,7 @@ def open_reader(
     start_up: StartUp,
     start_spark: StartSpark | None = None,
     last_word: Callable[[str], None] | None = None,
-) -> Iterator[Reader]:
+) -> Iterator[ConsumerContext]:
     """A reader, closed at the end of the block; the process ends where that does not come to an end.
 
     Args:
@@ -190,7 +190,7 @@ def open_reader(
     lake = open_lake(settings.lake)
     start_up.bear(admin.list_topics)
     start_up.bear(lake.probe)
-    reader = Reader(settings, consumer, lake, admin, GroupOffsets(reading_client(settings), settings.group))
+    reader = ConsumerContext(settings, consumer, lake, admin, GroupOffsets(reading_client(settings), settings.group))
     if start_spark is not None:
         reader.start_spark = start_spark
     try:

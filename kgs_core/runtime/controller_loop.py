@@ -20,8 +20,8 @@ from kgs_core.controller.events import (
     FleetSeen,
     Launch,
     Note,
-    Read,
     ReadToEnd,
+    RecordsRead,
     StartFailed,
     Stop,
     Tick,
@@ -31,7 +31,7 @@ from kgs_core.controller.events import (
 )
 from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.machine import begin, step
-from kgs_core.controller.state import ControllerState, Options, Outcome, Result
+from kgs_core.controller.state import ControllerOutcome, ControllerState, Options, Result
 from kgs_core.errors import FencedError, PortError, TransientError
 from kgs_core.ports import ControllerWriter, Fleet, GroupTopicReader
 from kgs_core.protocol import Message, Received
@@ -93,7 +93,7 @@ class ControlLoop:
         """What the controller knows; there is none before `start`."""
         return self._state
 
-    def run(self, stop: StopFlag) -> Outcome | None:
+    def run(self, stop: StopFlag) -> ControllerOutcome | None:
         """Look after the group until `stop`, or, where only one change is asked for, until that is over.
 
         Returns:
@@ -115,7 +115,9 @@ class ControlLoop:
         self._state, commands = begin(self._options, self._clock(), round(self._wall() * 1000))
         self._carry_out(commands, stop)
 
-    def go_on(self, stop: StopFlag, until: Callable[[ControllerState], bool] = lambda _: False) -> Outcome | None:
+    def go_on(
+        self, stop: StopFlag, until: Callable[[ControllerState], bool] = lambda _: False
+    ) -> ControllerOutcome | None:
         """As `run`, from where it is, and no further than to a state that `until` holds for.
 
         Returns:
@@ -141,7 +143,7 @@ class ControlLoop:
     def _events(self) -> Iterable[Event]:
         """What has happened since the last look; waits a moment for news of the group."""
         try:
-            yield Read(self._ports.reader.poll(POLL_S))
+            yield RecordsRead(self._ports.reader.poll(POLL_S))
         except TransientError as e:
             self._say(f"Kafka: {e}")
             time.sleep(min(e.retry_after_s, POLL_S))
@@ -212,7 +214,7 @@ class ControlLoop:
                     failpoint("before-read")
                     messages = self._ports.reader.read_to_end()
                     failpoint("read")
-                    return Read(messages, self._ports.report_age_s(messages))
+                    return RecordsRead(messages, self._ports.report_age_s(messages))
                 case Write():
                     failpoint("before-write")
                     written = self._ports.writer.write(command.target, command.assignments, command.tombstones)

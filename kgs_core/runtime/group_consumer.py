@@ -19,13 +19,13 @@ from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.adapters.system.watchdog import SparkWatch, limited, start_watchdog
 from kgs_core.config import Settings
 from kgs_core.config.fingerprint import config_hash
-from kgs_core.consumer.member import Identity, Pace
+from kgs_core.consumer.member import Identity, MembershipTiming
 from kgs_core.consumer.membership import FENCE_FACTOR, Membership
 from kgs_core.errors import one_line
 from kgs_core.model import ConsumerId
 from kgs_core.protocol import Ending, Incarnation, Member, Process
 from kgs_core.runtime.batch_loop import BatchLoop
-from kgs_core.runtime.consumer_context import Reader, StartSpark, open_reader
+from kgs_core.runtime.consumer_context import ConsumerContext, StartSpark, open_reader
 from kgs_core.runtime.membership_threads import AssignmentThread, ReportThread, SharedMembership, dead_thread
 from kgs_core.runtime.start_up import StartUp
 from kgs_core.runtime.throughput_log import ConsumerStatus
@@ -107,7 +107,7 @@ class GroupConsumer:
             self.ending = membership.now.ending
             _log.info("ended member=%s records=%d why=%s", self.member, self._status.records, self.ending)
 
-    def _warm_up(self, reader: Reader, start_up: StartUp) -> None:
+    def _warm_up(self, reader: ConsumerContext, start_up: StartUp) -> None:
         """Have Spark up: who joins can read at once, and a spare whose Spark is not up would be none.
 
         Who has waited is not looked after by the controller any more, so the rest of its start is limited here.
@@ -184,6 +184,8 @@ class GroupConsumer:
         if self._hosting.last_word is not None:
             self._hosting.last_word(why)
 
-    def _pace(self) -> Pace:
+    def _pace(self) -> MembershipTiming:
         membership = self._settings.membership
-        return Pace(membership.heartbeat_s, membership.suspect_after_s, self._settings.consumer.batch_timeout_s)
+        return MembershipTiming(
+            membership.heartbeat_s, membership.suspect_after_s, self._settings.consumer.batch_timeout_s
+        )

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from kgs_core.controller.events import Measured, Write
 from kgs_core.controller.handover_gaps import Unread
-from kgs_core.ports import ControllerWriter, Fleet, GroupTopicReader, Topics
+from kgs_core.ports import ControllerWriter, Fleet, GroupTopicAccess, GroupTopicReader
 from kgs_core.protocol import Heartbeat, MemberAssignment, Message, Received, Report, Target, Tombstone
 from kgs_core.runtime.measurement_source import MeasurementSource
 
@@ -39,7 +39,7 @@ class Clocks:
 class RunPorts:
     """The world."""
 
-    topics: Topics
+    topics: GroupTopicAccess
     fleet: Fleet
     feed: Feed
     clocks: Clocks = Clocks()
@@ -68,7 +68,7 @@ class Reference:
 
 
 class ObservedGroupTopicReader:
-    """Port `GroupTopicReader`; whatever is read is also told to those who keep count."""
+    """Port `GroupTopicReader`; whatever is read is also passed to those who keep count."""
 
     def __init__(self, reader: GroupTopicReader, unread: Unread) -> None:
         self._topic_reader = reader

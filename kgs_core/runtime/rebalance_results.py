@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kgs_core.controller.preview import Preview
-from kgs_core.controller.state import Outcome
+from kgs_core.controller.state import ControllerOutcome
 from kgs_core.model import TopicPartition
 from kgs_core.planning.plan import Move
 from kgs_core.protocol import Received, Target
@@ -26,7 +26,7 @@ class Assigned:
     target: Received[Target] | None
     is_written: bool
     preview: Preview | None
-    outcome: Outcome | None
+    outcome: ControllerOutcome | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class HandedOver:
             end may come much later: it waits for a new spare, too.
     """
 
-    outcome: Outcome
+    outcome: ControllerOutcome
     target: Received[Target] | None
     duration_s: float
     gaps_s: Mapping[TopicPartition, float]

@@ -17,7 +17,7 @@ from kgs_core.controller.events import Measured, Write
 from kgs_core.controller.handover_gaps import Unread
 from kgs_core.controller.observer import GroupObserver
 from kgs_core.controller.preview import Preview, moves_to, preview
-from kgs_core.controller.state import ControllerState, Options, Outcome, Result
+from kgs_core.controller.state import ControllerOutcome, ControllerState, Options, Result
 from kgs_core.controller.transitions import State
 from kgs_core.controller.write_guard import check_owners, check_write
 from kgs_core.errors import MeasurementError, TransientError, UnsafeError
@@ -160,7 +160,7 @@ class RebalanceRun:
         outcome = self._drive(self._options.membership.group_management_timeout_s + PATIENCE_S, lambda _: False)
         failpoint("handed-over")
         return HandedOver(
-            outcome=outcome or Outcome(Result.TIMED_OUT),
+            outcome=outcome or ControllerOutcome(Result.TIMED_OUT),
             target=self._state.view.target,
             duration_s=self._clocks.steady() - began,
             gaps_s=self._unread.gaps_s,
@@ -210,7 +210,7 @@ class RebalanceRun:
             raise AssertionError("the run has not begun")
         return self._loop.state
 
-    def _drive(self, patience_s: float, until: Callable[[ControllerState], bool]) -> Outcome | None:
+    def _drive(self, patience_s: float, until: Callable[[ControllerState], bool]) -> ControllerOutcome | None:
         """Begin, if that has not been done, and go on; all parts together for no longer than a run may take."""
         now = self._clocks.steady()
         self._began = now if self._began is None else self._began

@@ -10,7 +10,7 @@ from kgs_core.adapters.system.watchdog import RoundLimit, start_watchdog
 from kgs_core.config import Settings
 from kgs_core.consumer.share import Share
 from kgs_core.model import ConsumerId
-from kgs_core.runtime.consumer_context import Reader, open_reader
+from kgs_core.runtime.consumer_context import ConsumerContext, open_reader
 from kgs_core.runtime.start_up import StartUp
 from kgs_core.runtime.throughput_log import ConsumerStatus
 
@@ -59,6 +59,6 @@ class StaticConsumer:
             self._status.write(states.values())
         _log.info("ended consumer=%d records=%d", self._consumer, self._status.records)
 
-    def _refresh(self, reader: Reader, *, first: bool) -> None:
+    def _refresh(self, reader: ConsumerContext, *, first: bool) -> None:
         reader.topics.refresh_all(self._share.of, first=first)
         self._refreshed = time.monotonic()

@@ -56,7 +56,7 @@ _STYLE = {
 
 
 _FONT = "font-size: 9px; font-family: 'DejaVu Sans', sans-serif; "
-"""As matplotlib writes it for each text; told once, it holds for all that have no other."""
+"""As matplotlib writes it for each text; written once, it holds for all that have no other."""
 _PLACES = re.compile(r' (?:d|x|y|transform)="[^"]*"')
 _DIGITS = re.compile(r"-?\d+\.\d+")
 _NUMBERED = re.compile(r' id="[a-zA-Z0-9.]+_\d+"| transform="rotate\(-0[^"]*"')
@@ -119,7 +119,7 @@ def _short(text: str) -> str:
 def figure(panels: Sequence[Chart]) -> "Figure":
     """The panels as matplotlib's own figure, two abreast unless one of them is crowded, each with scales of its own.
 
-    A name has one colour in all of them. Lines that several panels share are told once, at the bottom.
+    A name has one colour in all of them. Lines that several panels share are named once, at the bottom.
     """
     from matplotlib import style
 
@@ -143,12 +143,12 @@ def _figure(panels: Sequence[Chart]) -> "Figure":
     for panel, ax in zip(panels, axes, strict=True):
         _draw(panel, ax, colors)
     with_lines = [(panel, ax) for panel, ax in zip(panels, axes, strict=True) if panel.lines]
-    told_once = len(with_lines) > 1 and len({tuple(panel.lines) for panel, _ in with_lines}) == 1
-    if told_once:
+    is_shared = len(with_lines) > 1 and len({tuple(panel.lines) for panel, _ in with_lines}) == 1
+    if is_shared:
         drawn.legend(
             handles=with_lines[0][1].get_lines(), loc="outside lower center", ncols=len(with_lines[0][0].lines)
         )
-    ends = [] if told_once else [(ax, label_ends(ax, panel.lines, colors)) for panel, ax in with_lines]
+    ends = [] if is_shared else [(ax, label_ends(ax, panel.lines, colors)) for panel, ax in with_lines]
     drawn.draw_without_rendering()
     drawn.set_layout_engine("none")  # labels are placed for this layout
     renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]

@@ -4,14 +4,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kgs_core.simulation.comparison import Summary
-from kgs_core.simulation.groups import FIGURES, Group, Spread, front_of
+from kgs_core.simulation.groups import FIGURES, SeedGroup, SeedSpread, front_of
 from kgs_core.simulation.replay import Conditions
 from kgs_core.simulation.workload import StreamSpec
 
 _DIGITS = 9
 
 
-def comparison_values(conditions: Conditions, summaries: Iterable[Summary], groups: Sequence[Group]) -> dict[str, Any]:
+def comparison_values(
+    conditions: Conditions, summaries: Iterable[Summary], groups: Sequence[SeedGroup]
+) -> dict[str, Any]:
     """All of it as values for JSON, numbers rounded to nine decimals; null where something is not known.
 
     Returns:
@@ -47,7 +49,7 @@ def _run(one: Summary) -> dict[str, Any]:
     }
 
 
-def _group(group: Group) -> dict[str, Any]:
+def _group(group: SeedGroup) -> dict[str, Any]:
     found = {**_identity(group.name, group.spec), "load": group.load, "seeds": len(group.runs)}
     found |= {key: _spread(group.spread(figure)) for key, figure in FIGURES.items()}
     if group.orders:
@@ -56,7 +58,7 @@ def _group(group: Group) -> dict[str, Any]:
     return found
 
 
-def _spread(spread: Spread | None) -> dict[str, Any] | None:
+def _spread(spread: SeedSpread | None) -> dict[str, Any] | None:
     if spread is None:
         return None
     return {"mean": _rounded(spread.mean), "low": _rounded(spread.low), "high": _rounded(spread.high)}

@@ -14,7 +14,7 @@ ENOUGH = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SeedSpread:
     """One figure over several seeds."""
 
     mean: float
@@ -23,7 +23,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SeedGroup:
     """One algorithm or baseline on loads that differ in their seed only.
 
     Attributes:
@@ -42,11 +42,11 @@ class Group:
         """What one of the loads was generated from."""
         return self.runs[0].spec
 
-    def spread(self, figure: Callable[[Summary], float | None], *, orders: bool = False) -> Spread | None:
+    def spread(self, figure: Callable[[Summary], float | None], *, orders: bool = False) -> SeedSpread | None:
         """Mean and range of a figure; None where a run has none."""
         found = [figure(run) for run in (self.orders if orders else self.runs)]
         known = [value for value in found if value is not None]
-        return Spread(fmean(known), min(known), max(known)) if known and len(known) == len(found) else None
+        return SeedSpread(fmean(known), min(known), max(known)) if known and len(known) == len(found) else None
 
 
 def latency_figure(read: Callable[[LatencySummary], float | None]) -> Callable[[Summary], float | None]:
@@ -78,18 +78,18 @@ def load_of(run: Summary) -> str:
     return run.workload.replace(f"-seed{run.spec.seed}", "", 1) if run.spec is not None else run.workload
 
 
-def groups_of(runs: Iterable[Summary]) -> list[Group]:
+def groups_of(runs: Iterable[Summary]) -> list[SeedGroup]:
     """The runs by load, then by name, in the order in which they come."""
     found: dict[tuple[str, str], list[Summary]] = {}
     for one in runs:
         found.setdefault((load_of(one), one.name), []).append(one)
     return [
-        Group(name, load, [one for one in mine if not one.order], [one for one in mine if one.order])
+        SeedGroup(name, load, [one for one in mine if not one.order], [one for one in mine if one.order])
         for (load, name), mine in found.items()
     ]
 
 
-def comparable(groups: Sequence[Group]) -> list[Group]:
+def comparable(groups: Sequence[SeedGroup]) -> list[SeedGroup]:
     """The groups of one load as far as they can be compared: on equal seeds only, since seeds differ much.
 
     What counts are the seeds that most have replayed; a group that lacks one of these is left out.
@@ -104,7 +104,7 @@ def comparable(groups: Sequence[Group]) -> list[Group]:
     return kept or _with_all(groups, shared[:1])  # two with no seed in common
 
 
-def with_enough_consumers(groups: Iterable[Group]) -> list[Group]:
+def with_enough_consumers(groups: Iterable[SeedGroup]) -> list[SeedGroup]:
     """Without baselines of fewer consumers than the load takes: their latency grows as long as one looks."""
     found = []
     for group in groups:
@@ -114,7 +114,7 @@ def with_enough_consumers(groups: Iterable[Group]) -> list[Group]:
     return found
 
 
-def front_of(groups: Iterable[Group]) -> list[str]:
+def front_of(groups: Iterable[SeedGroup]) -> list[str]:
     """The packers on the front of CBS (or consumers) and Rscore; baselines, which overload, are left out."""
     points = {}
     for group in groups:
@@ -126,10 +126,10 @@ def front_of(groups: Iterable[Group]) -> list[str]:
     return pareto_front(points)
 
 
-def _with_all(groups: Sequence[Group], shared: Sequence[str]) -> list[Group]:
+def _with_all(groups: Sequence[SeedGroup], shared: Sequence[str]) -> list[SeedGroup]:
     found = []
     for group in groups:
         runs = [run for run in group.runs if run.workload in shared]
         if len(runs) == len(shared):
-            found.append(Group(group.name, group.load, runs))
+            found.append(SeedGroup(group.name, group.load, runs))
     return found

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from kgs_core.simulation.charts import Chart
-from kgs_core.simulation.groups import FIGURES, Group
+from kgs_core.simulation.groups import FIGURES, SeedGroup
 from kgs_core.simulation.labels import Point
 
 CBS, RSCORE = "cardinal bin score (CBS), a ratio", "mean Rscore E[R], in C"
 """Names of axes."""
 
 
-def front_chart(title: str, groups: Sequence[Group], front: Sequence[str]) -> Chart:
+def front_chart(title: str, groups: Sequence[SeedGroup], front: Sequence[str]) -> Chart:
     """CBS, or consumers where it is not known, and mean Rscore; the front joined."""
     known = all(group.spread(FIGURES["cbs"]) for group in groups)
     return Chart(
@@ -23,7 +23,7 @@ def front_chart(title: str, groups: Sequence[Group], front: Sequence[str]) -> Ch
     )
 
 
-def bill_chart(title: str, groups: Sequence[Group]) -> Chart:
+def bill_chart(title: str, groups: Sequence[SeedGroup]) -> Chart:
     """What each costs in consumer hours and in latency, beside the hours that nobody can go below."""
     least = groups[0].spread(FIGURES["least_consumer_hours"])
     return Chart(
@@ -37,7 +37,7 @@ def bill_chart(title: str, groups: Sequence[Group]) -> Chart:
     )
 
 
-def latency_chart(title: str, groups: Sequence[Group]) -> Chart:
+def latency_chart(title: str, groups: Sequence[SeedGroup]) -> Chart:
     """With how many consumers data is read how late on the average."""
     least = groups[0].spread(FIGURES["least_consumers"])
     return Chart(
@@ -51,7 +51,7 @@ def latency_chart(title: str, groups: Sequence[Group]) -> Chart:
     )
 
 
-def _dots(groups: Sequence[Group], x_key: str, y_key: str) -> dict[str, Point]:
+def _dots(groups: Sequence[SeedGroup], x_key: str, y_key: str) -> dict[str, Point]:
     dots = {}
     for group in groups:
         x, y = group.spread(FIGURES[x_key]), group.spread(FIGURES[y_key])

@@ -42,7 +42,7 @@ class LatencySummary:
 
 
 class LatencyPool:
-    """The samples of many stretches, sorted in thought."""
+    """Percentiles of the samples of many stretches, found without making or sorting the samples."""
 
     def __init__(self, stretches: Iterable[Stretch]) -> None:
         """Take the stretches of a whole replay."""

@@ -19,7 +19,7 @@ CAPACITY = 100.0
 """C of generated streams, whose speeds are whole per cents of it."""
 
 DEFAULT_CAPACITY = 1_500_000.0
-"""C of one consumer in bytes/s where nothing else is said, as in `kgs.yaml`."""
+"""C of one consumer in bytes/s where none is given, as in `kgs.yaml`."""
 
 DELTAS = (0, 5, 10, 15, 20, 25)
 """The step widths that were published."""

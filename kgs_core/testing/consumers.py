@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kgs_core.consumer.member import Facts, Identity, Pace
+from kgs_core.consumer.member import Facts, Identity, MembershipTiming
 from kgs_core.consumer.membership import Membership
 from kgs_core.errors import TransientError
 from kgs_core.model import ConsumerId, TopicPartition
@@ -25,7 +25,7 @@ class Habits:
         cannot_open: partitions that this version and configuration cannot read -> why.
     """
 
-    pace: Pace
+    pace: MembershipTiming
     starts_in_s: float = 1.0
     drains_in_s: float = 1.0
     version: str = "1"

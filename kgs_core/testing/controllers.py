@@ -13,8 +13,8 @@ from kgs_core.controller.events import (
     Launch,
     Measured,
     Note,
-    Read,
     ReadToEnd,
+    RecordsRead,
     StartFailed,
     Stop,
     Tick,
@@ -41,7 +41,7 @@ class Moment(StrEnum):
     AFTER = "after"
 
 
-class Point(NamedTuple):
+class KillPoint(NamedTuple):
     """A point at which a controller can be killed."""
 
     state: State
@@ -56,10 +56,10 @@ def moments_of(command: Command) -> tuple[Moment, ...]:
     return tuple(Moment) if isinstance(command, Write) else (Moment.BEFORE, Moment.AFTER)
 
 
-Killer = Callable[[Point], bool]
+Killer = Callable[[KillPoint], bool]
 
 
-def spare_it(_point: Point) -> bool:
+def spare_it(_point: KillPoint) -> bool:
     """Nobody is killed."""
     return False
 
@@ -146,7 +146,7 @@ class SimController:
     def read(self) -> None:
         """Poll the topics."""
         if self.listens:
-            self.tell(Read(self._topic_reader.poll(0.0)))
+            self.tell(RecordsRead(self._topic_reader.poll(0.0)))
 
     def look_at_fleet(self) -> None:
         """Ask the fleet who runs and who is dead."""
@@ -159,18 +159,18 @@ class SimController:
         if not self.listens:
             self.carry_out()
             return
-        events: list[Callable[[], Event]] = [lambda: Read(self._topic_reader.poll(0.0)), self._fleet_seen, Tick]
+        events: list[Callable[[], Event]] = [lambda: RecordsRead(self._topic_reader.poll(0.0)), self._fleet_seen, Tick]
         if measured is not None:
             events.append(lambda: measured)
         self._hear(self._chance.one_of(events)())
 
     @property
     def listens(self) -> bool:
-        """Whether it can be told anything now: it has no command left to carry out."""
+        """Whether it can take an event now: it has no command left to carry out."""
         return not self.is_frozen and self.lives and not self._queue and self._failure is None
 
     def _try_again(self) -> None:
-        """A failure is told at the next turn, when some time has gone by."""
+        """A failure is given to it at the next turn, when some time has gone by."""
         if self._failure is not None and not self.is_frozen and self.lives:
             failure, self._failure = self._failure, None
             self._hear(failure)
@@ -197,8 +197,8 @@ class SimController:
             self.kill()
         return self._was_killed
 
-    def _point(self, command: Command, moment: Moment) -> Point:
-        return Point(self.state.name, type(command).__name__, moment)
+    def _point(self, command: Command, moment: Moment) -> KillPoint:
+        return KillPoint(self.state.name, type(command).__name__, moment)
 
     def _answer(self, command: Command) -> Event | None:
         """Carry it out; what follows a failure is dropped."""
@@ -216,7 +216,7 @@ class SimController:
             case Fence():
                 self._controller_writer.fence()
             case ReadToEnd():
-                return Read(self._topic_reader.read_to_end())
+                return RecordsRead(self._topic_reader.read_to_end())
             case Write():
                 return self._write(command)
             case Launch():

@@ -48,7 +48,7 @@ class Idleness:
     _is_wanted: bool = True
 
     def look(self, powers: Powers) -> Iterator[str]:
-        """Partitions that have been unread for too long; each is told once, until it is read."""
+        """Partitions that have been unread for too long; each is reported once, until it is read."""
         self._read()
         now = self.topics.clock.now
         idle = set(self._left_unread(powers))

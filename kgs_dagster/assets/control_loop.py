@@ -243,7 +243,7 @@ def _rebalance(context: dg.AssetExecutionContext, group: GroupConfig) -> Rebalan
 
 @contextmanager
 def _failures_named(context: dg.AssetExecutionContext) -> Iterator[None]:
-    """What a person can mend is told in one line, and what the controller does stands in the run's log.
+    """What a person can mend is reported in one line, and what the controller does stands in the run's log.
 
     No error is worth a retry: the sensor asks for another run, with newer measurements.
     """

@@ -11,7 +11,7 @@ import dagster as dg
 if TYPE_CHECKING:
     from kgs_core.simulation.charts import Chart
     from kgs_core.simulation.comparison import Summary
-    from kgs_core.simulation.groups import Group
+    from kgs_core.simulation.groups import SeedGroup
     from kgs_core.simulation.replay import Conditions
     from kgs_core.simulation.workload import Workload
 
@@ -64,7 +64,7 @@ def run_text(summary: "Summary") -> str:
     )
 
 
-def group_rows(groups: "Sequence[Group]", names: Sequence[str]) -> list[Row]:
+def group_rows(groups: "Sequence[SeedGroup]", names: Sequence[str]) -> list[Row]:
     """A row for each algorithm and load, means over seeds; what is not known is an empty cell, not 0."""
     from kgs_core.simulation.groups import FIGURES
 

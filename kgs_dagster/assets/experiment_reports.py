@@ -1,6 +1,6 @@
 """Reports of experiments: all experiment runs side by side, the front, latency, and the bill; tables and plots.
 
-They take what experiment runs there are. What is missing is said, and never counts as nothing.
+They take what experiment runs there are. What is missing is named, and never counts as nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from kgs_dagster.experiment_resource import ExperimentResource
 if TYPE_CHECKING:
     from kgs_core.simulation.charts import Chart
     from kgs_core.simulation.comparison import Summary
-    from kgs_core.simulation.groups import Group
+    from kgs_core.simulation.groups import SeedGroup
 
 SUMMARY = dg.AssetKey([GROUP_NAME, "algorithm_summary"])
 FRONT = dg.AssetKey([GROUP_NAME, "pareto_front"])
@@ -95,11 +95,11 @@ def _front() -> dg.AssetsDefinition:
         from kgs_core.simulation.groups import front_of
         from kgs_core.simulation.plots import front_chart
 
-        def draw(load: str, groups: "Sequence[Group]") -> "Chart":
+        def draw(load: str, groups: "Sequence[SeedGroup]") -> "Chart":
             packers = [group for group in groups if parse_name(group.name)]
             return front_chart(load, packers, front_of(packers))
 
-        def rows(loads: "dict[str, list[Group]]") -> dict[str, Any]:
+        def rows(loads: "dict[str, list[SeedGroup]]") -> dict[str, Any]:
             fronts: list[figures.Row] = [
                 {"load": load, "seeds": len(groups[0].runs), "front": ", ".join(front_of(groups))}
                 for load, groups in loads.items()
@@ -151,8 +151,8 @@ def _bill() -> dg.AssetsDefinition:
     return bill
 
 
-def _rows_of(name: str, columns: Sequence[str]) -> "Callable[[dict[str, list[Group]]], dict[str, Any]]":
-    def rows(loads: "dict[str, list[Group]]") -> dict[str, Any]:
+def _rows_of(name: str, columns: Sequence[str]) -> "Callable[[dict[str, list[SeedGroup]]], dict[str, Any]]":
+    def rows(loads: "dict[str, list[SeedGroup]]") -> dict[str, Any]:
         found = [row for groups in loads.values() for row in figures.group_rows(groups, columns)]
         return {name: figures.table(found, figures.columns_of(columns))}
 
@@ -163,15 +163,15 @@ def _report(
     context: dg.AssetExecutionContext,
     experiments: ExperimentResource,
     name: str,
-    draw: "Callable[[str, Sequence[Group]], Chart]",
-    rows: "Callable[[dict[str, list[Group]]], dict[str, Any]]",
+    draw: "Callable[[str, Sequence[SeedGroup]], Chart]",
+    rows: "Callable[[dict[str, list[SeedGroup]]], dict[str, Any]]",
 ) -> dg.MaterializeResult[None]:
     """A plot for each load, and a table of all of them, of what can be compared."""
     from kgs_core.simulation.groups import comparable, groups_of, with_enough_consumers
 
     folder = experiments.open(context.instance)
     with failures_named():
-        by_load: dict[str, list[Group]] = {}
+        by_load: dict[str, list[SeedGroup]] = {}
         for group in groups_of(folder.load_summaries()):
             by_load.setdefault(group.load, []).append(group)
         loads = {load: comparable(groups) for load, groups in by_load.items()}
@@ -196,7 +196,7 @@ def _report(
     return dg.MaterializeResult(metadata=metadata)
 
 
-def _runs(groups: "Sequence[Group]") -> "list[Summary]":
+def _runs(groups: "Sequence[SeedGroup]") -> "list[Summary]":
     return [run for group in groups for run in group.runs]
 
 

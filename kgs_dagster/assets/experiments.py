@@ -39,7 +39,7 @@ def experiment_assets(settings: ExperimentSettings) -> list[dg.AssetsDefinition]
 
 @contextmanager
 def failures_named() -> Iterator[None]:
-    """What a person can mend is told in one line; another try would give the same."""
+    """What a person can mend is reported in one line; another try would give the same."""
     try:
         yield
     except KgsError as e:

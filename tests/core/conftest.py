@@ -8,7 +8,7 @@ import pytest
 from kgs_core.adapters.ingest import fetch
 from kgs_core.config import PackingSettings
 from kgs_core.config.membership import MembershipSettings
-from kgs_core.controller.events import FleetSeen, Read
+from kgs_core.controller.events import FleetSeen, RecordsRead
 from kgs_core.controller.machine import begin, step
 from kgs_core.controller.state import Options
 from kgs_core.model import ConsumerId, TopicPartition
@@ -89,7 +89,7 @@ def synchronized(options):
 
     def build(messages=None, runs=RUNS, **changes):
         state, _ = begin(replace(options(), **changes), 0.0, 5_000_000)
-        state, _ = step(state, Read(group() if messages is None else messages), 0.0)
+        state, _ = step(state, RecordsRead(group() if messages is None else messages), 0.0)
         state, _ = step(state, FleetSeen(runs), 0.0)
         return state
 

@@ -10,7 +10,7 @@ import pytest
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.member import Pace
+from kgs_core.consumer.member import MembershipTiming
 from kgs_core.controller.events import Command, Note, Write
 from kgs_core.controller.state import Options
 from kgs_core.model import TopicPartition
@@ -38,7 +38,7 @@ class Life:
             spare_consumers=1,
             sentinel_timeout_s=15,
         )
-        habits = Habits(Pace(membership.heartbeat_s, membership.suspect_after_s, 300))
+        habits = Habits(MembershipTiming(membership.heartbeat_s, membership.suspect_after_s, 300))
         self.world = World(Options(packing, membership, lambda: Random(0)), habits, Random(0))
 
     def dies_at(self, point):

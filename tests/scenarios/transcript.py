@@ -32,7 +32,7 @@ from typing import Any
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.member import Pace
+from kgs_core.consumer.member import MembershipTiming
 from kgs_core.controller.desired_state import is_settled
 from kgs_core.controller.events import Launch, Note, Stop
 from kgs_core.controller.state import Options
@@ -107,7 +107,7 @@ class Scenario:
             sentinel_timeout_s=float(given.get("look", 3600)),
             max_rscore_per_hour=float(given["budget"]) if "budget" in given else None,
         )
-        pace = Pace(membership.heartbeat_s, membership.suspect_after_s, 300)
+        pace = MembershipTiming(membership.heartbeat_s, membership.suspect_after_s, 300)
         habits = Habits(pace, drains_in_s=float(given.get("drain", 1)))
         self.world = World(Options(packing, membership, lambda: Random(0)), habits, Random(0))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kgs_core.adapters.system.tcp_ports import PortReservation
-from kgs_core.demo.dagster_home import DagsterHome
+from kgs_core.demo.dagster_control import DagsterHome
 from kgs_core.demo.supervised_process import SupervisedProcess
 from tests.waiting import wait_until
 

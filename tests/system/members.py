@@ -14,7 +14,7 @@ from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.system.process_identity import this_process
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import Settings
-from kgs_core.consumer.member import Identity, Pace
+from kgs_core.consumer.member import Identity, MembershipTiming
 from kgs_core.consumer.membership import Membership
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import Incarnation, Member
@@ -32,7 +32,7 @@ class MemberThread:
         self._reports = KafkaReportWriter(topics)
         member = Member(ConsumerId(consumer), Incarnation(str(uuid4())))
         membership = settings.membership
-        pace = Pace(membership.heartbeat_s, membership.suspect_after_s, settings.consumer.batch_timeout_s)
+        pace = MembershipTiming(membership.heartbeat_s, membership.suspect_after_s, settings.consumer.batch_timeout_s)
         self._membership = Membership.join(Identity(member, this_process({})), pace, time.monotonic())
         self._stop = StopFlag()
         self._has_reported = threading.Event()

@@ -23,7 +23,7 @@ from kgs_core.config import Settings, parse_settings, resolve_tables
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import TopicPartition
-from kgs_core.ports import FileWritten, Outcome
+from kgs_core.ports import CommitOutcome, FileWritten
 
 GOOD, BAD = b'{"n": 1}', b"not JSON"
 _YAML = """
@@ -112,7 +112,7 @@ class SmallSink:
     def ingest(self, batch_bytes: int = 1_000_000) -> TopicBatch:
         """One right round."""
         batch = self.read(batch_bytes=batch_bytes)
-        assert self.table.commit(batch) is Outcome.COMMITTED
+        assert self.table.commit(batch) is CommitOutcome.COMMITTED
         return batch
 
     def commit_blindly(self, batch: TopicBatch) -> None:
@@ -140,7 +140,7 @@ class SmallSink:
 
     def commit_positions_only(self, batch: TopicBatch) -> None:
         """As a sink does that is killed between positions and rows."""
-        assert self.table.commit(replace(batch, file=None, dead_letters=None)) is Outcome.COMMITTED
+        assert self.table.commit(replace(batch, file=None, dead_letters=None)) is CommitOutcome.COMMITTED
 
     def handle(self) -> DeltaTable:
         return DeltaTable(self.storage.uri(self.spec.table))

@@ -12,7 +12,7 @@ from kgs_core.adapters.lake.audit_kafka_log import LogReading
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.exactly_once import Fault
 from kgs_core.model import OffsetRange, TopicPartition
-from kgs_core.ports import Outcome
+from kgs_core.ports import CommitOutcome
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_for, transactional
 
 FAULTS = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN, Fault.CONTRADICTION)
@@ -179,7 +179,7 @@ def test_uncommitted_reads_are_named(kafka, settings, topic, sink):
     producer.flush()
     producer.abort_transaction()
     send(kafka, topic, GOOD)
-    assert sink.table.commit(sink.read(isolation="read_uncommitted")) is Outcome.COMMITTED
+    assert sink.table.commit(sink.read(isolation="read_uncommitted")) is CommitOutcome.COMMITTED
     assert said(audited(settings)) == ["foreign 1: 0 (rows where the log has no record)"]
 
 
@@ -193,7 +193,7 @@ def test_dead_letter_that_is_a_row_too_is_named(kafka, settings, topic, sink):
 def test_lost_dead_letters_are_named(kafka, settings, topic, sink):
     """Positions moved, but the commit of the dead letters was left out."""
     send(kafka, topic, GOOD, BAD, BAD, GOOD)
-    assert sink.table.commit(replace(sink.read(), dead_letters=None)) is Outcome.COMMITTED
+    assert sink.table.commit(replace(sink.read(), dead_letters=None)) is CommitOutcome.COMMITTED
     assert said(audited(settings)) == ["lost 2: 1-2 (in the log)"]
 
 
@@ -242,7 +242,7 @@ def test_accepted_gap_is_clean_and_shown(kafka, admin, settings, topic, sink):
     sink.ingest()
     send(kafka, topic, *[GOOD] * 5)
     admin.delete_records({TopicPartition(topic, 0): 6})
-    assert sink.table.accept_gap(0, 3, 6) is Outcome.COMMITTED
+    assert sink.table.accept_gap(0, 3, 6) is CommitOutcome.COMMITTED
     sink.ingest()
     table = audited(settings)
     assert_clean(table)

@@ -12,7 +12,7 @@ from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule
 from kgs_core.consumer.round.questions import ReadResult
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.model import OffsetRange, TopicPartition
 from tests.system.small_sink import settings_for
 
@@ -84,7 +84,7 @@ def test_exact_range_over_a_batch_that_fails_its_check_names_the_partition(topic
     whole = OffsetRange(0, IN_EACH * len(BATCHES))
     with pytest.raises(UnreadableError) as raised:
         list(client.read_exact({broken: whole, well: whole}, 10.0))
-    assert (raised.value.tp, raised.value.trouble) == (broken, Cause.CORRUPT)
+    assert (raised.value.tp, raised.value.trouble) == (broken, StopCause.CORRUPT)
     rows = [m.value() for chunk in client.read_exact({well: whole}, 10.0) for m in chunk]
     assert rows == [value for value in BATCHES for _ in range(IN_EACH)]
     client.close()

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
-from kgs_core.adapters.group.reader import GroupReader, Read
+from kgs_core.adapters.group.reader import GroupReader, ReadMessage
 from kgs_core.adapters.group.topics import GroupTopic
 from kgs_core.errors import ConfigError, FencedError, PermanentError, TransientError
 from kgs_core.model import ConsumerId, TopicPartition
@@ -114,7 +114,7 @@ def test_an_open_transaction_is_waited_for(group: Group, monkeypatch: pytest.Mon
     looked = threading.Event()
     take_up_to = GroupReader.take_up_to
 
-    def tell(reader: GroupReader, ends: Mapping[TopicPartition, int], timeout_s: float) -> list[Read]:
+    def tell(reader: GroupReader, ends: Mapping[TopicPartition, int], timeout_s: float) -> list[ReadMessage]:
         looked.set()
         return take_up_to(reader, ends, timeout_s)
 

@@ -11,7 +11,7 @@ from kgs_core.adapters.lake.delta_maintenance import maintain_table
 from kgs_core.adapters.lake.probe import PROBE_FOLDER, probe
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError, UnsafeError
-from kgs_core.ports import Outcome
+from kgs_core.ports import CommitOutcome
 from tests.sink import Sink
 from tests.system.s3_meddler import DROP_CONDITIONS, LOSE_REPLIES, LOSE_REQUESTS, meddling
 from tests.system.s3_server import S3Server, storage_at
@@ -56,7 +56,7 @@ def test_options_that_take_the_condition_away_are_refused(option: dict[str, str]
 def test_rows_dead_letters_and_positions_land(new_lake: NewLake) -> None:
     sink = Sink(new_lake()).started(3)
     for start in range(0, 36, 12):
-        assert sink.ingest({0: (start, start + 12), 1: (start, start + 12)}) is Outcome.COMMITTED
+        assert sink.ingest({0: (start, start + 12), 1: (start, start + 12)}) is CommitOutcome.COMMITTED
     assert sink.assert_exact(3) == {0: 36, 1: 36, 2: 0}
     assert load_transactions(sink.storage, "t")["g/t@id1/1"] == 36
 
@@ -66,9 +66,9 @@ def test_stale_owner_is_refused_whole_and_a_disjoint_one_is_not(new_lake: NewLak
     sink = Sink(storage).started(3)
     zombie, neighbour = Sink(storage), Sink(storage)
     overlapping, disjoint = zombie.read({0: (0, 20), 1: (0, 20)}), neighbour.read({2: (0, 4)})
-    assert sink.ingest({0: (0, 10)}) is Outcome.COMMITTED
-    assert zombie.table.commit(overlapping) is Outcome.REFUSED
-    assert neighbour.table.commit(disjoint) is Outcome.COMMITTED
+    assert sink.ingest({0: (0, 10)}) is CommitOutcome.COMMITTED
+    assert zombie.table.commit(overlapping) is CommitOutcome.REFUSED
+    assert neighbour.table.commit(disjoint) is CommitOutcome.COMMITTED
     assert sink.assert_exact(3) == {0: 10, 1: 0, 2: 4}
 
 
@@ -82,7 +82,7 @@ def test_every_race_has_one_winner(new_lake: NewLake) -> None:
             # of different ends: a loser with the winner's own range finds its batch in the table, and says so
             batches = [sink.read({0: (start, start + 4 + n)}) for n, sink in enumerate(sinks)]
             commits = [pool.submit(sink.table.commit, batch) for sink, batch in zip(sinks, batches, strict=True)]
-            assert [c.result() for c in commits].count(Outcome.COMMITTED) == 1
+            assert [c.result() for c in commits].count(CommitOutcome.COMMITTED) == 1
     assert 40 <= sinks[0].assert_exact(1)[0] <= 70
 
 
@@ -93,7 +93,7 @@ def test_dead_letters_are_written_once_when_killed_before_the_rows(new_lake: New
     sink.table._commit_dead_letters(sink.read({0: (0, 10)}))
     again = Sink(storage)
     for start, end in ((0, 5), (5, 30)):
-        assert again.ingest({0: (start, end)}) is Outcome.COMMITTED
+        assert again.ingest({0: (start, end)}) is CommitOutcome.COMMITTED
     assert again.assert_exact(1) == {0: 30}
 
 
@@ -106,7 +106,7 @@ def test_maintenance_leaves_rows_positions_and_young_files_alone(new_lake: NewLa
     upkeep = maintain_table(storage, "t", 24)
     assert upkeep is not None
     assert (upkeep.files, upkeep.removed, upkeep.problem) == ((10, 1), 0, None)
-    assert sink.table.commit(in_flight) is Outcome.COMMITTED
+    assert sink.table.commit(in_flight) is CommitOutcome.COMMITTED
     assert sink.assert_exact(1) == {0: 44}
 
 
@@ -118,9 +118,9 @@ def test_commit_whose_reply_is_lost_is_counted_once(s3_server: S3Server, loss: s
         sink = Sink(storage_at(meddler.port, f"{loss}-{times}")).started(2)
         batch = sink.read({0: (0, 4), 1: (0, 3)})
         meddler.order(loss, times)
-        assert sink.table.commit(batch) is Outcome.COMMITTED
+        assert sink.table.commit(batch) is CommitOutcome.COMMITTED
         assert meddler.left(loss) == 0
-        assert sink.ingest({0: (4, 9)}) is Outcome.COMMITTED
+        assert sink.ingest({0: (4, 9)}) is CommitOutcome.COMMITTED
         assert sink.assert_exact(2) == {0: 9, 1: 3}
 
 
@@ -139,5 +139,5 @@ def test_server_killed_midway_is_a_transient_error_and_nothing_is_lost_or_double
             sink.read({0: (8, 16)}, {0: None})
     finally:
         s3_server.start()
-    assert sink.table.commit(sink.read({0: (8, 16), 1: (0, 8)})) is Outcome.COMMITTED
+    assert sink.table.commit(sink.read({0: (8, 16), 1: (0, 8)})) is CommitOutcome.COMMITTED
     assert sink.assert_exact(2) == {0: 16, 1: 8}

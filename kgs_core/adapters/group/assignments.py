@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 
-from kgs_core.adapters.group.reader import GroupReader, Read, Refusals
+from kgs_core.adapters.group.reader import GroupReader, ReadMessage, Refusals
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
 from kgs_core.errors import ConfigError, PermanentError, UnsafeError
 from kgs_core.model import ConsumerId
@@ -77,7 +77,7 @@ class KafkaAssignmentReader:
         """End the client."""
         self._reader.close()
 
-    def _taken(self, timeout_s: float) -> list[Read]:
+    def _taken(self, timeout_s: float) -> list[ReadMessage]:
         """What has come. A refusal lasts until Kafka gives out something again: the client says it only once."""
         now = time.monotonic()
         if self._refusal is not None and now - self._asked_at >= ASK_AGAIN_S:

@@ -34,7 +34,7 @@ _MAX_REASONS = 100
 _log = logging.getLogger(__name__)
 
 
-class Read(NamedTuple):
+class ReadMessage(NamedTuple):
     """A message, and which topic it was in."""
 
     kind: GroupTopic
@@ -80,7 +80,7 @@ class GroupReader:
         self._where = settings.kafka.bootstrap_servers
         self._kinds = {tp: kind for kind in GroupTopic for tp in starts if tp.topic == kind.of(settings.group)}
         self._refusals = refusals
-        self._read: list[Read] = []
+        self._read: list[ReadMessage] = []
         self._refused: PermanentError | None = None
         self.positions = dict(starts)
         self.out_of_range: set[TopicPartition] = set()
@@ -93,7 +93,7 @@ class GroupReader:
             raise port_error(self._where, "client settings", e.args[0]) from e
         self._assign()
 
-    def take(self, timeout_s: float) -> list[Read]:
+    def take(self, timeout_s: float) -> list[ReadMessage]:
         """What has come; waits at most `timeout_s` (and at most 0.2 s) for the first event, message or not.
 
         Raises:
@@ -107,7 +107,7 @@ class GroupReader:
         read, self._read = self._read, []
         return read
 
-    def take_up_to(self, ends: Mapping[TopicPartition, int], timeout_s: float) -> list[Read]:
+    def take_up_to(self, ends: Mapping[TopicPartition, int], timeout_s: float) -> list[ReadMessage]:
         """What has come when every partition is read as far as its end.
 
         Raises:
@@ -115,7 +115,7 @@ class GroupReader:
             TransientError: Kafka does not answer, or a transaction stays open.
             PermanentError: Kafka refuses.
         """
-        read: list[Read] = []
+        read: list[ReadMessage] = []
         deadline = time.monotonic() + timeout_s
         while behind := [tp for tp, end in ends.items() if self.positions[tp] < end]:
             if time.monotonic() > deadline:
@@ -179,7 +179,7 @@ class GroupReader:
         except ProtocolError as e:
             self._refusals.note(tp, record.offset(), e)
         else:
-            self._read.append(Read(self._kinds[tp], Received(message, record.offset(), record.timestamp()[1])))
+            self._read.append(ReadMessage(self._kinds[tp], Received(message, record.offset(), record.timestamp()[1])))
 
     def _message(self, tp: TopicPartition, record: Record) -> Message:
         message = decode(record.key(), record.value())

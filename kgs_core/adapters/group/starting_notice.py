@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 class StartingNotice:
     """Tells what the start waits for, when that changes and again every half minute.
 
-    Where Kafka is the trouble it cannot be told. Nor can the controller decide anything then.
+    Where Kafka does not answer, nothing can be reported; then the controller cannot decide anything either.
     """
 
     def __init__(self, settings: Settings, member: Member, process: Process) -> None:

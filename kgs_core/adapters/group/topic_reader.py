@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 
-from kgs_core.adapters.group.reader import GroupReader, Read, Refusals
+from kgs_core.adapters.group.reader import GroupReader, ReadMessage, Refusals
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
 from kgs_core.errors import TransientError
 from kgs_core.model import TopicPartition
@@ -28,7 +28,7 @@ class KafkaGroupTopicReader:
         self._timeout_s = timeout_s
         self._refusals = Refusals()
         self._reader: GroupReader | None = None
-        self._held: list[Read] = []
+        self._held: list[ReadMessage] = []
 
     @property
     def refused(self) -> int:

@@ -1,4 +1,4 @@
-"""The topics of one consumer of which too many records are bad: said in the log when it begins and when it ends."""
+"""The topics of one consumer of which too many records are bad: logged when it begins and when it ends."""
 
 import logging
 from collections.abc import Iterable

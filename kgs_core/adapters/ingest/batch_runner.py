@@ -9,7 +9,7 @@ import pyarrow as pa
 from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext
 from kgs_core.adapters.ingest.process_batch import TopicJob
 from kgs_core.config.settings import ConsumerSettings
-from kgs_core.consumer.round.questions import Read, ReadResult
+from kgs_core.consumer.round.questions import ReadBatch, ReadResult
 from kgs_core.model import OffsetRange, TopicPartition
 
 SLICE_S = 1.0
@@ -54,8 +54,8 @@ class BatchRunner(ABC):
     def close(self) -> None:
         """End what was started."""
 
-    def read(self, question: Read, jobs: Mapping[str, TopicJob]) -> ReadResult:
-        """Carry out one `Read`; returns after about a second when there is nothing to read, or when interrupted.
+    def read(self, question: ReadBatch, jobs: Mapping[str, TopicJob]) -> ReadResult:
+        """Carry out one `ReadBatch`; returns after about a second when there is nothing to read, or when interrupted.
 
         Args:
             question: what to read.

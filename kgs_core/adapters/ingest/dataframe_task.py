@@ -33,7 +33,7 @@ from kgs_core.adapters.spark.errors import cause, transient
 from kgs_core.adapters.spark.session import jvm_has_ended
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.consumer.round.questions import ReadResult
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.ports import FileWritten
@@ -57,7 +57,7 @@ class ReaderNote:
     oldest_ms: int | None = None
     dead_letters: FileWritten | None = None
     stopped: dict[int, tuple[int, str]] = field(default_factory=dict)
-    trouble: tuple[TopicPartition, Cause, str] | None = None
+    trouble: tuple[TopicPartition, StopCause, str] | None = None
     silent: dict[TopicPartition, str] = field(default_factory=dict)
 
 

@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as KafkaPosition
 
 from kgs_core.adapters.kafka.errors import is_passing
 from kgs_core.adapters.kafka.records import PARTITION_END, Record, arrived, payload_bytes, record_bytes
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.model import OffsetRange, TopicPartition
 
 POLL_MESSAGES = 100_000
@@ -32,7 +32,7 @@ _CORRUPT = {"_BAD_MSG", "_BAD_COMPRESSION", "_NOT_IMPLEMENTED", "INVALID_MSG"}
 class UnreadableError(Exception):
     """A partition of an exact range is in trouble."""
 
-    def __init__(self, tp: TopicPartition, trouble: Cause, words: str) -> None:
+    def __init__(self, tp: TopicPartition, trouble: StopCause, words: str) -> None:
         super().__init__(f"{tp}: {words}")
         self.tp = tp
         self.trouble = trouble
@@ -60,7 +60,7 @@ class Fetched:
 
     messages: dict[str, list[Record]] = field(default_factory=dict)
     ranges: dict[TopicPartition, OffsetRange] = field(default_factory=dict)
-    troubles: dict[TopicPartition, tuple[Cause, str]] = field(default_factory=dict)
+    troubles: dict[TopicPartition, tuple[StopCause, str]] = field(default_factory=dict)
     problems: set[str] = field(default_factory=set)
     consumed_bytes: int = 0
     records: int = 0
@@ -275,14 +275,14 @@ class FetchSession:
         self._next = {}
 
 
-def trouble_of(error: KafkaError) -> Cause | None:
+def trouble_of(error: KafkaError) -> StopCause | None:
     """What an error of a partition means for it; None: librdkafka tries again, which may help."""
     name = error.name()
     if name in _LOST:
-        return Cause.OUT_OF_RANGE
+        return StopCause.OUT_OF_RANGE
     if name in _CORRUPT:
-        return Cause.CORRUPT
-    return None if name == "_PARTITION_EOF" or is_passing(error) else Cause.DENIED
+        return StopCause.CORRUPT
+    return None if name == "_PARTITION_EOF" or is_passing(error) else StopCause.DENIED
 
 
 _sessions: dict[str, tuple[object, FetchSession]] = {}

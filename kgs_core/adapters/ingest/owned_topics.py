@@ -12,7 +12,7 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.topic_description import TopicDescription
 from kgs_core.config import Settings, TableSpec, resolve_tables
 from kgs_core.consumer.round.answers import other_topic
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError, UnsafeError
 from kgs_core.model import TopicPartition
 
@@ -207,5 +207,5 @@ class OwnedTopics:
         self.problems[topic] = str(error)
         state = self.states.get(topic)
         if state is not None and not isinstance(error, TransientError):
-            cause = Cause.TABLE if isinstance(error, UnsafeError) else Cause.DENIED
+            cause = StopCause.TABLE if isinstance(error, UnsafeError) else StopCause.DENIED
             state.stop(dict.fromkeys(state.progress.owned, str(error)), cause)

@@ -23,16 +23,16 @@ from kgs_core.consumer.round.questions import (
     Landed,
     Logs,
     Question,
-    Read,
+    ReadBatch,
     TopicIds,
     Trouble,
 )
-from kgs_core.consumer.round.state import Pace, Round
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.state import Round, RoundLimits
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.errors import PermanentError, PortError, UnsafeError
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import TopicPartition
-from kgs_core.ports import Outcome
+from kgs_core.ports import CommitOutcome
 
 SIDE_BY_SIDE = 8
 K = TypeVar("K", str, TopicPartition)
@@ -66,7 +66,7 @@ class Ingest:
     def __init__(
         self,
         topics: Mapping[str, TopicState],
-        pace: Pace,
+        pace: RoundLimits,
         runner: BatchRunner,
         admin: KafkaAdmin,
         group_offsets: GroupOffsets,
@@ -125,7 +125,7 @@ class Ingest:
                 case AskPositions(topic=topic, partitions=partitions):
                     return self.topics[topic].table.positions(partitions)
                 case Commit(batch=batch):
-                    return Landed(self.topics[batch.topic].table.commit(batch) is Outcome.COMMITTED)
+                    return Landed(self.topics[batch.topic].table.commit(batch) is CommitOutcome.COMMITTED)
                 case _:
                     return Trouble(f"{type(question).__name__} is no question to the lake")
         except BaseException as e:  # noqa: BLE001 - their exceptions are many, and a panic of Rust is no Exception
@@ -133,7 +133,7 @@ class Ingest:
 
     def _ask(self, question: Question, at: Round) -> Answer:
         match question:
-            case Read():
+            case ReadBatch():
                 # As the round has them: a look may have found the table further than it was at the round's begin
                 return self.runner.read(question, {name: self.topics[name].job(now) for name, now in at.topics.items()})
             case AskEnds(tps=tps):
@@ -190,9 +190,9 @@ def _trouble(error: BaseException) -> Trouble:
     """What an exception of an adapter stops a partition for; a foreign one is passing trouble until it lasts."""
     match error:
         case UnsafeError():
-            return Trouble(str(error), Cause.TABLE)
+            return Trouble(str(error), StopCause.TABLE)
         case PermanentError():
-            return Trouble(str(error), Cause.DENIED)
+            return Trouble(str(error), StopCause.DENIED)
         case PortError():
             return Trouble(str(error))
         case _:

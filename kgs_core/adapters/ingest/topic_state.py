@@ -8,7 +8,7 @@ from dataclasses import replace
 from kgs_core.adapters.ingest.process_batch import TopicJob
 from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.consumer.round.progress import TopicProgress
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.stops import StopCause
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class TopicState:
         """Take positions and marks from the table; a stopped partition whose position was moved goes on."""
         self.own(self._progress.owned)
 
-    def stop(self, reasons: Mapping[int, str], cause: Cause) -> None:
+    def stop(self, reasons: Mapping[int, str], cause: StopCause) -> None:
         """Stop reading these partitions; they stay owned."""
         self.progress = self._progress.stopped(reasons, cause, time.monotonic())
 

@@ -16,7 +16,7 @@ from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
 from kgs_core.exactly_once.table_owner import hand_over, owners
-from kgs_core.ports import Outcome
+from kgs_core.ports import CommitOutcome
 
 TRIES = 20
 
@@ -85,7 +85,7 @@ class GroupAdoption:
             stored = self._lake.all_versions(adopted.table)
             self._refuse_others(adopted.table, owners(stored))
             change = hand_over(stored, self._old, self._settings.group)
-            if change is None or target.commit(change.expected, change.new, None) is Outcome.COMMITTED:
+            if change is None or target.commit(change.expected, change.new, None) is CommitOutcome.COMMITTED:
                 failpoint("adopted")
                 return
         raise TransientError(f"table {adopted.table}: group {self._old} commits all the time: stop its consumers")

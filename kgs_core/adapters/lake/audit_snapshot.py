@@ -40,7 +40,7 @@ class TableSnapshot:
         positions: of every partition that has any in the log of the rows' table.
         rows: offsets by partition, in no order; `dead_letters` likewise, of the dead-letter table.
         other_groups: groups that have positions in the rows' table beside ours.
-        handed_over: whether ours were handed over to another group; then nothing else is told.
+        handed_over: whether ours were handed over to another group; then nothing else is known.
     """
 
     version: int | None

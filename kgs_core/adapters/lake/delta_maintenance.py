@@ -79,7 +79,7 @@ def _size(table: DeltaTable) -> tuple[int, int]:
 
 
 def _compact(storage: Storage, name: str) -> list[str]:
-    """The steps that only rearrange. One that fails is told and leaves the table as it was: the next run does it."""
+    """The steps that only rearrange. One that fails is reported and changes nothing: the next run does it."""
     problems: list[str] = []
     steps: dict[str, Callable[[DeltaTable], object]] = {
         "compaction": lambda table: table.optimize.compact(max_concurrent_tasks=1),

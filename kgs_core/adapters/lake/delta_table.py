@@ -31,8 +31,8 @@ from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_properties import check_table, wanted_properties
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PortError, TransientError, UnsafeError, one_line
-from kgs_core.exactly_once.commit_rule import Verdict, judge
-from kgs_core.ports import FileWritten, Outcome
+from kgs_core.exactly_once.commit_rule import CommitDecision, judge
+from kgs_core.ports import CommitOutcome, FileWritten
 
 TRIES = 8
 MAX_LOG_RETRIES = 200  # other partitions' commits in between are re-tried by deltalake itself
@@ -100,7 +100,7 @@ class DeltaTopicTable:
         new: Mapping[str, int],
         file: FileWritten | None,
         along: Mapping[str, int] | None = None,
-    ) -> Outcome:
+    ) -> CommitOutcome:
         """See `LakeTable`; the versions go into the log as `txn` actions."""
         problem: Exception | None = None
         for attempt in range(TRIES):
@@ -108,8 +108,8 @@ class DeltaTopicTable:
                 handle = self._refreshed()
                 stored = {app: handle.transaction_version(app) for app in {*expected, *new}}
                 verdict = judge(stored, expected, new, retry=problem is not None)
-                if verdict is not Verdict.COMMIT:
-                    return Outcome.COMMITTED if verdict is Verdict.LANDED else Outcome.REFUSED
+                if verdict is not CommitDecision.COMMIT:
+                    return CommitOutcome.COMMITTED if verdict is CommitDecision.LANDED else CommitOutcome.REFUSED
                 self._check_file(file)
                 self._write(handle, {**(along or {}), **new}, file)
             except PortError:
@@ -119,7 +119,7 @@ class DeltaTopicTable:
                 self._handle = None
                 time.sleep(min(0.02 * 2**attempt, 1.0))
             else:
-                return Outcome.COMMITTED
+                return CommitOutcome.COMMITTED
         last = one_line(problem) if problem else ""
         raise TransientError(f"table {self.name}: commit failed {TRIES} times, last: {last}") from problem
 

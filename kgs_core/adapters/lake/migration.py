@@ -17,11 +17,11 @@ from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.exactly_once.table_owner import close_life, open_lives
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
-from kgs_core.ports import LakeTable, Outcome
+from kgs_core.ports import CommitOutcome, LakeTable
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class TopicMigration:
     """Place where a table goes on after a topic has moved.
 
     Attributes:
@@ -48,7 +48,9 @@ class Migration:
         self._admin = KafkaAdmin(admin_client(settings))
         self._lake = open_lake(settings.lake)
 
-    def plan(self, topic: str, given: Mapping[int, int], *, keep: bool = False, old_id: str | None = None) -> Move:
+    def plan(
+        self, topic: str, given: Mapping[int, int], *, keep: bool = False, old_id: str | None = None
+    ) -> TopicMigration:
         """What would be recorded.
 
         Args:
@@ -73,9 +75,9 @@ class Migration:
         first, end = (self._admin.offsets(tps, which) for which in ("earliest", "latest"))
         logs = {tp.partition: OffsetRange(first[tp], end[tp]) for tp in tps}
         offsets = _first_offsets(topic, logs, given, lives[life], keep=keep)
-        return Move(spec, life, topic_id, lives[life], offsets, logs)
+        return TopicMigration(spec, life, topic_id, lives[life], offsets, logs)
 
-    def carry_out(self, move: Move) -> None:
+    def carry_out(self, move: TopicMigration) -> None:
         """Close the old life and begin the new one, first in the dead letters' table, then in the rows'.
 
         Raises:
@@ -98,7 +100,7 @@ class Migration:
 
     @staticmethod
     def _commit(table: LakeTable, expected: Mapping[str, int | None], new: Mapping[str, int]) -> None:
-        if new and table.commit(expected, new, None) is Outcome.REFUSED:
+        if new and table.commit(expected, new, None) is CommitOutcome.REFUSED:
             raise UnsafeError(f"table {table.name}: somebody commits to it under the old topic id: stop the consumers")
 
 

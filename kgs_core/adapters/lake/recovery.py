@@ -11,7 +11,7 @@ from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
-from kgs_core.ports import Outcome
+from kgs_core.ports import CommitOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Acceptance:
         self._check_log(tp, lost, even_if_readable=even_if_readable)
         table = self._table(spec, topic_id)
         position = table.stored_position(tp.partition)
-        if position != lost.start or table.accept_gap(tp.partition, *lost) is Outcome.REFUSED:
+        if position != lost.start or table.accept_gap(tp.partition, *lost) is CommitOutcome.REFUSED:
             now = table.stored_position(tp.partition)
             there = "has no position of it yet" if now is None else f"stands at {now}"
             raise UnsafeError(f"{tp}: table {spec.table} {there}, not at {lost.start}: nothing was recorded")

@@ -14,7 +14,7 @@ from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import CLOSED, AppIds, epoch_at, epoch_stamp, parse_app_id
 from kgs_core.exactly_once.table_owner import STARTS
 from kgs_core.model import TopicId
-from kgs_core.ports import Lake, LakeTable, Outcome
+from kgs_core.ports import CommitOutcome, Lake, LakeTable
 
 
 class TopicTable:
@@ -65,7 +65,7 @@ class TopicTable:
             refuse_other_groups(self._lake, self.spec.table, self.ids.group)
             expected = dict.fromkeys(apps) | {STARTS: stored[STARTS]}
             versions[STARTS] = (stored[STARTS] or 0) + 1
-            if self._rows.commit(expected, versions, None) is Outcome.REFUSED:
+            if self._rows.commit(expected, versions, None) is CommitOutcome.REFUSED:
                 self._check_starts(new)
 
     def _check_starts(self, offsets: Mapping[int, int]) -> None:
@@ -112,13 +112,13 @@ class TopicTable:
         epochs = {p: epoch for p, o in found.items() if (epoch := epoch_at(stamps[self.ids.epoch(p)], o)) is not None}
         return TablePositions(found, marks, epochs)
 
-    def commit(self, batch: TopicBatch) -> Outcome:
+    def commit(self, batch: TopicBatch) -> CommitOutcome:
         """Dead letters first, then rows and positions. REFUSED means: drop the batch, ask `positions` again.
 
         A kill between the two leaves dead letters whose offsets will be read again; their own position then drops them.
         """
-        if batch.dead_letters is not None and self._commit_dead_letters(batch) is Outcome.REFUSED:
-            return Outcome.REFUSED
+        if batch.dead_letters is not None and self._commit_dead_letters(batch) is CommitOutcome.REFUSED:
+            return CommitOutcome.REFUSED
         expected: dict[str, int | None] = {self.ids.position(p): r.start for p, r in batch.ranges.items()}
         new = {self.ids.position(p): r.end for p, r in batch.ranges.items()}
         failpoint("before-commit")
@@ -131,7 +131,7 @@ class TopicTable:
     def _epochs_of(batch: TopicBatch) -> dict[int, int]:
         return {p: epoch for p, epoch in batch.leader_epochs.items() if p in batch.ranges and epoch >= 0}
 
-    def _commit_dead_letters(self, batch: TopicBatch) -> Outcome:
+    def _commit_dead_letters(self, batch: TopicBatch) -> CommitOutcome:
         """Compare-and-set on the marks that the dead letters were filtered by, so that none is written twice."""
         if not self._dead_letters_exist:
             self._dead_letters.create()
@@ -146,7 +146,7 @@ class TopicTable:
         failpoint("after-dead-letter-commit")
         return outcome
 
-    def accept_gap(self, partition: int, start: int, end: int) -> Outcome:
+    def accept_gap(self, partition: int, start: int, end: int) -> CommitOutcome:
         """Move the position over offsets that are gone, and record the loss for good, in one compare-and-set commit."""
         position = self.ids.position(partition)
         return self._rows.commit(

@@ -1,7 +1,7 @@
 """Source of measurements in a thread beside the controller: it measures and publishes while the controller works.
 
 A monitor that is refused, or that fails, does not end the controller: the group keeps it, and it decides nothing by
-what is not known. It is said, and the monitor is tried again.
+what is not known. It is logged, and the monitor is tried again.
 """
 
 import logging

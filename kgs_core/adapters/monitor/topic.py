@@ -44,7 +44,7 @@ def create_topic(settings: Settings, admin: KafkaAdmin) -> bool:
 
 
 class Publisher:
-    """Writes measurements. A slow broker holds up nobody: what is not taken within `timeout_s` is given up and said."""
+    """Writer of measurements. No one waits for a slow broker: after `timeout_s` a record is dropped and logged."""
 
     def __init__(self, settings: Settings, timeout_s: float = 10.0) -> None:
         self._topic = topic_name(settings)

@@ -20,7 +20,7 @@ class LogOnChange:
         self._last = ""
 
     def __call__(self, text: str) -> None:
-        """Say it, unless it was said last."""
+        """Log it, unless it was logged last."""
         if text != self._last:
             self._last = text
             self._say(text)

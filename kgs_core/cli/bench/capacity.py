@@ -11,7 +11,7 @@ from rich.console import Console
 from kgs_core.cli.options import config_option
 from kgs_core.config.file import load_settings
 from kgs_core.errors import PermanentError
-from kgs_core.monitor.rates import Spread, spread
+from kgs_core.monitor.rates import RateDistribution, spread
 
 if TYPE_CHECKING:
     from kgs_core.benchmarks.capacity import CapacityResult
@@ -72,7 +72,7 @@ def _three_digits(value: float) -> int:
     return int(float(f"{value:.3g}"))
 
 
-def _print(result: "CapacityResult", found: Spread) -> None:
+def _print(result: "CapacityResult", found: RateDistribution) -> None:
     average = result.backlog_bytes / result.partitions
     click.echo(
         f"backlog {result.backlog_bytes / _MB:.1f} MB stored, on average {average / _MB:.2f} MB in each of "
@@ -99,7 +99,7 @@ def _print(result: "CapacityResult", found: Spread) -> None:
         click.echo(f"  {key}: {value}")
 
 
-def _as_json(result: "CapacityResult", found: Spread) -> dict[str, Any]:
+def _as_json(result: "CapacityResult", found: RateDistribution) -> dict[str, Any]:
     return {
         "mode_bytes_per_s": found.mode,
         "percentiles_bytes_per_s": {str(p): rate for p, rate in found.percentiles.items()},

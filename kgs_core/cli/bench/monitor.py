@@ -13,7 +13,7 @@ from rich.console import Console
 from kgs_core.cli.progress import progress_bar
 from kgs_core.cli.terminal import plain_table
 from kgs_core.config.settings import MonitorSettings
-from kgs_core.monitor.accuracy import Accuracy, Point, accuracy, expected_settling_s
+from kgs_core.monitor.accuracy import Accuracy, AccuracyPoint, accuracy, expected_settling_s
 
 if TYPE_CHECKING:
     from kgs_core.benchmarks.accuracy_run import LoadCase
@@ -75,7 +75,7 @@ def _is_step(case: "LoadCase") -> bool:
     return case.change is not None and case.change[0] == case.change[1]
 
 
-def speeds_picture(found: Mapping[str, Sequence[Point]]) -> str:
+def speeds_picture(found: Mapping[str, Sequence[AccuracyPoint]]) -> str:
     """SVG with a panel for each load, speeds in KB/s over seconds."""
     from kgs_core.simulation.charts import Chart, svg
 
@@ -83,7 +83,7 @@ def speeds_picture(found: Mapping[str, Sequence[Point]]) -> str:
     return svg([Chart(name, *axes, lines=_lines(points), x_from_zero=False) for name, points in found.items()])
 
 
-def _lines(points: Sequence[Point]) -> dict[str, list[tuple[float, float]]]:
+def _lines(points: Sequence[AccuracyPoint]) -> dict[str, list[tuple[float, float]]]:
     return {
         "written in the last second": [(p.time_s, p.last_second / _KB) for p in points],
         "written in the window": [(p.time_s, p.window / _KB) for p in points],
@@ -92,7 +92,10 @@ def _lines(points: Sequence[Point]) -> dict[str, list[tuple[float, float]]]:
 
 
 def _as_json(
-    cases: "list[LoadCase]", results: dict[str, Accuracy], found: dict[str, list[Point]], monitor: MonitorSettings
+    cases: "list[LoadCase]",
+    results: dict[str, Accuracy],
+    found: dict[str, list[AccuracyPoint]],
+    monitor: MonitorSettings,
 ) -> dict[str, Any]:
     return {
         "window_s": monitor.window_s,

@@ -50,7 +50,7 @@ def monitor(*, config_file: Path, once: bool, json_: bool, publish: bool, top: i
             return
         from kgs_core.adapters.monitor.monitor import Monitor
 
-        with Monitor(settings, publish=publish) as running, Screen(top, json_=json_) as screen:
+        with Monitor(settings, publish=publish) as running, MonitorScreen(top, json_=json_) as screen:
             if publish:
                 running.rebuild()
             running.run(stop, screen.show)
@@ -62,11 +62,11 @@ def _show_one(settings: "Settings", stop: "StopFlag", top: int, *, json_: bool) 
 
     with progress_bar("measuring", Console(stderr=True)) as progress:
         found = measure(settings, progress, stop)
-    with Screen(top, json_=json_, in_place=False) as screen:
+    with MonitorScreen(top, json_=json_, in_place=False) as screen:
         screen.show(found)
 
 
-class Screen:
+class MonitorScreen:
     """Screen for measurements: in place on a terminal, else a block every few seconds, or a JSON line each."""
 
     def __init__(self, top: int, *, json_: bool, in_place: bool = True) -> None:
@@ -81,7 +81,7 @@ class Screen:
             else None
         )
 
-    def __enter__(self) -> "Screen":
+    def __enter__(self) -> "MonitorScreen":
         if self._live is not None:
             self._live.start()
         return self

@@ -36,7 +36,7 @@ def status(*, config_file: Path, watch: bool, json_: bool) -> None:
     """
     if not watch:
         found = group_status(config_file)
-        with Screen(json_=json_, in_place=False) as screen:
+        with StatusScreen(json_=json_, in_place=False) as screen:
             screen.show(found)
         return
     settings = load_settings(config_file, os.environ)
@@ -44,7 +44,7 @@ def status(*, config_file: Path, watch: bool, json_: bool) -> None:
     from kgs_core.adapters.system.shutdown import stop_on_signals
     from kgs_core.runtime.group_status import GroupWatch
 
-    with stop_on_signals() as stop, Screen(json_=json_) as screen:
+    with stop_on_signals() as stop, StatusScreen(json_=json_) as screen:
         watched = try_until(lambda: GroupWatch(settings), stop, screen.say)
         if watched is None:
             return
@@ -56,7 +56,7 @@ def status(*, config_file: Path, watch: bool, json_: bool) -> None:
                     stop.wait(_WATCH_EVERY_S)
 
 
-class Screen:
+class StatusScreen:
     """Screen for the group: in place on a terminal, else a block each time, or JSON."""
 
     def __init__(self, *, json_: bool, in_place: bool = True) -> None:
@@ -72,7 +72,7 @@ class Screen:
             else None
         )
 
-    def __enter__(self) -> "Screen":
+    def __enter__(self) -> "StatusScreen":
         if self._live is not None:
             self._live.start()
         return self

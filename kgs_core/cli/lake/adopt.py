@@ -14,7 +14,7 @@ from kgs_core.config.file import load_settings
 from kgs_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.lake.migration import Move
+    from kgs_core.adapters.lake.migration import TopicMigration
 
 _OFFSET = re.compile(r"([a-zA-Z0-9._-]{1,249}):(\d{1,10})=(\d{1,18})")
 _DRY = "nothing was recorded: give --yes to do it"
@@ -120,7 +120,7 @@ def _from_cluster(settings: Settings, wish: _Wish) -> None:
         click.echo(_DRY)
 
 
-def _lines(move: "Move", *, yes: bool) -> list[str]:
+def _lines(move: "TopicMigration", *, yes: bool) -> list[str]:
     verb = "goes" if yes else "would go"
     lines = [f"table {move.spec.table}: {verb} on with topic id {move.new_id} (before: {move.old_id})"]
     for p, offset in sorted(move.offsets.items()):

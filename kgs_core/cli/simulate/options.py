@@ -23,7 +23,7 @@ from kgs_core.simulation.replay import Conditions
 from kgs_core.simulation.workload import CAPACITY, DEFAULT_CAPACITY, DELTAS, STARTS, Start, StreamSpec, Workload
 
 READ_SHARE = 1.33
-"""What a consumer reads flat out, of C, where nothing else is said: as the latency model has it."""
+"""What a consumer reads flat out, of C, where none is given: as the latency model has it."""
 MAX_DELTA = 100
 FRONT_PACKER = "search"
 _ALL = "all"

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from kgs_core.api.replays import Comparison
 from kgs_core.cli.terminal import output_console, plain_table, print_table
-from kgs_core.simulation.groups import FIGURES, Group, Spread
+from kgs_core.simulation.groups import FIGURES, SeedGroup, SeedSpread
 
 _WIDTH_IN_FILE = 200
 Show = Callable[[float], str]
@@ -45,7 +45,7 @@ def print_report(report: Comparison) -> None:
     console.print("* no other packer has both fewer consumers and a lower Rscore", style="dim")
 
 
-def _headline(group: Group) -> str:
+def _headline(group: SeedGroup) -> str:
     run = group.runs[0]
     seeds = f", mean (least-greatest) of {len(group.runs)} seeds" if len(group.runs) > 1 else ""
     least = group.spread(FIGURES["least_consumers"])
@@ -54,7 +54,7 @@ def _headline(group: Group) -> str:
     return f"{group.load}: {run.measurements:,} measurements of {run.partitions:,} partitions{seeds}; {bound}"
 
 
-def _table(groups: list[Group], front: list[str], columns: Mapping[str, tuple[str, Show]]) -> Table:
+def _table(groups: list[SeedGroup], front: list[str], columns: Mapping[str, tuple[str, Show]]) -> Table:
     table = plain_table("", *(heading for heading, _ in columns.values()), left=("",))
     for group in groups:
         cells = [_cell(group.spread(FIGURES[key]), show) for key, (_, show) in columns.items()]
@@ -62,7 +62,7 @@ def _table(groups: list[Group], front: list[str], columns: Mapping[str, tuple[st
     return table
 
 
-def _cell(spread: Spread | None, show: Show) -> str:
+def _cell(spread: SeedSpread | None, show: Show) -> str:
     if spread is None:
         return "-"
     if spread.low == spread.high:
@@ -70,7 +70,7 @@ def _cell(spread: Spread | None, show: Show) -> str:
     return f"{show(spread.mean)} ({show(spread.low)}-{show(spread.high)})"
 
 
-def _orders(group: Group) -> str:
+def _orders(group: SeedGroup) -> str:
     """What the order of the first measurement has to do with it."""
     count = len(group.orders) // len(group.runs)
     parts = []

@@ -15,13 +15,13 @@ from kgs_core.consumer.round.questions import (
     Landed,
     Logs,
     Question,
-    Read,
+    ReadBatch,
     ReadResult,
     TopicIds,
     Trouble,
 )
 from kgs_core.consumer.round.state import Round, Stage
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.errors import ProtocolError
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import TopicId, TopicPartition
@@ -40,7 +40,7 @@ def take(at: Round, question: Question, answer: Answer, now: float) -> Round:
             return _take_ids(at, topics, answer, now)
         case AskEnds(tps=tps), Ends() | Trouble():
             return _take_ends(at, tps, answer, now)
-        case Read(), ReadResult():
+        case ReadBatch(), ReadResult():
             return _take_result(at, answer, now)
         case AskLogs(tps=tps), Logs() | Trouble():
             return replace(at, logs={tp: log for tp in tps if (log := _log_of(tp, answer)) is not None})
@@ -67,7 +67,7 @@ def _wait_where_nothing_landed(at: Round, topic: str, now: float) -> Round:
         return at
     positions = at.topics[topic].positions
     same = [p for b in at.batches if b.topic == topic for p, r in b.ranges.items() if positions.get(p) == r.start]
-    return at.stopping(topic, dict.fromkeys(same, at.refused[topic]), Cause.NO_ANSWER, now)
+    return at.stopping(topic, dict.fromkeys(same, at.refused[topic]), StopCause.NO_ANSWER, now)
 
 
 def _take_ids(at: Round, topics: tuple[str, ...], answer: TopicIds | Trouble, now: float) -> Round:
@@ -90,7 +90,7 @@ def other_topic(state: TopicProgress, found: TopicId | None) -> Trouble:
     """
     if found is None and not state.is_missing:
         return Trouble(reasons.UNKNOWN_TOPIC)
-    return Trouble(reasons.recreated(state.topic, [state.topic_id], found), Cause.OTHER_TOPIC)
+    return Trouble(reasons.recreated(state.topic, [state.topic_id], found), StopCause.OTHER_TOPIC)
 
 
 def _look_failed(at: Round, topic: str, trouble: Trouble, now: float) -> Round:
@@ -99,7 +99,7 @@ def _look_failed(at: Round, topic: str, trouble: Trouble, now: float) -> Round:
     No answer says nothing of the partitions that are being read: only what needed the answer waits.
     """
     state = at.topics[topic]
-    if trouble.cause is not Cause.NO_ANSWER or at.stage is Stage.RECOVER:
+    if trouble.cause is not StopCause.NO_ANSWER or at.stage is Stage.RECOVER:
         concerned = state.owned
     elif at.stage is Stage.LOOK:
         concerned = state.due(now)
@@ -124,15 +124,15 @@ def _take_result(at: Round, result: ReadResult, now: float) -> Round:
     """What was read, and every complaint at once: what Kafka says once must not wait for a question about it."""
     new = replace(at, result=result, batches=tuple(b for b in result.batches if b.topic in at.topics))
     named = (
-        (result.lost, Cause.OUT_OF_RANGE),
-        (result.corrupt, Cause.CORRUPT),
-        (result.refused, Cause.DENIED),
-        (result.silent, Cause.NO_ANSWER),
+        (result.lost, StopCause.OUT_OF_RANGE),
+        (result.corrupt, StopCause.CORRUPT),
+        (result.refused, StopCause.DENIED),
+        (result.silent, StopCause.NO_ANSWER),
     )
     for tps, cause in named:
         for tp, words in tps.items():
             new = new.stopping(tp.topic, {tp.partition: words}, cause, now)
-    for topics, cause in ((result.failed, Cause.TOPIC_FAILED), (result.unavailable, Cause.NO_ANSWER)):
+    for topics, cause in ((result.failed, StopCause.TOPIC_FAILED), (result.unavailable, StopCause.NO_ANSWER)):
         for topic, reason in topics.items():
             # What stood still was not among it, and keeps its own reason
             read = new.topics[topic].active if topic in new.topics else ()
@@ -145,7 +145,7 @@ def _take_commit(at: Round, batch: TopicBatch, answer: Landed | Trouble, now: fl
         return replace(at.with_topic(at.topics[batch.topic].advanced(batch)), landed=(*at.landed, batch))
     reason = answer.reason if isinstance(answer, Trouble) else reasons.AHEAD
     new = replace(at, refused={**at.refused, batch.topic: reason})
-    if isinstance(answer, Trouble) and answer.cause is not Cause.NO_ANSWER:
+    if isinstance(answer, Trouble) and answer.cause is not StopCause.NO_ANSWER:
         return _look_failed(new, batch.topic, answer, now)
     return replace(new, unsure=new.unsure | {batch.topic})
 

@@ -22,7 +22,7 @@ What holds, whatever is answered and in whatever order (the explorer in the test
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kgs_core.consumer.batch_plan import PlannedRead, Waiting, choose
+from kgs_core.consumer.batch_plan import PlannedRead, UnreadRecords, choose
 from kgs_core.consumer.round import reasons
 from kgs_core.consumer.round.answers import take
 from kgs_core.consumer.round.progress import TopicProgress
@@ -34,14 +34,14 @@ from kgs_core.consumer.round.questions import (
     AskTopicIds,
     Commit,
     Question,
-    Read,
+    ReadBatch,
 )
-from kgs_core.consumer.round.state import Pace, Round, Stage
-from kgs_core.consumer.round.stops import LONGEST_LOOK_S, TRIAL_S, Cause
+from kgs_core.consumer.round.state import Round, RoundLimits, Stage
+from kgs_core.consumer.round.stops import LONGEST_LOOK_S, TRIAL_S, StopCause
 from kgs_core.model import OffsetRange, TopicPartition
 
 
-def begin(topics: Mapping[str, TopicProgress], pace: Pace, now: float) -> Round:
+def begin(topics: Mapping[str, TopicProgress], pace: RoundLimits, now: float) -> Round:
     """A round with its first questions open; `now` is on the consumer's steady clock, in seconds, here and below."""
     topics = {name: topic.trials_over(now) for name, topic in topics.items()}
     looks = [name for name, topic in topics.items() if topic.due(now)]
@@ -95,7 +95,7 @@ def _read(at: Round, now: float) -> Round:
     start = {TopicPartition(t.topic, p): offset for t in arrow for p, offset in t.active.items()}
     epochs = {TopicPartition(t.topic, p): t.epochs[p] for t in arrow for p in t.active if p in t.epochs}
     has_dataframe = any(t.uses_dataframe and t.active for t in new.topics.values())
-    return new.asking([Read(start, epochs, planned, has_dataframe)])
+    return new.asking([ReadBatch(start, epochs, planned, has_dataframe)])
 
 
 def _plan(at: Round, now: float) -> tuple[Round, PlannedRead | None]:
@@ -106,7 +106,7 @@ def _plan(at: Round, now: float) -> tuple[Round, PlannedRead | None]:
         if not state.uses_dataframe or not positions:
             continue
         ends = {p: at.ends[TopicPartition(state.topic, p)] for p in positions}
-        found = Waiting(state.topic, positions, ends, state.waiting_since or now, state.bytes_per_record)
+        found = UnreadRecords(state.topic, positions, ends, state.waiting_since or now, state.bytes_per_record)
         new = new.with_topic(replace(state, waiting_since=found.since if found.records else None))
         waiting.append(found)
     planned = choose(waiting, at.pace.batch_bytes, at.pace.wait_time_s, now)
@@ -143,7 +143,7 @@ def _explain(at: Round, now: float) -> Round:
             continue
         words = _out_of_range(tp, position, log)
         if words is not None:
-            new = new.stopping(tp.topic, {tp.partition: words}, Cause.OUT_OF_RANGE, now)
+            new = new.stopping(tp.topic, {tp.partition: words}, StopCause.OUT_OF_RANGE, now)
     return new
 
 
@@ -153,7 +153,7 @@ def _stop_at_bad_records(at: Round, now: float) -> Round:
     for tp, (offset, reason) in at.result.stopped.items():
         state = new.topics.get(tp.topic)
         if state is not None and state.positions.get(tp.partition) == offset and tp.topic not in new.refused:
-            new = new.stopping(tp.topic, {tp.partition: f"bad record: {reason}"}, Cause.BAD_RECORD, now)
+            new = new.stopping(tp.topic, {tp.partition: f"bad record: {reason}"}, StopCause.BAD_RECORD, now)
     return new
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from kgs_core.consumer.round.stops import Cause, Stop, look_after_s
+from kgs_core.consumer.round.stops import StopCause, StoppedPartition, look_after_s
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import TopicId
 
@@ -52,7 +52,7 @@ class TopicProgress:
     positions: Mapping[int, int] = field(default_factory=dict)
     marks: Mapping[int, int | None] = field(default_factory=dict)
     epochs: Mapping[int, int] = field(default_factory=dict)
-    stops: Mapping[int, Stop] = field(default_factory=dict)
+    stops: Mapping[int, StoppedPartition] = field(default_factory=dict)
     tries: Mapping[int, int] = field(default_factory=dict)
     is_missing: bool = False
     waiting_since: float | None = None
@@ -66,8 +66,8 @@ class TopicProgress:
         return {p: self.positions[p] for p in sorted(self.owned) if p not in stops or stops[p].is_on_trial}
 
     @property
-    def reported_stops(self) -> dict[int, Stop]:
-        """What people are told stands still."""
+    def reported_stops(self) -> dict[int, StoppedPartition]:
+        """Partitions that are reported as stopped."""
         return {p: stop for p, stop in self.stops.items() if stop.is_reported}
 
     @property
@@ -78,7 +78,7 @@ class TopicProgress:
 
     @property
     def recent_records(self) -> int:
-        """How many records `bad_share` is told from."""
+        """Number of records that `bad_share` is computed from."""
         return sum(records for records, _ in self.recent)
 
     def due(self, now: float) -> frozenset[int]:
@@ -136,7 +136,7 @@ class TopicProgress:
             recent=_recent(self.recent, batch) if batch.records else self.recent,
         )
 
-    def stopped(self, reasons: Mapping[int, str], cause: Cause, now: float) -> "TopicProgress":
+    def stopped(self, reasons: Mapping[int, str], cause: StopCause, now: float) -> "TopicProgress":
         """These stand still from now on. One that does already keeps the look it has, unless that is due.
 
         What is known to be wrong with a partition is not replaced by "no answer".
@@ -144,15 +144,15 @@ class TopicProgress:
         stops, tries = dict(self.stops), dict(self.tries)
         for p in reasons.keys() & self.owned:
             old, why, what = stops.get(p), reasons[p], cause
-            if old is not None and cause is Cause.NO_ANSWER:
+            if old is not None and cause is StopCause.NO_ANSWER:
                 why, what = old.reason, old.cause
-            if old is not None and what is not Cause.BAD_RECORD and old.waits(now):
+            if old is not None and what is not StopCause.BAD_RECORD and old.waits(now):
                 stops[p] = replace(old, reason=why, cause=what)
                 continue
             tries[p] = tries.get(p, 0) + 1
             after_s = look_after_s(what, tries[p])
             look_at = None if after_s is None else now + after_s
-            stops[p] = Stop(why, what, self.positions.get(p, 0), look_at, tries[p])
+            stops[p] = StoppedPartition(why, what, self.positions.get(p, 0), look_at, tries[p])
         return replace(self, stops=stops, tries=tries)
 
     def looking_at_once(self, now: float) -> "TopicProgress":
@@ -166,7 +166,7 @@ class TopicProgress:
         return replace(self, stops={**self.stops, **trial})
 
     def trials_over(self, now: float) -> "TopicProgress":
-        """Without the stops whose trial has passed with nothing said against them."""
+        """Without the stops whose trial has passed without another failure."""
         over = [p for p, s in self.stops.items() if s.trial_until is not None and now >= s.trial_until]
         return replace(self, stops=_without(self.stops, over)) if over else self
 

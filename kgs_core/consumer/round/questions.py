@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from kgs_core.consumer.batch_plan import PlannedRead
 from kgs_core.consumer.round.progress import TablePositions
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import TopicId, TopicPartition
 
@@ -19,7 +19,7 @@ class Trouble:
     """
 
     reason: str
-    cause: Cause = Cause.NO_ANSWER
+    cause: StopCause = StopCause.NO_ANSWER
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class AskPositions:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadBatch:
     """Gather, transform and write. Answer: ReadResult.
 
     Attributes:
@@ -75,7 +75,7 @@ class Commit:
     batch: TopicBatch
 
 
-Question = AskEnds | AskTopicIds | AskLogs | AskPositions | Read | Commit
+Question = AskEnds | AskTopicIds | AskLogs | AskPositions | ReadBatch | Commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,9 @@ class ReadResult:
     fetch_s: float = 0.0
     write_s: float = 0.0
 
-    def add_trouble(self, tp: TopicPartition, cause: Cause, words: str) -> None:
+    def add_trouble(self, tp: TopicPartition, cause: StopCause, words: str) -> None:
         """Name a partition that cannot be read on."""
-        kinds = {Cause.OUT_OF_RANGE: self.lost, Cause.CORRUPT: self.corrupt, Cause.DENIED: self.refused}
+        kinds = {StopCause.OUT_OF_RANGE: self.lost, StopCause.CORRUPT: self.corrupt, StopCause.DENIED: self.refused}
         kinds[cause][tp] = words
 
     def add(self, other: "ReadResult") -> None:

@@ -6,7 +6,7 @@ from enum import IntEnum, auto
 
 from kgs_core.consumer.round.progress import TopicProgress
 from kgs_core.consumer.round.questions import Question, ReadResult
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import TopicPartition
 
@@ -23,7 +23,7 @@ class Stage(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RoundLimits:
     """Size of a round, and how long a record may wait for others; the names are those of kgs.yaml."""
 
     batch_bytes: int
@@ -37,7 +37,7 @@ class Round:
     Attributes:
         open: number -> question that waits for its answer.
         asked: how many questions have been asked.
-        ends: where partitions end for readers of committed records, as far as Kafka said.
+        ends: where partitions end for readers of committed records, as far as Kafka has answered.
         same: topics that are known to be the ones that the tables were filled from.
         logs: first offset and end of partitions that are out of range.
         landed: batches that were committed.
@@ -46,7 +46,7 @@ class Round:
         looks: topics whose stopped partitions may be read again, as far as is known.
     """
 
-    pace: Pace
+    pace: RoundLimits
     topics: Mapping[str, TopicProgress]
     stage: Stage = Stage.LOOK
     open: Mapping[int, Question] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Round:
         """With the newer value of one topic."""
         return replace(self, topics={**self.topics, topic.topic: topic})
 
-    def stopping(self, topic: str, stops: Mapping[int, str], cause: Cause, now: float) -> "Round":
+    def stopping(self, topic: str, stops: Mapping[int, str], cause: StopCause, now: float) -> "Round":
         """With these partitions (and reasons) of a topic stopped; nothing of a topic that is not ours."""
         if topic not in self.topics or not stops:
             return self

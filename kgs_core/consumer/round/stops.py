@@ -14,7 +14,7 @@ TRIAL_S = 5.0
 UNREPORTED_TRIES = 3
 
 
-class Cause(Enum):
+class StopCause(Enum):
     """Cause of a stop."""
 
     BAD_RECORD = auto()
@@ -35,32 +35,32 @@ class Cause(Enum):
     """Kafka or the lake did not answer: passing trouble, reported only where it lasts."""
 
 
-FIRST_LOOK_S: Mapping[Cause, float] = {
-    Cause.OUT_OF_RANGE: 5.0,
-    Cause.CORRUPT: 10.0,
-    Cause.OTHER_TOPIC: 2.0,  # a broker whose metadata lags is right a moment later
-    Cause.TABLE: 10.0,
-    Cause.TOPIC_FAILED: 10.0,
-    Cause.DENIED: 10.0,
-    Cause.NO_ANSWER: 1.0,
+FIRST_LOOK_S: Mapping[StopCause, float] = {
+    StopCause.OUT_OF_RANGE: 5.0,
+    StopCause.CORRUPT: 10.0,
+    StopCause.OTHER_TOPIC: 2.0,  # a broker whose metadata lags is right a moment later
+    StopCause.TABLE: 10.0,
+    StopCause.TOPIC_FAILED: 10.0,
+    StopCause.DENIED: 10.0,
+    StopCause.NO_ANSWER: 1.0,
 }
-LAST_LOOK_S: Mapping[Cause, float] = {Cause.NO_ANSWER: 30.0}
+LAST_LOOK_S: Mapping[StopCause, float] = {StopCause.NO_ANSWER: 30.0}
 LONGEST_LOOK_S = 300.0
 
 
-def look_after_s(cause: Cause, tries: int) -> float | None:
+def look_after_s(cause: StopCause, tries: int) -> float | None:
     """Seconds to the next look after `tries` stops in a row; None: it is not looked at.
 
     Each is twice the one before, up to five minutes (30 s where nobody answered).
     """
-    if cause is Cause.BAD_RECORD:
+    if cause is StopCause.BAD_RECORD:
         return None
     longest = LAST_LOOK_S.get(cause, LONGEST_LOOK_S)
     return min(FIRST_LOOK_S[cause] * 2.0 ** min(tries - 1, 16), longest)
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StoppedPartition:
     """A partition that is owned and stands still.
 
     Attributes:
@@ -71,7 +71,7 @@ class Stop:
     """
 
     reason: str
-    cause: Cause
+    cause: StopCause
     position: int
     look_at: float | None
     tries: int
@@ -88,5 +88,5 @@ class Stop:
 
     @property
     def is_reported(self) -> bool:
-        """Whether people are told: passing trouble is worth a word only where it lasts (seven seconds)."""
-        return self.cause is not Cause.NO_ANSWER or self.tries > UNREPORTED_TRIES
+        """Whether it is reported: a passing failure only when it lasts (seven seconds)."""
+        return self.cause is not StopCause.NO_ANSWER or self.tries > UNREPORTED_TRIES

@@ -9,7 +9,7 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.benchmarks.ingest_worker import TimedAdmin
 from kgs_core.consumer.round.progress import TopicProgress
 from kgs_core.consumer.round.questions import ReadResult
-from kgs_core.consumer.round.state import Pace
+from kgs_core.consumer.round.state import RoundLimits
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import OffsetRange, TopicId
 
@@ -28,7 +28,7 @@ def test_every_question_of_a_round_has_its_time(admin):
     state = SimpleNamespace(progress=progress, job=lambda _: None)
     batch = TopicBatch("t", TopicId("id"), {0: OffsetRange(0, 10)}, None, records=10)
     reads = SimpleNamespace(read=lambda question, jobs: ReadResult(batches=[batch]))
-    ingest = Ingest({"t": state}, Pace(1000, 0.0), reads, admin, None)
+    ingest = Ingest({"t": state}, RoundLimits(1000, 0.0), reads, admin, None)
     ingest.round()
     ingest.close()
     assert set(admin.seconds) == {"ends", "topic_ids"}

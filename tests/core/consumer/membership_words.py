@@ -1,6 +1,6 @@
 """A member of a test, and what is said to it and by it."""
 
-from kgs_core.consumer.member import Identity, Pace
+from kgs_core.consumer.member import Identity, MembershipTiming
 from kgs_core.consumer.membership import Membership
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import Incarnation, Member, MemberAssignment, Process, Received
@@ -8,7 +8,7 @@ from kgs_core.protocol import Incarnation, Member, MemberAssignment, Process, Re
 PROCESS = Process("host", "boot", 17, 4711, "run-3")
 ME = Member(ConsumerId(3), Incarnation("me"))
 OTHER = Member(ConsumerId(3), Incarnation("other"))
-PACE = Pace(heartbeat_s=2, suspect_after_s=30, batch_timeout_s=300)
+PACE = MembershipTiming(heartbeat_s=2, suspect_after_s=30, batch_timeout_s=300)
 A, B, C = (TopicPartition("t", p) for p in range(3))
 
 

@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgs_core.consumer.batch_plan import PlannedRead, Waiting, choose
+from kgs_core.consumer.batch_plan import PlannedRead, UnreadRecords, choose
 from kgs_core.model import OffsetRange
 
 
 def waiting(topic="t", positions=None, ends=None, *, since=0.0, bytes_per_record=100.0):
     positions = {0: 0} if positions is None else positions
-    return Waiting(topic, positions, {0: 10} if ends is None else ends, since, bytes_per_record)
+    return UnreadRecords(topic, positions, {0: 10} if ends is None else ends, since, bytes_per_record)
 
 
 POSITIONS = st.dictionaries(st.integers(0, 20), st.integers(0, 1000), min_size=1, max_size=8)
@@ -19,7 +19,7 @@ POSITIONS = st.dictionaries(st.integers(0, 20), st.integers(0, 1000), min_size=1
 def backlogs(draw, topic="t"):
     positions = draw(POSITIONS)
     ends = {p: position + draw(st.integers(-5, 500)) for p, position in positions.items() if draw(st.integers(0, 9))}
-    return Waiting(topic, positions, ends, draw(st.floats(0, 100)), draw(st.floats(0, 1e6)))
+    return UnreadRecords(topic, positions, ends, draw(st.floats(0, 100)), draw(st.floats(0, 1e6)))
 
 
 def test_nothing_waits_nothing_is_read():
@@ -51,7 +51,7 @@ def test_partitions_with_nothing_to_read_are_named_with_empty_ranges():
 
 @given(st.lists(backlogs(), max_size=4), st.integers(1_000, 1_000_000), st.floats(0, 60), st.floats(0, 1000))
 def test_plan_stays_within_the_ends_and_the_size(backlog, batch_bytes, wait_s, now):
-    named = [Waiting(f"t{n}", w.positions, w.ends, w.since, w.bytes_per_record) for n, w in enumerate(backlog)]
+    named = [UnreadRecords(f"t{n}", w.positions, w.ends, w.since, w.bytes_per_record) for n, w in enumerate(backlog)]
     plan = choose(named, batch_bytes, wait_s, now)
     if plan is None:
         assert all(not w.records or now - w.since < wait_s for w in named)

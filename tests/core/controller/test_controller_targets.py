@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.controller.events import FleetSeen, Note, Read, Tick, Write
+from kgs_core.controller.events import FleetSeen, Note, RecordsRead, Tick, Write
 from kgs_core.controller.machine import step
 from kgs_core.controller.transitions import State
 from kgs_core.model import ConsumerId
@@ -80,7 +80,7 @@ def test_a_rebalance_is_told_with_its_reason_its_price_and_its_consumers(synchro
 
 def test_nothing_is_written_while_a_write_is_under_way(synchronized):
     state, _ = look(synchronized(), measured(a=80, b=60, c=30))
-    for event in (Read(), FleetSeen(RUNS), measured(a=1, b=1), Tick()):
+    for event in (RecordsRead(), FleetSeen(RUNS), measured(a=1, b=1), Tick()):
         state, commands = step(state, event, 2.0)
         assert acts(commands) == []
 
@@ -104,7 +104,7 @@ def test_how_long_a_change_took_is_told_by_the_next_target(synchronized):
     state, commands = look(synchronized(), measured(a=80, b=60, c=30), now=10.0)
     (write,) = acts(commands)
     state, _ = step(state, written(write), 10.0)
-    state, _ = step(state, Read((received(report(TWO, B, C, sequence=2, applied=1), 2),)), 14.0)
+    state, _ = step(state, RecordsRead((received(report(TWO, B, C, sequence=2, applied=1), 2),)), 14.0)
     assert state.name is State.SENTINEL
     _, commands = look(state, measured(a=80, b=60, c=30, d=5), now=20.0)
     (write,) = acts(commands)

@@ -12,8 +12,8 @@ from kgs_core.controller.events import (
     Fenced,
     FleetSeen,
     Measured,
-    Read,
     ReadToEnd,
+    RecordsRead,
     StartFailed,
     Tick,
     Write,
@@ -28,7 +28,7 @@ from kgs_core.planning.load import Load
 
 SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.txt"))
 EVENTS = (
-    Read(),
+    RecordsRead(),
     Written(()),
     WriteFailed("no answer"),
     Fenced(),

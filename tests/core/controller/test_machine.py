@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgs_core.controller.events import Fence, FleetSeen, Launch, Read, ReadToEnd, StartFailed, Stop, Tick
+from kgs_core.controller.events import Fence, FleetSeen, Launch, ReadToEnd, RecordsRead, StartFailed, Stop, Tick
 from kgs_core.controller.machine import begin, step
 from kgs_core.controller.state import Result
 from kgs_core.controller.transitions import State
@@ -39,7 +39,7 @@ def test_one_that_is_silent_is_suspected_and_its_partitions_go_elsewhere(synchro
     state, _ = step(synchronized(), measured(a=30, b=30), 0.0)
     for now in range(1, 32):
         state, _ = step(
-            state, Read((received(Heartbeat(ONE, now + 1, Phase.READING, 0.0, None), now + 2, 100 + now),)), now
+            state, RecordsRead((received(Heartbeat(ONE, now + 1, Phase.READING, 0.0, None), now + 2, 100 + now),)), now
         )
     state, commands = look(state, measured(a=30, b=30), now=31.0)
     (write,) = acts(commands)
@@ -51,12 +51,12 @@ def test_whoever_did_not_listen_suspects_nobody(synchronized):
     """The controller was frozen for a minute: that it has heard nothing says nothing."""
     state, commands = step(synchronized(), Tick(), 60.0)
     assert notes(commands, "suspected") == []
-    state, commands = step(state, Read(), 61.0)
+    state, commands = step(state, RecordsRead(), 61.0)
     assert notes(commands, "suspected") == []
     for now in range(62, 91):
-        state, commands = step(state, Read(), now)
+        state, commands = step(state, RecordsRead(), now)
         assert notes(commands, "suspected") == []
-    _, commands = step(state, Read(), 91.5)
+    _, commands = step(state, RecordsRead(), 91.5)
     assert [fields["consumer"] for fields in notes(commands, "suspected")] == [1, 2]
 
 
@@ -74,7 +74,7 @@ def test_old_reports_are_no_sign_of_life_for_a_new_controller(synchronized):
 
 def test_records_of_somebody_else_mean_that_the_right_to_write_is_gone(synchronized):
     for message in (TARGET, MemberAssignment(ONE, frozenset()), Tombstone(TWO)):
-        state, _ = step(synchronized(), Read((received(message, 9),)), 1.0)
+        state, _ = step(synchronized(), RecordsRead((received(message, 9),)), 1.0)
         assert (state.name, state.outcome.result) == (State.ENDED, Result.FENCED)
 
 
@@ -82,7 +82,7 @@ def test_ones_own_records_come_back_and_mean_nothing(synchronized):
     state, commands = look(synchronized(), measured(a=80, b=60, c=30))
     (write,) = acts(commands)
     state, _ = step(state, written(write), 1.0)
-    again, _ = step(state, Read((*group(), *written(write).messages)), 1.0)
+    again, _ = step(state, RecordsRead((*group(), *written(write).messages)), 1.0)
     assert again.name is State.GROUP_MANAGEMENT
 
 
@@ -91,7 +91,7 @@ def test_ones_own_records_come_back_and_mean_nothing(synchronized):
 
 def test_nobody_is_started_before_the_fleet_has_spoken(options):
     state, _ = begin(options(), 0.0, 0)
-    state, commands = step(state, Read((received(TARGET),)), 0.0)
+    state, commands = step(state, RecordsRead((received(TARGET),)), 0.0)
     state, commands = step(state, Tick(), 1.0)
     assert acts(commands) == []
     _, commands = look(state, FleetSeen(()), 2.0)
@@ -150,5 +150,5 @@ def test_a_run_ends_when_its_time_is_over(synchronized):
     state, _ = step(state, written(write), 1.0)
     for now in range(2, 302):
         beats = [Heartbeat(member, now + 1, Phase.READING, 0.0, None) for member in (ONE, TWO)]
-        state, _ = step(state, Read([received(beat, 2 * now, 100.0 + now) for beat in beats]), now)
+        state, _ = step(state, RecordsRead([received(beat, 2 * now, 100.0 + now) for beat in beats]), now)
     assert (state.name, state.outcome.result) == (State.ENDED, Result.TIMED_OUT)

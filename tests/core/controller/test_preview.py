@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kgs_core.config import PackingSettings
 from kgs_core.config.membership import MembershipSettings
-from kgs_core.controller.events import FleetSeen, Read, Write
+from kgs_core.controller.events import FleetSeen, RecordsRead, Write
 from kgs_core.controller.machine import begin, step
 from kgs_core.controller.preview import preview
 from kgs_core.controller.state import Options
@@ -62,7 +62,7 @@ def test_a_preview_shows_the_spares_that_are_written(joined, standing, speeds, c
     reports = [received(report(member), 2 + n) for n, member in enumerate(others)]
     assignments = [received(MemberAssignment(member), 0) for member in others]
     state, _ = begin(options, 0.0, 5_000_000)
-    state, _ = step(state, Read((*group(target), *assignments, *reports)), 0.0)
+    state, _ = step(state, RecordsRead((*group(target), *assignments, *reports)), 0.0)
     state, _ = step(state, FleetSeen(RUNS), 0.0)
     shown, written = spares_shown_and_written(state, measured(**speeds))
     assert written in {None, shown}

@@ -5,8 +5,8 @@ from random import Random
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.member import Pace
-from kgs_core.controller.events import FleetSeen, Read
+from kgs_core.consumer.member import MembershipTiming
+from kgs_core.controller.events import FleetSeen, RecordsRead
 from kgs_core.controller.observer import GroupObserver
 from kgs_core.controller.reconcile import converged
 from kgs_core.controller.state import Options
@@ -44,7 +44,11 @@ class Run(SimController):
 
     def _do(self, command):
         answer = super()._do(command)
-        return Read(answer.messages, self.reference.age_of(answer.messages)) if isinstance(answer, Read) else answer
+        return (
+            RecordsRead(answer.messages, self.reference.age_of(answer.messages))
+            if isinstance(answer, RecordsRead)
+            else answer
+        )
 
 
 def options_of_run(options):
@@ -73,7 +77,7 @@ class WatchedGroup:
 
     @classmethod
     def of(cls, options, seed=0, **speeds):
-        pace = Pace(options.membership.heartbeat_s, options.membership.suspect_after_s, batch_timeout_s=300)
+        pace = MembershipTiming(options.membership.heartbeat_s, options.membership.suspect_after_s, batch_timeout_s=300)
         group = cls(World(options, Habits(pace), Random(seed)))
         group.speeds(**speeds)
         return group

@@ -20,7 +20,7 @@ DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); prin
 
 @dataclass(frozen=True)
 class Stub:
-    """A scene whose controller is a program of the test's."""
+    """A layout whose controller is a program of the test's."""
 
     directory: Path
     program: str
@@ -42,9 +42,9 @@ def made(tmp_path, monkeypatch):
 
     def make(program):
         settings = parse_settings(Layout(tmp_path).configuration("127.0.0.1:1").encode(), "kgs.yaml", {})
-        scene = Stub(tmp_path, program, tmp_path / "logs", tmp_path / "kgs.yaml")
+        layout = Stub(tmp_path, program, tmp_path / "logs", tmp_path / "kgs.yaml")
         logged = []
-        control = BareControl(scene, settings, os.environ, logged.append)
+        control = BareControl(layout, settings, os.environ, logged.append)
         controls.append(control)
         control.start()
         return control, logged

@@ -52,9 +52,9 @@ def quick(monkeypatch):
     monkeypatch.setattr(stages, "_TICK_S", 0.0)
 
 
-def play(crew, snapshot, seconds):
+def play(supervisor, snapshot, seconds):
     observer = SimpleNamespace(look=lambda _: snapshot)
-    return Stages(crew, observer, Screen(), StopFlag()).play(seconds)
+    return Stages(supervisor, observer, Screen(), StopFlag()).play(seconds)
 
 
 @pytest.mark.timeout(60)

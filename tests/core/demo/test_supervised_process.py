@@ -9,8 +9,7 @@ import pytest
 
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.demo import supervised_process
-from kgs_core.demo.child_endings import Failures
-from kgs_core.demo.supervised_process import SupervisedProcess
+from kgs_core.demo.supervised_process import Failures, SupervisedProcess
 from tests.waiting import wait_until
 
 SLEEPS = "import time; time.sleep(600)"

@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 
 @dataclass(frozen=True)
 class Stub:
-    """A scene whose generator is a program of the test's."""
+    """A layout whose generator is a program of the test's."""
 
     directory: Path
     program: str
@@ -54,45 +54,45 @@ class Control:
 
 @pytest.fixture
 def make(tmp_path):
-    crews = []
+    supervisors = []
 
-    def crew(program):
+    def supervisor(program):
         logged = []
-        crews.append(Supervisor(Stub(tmp_path, program), Kafka(), Control(), os.environ, logged.append))
-        return crews[-1], logged
+        supervisors.append(Supervisor(Stub(tmp_path, program), Kafka(), Control(), os.environ, logged.append))
+        return supervisors[-1], logged
 
-    yield crew
-    for each in crews:
+    yield supervisor
+    for each in supervisors:
         each.generator.kill()
 
 
 def test_the_load_begins_when_it_is_told_to_and_once(make):
-    crew, logged = make("import time; time.sleep(600)")
-    crew.start()
-    crew.look_after()
-    assert crew.control.is_started
-    assert (crew.generator.pid, crew.failure, logged) == (None, "", [])
-    crew.begin_load()
-    pid = crew.generator.pid
-    crew.begin_load()
-    assert crew.generator.pid == pid
+    supervisor, logged = make("import time; time.sleep(600)")
+    supervisor.start()
+    supervisor.look_after()
+    assert supervisor.control.is_started
+    assert (supervisor.generator.pid, supervisor.failure, logged) == (None, "", [])
+    supervisor.begin_load()
+    pid = supervisor.generator.pid
+    supervisor.begin_load()
+    assert supervisor.generator.pid == pid
     assert logged == [f"generator started (pid {pid}): flights of 2013, a day in 200 s"]
 
 
 def test_a_generator_that_dies_is_missed_once(make):
-    crew, logged = make("raise SystemExit('no data')")
-    crew.begin_load()
-    wait_until(lambda: crew.generator.pid is None, 10, "it lives")
-    crew.look_after()
-    crew.look_after()
-    assert crew.failure == "generator has died (exit status 1): no data"
+    supervisor, logged = make("raise SystemExit('no data')")
+    supervisor.begin_load()
+    wait_until(lambda: supervisor.generator.pid is None, 10, "it lives")
+    supervisor.look_after()
+    supervisor.look_after()
+    assert supervisor.failure == "generator has died (exit status 1): no data"
     assert len(logged) == 2
     assert "no more records will come" in logged[1]
 
 
 def test_no_load_begins_after_the_end_has(make):
-    crew, logged = make("import time; time.sleep(600)")
-    crew.end_generator()
-    crew.begin_load()
-    assert (crew.generator.pid, logged) == (None, [])
-    assert crew.end(StopFlag()) == ["a consumer was killed"]
+    supervisor, logged = make("import time; time.sleep(600)")
+    supervisor.end_generator()
+    supervisor.begin_load()
+    assert (supervisor.generator.pid, logged) == (None, [])
+    assert supervisor.end(StopFlag()) == ["a consumer was killed"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgs_core.exactly_once.commit_rule import Verdict, judge
+from kgs_core.exactly_once.commit_rule import CommitDecision, judge
 from kgs_core.exactly_once.positions import AppIds, ParsedAppId, epoch_at, epoch_stamp, parse_app_id
 from kgs_core.model import TopicId
 
@@ -15,14 +15,14 @@ STORED = st.dictionaries(st.sampled_from("abc"), VERSIONS)
 @pytest.mark.parametrize(
     ("stored", "retry", "verdict"),
     [
-        ({"a": 3, "b": None}, False, Verdict.COMMIT),
-        ({"a": 3, "b": None}, True, Verdict.COMMIT),
-        ({"a": 5, "b": 2}, True, Verdict.LANDED),
-        ({"a": 5, "b": 2}, False, Verdict.REFUSED),
-        ({"a": 5, "b": None}, True, Verdict.REFUSED),
-        ({"a": 4, "b": None}, True, Verdict.REFUSED),
-        ({"a": 3, "b": 0}, False, Verdict.REFUSED),
-        ({}, False, Verdict.REFUSED),
+        ({"a": 3, "b": None}, False, CommitDecision.COMMIT),
+        ({"a": 3, "b": None}, True, CommitDecision.COMMIT),
+        ({"a": 5, "b": 2}, True, CommitDecision.LANDED),
+        ({"a": 5, "b": 2}, False, CommitDecision.REFUSED),
+        ({"a": 5, "b": None}, True, CommitDecision.REFUSED),
+        ({"a": 4, "b": None}, True, CommitDecision.REFUSED),
+        ({"a": 3, "b": 0}, False, CommitDecision.REFUSED),
+        ({}, False, CommitDecision.REFUSED),
     ],
 )
 def test_batch_is_judged_by_all_of_its_partitions(stored, retry, verdict):
@@ -33,8 +33,8 @@ def test_batch_is_judged_by_all_of_its_partitions(stored, retry, verdict):
 def test_commit_means_that_every_expected_version_is_stored(stored, expected, retry):
     new = {app: (version or 0) + 1 for app, version in expected.items()}
     verdict = judge(stored, expected, new, retry=retry)
-    assert (verdict is Verdict.COMMIT) == all(stored.get(app) == v for app, v in expected.items())
-    if verdict is Verdict.LANDED:
+    assert (verdict is CommitDecision.COMMIT) == all(stored.get(app) == v for app, v in expected.items())
+    if verdict is CommitDecision.LANDED:
         assert retry
         assert new.items() <= stored.items()
 

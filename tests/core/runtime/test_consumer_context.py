@@ -8,14 +8,14 @@ import pytest
 from kgs_core.config.file import parse_settings
 from kgs_core.errors import ConfigError, PermanentError, TransientError, UnsafeError
 from kgs_core.model import ConsumerId
-from kgs_core.runtime.consumer_context import MAX_FAILURES, Reader
+from kgs_core.runtime.consumer_context import MAX_FAILURES, ConsumerContext
 
 YAML = b"{group: g, kafka: {bootstrap_servers: 'h:1'}, lake: {root: lake}, topics: [{topic: t}]}"
 
 
 @pytest.fixture
 def reader():
-    found = object.__new__(Reader)
+    found = object.__new__(ConsumerContext)
     found._consumer, found._failures = ConsumerId(1), 0
     found.__dict__["runner"] = SimpleNamespace(has_ended=False)
     return found
@@ -76,7 +76,7 @@ def test_a_consumer_whose_jvm_is_gone_ends_though_no_round_fails(reader):
 
 
 def test_a_runner_that_there_is_not_is_refused_by_name(monkeypatch):
-    reader = object.__new__(Reader)
+    reader = object.__new__(ConsumerContext)
     reader._settings = parse_settings(YAML, "kgs.yaml", {})
     monkeypatch.setenv("KGS_BATCH_RUNNER", "flink")
     with pytest.raises(ConfigError, match="KGS_BATCH_RUNNER=flink: no such runner of batches: use spark"):

@@ -8,7 +8,7 @@ import pytest
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.member import Pace
+from kgs_core.consumer.member import MembershipTiming
 from kgs_core.controller.events import Measured, Note
 from kgs_core.controller.state import Options
 from kgs_core.errors import FencedError, PermanentError, TransientError
@@ -67,7 +67,7 @@ class World:
 
     def __post_init__(self):
         chance = Chance(Random(1))
-        self.fleet = SimFleet(self.topics, chance, Habits(Pace(2.0, 30.0, 300.0)))
+        self.fleet = SimFleet(self.topics, chance, Habits(MembershipTiming(2.0, 30.0, 300.0)))
         self.reader = SimGroupTopicReader(self.topics, chance)
         self.writer = SimControllerWriter(self.topics, chance)
 

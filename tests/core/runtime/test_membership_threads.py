@@ -9,7 +9,7 @@ import time
 import pytest
 
 from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.consumer.member import Identity, Pace
+from kgs_core.consumer.member import Identity, MembershipTiming
 from kgs_core.consumer.membership import Membership
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
 from kgs_core.model import ConsumerId, TopicPartition
@@ -60,7 +60,7 @@ class MemoryAssignments:
 @pytest.fixture
 def parts():
     membership = SharedMembership(
-        Membership.join(Identity(ME, Process("h", "b", 1, 1)), Pace(0.05, 30, 300), time.monotonic())
+        Membership.join(Identity(ME, Process("h", "b", 1, 1)), MembershipTiming(0.05, 30, 300), time.monotonic())
     )
     reports, assignments, stop = MemoryReports(), MemoryAssignments(), StopFlag()
     interrupted = threading.Event()
@@ -150,7 +150,7 @@ def test_any_other_error_of_the_thread_of_assignments_is_told_and_drains_the_pro
 def test_assignments_that_cannot_be_read_for_long_drain_a_process_that_is_heard():
     """As where the right to read them was taken away: it would keep what it is given, unread, for ever."""
     membership = SharedMembership(
-        Membership.join(Identity(ME, Process("h", "b", 1, 1)), Pace(0.05, 0.2, 300), time.monotonic())
+        Membership.join(Identity(ME, Process("h", "b", 1, 1)), MembershipTiming(0.05, 0.2, 300), time.monotonic())
     )
 
     class Refused:
@@ -176,7 +176,7 @@ def test_assignments_that_cannot_be_read_for_long_drain_a_process_that_is_heard(
 
 def test_error_of_the_thread_of_reports_is_told_with_the_last_word(caplog):
     membership = SharedMembership(
-        Membership.join(Identity(ME, Process("h", "b", 1, 1)), Pace(0.05, 30, 300), time.monotonic())
+        Membership.join(Identity(ME, Process("h", "b", 1, 1)), MembershipTiming(0.05, 30, 300), time.monotonic())
     )
 
     class FailsTwice(MemoryReports):
@@ -247,7 +247,7 @@ def test_round_in_hand_is_interrupted_by_an_assignment_that_changes_something(pa
 def test_clock_of_a_message_is_read_under_the_lock():
     """A round that begins while the sender waits for the lock must not look younger than nothing."""
     membership = SharedMembership(
-        Membership.join(Identity(ME, Process("h", "b", 1, 1)), Pace(0.05, 30, 300), time.monotonic())
+        Membership.join(Identity(ME, Process("h", "b", 1, 1)), MembershipTiming(0.05, 30, 300), time.monotonic())
     )
     membership.change(lambda m: m.received([Received(MemberAssignment(ME, frozenset({A})), 0, 0)], 0))
     act(membership)

@@ -6,7 +6,7 @@ import pytest
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.member import Pace
+from kgs_core.consumer.member import MembershipTiming
 from kgs_core.controller.state import Options
 from kgs_core.testing.consumers import Habits
 from kgs_core.testing.world import World
@@ -31,7 +31,7 @@ def new_world():
             spare_consumers=1,
             sentinel_timeout_s=15,
         )
-        habits = Habits(Pace(membership.heartbeat_s, membership.suspect_after_s, batch_timeout_s=300))
+        habits = Habits(MembershipTiming(membership.heartbeat_s, membership.suspect_after_s, batch_timeout_s=300))
         return World(Options(packing, membership, lambda: Random(0)), habits, Random(seed))
 
     return build

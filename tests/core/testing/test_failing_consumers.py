@@ -7,7 +7,7 @@ import pytest
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.member import Pace
+from kgs_core.consumer.member import MembershipTiming
 from kgs_core.controller.state import Options
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
@@ -24,7 +24,7 @@ def world():
     """Four readers of two partitions each, and a spare; Spark takes 12 s."""
     membership = MembershipSettings()
     packing = PackingSettings(packing_capacity_bytes_per_s=100, consumer_capacity_bytes_per_s=120)
-    pace = Pace(membership.heartbeat_s, membership.suspect_after_s, 300)
+    pace = MembershipTiming(membership.heartbeat_s, membership.suspect_after_s, 300)
     options = Options(packing, membership, lambda: Random(0))
     world = World(options, Habits(pace, starts_in_s=12.0), Random(0))
     world.load = Load(dict.fromkeys(PARTITIONS, 45.0))

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from kgs_core.consumer.member import Pace
+from kgs_core.consumer.member import MembershipTiming
 from kgs_core.errors import FencedError, TransientError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Tombstone
@@ -129,7 +129,7 @@ def test_nobody_knows_what_became_of_a_report(topics, trouble, count):
 
 @pytest.fixture
 def fleet(topics):
-    return SimFleet(topics, chance(), Habits(Pace(2, 30, 300)))
+    return SimFleet(topics, chance(), Habits(MembershipTiming(2, 30, 300)))
 
 
 def test_a_fleet_knows_who_is_dead(fleet, topics):

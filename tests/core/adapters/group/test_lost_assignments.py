@@ -4,7 +4,7 @@ import pytest
 
 from kgs_core.adapters.group import assignments
 from kgs_core.adapters.group.assignments import KafkaAssignmentReader
-from kgs_core.adapters.group.reader import Read
+from kgs_core.adapters.group.reader import ReadMessage
 from kgs_core.adapters.group.topics import GroupTopic
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.model import ConsumerId, TopicPartition
@@ -64,7 +64,7 @@ def queue(monkeypatch):
 
 
 def read(*messages):
-    return [Read(GroupTopic.ASSIGNMENTS, Received(message, 5 + n, 0)) for n, message in enumerate(messages)]
+    return [ReadMessage(GroupTopic.ASSIGNMENTS, Received(message, 5 + n, 0)) for n, message in enumerate(messages)]
 
 
 def test_it_begins_at_the_end_of_its_own_queue_and_gives_assignments_alone(queue):

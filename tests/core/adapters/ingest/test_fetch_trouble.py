@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kgs_core.adapters.ingest.fetch import FetchSession, SilentError, UnreadableError, trouble_of
 from kgs_core.adapters.kafka.client_config import reading_client
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.model import OffsetRange, TopicPartition
 
 FETCH = 1  # number of the request
@@ -50,7 +50,7 @@ def test_offset_that_is_not_there_is_said_every_time_that_it_is_asked_for(sessio
     at = 0
     for _ in range(3):
         fetched = gathered(session, {good: at, bad: 40})
-        assert fetched.troubles[bad][0] is Cause.OUT_OF_RANGE
+        assert fetched.troubles[bad][0] is StopCause.OUT_OF_RANGE
         assert bad not in fetched.ranges
         at = fetched.ranges[good].end if good in fetched.ranges else at
     while at < 5:
@@ -69,10 +69,10 @@ def test_lost_partition_is_read_once_its_offset_is_there(session, topic, kafka):
 @pytest.mark.parametrize(
     ("error", "trouble"),
     [
-        ("TOPIC_AUTHORIZATION_FAILED", Cause.DENIED),
-        ("MSG_SIZE_TOO_LARGE", Cause.DENIED),
-        ("UNSUPPORTED_COMPRESSION_TYPE", Cause.DENIED),
-        ("INVALID_MSG", Cause.CORRUPT),
+        ("TOPIC_AUTHORIZATION_FAILED", StopCause.DENIED),
+        ("MSG_SIZE_TOO_LARGE", StopCause.DENIED),
+        ("UNSUPPORTED_COMPRESSION_TYPE", StopCause.DENIED),
+        ("INVALID_MSG", StopCause.CORRUPT),
     ],
 )
 def test_refusal_is_said_every_time_and_ends_when_its_cause_ends(session, topic, kafka, error, trouble):
@@ -89,11 +89,11 @@ def test_refusal_is_said_every_time_and_ends_when_its_cause_ends(session, topic,
 @pytest.mark.parametrize(
     ("error", "trouble"),
     [
-        ("_AUTO_OFFSET_RESET", Cause.OUT_OF_RANGE),
-        ("_LOG_TRUNCATION", Cause.OUT_OF_RANGE),
-        ("_BAD_MSG", Cause.CORRUPT),
-        ("_BAD_COMPRESSION", Cause.CORRUPT),
-        ("_NOT_IMPLEMENTED", Cause.CORRUPT),
+        ("_AUTO_OFFSET_RESET", StopCause.OUT_OF_RANGE),
+        ("_LOG_TRUNCATION", StopCause.OUT_OF_RANGE),
+        ("_BAD_MSG", StopCause.CORRUPT),
+        ("_BAD_COMPRESSION", StopCause.CORRUPT),
+        ("_NOT_IMPLEMENTED", StopCause.CORRUPT),
         ("_TRANSPORT", None),
         ("_PARTITION_EOF", None),
         ("LEADER_NOT_AVAILABLE", None),
@@ -118,7 +118,7 @@ def test_log_that_was_truncated_and_has_grown_again_is_lost_if_the_epoch_is_know
     assert first.leader_epoch() < last.leader_epoch()
     session.epochs = {tp: first.leader_epoch()}
     trouble, words = gathered(session, {tp: 10}).troubles[tp]
-    assert trouble is Cause.OUT_OF_RANGE
+    assert trouble is StopCause.OUT_OF_RANGE
     assert "truncat" in words
     assert gathered(session, {tp: 5}).ranges[tp].start == 5  # where the epoch ends, nothing is missing
     session.epochs = {tp: last.leader_epoch()}
@@ -172,9 +172,9 @@ def test_nothing_behind_a_batch_that_fails_its_check_is_taken():
     fetched = session.gather({broken: 0, well: 0}, 1000, 0.0, 1.0)
     assert fetched.ranges == {broken: OffsetRange(0, 2), well: OffsetRange(0, 4)}
     assert [(m.partition(), m.offset()) for m in fetched.messages["t"]] == [(0, 0), (0, 1), *((1, n) for n in range(4))]
-    assert fetched.troubles == {broken: (Cause.CORRUPT, CRC.str())}
+    assert fetched.troubles == {broken: (StopCause.CORRUPT, CRC.str())}
     again = session.gather({broken: 2, well: 4}, 1000, 0.0, 0.01)
-    assert again.troubles == {broken: (Cause.CORRUPT, CRC.str())}
+    assert again.troubles == {broken: (StopCause.CORRUPT, CRC.str())}
     assert again.ranges == {}
 
 
@@ -183,7 +183,7 @@ def test_exact_ranges_name_the_partition_and_miss_nothing_of_the_others_afterwar
     broken, well = TopicPartition("t", 0), TopicPartition("t", 1)
     with pytest.raises(UnreadableError) as raised:
         list(session.read_exact({broken: OffsetRange(0, 8), well: OffsetRange(0, 0)}, 1.0))
-    assert (raised.value.tp, raised.value.trouble) == (broken, Cause.CORRUPT)
+    assert (raised.value.tp, raised.value.trouble) == (broken, StopCause.CORRUPT)
     (chunk,) = session.read_exact({well: OffsetRange(0, 2)}, 1.0)
     assert [m.offset() for m in chunk] == [0, 1]
 

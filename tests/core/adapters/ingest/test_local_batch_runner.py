@@ -14,7 +14,7 @@ from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule
 from kgs_core.config.settings import ConsumerSettings
-from kgs_core.consumer.round.questions import Read
+from kgs_core.consumer.round.questions import ReadBatch
 from kgs_core.errors import ConfigError
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 
@@ -43,7 +43,7 @@ def job(kafka, request):
 
 def read(runner, job):
     start = {TopicPartition(job.topic, 0): 0}
-    return runner.read(Read(start, {}, None, has_dataframe=False), {job.topic: job})
+    return runner.read(ReadBatch(start, {}, None, has_dataframe=False), {job.topic: job})
 
 
 def test_a_round_reads_and_writes_what_a_task_of_spark_would(kafka, runner, storage, job):

@@ -10,7 +10,7 @@ from kgs_core.adapters.kafka.topic_description import TopicDescription
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config import parse_settings
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import AppIds
@@ -112,7 +112,7 @@ def test_position_is_never_kept_from_an_earlier_ownership(topics):
 
 def test_stop_of_a_partition_that_was_given_up_is_forgotten(topics):
     topics.refresh({"t1"}, share(t1=[0, 1]))
-    topics.states["t1"].stop({0: "poison"}, Cause.BAD_RECORD)
+    topics.states["t1"].stop({0: "poison"}, StopCause.BAD_RECORD)
     assert topics.reasons(tps(t1=[0, 1])) == {TopicPartition("t1", 0): "poison"}
     topics.let_go(tps(t1=[1]), set())
     assert topics.states["t1"].progress.reported_stops == {}

@@ -17,9 +17,9 @@ from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config import TopicRule
 from kgs_core.config.settings import LakeSettings
-from kgs_core.consumer.round.questions import Read, ReadResult
-from kgs_core.consumer.round.state import Pace
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.questions import ReadBatch, ReadResult
+from kgs_core.consumer.round.state import RoundLimits
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.errors import PermanentError, PortError, TransientError
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import AppIds
@@ -53,7 +53,7 @@ class Runner:
 
     def __init__(self) -> None:
         self.result: ReadResult | None = None
-        self.seen: list[Read] = []
+        self.seen: list[ReadBatch] = []
         self.jobs: list[dict[str, TopicJob]] = []
 
     def read(self, question, jobs):
@@ -80,7 +80,7 @@ class Rig:
         self.kafka, self.runner = Kafka(), Runner()
         self.states = {topic: self.state(topic, **rule) for topic in ("sick", "well")}
         offsets = SimpleNamespace(report=lambda positions: None)
-        self.ingest = Ingest(self.states, Pace(1_000_000, 0.0), self.runner, self.kafka, offsets)
+        self.ingest = Ingest(self.states, RoundLimits(1_000_000, 0.0), self.runner, self.kafka, offsets)
 
     def state(self, topic: str, **rule: str) -> TopicState:
         rule_ = TopicRule(topic=topic, table=topic, **rule)
@@ -95,7 +95,7 @@ class Rig:
     def position(self, topic: str) -> int | None:
         return self.states[topic].table.stored_position(0)
 
-    def causes(self, topic: str) -> set[Cause]:
+    def causes(self, topic: str) -> set[StopCause]:
         return {stop.cause for stop in self.states[topic].progress.stops.values()}
 
 
@@ -141,7 +141,9 @@ def test_exception_of_any_kind_out_of_a_table_is_that_topics_trouble(rig: Rig, m
     rig.ingest.round()
     assert rig.position("well") == 10
     stop = rig.states["sick"].progress.stops[0]
-    assert (stop.cause, stop.position) == (Cause.NO_ANSWER, 0), "its table says where it stands; it is read again soon"
+    assert (stop.cause, stop.position) == (StopCause.NO_ANSWER, 0), (
+        "its table says where it stands; it is read again soon"
+    )
     assert stop.look_at is not None
 
 
@@ -151,7 +153,7 @@ def test_dataframe_topic_without_a_leader_does_not_keep_the_others_from_their_tu
     rig.ingest.round()
     assert rig.runner.seen[0].planned.topic == "well"
     assert (rig.position("sick"), rig.position("well")) == (0, 10)
-    assert rig.causes("sick") == {Cause.NO_ANSWER}
+    assert rig.causes("sick") == {StopCause.NO_ANSWER}
     rig.ingest.close()
 
 
@@ -171,7 +173,9 @@ def test_worker_is_told_what_the_look_of_its_own_round_has_found(rig: Rig) -> No
     state.table.commit(
         TopicBatch("sick", ID, {0: OffsetRange(0, 7)}, None, records=7, leader_epochs={0: 3})
     )  # another consumer's, or `kgs accept-loss`
-    state.progress = state.progress.stopped({0: "offset out of range"}, Cause.OUT_OF_RANGE, 0.0).looking_at_once(0.0)
+    state.progress = state.progress.stopped({0: "offset out of range"}, StopCause.OUT_OF_RANGE, 0.0).looking_at_once(
+        0.0
+    )
     rig.ingest.round()
     assert rig.runner.seen[0].start[TopicPartition("sick", 0)] == 7
     assert rig.runner.jobs[0]["sick"].leader_epochs == {0: 3}

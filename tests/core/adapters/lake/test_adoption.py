@@ -19,7 +19,7 @@ from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.model import TopicId
-from kgs_core.ports import Outcome
+from kgs_core.ports import CommitOutcome
 from tests.failpoints import crash_at
 from tests.sink import Sink
 
@@ -105,13 +105,13 @@ def test_renamed_group_goes_on_and_the_old_name_is_refused(storage, sink):
     heir = Sink(storage, group="h")
     assert heir.table.is_started(2)
     assert dict(heir.table.positions({0, 1}).next_offset) == {0: 12, 1: 5}
-    assert sink.table.commit(late) is Outcome.REFUSED
+    assert sink.table.commit(late) is CommitOutcome.REFUSED
     for use in (lambda: sink.table.positions({0}), lambda: sink.table.stored_position(0)):
         with pytest.raises(UnsafeError, match="group g has handed over its positions of topic t, id id1"):
             use()
     with pytest.raises(UnsafeError, match="group h fills it"):
         sink.table.fix_start({2: 0})  # a partition that came later
-    assert heir.ingest({0: (12, 30), 1: (5, 9)}) is Outcome.COMMITTED
+    assert heir.ingest({0: (12, 30), 1: (5, 9)}) is CommitOutcome.COMMITTED
     table = clean(storage, "h")
     assert [p.stored.gaps for p in table.partitions] == [(), ((0, 5),)]
     assert (len(heir.rows()), len(heir.rows("t_dead_letters"))) == (28, 6)
@@ -125,16 +125,16 @@ def test_adoption_is_said_once_and_can_be_taken_back(storage, sink):
     assert adopt(storage) == []
     Sink(storage, group="h").ingest({0: (12, 20)})
     assert adopt(storage, "h", "g") == ["t_dead_letters", "t"]
-    assert sink.ingest({0: (20, 30)}) is Outcome.COMMITTED
+    assert sink.ingest({0: (20, 30)}) is CommitOutcome.COMMITTED
     assert Sink(storage).assert_exact(2) == {0: 30, 1: 0}
     clean(storage, "g")
 
 
 def test_dead_letters_before_a_kill_are_not_written_again_by_the_heir(storage, sink):
-    assert sink.table._commit_dead_letters(sink.read({0: (12, 20)})) is Outcome.COMMITTED
+    assert sink.table._commit_dead_letters(sink.read({0: (12, 20)})) is CommitOutcome.COMMITTED
     adopt(storage)
     heir = Sink(storage, group="h")
-    assert heir.ingest({0: (12, 25)}) is Outcome.COMMITTED
+    assert heir.ingest({0: (12, 25)}) is CommitOutcome.COMMITTED
     assert heir.assert_exact(2) == {0: 25, 1: 0}
 
 
@@ -145,7 +145,7 @@ def test_adoption_that_others_commits_outrun_looks_again(storage, sink, monkeypa
     def outrun(*args):
         found = look(*args)
         if batches and args[1] == "t":
-            assert sink.table.commit(batches.pop(0)) is Outcome.COMMITTED
+            assert sink.table.commit(batches.pop(0)) is CommitOutcome.COMMITTED
         return found
 
     monkeypatch.setattr(delta_lake, "load_transactions", outrun)
@@ -179,7 +179,7 @@ t.adopt(t.Storage({storage.root!r}))
             Sink(storage, group="h").started(2)
     assert adopt(storage) == (["t"] if stale else [])
     heir = Sink(storage, group="h")
-    assert heir.ingest({0: (12, 20)}) is Outcome.COMMITTED
+    assert heir.ingest({0: (12, 20)}) is CommitOutcome.COMMITTED
     assert heir.assert_exact(2) == {0: 20, 1: 0}
     clean(storage, "h")
 
@@ -207,10 +207,10 @@ def test_topic_that_moved_goes_on_at_the_same_offsets(storage, sink, monkeypatch
     assert (found.old_id, found.new_id, found.offsets) == ("id1", "id2", {0: 12, 1: 0, 2: 0})
     again = Sink(storage, topic_id="id2")
     assert dict(again.table.positions({0, 1, 2}).next_offset) == {0: 12, 1: 0, 2: 0}
-    assert sink.table.commit(late) is Outcome.REFUSED
+    assert sink.table.commit(late) is CommitOutcome.REFUSED
     with pytest.raises(UnsafeError, match="topic t, id id1"):
         sink.table.positions({0})
-    assert again.ingest({0: (12, 30), 2: (0, 4)}) is Outcome.COMMITTED
+    assert again.ingest({0: (12, 30), 2: (0, 4)}) is CommitOutcome.COMMITTED
     table = clean(storage, "g")
     assert [(p.stored.topic_id, p.stored.partition, p.stored.start, p.stored.position) for p in table.partitions] == [
         ("id1", 0, 0, 12),
@@ -271,7 +271,7 @@ def test_move_killed_between_dead_letters_and_rows_is_finished_by_the_next(stora
         Sink(storage).table.positions({0})
     assert move(storage, keep=True).offsets == {0: 12, 1: 0}
     again = Sink(storage, topic_id="id2")
-    assert again.ingest({0: (12, 20)}) is Outcome.COMMITTED
+    assert again.ingest({0: (12, 20)}) is CommitOutcome.COMMITTED
     clean(storage, "g")
 
 

@@ -5,7 +5,7 @@ import pytest
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError
-from kgs_core.ports import Outcome
+from kgs_core.ports import CommitOutcome
 from tests.one_column import file_of, table_at, values_in
 
 
@@ -20,7 +20,7 @@ def table(storage):
 
 
 def test_rows_and_positions_are_committed_together(storage, table):
-    assert table.commit({"a": None, "b": None}, {"a": 2, "b": 7}, file_of(storage, 1, 2)) is Outcome.COMMITTED
+    assert table.commit({"a": None, "b": None}, {"a": 2, "b": 7}, file_of(storage, 1, 2)) is CommitOutcome.COMMITTED
     assert table.versions(["a", "b", "c"]) == {"a": 2, "b": 7, "c": None}
     assert values_in(storage) == [1, 2]
 
@@ -28,25 +28,25 @@ def test_rows_and_positions_are_committed_together(storage, table):
 @pytest.mark.parametrize(
     ("expected", "new", "outcome"),
     [
-        ({"a": 10}, {"a": 15}, Outcome.COMMITTED),
-        ({"a": 9}, {"a": 15}, Outcome.REFUSED),
-        ({"a": 0}, {"a": 15}, Outcome.REFUSED),
-        ({"a": 11}, {"a": 15}, Outcome.REFUSED),
-        ({"a": None}, {"a": 15}, Outcome.REFUSED),
-        ({"a": 5}, {"a": 10}, Outcome.REFUSED),
-        ({"a": 10, "b": 1}, {"a": 15, "b": 2}, Outcome.REFUSED),
-        ({"a": 10, "b": None}, {"a": 15, "b": 2}, Outcome.COMMITTED),
-        ({"b": None}, {"b": 2}, Outcome.COMMITTED),
-        ({"b": 0}, {"b": 2}, Outcome.REFUSED),
-        ({"a": 10, "b": None}, {"b": 2}, Outcome.COMMITTED),
-        ({"a": 9, "b": None}, {"b": 2}, Outcome.REFUSED),
+        ({"a": 10}, {"a": 15}, CommitOutcome.COMMITTED),
+        ({"a": 9}, {"a": 15}, CommitOutcome.REFUSED),
+        ({"a": 0}, {"a": 15}, CommitOutcome.REFUSED),
+        ({"a": 11}, {"a": 15}, CommitOutcome.REFUSED),
+        ({"a": None}, {"a": 15}, CommitOutcome.REFUSED),
+        ({"a": 5}, {"a": 10}, CommitOutcome.REFUSED),
+        ({"a": 10, "b": 1}, {"a": 15, "b": 2}, CommitOutcome.REFUSED),
+        ({"a": 10, "b": None}, {"a": 15, "b": 2}, CommitOutcome.COMMITTED),
+        ({"b": None}, {"b": 2}, CommitOutcome.COMMITTED),
+        ({"b": 0}, {"b": 2}, CommitOutcome.REFUSED),
+        ({"a": 10, "b": None}, {"b": 2}, CommitOutcome.COMMITTED),
+        ({"a": 9, "b": None}, {"b": 2}, CommitOutcome.REFUSED),
     ],
 )
 def test_commit_needs_every_stored_version_to_be_the_expected_one(storage, table, expected, new, outcome):
     table.commit({"a": None}, {"a": 10}, None)
     before = table.versions(["a", "b"])
     assert table.commit(expected, new, file_of(storage, 1)) is outcome
-    refused = outcome is Outcome.REFUSED
+    refused = outcome is CommitOutcome.REFUSED
     assert table.versions(["a", "b"]) == (before if refused else before | new)
     assert values_in(storage) == ([] if refused else [1])
 
@@ -54,8 +54,8 @@ def test_commit_needs_every_stored_version_to_be_the_expected_one(storage, table
 def test_second_commit_of_the_same_range_is_refused(storage, table):
     other = table_at(storage)
     table.versions(["a"])
-    assert other.commit({"a": None}, {"a": 3}, file_of(storage, 1)) is Outcome.COMMITTED
-    assert table.commit({"a": None}, {"a": 3}, file_of(storage, 1)) is Outcome.REFUSED
+    assert other.commit({"a": None}, {"a": 3}, file_of(storage, 1)) is CommitOutcome.COMMITTED
+    assert table.commit({"a": None}, {"a": 3}, file_of(storage, 1)) is CommitOutcome.REFUSED
     assert values_in(storage) == [1]
 
 
@@ -67,7 +67,7 @@ def test_other_partitions_commits_in_between_do_no_harm(storage, table):
             super()._write(handle, new, file)
 
     slow = table_at(storage, Interrupted)
-    assert slow.commit({"a": None}, {"a": 1}, file_of(storage, 1)) is Outcome.COMMITTED
+    assert slow.commit({"a": None}, {"a": 1}, file_of(storage, 1)) is CommitOutcome.COMMITTED
     assert slow.versions(["a", "b"]) == {"a": 1, "b": 12}
 
 
@@ -87,7 +87,7 @@ def racing(rival, storage, *, refresh):
 
 def test_rival_between_check_and_write_is_met_by_the_conflict_check(storage, table):
     racer = racing(table, storage, refresh=False)
-    assert racer.commit({"a": None, "b": None}, {"a": 2, "b": 1}, file_of(storage, 1)) is Outcome.REFUSED
+    assert racer.commit({"a": None, "b": None}, {"a": 2, "b": 1}, file_of(storage, 1)) is CommitOutcome.REFUSED
     assert values_in(storage) == [1]
     assert table.versions(["a", "b"]) == {"a": 3, "b": None}
 
@@ -95,7 +95,7 @@ def test_rival_between_check_and_write_is_met_by_the_conflict_check(storage, tab
 def test_handle_refreshed_after_the_check_doubles_rows_so_these_tests_can_see_it(storage, table):
     """The mistake that rule 3 of delta_table.py forbids: were it harmless, the test above would prove little."""
     racer = racing(table, storage, refresh=True)
-    assert racer.commit({"a": None, "b": None}, {"a": 2, "b": 1}, file_of(storage, 1)) is Outcome.COMMITTED
+    assert racer.commit({"a": None, "b": None}, {"a": 2, "b": 1}, file_of(storage, 1)) is CommitOutcome.COMMITTED
     assert values_in(storage) == [1, 1]
 
 
@@ -120,7 +120,7 @@ def failing(storage, *, lands, times=1):
 @pytest.mark.parametrize("lands", [True, False])
 def test_error_of_a_commit_is_answered_by_the_table_itself(storage, lands):
     table = failing(storage, lands=lands)
-    assert table.commit({"a": None}, {"a": 2}, file_of(storage, 1, 2)) is Outcome.COMMITTED
+    assert table.commit({"a": None}, {"a": 2}, file_of(storage, 1, 2)) is CommitOutcome.COMMITTED
     assert values_in(storage) == [1, 2]
     assert table.versions(["a"]) == {"a": 2}
 
@@ -132,7 +132,7 @@ def test_error_after_which_somebody_else_has_part_of_the_range_is_a_refusal(stor
             raise OSError("the store went away")
 
     slow = table_at(storage, Overtaken)
-    assert slow.commit({"a": None, "b": None}, {"a": 2, "b": 2}, file_of(storage, 1, 2)) is Outcome.REFUSED
+    assert slow.commit({"a": None, "b": None}, {"a": 2, "b": 2}, file_of(storage, 1, 2)) is CommitOutcome.REFUSED
     assert values_in(storage) == [7]
 
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError, UnsafeError
-from kgs_core.ports import Outcome
+from kgs_core.ports import CommitOutcome
 from tests.one_column import LAKE, SCHEMA, file_of, table_at, values_in
 
 
@@ -44,7 +44,7 @@ def test_file_older_than_half_of_vacuums_retention_is_not_committed(storage, tab
     """Vacuum may take it at any moment; a process that was stopped for days has such files."""
     file = file_of(storage, 1)
     written = os.stat(storage.path("t", file.path)).st_mtime
-    for hours, outcome in ((23, Outcome.COMMITTED), (25, None)):
+    for hours, outcome in ((23, CommitOutcome.COMMITTED), (25, None)):
         then = written - hours * 3600
         os.utime(storage.path("t", file.path), (then, then))
         if outcome is None:
@@ -93,7 +93,7 @@ def test_restored_table_keeps_its_positions_so_nothing_is_doubled(storage, table
         table.commit({"a": n or None}, {"a": n + 1}, file_of(storage, n))
     DeltaTable(storage.uri("t")).restore(2)
     assert table.versions(["a"]) == {"a": 4}
-    assert table.commit({"a": 4}, {"a": 5}, file_of(storage, 4)) is Outcome.COMMITTED
+    assert table.commit({"a": 4}, {"a": 5}, file_of(storage, 4)) is CommitOutcome.COMMITTED
     assert values_in(storage) == [0, 1, 4]
 
 
@@ -126,7 +126,7 @@ def test_table_that_was_made_again_under_the_handle_starts_without_positions(sto
     other = table_at(storage)
     for n in range(commits):
         other.commit({"b": n or None}, {"b": n + 1}, None)
-    assert table.commit({"a": 4}, {"a": 5}, file_of(storage, 4)) is Outcome.REFUSED
+    assert table.commit({"a": 4}, {"a": 5}, file_of(storage, 4)) is CommitOutcome.REFUSED
     assert table.versions(["a"]) == {"a": None}
 
 
@@ -153,7 +153,7 @@ def test_log_entry_that_power_loss_emptied_takes_rows_and_position_away_together
     os.truncate(f"{storage.path('t', '_delta_log')}/{3:020d}.json", 0)
     fresh = DeltaTopicTable(storage, "t", SCHEMA, LAKE)
     assert fresh.versions(["a"]) == {"a": 2}
-    assert fresh.commit({"a": 2}, {"a": 3}, file_of(storage, 2)) is Outcome.COMMITTED
+    assert fresh.commit({"a": 2}, {"a": 3}, file_of(storage, 2)) is CommitOutcome.COMMITTED
     assert values_in(storage) == [0, 1, 2]
 
 
@@ -162,7 +162,7 @@ def _create_and_commit(root, name, barrier):
     barrier.wait()
     table = table_at(storage, name="new")
     outcome = table.commit({name: None}, {name: 1}, file_of(storage, 1, name="new"))
-    os._exit(0 if outcome is Outcome.COMMITTED else 1)
+    os._exit(0 if outcome is CommitOutcome.COMMITTED else 1)
 
 
 @pytest.mark.slow
@@ -186,7 +186,7 @@ def test_positions_survive_checkpoints_and_log_clean_up(storage, table):
     handle.create_checkpoint()
     handle.cleanup_metadata()
     handle.optimize.compact()
-    assert table.commit({"a": 30}, {"a": 31}, file_of(storage, 30)) is Outcome.COMMITTED
+    assert table.commit({"a": 30}, {"a": 31}, file_of(storage, 30)) is CommitOutcome.COMMITTED
     assert values_in(storage) == list(range(31))
 
 
@@ -194,7 +194,7 @@ def test_positions_survive_checkpoints_and_log_clean_up(storage, table):
 def test_lake_may_lie_under_any_usual_path(tmp_path, folder):
     storage = Storage(str(tmp_path / folder))
     table = table_at(storage)
-    assert table.commit({"a": None}, {"a": 1}, file_of(storage, 1)) is Outcome.COMMITTED
+    assert table.commit({"a": None}, {"a": 1}, file_of(storage, 1)) is CommitOutcome.COMMITTED
     assert os.path.isdir(tmp_path / folder / "t" / "_delta_log")
     assert values_in(storage) == [1]
 

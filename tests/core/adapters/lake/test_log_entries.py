@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kgs_core.adapters.lake.storage import Storage
-from kgs_core.ports import Outcome
+from kgs_core.ports import CommitOutcome
 from tests.sink import Sink
 
 HEADERS = {
@@ -87,9 +87,9 @@ def actions_of(path):
 def entries(tmp_path):
     """Table -> actions of every entry: a start, a batch with rows and dead letters, a batch of rows alone, a loss."""
     sink = Sink(Storage(str(tmp_path))).started(2)
-    assert sink.ingest({0: (0, 6), 1: (0, 3)}) is Outcome.COMMITTED
-    assert sink.table.accept_gap(1, 3, 9) is Outcome.COMMITTED
-    assert sink.ingest({0: (6, 7)}) is Outcome.COMMITTED
+    assert sink.ingest({0: (0, 6), 1: (0, 3)}) is CommitOutcome.COMMITTED
+    assert sink.table.accept_gap(1, 3, 9) is CommitOutcome.COMMITTED
+    assert sink.ingest({0: (6, 7)}) is CommitOutcome.COMMITTED
     logs = {table: sorted(Path(tmp_path, table, "_delta_log").glob("*.json")) for table in ("t", "t_dead_letters")}
     return {table: [list(actions_of(path)) for path in paths] for table, paths in logs.items()}
 

@@ -13,7 +13,7 @@ from kgs_core.adapters.lake.delta_maintenance import maintain_table
 from kgs_core.adapters.lake.maintenance import LOCK_FILE, maintenance_lock
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
-from kgs_core.ports import Outcome
+from kgs_core.ports import CommitOutcome
 from tests.sink import Sink
 
 HOUR = 3600
@@ -51,7 +51,7 @@ def test_small_files_become_one_and_the_rows_stay(storage, sink):
     assert (upkeep.table, upkeep.files, upkeep.removed, upkeep.problem) == ("t", (10, 1), 0, None)
     assert upkeep.bytes[0] > upkeep.bytes[1] > 0
     assert sink.assert_exact(1) == {0: 40}
-    assert sink.ingest({0: (40, 44)}) is Outcome.COMMITTED
+    assert sink.ingest({0: (40, 44)}) is CommitOutcome.COMMITTED
 
 
 def test_file_that_was_never_committed_goes_when_it_is_old_and_stays_while_it_is_young(storage, sink):
@@ -114,7 +114,7 @@ def test_consumers_commit_all_the_while(storage, sink):
     thread.start()
     try:
         for start in range(40, 240, 4):
-            assert sink.ingest({0: (start, start + 4)}) is Outcome.COMMITTED
+            assert sink.ingest({0: (start, start + 4)}) is CommitOutcome.COMMITTED
     finally:
         stop.set()
         thread.join()

@@ -15,7 +15,7 @@ from kgs_core.adapters.lake.topic_table import earlier_topic_ids
 from kgs_core.errors import UnsafeError
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import OffsetRange, TopicId
-from kgs_core.ports import Outcome
+from kgs_core.ports import CommitOutcome
 from tests.sink import EPOCH_EVERY, Sink
 
 
@@ -30,7 +30,7 @@ def sink(storage):
 
 
 def test_rows_and_dead_letters_land_and_the_position_moves(sink):
-    assert sink.ingest({0: (0, 12), 1: (0, 7)}) is Outcome.COMMITTED
+    assert sink.ingest({0: (0, 12), 1: (0, 7)}) is CommitOutcome.COMMITTED
     assert sink.assert_exact(2) == {0: 12, 1: 7}
     assert sink.table.positions({0, 1}).dead_letter_marks == {0: 12, 1: 7}
 
@@ -38,7 +38,7 @@ def test_rows_and_dead_letters_land_and_the_position_moves(sink):
 def test_range_without_records_moves_the_position_alone(sink):
     """Transactions leave offsets without records; a position that stayed before them would never pass."""
     batch = replace(sink.read({0: (0, 1)}), file=None)
-    assert sink.table.commit(batch) is Outcome.COMMITTED
+    assert sink.table.commit(batch) is CommitOutcome.COMMITTED
     assert sink.position(0) == 1
     assert sink.files() == []
 
@@ -46,13 +46,13 @@ def test_range_without_records_moves_the_position_alone(sink):
 @pytest.mark.parametrize(
     ("rival", "ours", "outcome"),
     [
-        ({0: (0, 10)}, {0: (0, 10)}, Outcome.REFUSED),
-        ({0: (0, 10)}, {0: (0, 20)}, Outcome.REFUSED),
-        ({0: (0, 10)}, {0: (0, 5)}, Outcome.REFUSED),
-        ({0: (0, 10)}, {0: (0, 8), 1: (0, 8)}, Outcome.REFUSED),
-        ({0: (0, 10)}, {1: (0, 8)}, Outcome.COMMITTED),
-        ({0: (0, 10)}, {0: (10, 18)}, Outcome.COMMITTED),
-        ({0: (0, 10)}, {0: (12, 18)}, Outcome.REFUSED),
+        ({0: (0, 10)}, {0: (0, 10)}, CommitOutcome.REFUSED),
+        ({0: (0, 10)}, {0: (0, 20)}, CommitOutcome.REFUSED),
+        ({0: (0, 10)}, {0: (0, 5)}, CommitOutcome.REFUSED),
+        ({0: (0, 10)}, {0: (0, 8), 1: (0, 8)}, CommitOutcome.REFUSED),
+        ({0: (0, 10)}, {1: (0, 8)}, CommitOutcome.COMMITTED),
+        ({0: (0, 10)}, {0: (10, 18)}, CommitOutcome.COMMITTED),
+        ({0: (0, 10)}, {0: (12, 18)}, CommitOutcome.REFUSED),
     ],
 )
 def test_batch_of_a_stale_owner(storage, sink, rival, ours, outcome):
@@ -70,7 +70,7 @@ def test_partition_that_went_to_another_and_back_is_refused_when_stale(storage, 
     batch = sink.read({0: (0, 10)})
     other.ingest({0: (0, 10)})
     sink.ingest({0: (10, 20)})
-    assert sink.table.commit(batch) is Outcome.REFUSED
+    assert sink.table.commit(batch) is CommitOutcome.REFUSED
     assert sink.assert_exact(2) == {0: 20, 1: 0}
 
 
@@ -78,12 +78,12 @@ def test_partition_that_went_to_another_and_back_is_refused_when_stale(storage, 
 def test_dead_letters_are_written_once_whatever_the_replay_after_a_kill_reads(storage, sink, ends):
     """Killed between the dead letters and the rows; the next life's batches end elsewhere."""
     batch = sink.read({0: (0, 10)})
-    assert sink.table._commit_dead_letters(batch) is Outcome.COMMITTED
+    assert sink.table._commit_dead_letters(batch) is CommitOutcome.COMMITTED
     again = Sink(storage)
     start = again.position(0)
     assert start == 0
     for end in ends:
-        assert again.ingest({0: (start, end)}) is Outcome.COMMITTED
+        assert again.ingest({0: (start, end)}) is CommitOutcome.COMMITTED
         start = end
     assert again.assert_exact(2) == {0: ends[-1], 1: 0}
 
@@ -92,9 +92,9 @@ def test_dead_letters_filtered_by_a_mark_that_has_moved_since_are_refused(storag
     other = Sink(storage)
     batch = sink.read({0: (0, 30)})
     killed = other.read({0: (0, 10)})
-    assert other.table._commit_dead_letters(killed) is Outcome.COMMITTED
-    assert sink.table.commit(batch) is Outcome.REFUSED
-    assert sink.ingest({0: (0, 30)}) is Outcome.COMMITTED
+    assert other.table._commit_dead_letters(killed) is CommitOutcome.COMMITTED
+    assert sink.table.commit(batch) is CommitOutcome.REFUSED
+    assert sink.ingest({0: (0, 30)}) is CommitOutcome.COMMITTED
     assert sink.assert_exact(2) == {0: 30, 1: 0}
 
 
@@ -176,7 +176,7 @@ def test_epoch_is_not_told_at_a_position_that_no_record_ends_at(sink, way):
     else:
         batch = sink.read({0: (10, 11)})
         behind = {"ranges": {0: OffsetRange(10, 25)}} if way.startswith("a range") else {}
-        assert sink.table.commit(replace(batch, leader_epochs={}, **behind)) is Outcome.COMMITTED
+        assert sink.table.commit(replace(batch, leader_epochs={}, **behind)) is CommitOutcome.COMMITTED
     assert sink.table.positions({0}).leader_epochs == {}
     start = sink.position(0)
     sink.ingest({0: (start, start + 1)})
@@ -187,34 +187,34 @@ def test_epochs_refuse_no_commit(storage, sink):
     """Neither that of a neighbour's partition, nor one that is lower than before (the cluster was made anew)."""
     other = Sink(storage)
     ours, theirs = sink.read({0: (0, 10)}), other.read({1: (0, 10)})
-    assert sink.table.commit(replace(ours, leader_epochs={0: 7})) is Outcome.COMMITTED
-    assert other.table.commit(replace(theirs, leader_epochs={1: 3})) is Outcome.COMMITTED
-    assert sink.table.commit(replace(sink.read({0: (10, 20)}), leader_epochs={0: 2})) is Outcome.COMMITTED
+    assert sink.table.commit(replace(ours, leader_epochs={0: 7})) is CommitOutcome.COMMITTED
+    assert other.table.commit(replace(theirs, leader_epochs={1: 3})) is CommitOutcome.COMMITTED
+    assert sink.table.commit(replace(sink.read({0: (10, 20)}), leader_epochs={0: 2})) is CommitOutcome.COMMITTED
     assert sink.table.positions({0, 1}).leader_epochs == {0: 2, 1: 3}
-    assert other.table.commit(replace(ours, leader_epochs={0: 2})) is Outcome.REFUSED
+    assert other.table.commit(replace(ours, leader_epochs={0: 2})) is CommitOutcome.REFUSED
 
 
 def test_accepted_loss_moves_the_position_and_is_recorded(sink):
     sink.ingest({0: (0, 10)})
-    assert sink.table.accept_gap(0, 10, 25) is Outcome.COMMITTED
+    assert sink.table.accept_gap(0, 10, 25) is CommitOutcome.COMMITTED
     assert sink.table.stored_position(0) == 25
     assert load_transactions(sink.storage, "t")["g/t@id1/0/gap/10"] == 25
-    assert sink.ingest({0: (25, 30)}) is Outcome.COMMITTED
+    assert sink.ingest({0: (25, 30)}) is CommitOutcome.COMMITTED
 
 
 @pytest.mark.parametrize("start", [0, 9, 11])
 def test_loss_that_does_not_begin_at_the_position_is_refused(sink, start):
     sink.ingest({0: (0, 10)})
-    assert sink.table.accept_gap(0, start, 25) is Outcome.REFUSED
+    assert sink.table.accept_gap(0, start, 25) is CommitOutcome.REFUSED
     assert sink.table.stored_position(0) == 10
     assert f"g/t@id1/0/gap/{start}" not in load_transactions(sink.storage, "t")
 
 
 def test_loss_is_accepted_once_and_refuses_the_batch_in_flight(storage, sink):
     batch = Sink(storage).read({0: (0, 10)})
-    assert sink.table.accept_gap(0, 0, 25) is Outcome.COMMITTED
-    assert sink.table.accept_gap(0, 0, 25) is Outcome.REFUSED
-    assert Sink(storage).table.commit(batch) is Outcome.REFUSED
+    assert sink.table.accept_gap(0, 0, 25) is CommitOutcome.COMMITTED
+    assert sink.table.accept_gap(0, 0, 25) is CommitOutcome.REFUSED
+    assert Sink(storage).table.commit(batch) is CommitOutcome.REFUSED
     assert sink.table.stored_position(0) == 25
 
 

@@ -14,7 +14,7 @@ from kgs_core.adapters.spark.session import prepare_spark
 from kgs_core.adapters.system.transform_folder import use_folder_of
 from kgs_core.config.file import load_settings
 from kgs_core.config.settings import SparkSettings
-from kgs_core.demo.dagster_home import DagsterHome
+from kgs_core.demo.dagster_control import DagsterHome
 
 pytestmark = pytest.mark.slow
 

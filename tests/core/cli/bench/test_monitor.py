@@ -6,12 +6,12 @@ import sys
 import xml.etree.ElementTree as ET
 
 from kgs_core.cli.bench.monitor import speeds_picture
-from kgs_core.monitor.accuracy import Point
+from kgs_core.monitor.accuracy import AccuracyPoint
 
 
 def test_a_panel_for_each_load_and_the_names_of_its_lines_once():
     found = {
-        "step-up-lz4": [Point(1.0, 100e3, 200e3, 300e3), Point(2.0, 100e3, 200e3, 300e3)],
+        "step-up-lz4": [AccuracyPoint(1.0, 100e3, 200e3, 300e3), AccuracyPoint(2.0, 100e3, 200e3, 300e3)],
         "steady-none": [],
     }
     drawn = speeds_picture(found)

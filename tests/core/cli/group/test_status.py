@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.cli.group.status import Screen
+from kgs_core.cli.group.status import StatusScreen
 from kgs_core.cli.group.status_table import status_table
 from kgs_core.cli.main import cli
 from kgs_core.controller.rolling_replacement import ReplacementWait
@@ -181,11 +181,11 @@ def test_what_others_wrote_is_shown_without_control_characters():
 
 def test_into_a_pipe_the_width_is_that_of_columns(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "70")
-    with Screen(json_=False, in_place=False) as screen:
+    with StatusScreen(json_=False, in_place=False) as screen:
         screen.show(group())
     narrow = capsys.readouterr().out.splitlines()
     monkeypatch.delenv("COLUMNS")
-    with Screen(json_=False, in_place=False) as screen:
+    with StatusScreen(json_=False, in_place=False) as screen:
         screen.show(group())
     wide = capsys.readouterr().out.splitlines()
     assert max(map(len, narrow)) <= 70 < max(map(len, wide)) <= 160

@@ -19,23 +19,23 @@ from kgs_core.consumer.round.questions import (
     Landed,
     Logs,
     Question,
-    Read,
+    ReadBatch,
     ReadResult,
     TopicIds,
     Trouble,
 )
-from kgs_core.consumer.round.state import Pace, Round
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.state import Round, RoundLimits
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 
-PACE = Pace(1_000_000, 0.0)
+PACE = RoundLimits(1_000_000, 0.0)
 SICK, WELL = "a", "b"
 SICK_ONE = TopicPartition(SICK, 0)
 ID = TopicId("id")
 NO_ANSWER = Trouble("no answer")
-UNSAFE = Trouble("appendOnly was unset", Cause.TABLE)
-DENIED = Trouble("not authorized", Cause.DENIED)
+UNSAFE = Trouble("appendOnly was unset", StopCause.TABLE)
+DENIED = Trouble("not authorized", StopCause.DENIED)
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,14 @@ class World:
         )
 
 
-def starts_of(question: Read) -> dict[TopicPartition, int]:
-    """Everything that a Read reads."""
+def starts_of(question: ReadBatch) -> dict[TopicPartition, int]:
+    """Everything that a `ReadBatch` reads."""
     planned = question.planned
     exact = {TopicPartition(planned.topic, p): r.start for p, r in planned.ranges.items()} if planned else {}
     return {**question.start, **exact}
 
 
-def good_read(world: World, question: Read, without: tuple[str, ...] = ()) -> ReadResult:
+def good_read(world: World, question: ReadBatch, without: tuple[str, ...] = ()) -> ReadResult:
     """What reading comes to when nothing is wrong (but a bad record)."""
     result, starts = ReadResult(), starts_of(question)
     for topic in sorted({tp.topic for tp in starts} - set(without)):
@@ -119,7 +119,7 @@ def good_answer(world: World, question: Question) -> tuple[World, Answer]:
             return world, Logs({tp: (0, world.ends[tp]) for tp in tps})
         case AskPositions(topic=topic, partitions=partitions):
             return world, world.positions(topic, partitions)
-        case Read():
+        case ReadBatch():
             return world, good_read(world, question)
         case Commit(batch=batch):
             after = world.commits(batch)
@@ -134,7 +134,7 @@ def every_answer(world: World, question: Question) -> Iterator[tuple[World, Answ
             yield from ((world, answer) for answer in _told_by_kafka(world, question))
         case AskPositions(topic="a"):
             yield from ((world, trouble) for trouble in (NO_ANSWER, UNSAFE, DENIED))
-        case Read() if SICK_ONE in starts_of(question):
+        case ReadBatch() if SICK_ONE in starts_of(question):
             yield from _reads(world, question, SICK_ONE)
         case Commit(batch=batch) if batch.topic == SICK:
             yield from _commits(world, batch)
@@ -163,7 +163,7 @@ def _commits(world: World, batch: TopicBatch) -> Iterator[tuple[World, Answer]]:
         yield after, UNSAFE
 
 
-def _reads(world: World, question: Read, sick: TopicPartition) -> Iterator[tuple[World, ReadResult]]:
+def _reads(world: World, question: ReadBatch, sick: TopicPartition) -> Iterator[tuple[World, ReadResult]]:
     def result(*without: str, **trouble: object) -> ReadResult:
         found = good_read(world, question, without)
         for name, value in trouble.items():

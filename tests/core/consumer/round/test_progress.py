@@ -1,14 +1,14 @@
 """One topic's progress, call by call."""
 
 from kgs_core.consumer.round.progress import TablePositions
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import OffsetRange
 from tests.core.consumer.round.round_world import ID, progress
 
 
 def test_moved_position_ends_every_stop() -> None:
-    stopped = progress("a", 2).stopped({0: "bad record", 1: "bad record"}, Cause.BAD_RECORD, 0.0)
+    stopped = progress("a", 2).stopped({0: "bad record", 1: "bad record"}, StopCause.BAD_RECORD, 0.0)
     assert stopped.owning(frozenset({0, 1}), TablePositions({0: 1, 1: 0})).active == {0: 1}
 
 
@@ -21,7 +21,7 @@ def test_leader_epoch_of_before_does_not_outlive_a_batch_without_one() -> None:
 
 
 def test_partition_that_was_given_up_brings_nothing_back() -> None:
-    given_up = progress("a", 2).stopped({0: "bad record"}, Cause.BAD_RECORD, 0.0).without({0})
+    given_up = progress("a", 2).stopped({0: "bad record"}, StopCause.BAD_RECORD, 0.0).without({0})
     assert (given_up.owned, given_up.positions, given_up.stops, given_up.tries) == ({1}, {1: 0}, {}, {})
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kgs_core.consumer.round.machine import answered
 from kgs_core.consumer.round.questions import Commit, Landed, Trouble
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.model import TopicPartition
 from tests.core.consumer.round.round_world import SICK, WELL, Consumer, World, events, every_answer, progress
 
@@ -43,7 +43,7 @@ def check(here: Consumer) -> None:
         assert topic.owned == topic.active.keys() | topic.stops.keys()
         for p, stop in topic.stops.items():
             assert stop.reason
-            assert (stop.look_at is None) == (stop.cause is Cause.BAD_RECORD)
+            assert (stop.look_at is None) == (stop.cause is StopCause.BAD_RECORD)
             # Nothing is passed over: what the consumer believes to be in the table is there.
             assert topic.positions[p] <= here.world.lake[TopicPartition(topic.topic, p)]
         for p, position in topic.positions.items():
@@ -69,7 +69,7 @@ def check_after_round(here: Consumer, *, is_every_turn: bool) -> None:
             tp = TopicPartition(topic.topic, p)
             where = (topic, calm.world, here.at.topics[topic.topic], here.world)
             assert topic.positions[p] == calm.world.lake[tp] == calm.world.range_of(tp, 0).end, where
-            assert {s.cause for s in topic.stops.values()} <= {Cause.BAD_RECORD}
+            assert {s.cause for s in topic.stops.values()} <= {StopCause.BAD_RECORD}
             assert bool(topic.stops.get(p)) == (tp == (SICK, 0) and here.world.bad is not None)
 
 

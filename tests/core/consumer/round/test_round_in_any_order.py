@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kgs_core.consumer.round.machine import begin
 from kgs_core.consumer.round.progress import TopicProgress
-from kgs_core.consumer.round.stops import Cause
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.model import TopicId, TopicPartition
 from tests.core.consumer.round.round_world import (
     PACE,
@@ -92,7 +92,7 @@ class Life(RuleBasedStateMachine):
             assert set(topic.tries) <= topic.owned
             for stop in topic.stops.values():
                 assert stop.reason
-                assert (stop.look_at is None) == (stop.cause is Cause.BAD_RECORD)
+                assert (stop.look_at is None) == (stop.cause is StopCause.BAD_RECORD)
 
     @invariant()
     def nothing_is_passed_over(self) -> None:

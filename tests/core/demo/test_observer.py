@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kgs_core.demo.history import DemoHistory
+from kgs_core.demo.observer import DemoHistory
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import Change, Incarnation, Process, Target
 from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
@@ -23,24 +23,24 @@ def group(*lines, readers=(), changes=()):
 
 
 def test_consumers_come_and_go():
-    chronicle = DemoHistory()
+    history = DemoHistory()
     absent = ConsumerRow(ConsumerId(2), None, "not there")
-    assert chronicle.note(group(line(1, "a", 10), absent), 0) == ("consumer 1 (pid 10) has joined",)
-    assert chronicle.note(group(line(1, "a", 10), line(2, "b", 11)), 1) == ("consumer 2 (pid 11) has joined",)
-    assert chronicle.note(group(line(1, "a", 10), line(2, "b", 11)), 2) == ()
-    assert chronicle.note(group(line(1, "c", 12), line(2, "b", 11)), 3) == (
+    assert history.note(group(line(1, "a", 10), absent), 0) == ("consumer 1 (pid 10) has joined",)
+    assert history.note(group(line(1, "a", 10), line(2, "b", 11)), 1) == ("consumer 2 (pid 11) has joined",)
+    assert history.note(group(line(1, "a", 10), line(2, "b", 11)), 2) == ()
+    assert history.note(group(line(1, "c", 12), line(2, "b", 11)), 3) == (
         "consumer 1 (pid 10) has left",
         "consumer 1 (pid 12) has joined",
     )
 
 
 def test_each_change_is_told_once():
-    chronicle = DemoHistory()
-    assert chronicle.note(group(changes=[FIRST]), 0) == ("target: 1 consumer, nothing moves: partition without owner",)
-    assert chronicle.note(group(changes=[replace(FIRST, duration_s=3.0), GROWN]), 1) == (
+    history = DemoHistory()
+    assert history.note(group(changes=[FIRST]), 0) == ("target: 1 consumer, nothing moves: partition without owner",)
+    assert history.note(group(changes=[replace(FIRST, duration_s=3.0), GROWN]), 1) == (
         "target: 2 consumers, 11 partitions move, Rscore 0.40: consumer above consumer_capacity: 1",
     )
-    assert chronicle.note(group(changes=[FIRST, GROWN]), 2) == ()
+    assert history.note(group(changes=[FIRST, GROWN]), 2) == ()
 
 
 def test_long_reasons_are_cut_each_for_itself():
@@ -51,21 +51,21 @@ def test_long_reasons_are_cut_each_for_itself():
 
 
 def test_changes_count_that_the_target_does_not_tell_of_any_more():
-    chronicle = DemoHistory()
-    chronicle.note(group(changes=[FIRST, GROWN]), 0)
-    chronicle.note(group(changes=[SHRUNK]), 1)
-    figures = chronicle.figures
+    history = DemoHistory()
+    history.note(group(changes=[FIRST, GROWN]), 0)
+    history.note(group(changes=[SHRUNK]), 1)
+    figures = history.figures
     assert (figures.rebalances, figures.moved, round(figures.rscore, 6)) == (2, 16, 0.5)
 
 
 def test_consumers_are_counted_from_the_first_that_reads():
-    chronicle = DemoHistory()
-    assert chronicle.figures.mean_consumers is None
-    chronicle.note(group(), 0)
-    chronicle.note(group(readers=[1]), 10)
-    assert chronicle.figures.mean_consumers is None
-    chronicle.note(group(readers=[1, 1, 2, 3]), 20)
-    chronicle.note(group(readers=[1]), 40)
-    figures = chronicle.figures
+    history = DemoHistory()
+    assert history.figures.mean_consumers is None
+    history.note(group(), 0)
+    history.note(group(readers=[1]), 10)
+    assert history.figures.mean_consumers is None
+    history.note(group(readers=[1, 1, 2, 3]), 20)
+    history.note(group(readers=[1]), 40)
+    figures = history.figures
     assert figures.mean_consumers == (10 * 1 + 20 * 3) / 30
     assert figures.max_consumers == 3
