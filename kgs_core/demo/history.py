@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from textwrap import shorten
 
+from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.protocol import Change, Incarnation
 from kgs_core.reporting.status import ConsumerRow, GroupStatus
 
@@ -95,4 +96,5 @@ def short_reason(change: Change) -> str:
 
 
 def _name(line: ConsumerRow) -> str:
-    return f"consumer {line.consumer} (pid {line.process.pid})" if line.process else f"consumer {line.consumer}"
+    process = HostProcess.of(line.process) if line.process else None
+    return f"consumer {line.consumer} (pid {process.pid})" if process else f"consumer {line.consumer}"

@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 from rich.console import Console
 
+from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
 from kgs_core.config import parse_settings
 from kgs_core.demo.closing import compare, reason_to_skip
@@ -19,7 +20,7 @@ from kgs_core.demo.snapshot import DemoSnapshot, Produced, lag_of, read_produced
 from kgs_core.demo.summary import Summary, TopicResult, group_lines, summary_table, verdict
 from kgs_core.exactly_once import LogPart, StoredPositions, TableAudit, check_partition
 from kgs_core.model import ConsumerId, TopicId, TopicPartition
-from kgs_core.protocol import Change, Incarnation, Process, Target
+from kgs_core.protocol import Change, Incarnation, Target
 from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
 
 EWR = TableView("flights.ewr", "flights.ewr", 1500, 2_500_000, 7, 0, 9, {0: 1000, 1: 500}, {0: 1100, 1: 500})
@@ -64,7 +65,7 @@ READING = ConsumerRow(
     load=123_456.0,
     bytes_per_s=1_234_567.0,
     report_age_s=0.6,
-    process=Process("h", "b", 4711, 1),
+    process=HostProcess("h", "b", 4711, 1).as_process(),
 )
 COMING = ConsumerRow(ConsumerId(2), None, "not there", needs_attention=True)
 
