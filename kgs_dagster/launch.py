@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from kgs_core.adapters.system.process_identity import is_gone
+from kgs_core.adapters.fleet.host_process import HostProcess, is_gone
 from kgs_core.controller.restart_policy import retry_after_s
 from kgs_core.errors import KgsError, PermanentError, TransientError
 from kgs_core.model import ConsumerId
@@ -214,13 +214,13 @@ class DagsterFleet:
         if process is not None:
             self._kill_if_deaf(record, process, now)
             where = f"process {process.pid} on {process.host}"
-            return f"{where} is gone, and could not say so" if is_gone(process) else None
+            return f"{where} is gone, and could not say so" if process.is_gone() else None
         limit_s = 2 * self._group.settings.membership.start_timeout_s
         if now - record.update_timestamp.timestamp() > limit_s:
             return f"launched, but for {limit_s:g} s (2 x start_timeout_s) no process of it has been heard of"
         return None
 
-    def _kill_if_deaf(self, record: dg.RunRecord, process: Process, now: float) -> None:
+    def _kill_if_deaf(self, record: dg.RunRecord, process: HostProcess, now: float) -> None:
         """Whoever was to tell it that it shall end may be gone, and then it would read for ever."""
         is_asked = record.dagster_run.status is dg.DagsterRunStatus.CANCELING
         is_overdue = now - record.update_timestamp.timestamp() > grace_period_s(self._group)
@@ -256,7 +256,7 @@ class DagsterFleet:
         # No pod outlives this, so the cluster need not be asked about each run of the last hour again and again
         if process is None or now - ended_s > grace_period_s(self._group):
             return False
-        return self._is_gone(process) is False
+        return self._is_gone(process.as_process()) is False
 
     def _is_gone(self, process: Process) -> bool | None:
         if process.run_id and in_cluster(self._instance):

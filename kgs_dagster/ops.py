@@ -54,7 +54,7 @@ def consume_op(group: GroupConfig) -> dg.OpDefinition:
         # A flag and no exception: thrown into a call to Spark's JVM it would break the connection, and the batch
         with _failures_named(), own_log(), stop_on_signals() as stop:
             process = claim_run(context.instance, context.run_id, _own_tags(context, group, consumer))
-            member = _member(context, group, consumer, process, getattr(context.resources, spark))
+            member = _member(context, group, consumer, process.as_process(), getattr(context.resources, spark))
             context.log.info(f"consumer {member.member} joins group {group.name}")
             _run(context, member, stop)
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import dagster as dg
 
-from kgs_core.adapters.system.process_identity import is_gone, this_process
+from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.adapters.system.processes import RUN_ID
-from kgs_core.protocol import Process
 
 PROCESS = ".dagster/kgs-process"
 """Tags that begin so are not shown in lists of runs."""
@@ -25,20 +24,20 @@ ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRun
 _PROC = Path("/proc")
 
 
-def process_tag(process: Process) -> str:
+def process_tag(process: HostProcess) -> str:
     """A process as its run's tag says it."""
     return json.dumps(asdict(process))
 
 
-def process_of(tags: Mapping[str, str]) -> Process | None:
+def process_of(tags: Mapping[str, str]) -> HostProcess | None:
     """The process that a run's tags name; None before it has said so."""
     try:
-        return Process(**json.loads(tags.get(PROCESS) or tags[PROCESS_BEFORE]))
+        return HostProcess(**json.loads(tags.get(PROCESS) or tags[PROCESS_BEFORE]))
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def claim_run(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, str] | None = None) -> Process:
+def claim_run(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, str] | None = None) -> HostProcess:
     """Write this process on its run, before anything else: from here on it can be told whether the run lives.
 
     Args:
@@ -49,7 +48,7 @@ def claim_run(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, str]
     Raises:
         Failure: the run was given up meanwhile, and perhaps another one has been started in its place.
     """
-    process = this_process({RUN_ID: run_id})
+    process = HostProcess.current({RUN_ID: run_id})
     with suppress(OSError):  # then nobody can end it but Dagster
         (_PROC / "self/comm").write_text(process_title(run_id))
     instance.add_run_tags(run_id, {**(tags or {}), PROCESS: process_tag(process)})
@@ -64,13 +63,13 @@ def process_title(run_id: str) -> str:
     return f"kgs-{run_id[:8]}"
 
 
-def kill(process: Process, run_id: str) -> bool:
+def kill(process: HostProcess, run_id: str) -> bool:
     """Kill the process of a run, if it is known for certain to be that; whether it was.
 
     Tags can be written by anybody who may use Dagster. So they are not believed: the process must live, have begun when
     the tag says, and itself say that it is of this run.
     """
-    if is_gone(process) is not False or _title(process.pid) != process_title(run_id):
+    if process.is_gone() is not False or _title(process.pid) != process_title(run_id):
         return False
     with suppress(ProcessLookupError):
         os.kill(process.pid, signal.SIGKILL)
@@ -92,7 +91,7 @@ def end_hung_run(instance: dg.DagsterInstance, run: dg.DagsterRun, why: str) -> 
     is asked before.
     """
     process = process_of(run.tags)
-    is_ours = process is not None and is_gone(process) is False and _title(process.pid) == process_title(run.run_id)
+    is_ours = process is not None and process.is_gone() is False and _title(process.pid) == process_title(run.run_id)
     if not is_ours:
         with suppress(Exception):  # a launcher's own kinds: the run is given up all the same
             instance.run_coordinator.cancel_run(run.run_id)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from kgs_core.adapters.experiments.grid import Grid
+    from kgs_core.simulation.charts import Chart
     from kgs_core.simulation.comparison import Replayed, Summary
     from kgs_core.simulation.groups import SeedGroup
     from kgs_core.simulation.replay import Conditions
@@ -23,13 +24,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawing, shown by a notebook as it is."""
+    """A drawing, shown by a notebook as it is.
 
-    svg: str
+    Attributes:
+        charts: what it shows, a panel each.
+    """
+
+    charts: "tuple[Chart, ...]" = field(repr=False)
+
+    @property
+    def svg(self) -> str:
+        """The drawing as an SVG element."""
+        from kgs_core.simulation.charts import svg
+
+        return svg(self.charts)
 
     def save(self, path: str | Path) -> None:
-        """Write it as SVG."""
-        Path(path).write_text(self.svg, encoding="utf-8")
+        """Write it as SVG or PNG.
+
+        Raises:
+            ConfigError: the path ends in neither .svg nor .png, or cannot be written.
+        """
+        from kgs_core.adapters.system.files import write_whole
+        from kgs_core.simulation.charts import picture
+
+        kind = Path(path).suffix.lower()
+        if kind not in (".svg", ".png"):
+            raise ConfigError([f"{path}: name a file that ends in .svg or .png"])
+        write_whole(Path(path), picture(self.charts, "png" if kind == ".png" else "svg"))
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -87,15 +109,10 @@ class Comparison:
         return front_of(group for group in groups if group.load == (load or groups[0].load))
 
     def plot(self) -> Picture:
-        """The front; with latency also the bill: consumer hours and p99 latency."""
-        from kgs_core.simulation.charts import svg
-        from kgs_core.simulation.plots import bill_chart, front_chart
+        """The picture of `kgs simulate --plot`: fronts; with latency also bills; of one load, consumers over time."""
+        from kgs_core.simulation.plots import comparison_charts
 
-        groups = [group for group in self.groups if group.load == self.loads[0]]
-        panels = [front_chart(groups[0].load, groups, self.front())]
-        if self.conditions.record_latency:
-            panels.append(bill_chart(groups[0].load, groups))
-        return Picture(svg(panels))
+        return Picture(tuple(comparison_charts(self.groups, self.replays, latency=self.conditions.record_latency)))
 
     def _repr_html_(self) -> str:
         return str(self.to_frame().to_html(float_format=lambda value: f"{value:.4g}"))

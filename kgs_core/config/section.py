@@ -24,7 +24,7 @@ def key_of(table: Mapping[str, object]) -> PlainValidator:
         if isinstance(value, str) and value in table:
             return value
         *others, last = (f"'{name}'" for name in table)
-        raise ValueError(f"give one of {', '.join(others)} or {last}")
+        raise ValueError(f"give one of {', '.join(others)} or {last}" if others else f"give {last}, there is no other")
 
     return PlainValidator(check)
 

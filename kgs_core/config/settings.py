@@ -10,7 +10,7 @@ from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.monitor import MonitorSettings
 from kgs_core.config.packing import PackingSettings
 from kgs_core.config.passthrough import check_kafka_client
-from kgs_core.config.section import Passthrough, Section, none_is_empty
+from kgs_core.config.section import Passthrough, Section, key_of, none_is_empty
 from kgs_core.config.topic_rule import FIELD_TYPES, TopicRule, start_timestamp_ms
 
 __all__ = [
@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 _S3_ROOT = re.compile(r"s3://[a-z0-9][a-z0-9.-]+(/[^?#]*)?")
+
+TABLE_FORMATS = {"delta": "kgs_core.adapters.lake.delta_lake:DeltaLake"}
+"""Name, as `lake.format` takes it -> class of the port `Lake`, loaded when a lake is opened."""
 
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
@@ -63,6 +66,7 @@ class LakeSettings(Section):
     """Settings of the lake: where the tables are, and how their logs are kept."""
 
     root: str
+    format: Annotated[str, key_of(TABLE_FORMATS)] = "delta"
     storage_options: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict, repr=False)
     checkpoint_interval: Annotated[int, Field(ge=2, le=1000)] = 10
     log_retention_h: Annotated[int, Field(ge=1, le=8760)] = 24

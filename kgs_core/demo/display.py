@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.adapters.lake.stats import LakeSnapshot
 from kgs_core.demo.observer import short_reason
 from kgs_core.demo.snapshot import DemoSnapshot, lag_of
@@ -139,8 +140,9 @@ def _consumers(group: GroupStatus | None, lake: LakeSnapshot) -> Table:
 
 def _figures(line: ConsumerRow, lake: LakeSnapshot) -> list[str]:
     """From its pid to the age of its report."""
+    process = HostProcess.of(line.process) if line.process else None
     return [
-        UNKNOWN if line.process is None else str(line.process.pid),
+        UNKNOWN if process is None else str(process.pid),
         str(len(line.partitions)),
         megabytes(line.load),
         megabytes(line.bytes_per_s),

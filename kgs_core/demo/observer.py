@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Iterable
 from textwrap import shorten
 
+from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.adapters.lake.stats import LakeView
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures, Produced, read_produced, simulated_time
@@ -140,4 +141,5 @@ def short_reason(change: Change) -> str:
 
 
 def _name(line: ConsumerRow) -> str:
-    return f"consumer {line.consumer} (pid {line.process.pid})" if line.process else f"consumer {line.consumer}"
+    process = HostProcess.of(line.process) if line.process else None
+    return f"consumer {line.consumer} (pid {process.pid})" if process else f"consumer {line.consumer}"

@@ -17,7 +17,7 @@ from pydantic import Field, ValidateAs
 
 from kgs_core.model import ConsumerId
 from kgs_core.protocol.fields import Amount, ByPartition, Consumer, Count, Flag, Label, Partitions, Share, Text, Topic
-from kgs_core.protocol.parts import Change, Member, MemberField, Process, TermsField
+from kgs_core.protocol.parts import Change, Member, MemberField, ProcessField, TermsField
 
 ALWAYS = {"always": True}
 """Marks a field that has a default here, yet must stand in every record: a set that is missing is not an empty one."""
@@ -180,7 +180,7 @@ class Report(Sign):
         why: in words, where it failed.
     """
 
-    process: Process
+    process: ProcessField
     applied: Count | None
     owned: Partitions
     stopped: ByPartition[Text] = field(default_factory=dict)
@@ -205,7 +205,7 @@ class Starting:
     """
 
     member: MemberField
-    process: Process
+    process: ProcessField
     why: Text
 
 

@@ -1,5 +1,6 @@
 """Parts of messages: members, processes, changes of the Target, terms of joining."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, NewType
 
@@ -8,6 +9,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     SerializerFunctionWrapHandler,
+    ValidateAs,
     ValidatorFunctionWrapHandler,
     WrapSerializer,
     WrapValidator,
@@ -42,26 +44,24 @@ MemberField = Annotated[Member, BeforeValidator(_of_member), PlainSerializer(Mem
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Which process an incarnation is: enough to tell, on its own machine, whether that process is gone.
+    """Which process an incarnation is, as its fleet names it. Here it is only carried, compared and printed.
+
+    What makes and checks the parts is the fleet's: `adapters/fleet/host_process.py` for processes of a machine.
 
     Attributes:
-        host: name of the machine or pod.
-        boot_id: Linux' id of the machine's present run.
-        start_ticks: clock ticks from boot to its start (`/proc/<pid>/stat`, field 22): tells it from a later process
-            with the same pid.
-        run_id: the Dagster run or pod uid that it belongs to; empty without one.
-        machine_id: which machine, over its boots (`/etc/machine-id`); empty where it has none, and in older reports.
-        pid_namespace: the world that `pid` counts in (inode of `/proc/self/ns/pid`): a container has one of its own; 0
-            where that is not known, as in older reports.
+        parts: name -> value, in the order in which they are written: text, or a whole number that is not negative.
     """
 
-    host: Annotated[str, up_to(255)]
-    boot_id: Annotated[str, up_to(64)]
-    pid: Count
-    start_ticks: Count
-    run_id: Label = ""
-    machine_id: Annotated[str, up_to(64)] = ""
-    pid_namespace: Count = 0
+    parts: Mapping[str, str | int]
+
+    @property
+    def run_id(self) -> str:
+        """Handle of the run that it belongs to, the one part that every kind has; empty without a run."""
+        return str(self.parts.get("run_id", ""))
+
+
+_Parts = Annotated[dict[Label, Annotated[str, up_to(255)] | Count], Field(max_length=50)]
+ProcessField = Annotated[Process, ValidateAs(_Parts, Process), PlainSerializer(lambda process: dict(process.parts))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from kgs_core.adapters.fleet.host_process import this_process
 from kgs_core.adapters.group.assignments import KafkaAssignmentReader
 from kgs_core.adapters.group.reports import KafkaReportWriter
 from kgs_core.adapters.group.starting_notice import StartingNotice
 from kgs_core.adapters.group.terms import refuse_other_terms
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
-from kgs_core.adapters.system.process_identity import this_process
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.adapters.system.watchdog import SparkWatch, limited, start_watchdog
 from kgs_core.config import Settings

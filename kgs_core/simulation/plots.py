@@ -1,13 +1,37 @@
-"""Plots of a comparison: the front, the bill, and latency; a panel for each load."""
+"""Plots of a comparison: the front, the bill, and latency, a panel for each load; consumers over time."""
 
 from collections.abc import Sequence
 
+from kgs_core.packing import parse_name
 from kgs_core.simulation.charts import Chart
-from kgs_core.simulation.groups import FIGURES, SeedGroup
+from kgs_core.simulation.comparison import Replayed
+from kgs_core.simulation.groups import FIGURES, SeedGroup, front_of
 from kgs_core.simulation.labels import Point
 
 CBS, RSCORE = "cardinal bin score (CBS), a ratio", "mean Rscore E[R], in C"
 """Names of axes."""
+_MAX_POINTS = 300
+_MAX_LINES = 7
+
+
+def comparison_charts(groups: Sequence[SeedGroup], replays: Sequence[Replayed], *, latency: bool) -> list[Chart]:
+    """All that a comparison shows: of each load the front, with latency also the bill; of one also what it read with.
+
+    Args:
+        groups: of all loads.
+        replays: measurement by measurement, the first seed of each name first.
+        latency: whether late data was modelled.
+    """
+    charts: list[Chart] = []
+    loads = list(dict.fromkeys(group.load for group in groups))
+    for load in loads:
+        shown = [group for group in groups if group.load == load]
+        charts.append(front_chart(load, shown, front_of(shown)))
+        if latency:
+            charts.append(bill_chart(load, shown))
+    if len(loads) == 1:
+        charts.append(consumers_chart(replays, front_of(groups)))
+    return charts
 
 
 def front_chart(title: str, groups: Sequence[SeedGroup], front: Sequence[str]) -> Chart:
@@ -49,6 +73,22 @@ def latency_chart(title: str, groups: Sequence[SeedGroup]) -> Chart:
         x_from_zero=False,
         scale="log y",
     )
+
+
+def consumers_chart(replays: Sequence[Replayed], front: Sequence[str]) -> Chart:
+    """Consumers at each measurement of the first seed, beside the least: the front, then baselines, then others."""
+    first = replays[0].workload
+    shown = {one.name: one.steps for one in replays if one.workload == first}
+    lines = {"least": _thin([step.least for step in next(iter(shown.values()))])}
+    first_names = [*front, *(name for name in shown if parse_name(name) is None)]
+    for name in [*first_names, *(name for name in shown if name not in first_names)][: _MAX_LINES - 1]:
+        lines[name] = _thin([step.consumers for step in shown[name]])
+    return Chart(f"{first}: consumers", "measurement", "consumers", lines=lines, y_from_zero=False)
+
+
+def _thin(values: Sequence[float]) -> list[Point]:
+    every = -(-len(values) // _MAX_POINTS)
+    return [(float(number), float(value)) for number, value in enumerate(values) if number % every == 0]
 
 
 def _dots(groups: Sequence[SeedGroup], x_key: str, y_key: str) -> dict[str, Point]:

@@ -82,7 +82,7 @@ class SimConsumer:
     @property
     def process(self) -> Process:
         """What it says of itself."""
-        return Process("host", "boot", self.pid, self.pid, self.handle)
+        return Process({"pid": self.pid, "run_id": self.handle})
 
     @property
     def is_at_rest(self) -> bool:

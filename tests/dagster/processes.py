@@ -4,20 +4,20 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kgs_core.adapters.system.process_identity import start_ticks, this_process
-from kgs_core.protocol import Process
+from kgs_core.adapters.fleet.host_process import HostProcess
+from kgs_core.adapters.system.process_identity import start_ticks
 
 
 @contextmanager
-def a_process(title: str) -> Iterator[tuple[subprocess.Popen[bytes], Process]]:
+def a_process(title: str) -> Iterator[tuple[subprocess.Popen[bytes], HostProcess]]:
     """A living process, deaf to everything but SIGKILL; ended with the block."""
     script = 'trap "" INT TERM; printf %s "$0" > /proc/$$/comm; echo; read answer'
     child = subprocess.Popen(["bash", "-c", script, title], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert child.stdout is not None
         child.stdout.readline()
-        here = this_process({})
-        yield child, Process(here.host, here.boot_id, child.pid, start_ticks(child.pid) or 0)
+        here = HostProcess.current({})
+        yield child, HostProcess(here.host, here.boot_id, child.pid, start_ticks(child.pid) or 0)
     finally:
         child.kill()
         child.communicate()

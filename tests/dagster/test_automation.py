@@ -4,9 +4,8 @@ import dagster as dg
 import pytest
 from dagster import DagsterRunStatus as Status
 
-from kgs_core.adapters.system.process_identity import this_process
+from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.errors import TransientError
-from kgs_core.protocol import Process
 from kgs_dagster.automation import lost_runs_sensor, run_failure_sensor, schedule, scheduled_jobs
 from kgs_dagster.jobs.lake import lake_maintenance_job
 from tests.dagster.groups import group, two_groups
@@ -35,8 +34,8 @@ def test_a_run_that_goes_on_is_joined_by_no_second_one(local_instance):
 
 
 def test_lost_runs_are_marked_and_named(instance, run_of):
-    here = this_process({})
-    lost = run_of(1, Status.STARTED, Process(here.host, "another boot", here.pid, here.start_ticks))
+    here = HostProcess.current({})
+    lost = run_of(1, Status.STARTED, HostProcess(here.host, "another boot", here.pid, here.start_ticks))
     sensor = lost_runs_sensor(group())
     found = sensor(dg.build_sensor_context(instance=instance))
     assert found.skip_message == f"marked as failed: {lost}"

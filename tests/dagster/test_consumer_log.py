@@ -6,11 +6,12 @@ from dataclasses import replace
 from kgs_core.consumer.member import Facts, Identity, MembershipTiming
 from kgs_core.consumer.membership import Membership
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Incarnation, Member, Process
+from kgs_core.protocol import Incarnation, Member
 from kgs_dagster.consumer_log import ReadingLog, reading
+from tests.processes import a_process
 
 JOINED = Membership.join(
-    Identity(Member(ConsumerId(3), Incarnation("i")), Process("h", "b", 1, 1)), MembershipTiming(1.0, 30.0, 300.0), 0.0
+    Identity(Member(ConsumerId(3), Incarnation("i")), a_process()), MembershipTiming(1.0, 30.0, 300.0), 0.0
 )
 
 

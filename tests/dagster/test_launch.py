@@ -9,10 +9,10 @@ import pytest
 from dagster import DagsterRunStatus as Status
 from dagster._time import get_current_timestamp
 
-from kgs_core.adapters.system.process_identity import boot_id, start_ticks, this_process
+from kgs_core.adapters.fleet.host_process import HostProcess
+from kgs_core.adapters.system.process_identity import boot_id, start_ticks
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Process
 from kgs_dagster.jobs.lake import lake_maintenance_job
 from kgs_dagster.launch import ATTEMPT, DagsterFleet, attempt_of, consumer_run_request
 from kgs_dagster.pods import grace_period_s
@@ -20,7 +20,7 @@ from kgs_dagster.run_process import PROCESS, claim_run, process_tag, process_tit
 from tests.dagster.groups import group, two_groups
 from tests.dagster.processes import a_process
 
-LIVING = this_process({})
+LIVING = HostProcess.current({})
 ONE, TWO = ConsumerId(1), ConsumerId(2)
 
 
@@ -28,7 +28,7 @@ ONE, TWO = ConsumerId(1), ConsumerId(2)
 def dead():
     """A process of this machine that has ended."""
     child = subprocess.Popen(["sleep", "60"])
-    process = Process(LIVING.host, boot_id(), child.pid, start_ticks(child.pid) or 0)
+    process = HostProcess(LIVING.host, boot_id(), child.pid, start_ticks(child.pid) or 0)
     child.kill()
     child.wait()
     return process
@@ -128,9 +128,9 @@ def test_a_run_in_the_queue_is_stopped_at_once(local_instance, run_of):
 def test_dead_is_who_is_gone_and_whose_run_is_over(instance, run_of, dead):
     ended, open_ = run_of(1, Status.FAILURE, dead), run_of(2, Status.STARTED, dead)
     fleet = DagsterFleet(instance, group())
-    assert fleet.is_dead(named(dead, ended)) is True
-    assert fleet.is_dead(named(dead, open_)) is None
-    assert fleet.is_dead(named(LIVING, ended)) is False
+    assert fleet.is_dead(named(dead, ended).as_process()) is True
+    assert fleet.is_dead(named(dead, open_).as_process()) is None
+    assert fleet.is_dead(named(LIVING, ended).as_process()) is False
 
 
 def test_a_look_at_the_runs_is_not_taken_for_a_later_one(instance, run_of, dead):
@@ -140,35 +140,35 @@ def test_a_look_at_the_runs_is_not_taken_for_a_later_one(instance, run_of, dead)
     fleet = DagsterFleet(instance, group(), clock=lambda: now)
     fleet.runs()
     instance.report_run_failed(instance.get_run_by_id(run))
-    assert fleet.is_dead(named(dead, run)) is None
+    assert fleet.is_dead(named(dead, run).as_process()) is None
     now += 1
-    assert fleet.is_dead(named(dead, run)) is True
+    assert fleet.is_dead(named(dead, run).as_process()) is True
 
 
 def test_dagsters_memory_may_be_lost(instance, dead):
     fleet = DagsterFleet(instance, group())
     unknown = "00000000-0000-0000-0000-000000000000"
-    assert fleet.is_dead(named(dead, unknown)) is True
-    assert fleet.is_dead(dead) is True
-    assert fleet.is_dead(named(LIVING, unknown)) is False
+    assert fleet.is_dead(named(dead, unknown).as_process()) is True
+    assert fleet.is_dead(dead.as_process()) is True
+    assert fleet.is_dead(named(LIVING, unknown).as_process()) is False
 
 
 def test_of_another_machine_nothing_is_certain(instance, run_of, dead):
     run = run_of(1, Status.FAILURE)
-    elsewhere = Process("elsewhere", dead.boot_id, dead.pid, dead.start_ticks, run)
-    assert DagsterFleet(instance, group()).is_dead(elsewhere) is None
+    elsewhere = HostProcess("elsewhere", dead.boot_id, dead.pid, dead.start_ticks, run)
+    assert DagsterFleet(instance, group()).is_dead(elsewhere.as_process()) is None
 
 
 def test_a_run_whose_machine_went_down_is_closed(instance, run_of):
     """Nobody else marks it: its consumer would never be started again."""
-    before_boot = Process(LIVING.host, "another boot", LIVING.pid, LIVING.start_ticks)
+    before_boot = HostProcess(LIVING.host, "another boot", LIVING.pid, LIVING.start_ticks)
     lost = run_of(1, Status.STARTED, before_boot)
     run_of(2, Status.STARTED, LIVING)
     run_of(3, Status.QUEUED)
     fleet = DagsterFleet(instance, group())
     assert fleet.close_lost_runs() == (lost,)
     assert instance.get_run_by_id(lost).status is Status.FAILURE
-    assert fleet.is_dead(named(before_boot, lost)) is True
+    assert fleet.is_dead(named(before_boot, lost).as_process()) is True
     assert fleet.close_lost_runs() == ()
 
 

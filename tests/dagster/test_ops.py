@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from dagster import DagsterRunStatus as Status
 
-from kgs_core.adapters.system.process_identity import this_process
+from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.adapters.system.processes import RUN_ID
 from kgs_core.errors import PermanentError
 from kgs_core.model import ConsumerId
@@ -66,7 +66,7 @@ def test_a_run_says_who_it_is_also_when_somebody_started_it_by_hand(instance, fa
     assert (tags["kgs/group"], tags["kgs/consumer"], tags["kgs/role"]) == ("g", "3", "consumer")
     assert attempt_of(tags) == "8"
     assert len(tags[INCARNATION]) == 36
-    assert process_of(tags) == this_process({RUN_ID: failed.run_id})
+    assert process_of(tags) == HostProcess.current({RUN_ID: failed.run_id})
 
 
 def test_what_a_run_changes_in_its_process_it_puts_back(failed):

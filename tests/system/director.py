@@ -15,6 +15,7 @@ from kgs_core.adapters.group.topics import GroupTopics, create_topics
 from kgs_core.config.file import load_settings
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import Heartbeat, Member, MemberAssignment, Phase, Received, Report
+from tests.processes import pid_of
 from tests.system.pipeline import ConsumerProcess, Pipeline
 from tests.waiting import wait_until
 
@@ -62,7 +63,7 @@ class Director:
 
         def found() -> Member | None:
             process.assert_alive()
-            pids = [r.message for r in self.reports if r.message.process.pid == process.process.pid]
+            pids = [r.message for r in self.reports if pid_of(r.message.process) == process.process.pid]
             return pids[0].member if pids else None
 
         return self.wait(found, "joined", START_S)

@@ -26,7 +26,6 @@ from kgs_core.protocol import (
     MemberAssignment,
     Message,
     Phase,
-    Process,
     Received,
     Report,
     RunState,
@@ -34,6 +33,7 @@ from kgs_core.protocol import (
     Tombstone,
 )
 from kgs_core.protocol.codec import encode
+from tests.processes import a_process
 
 A, B, C = (TopicPartition("flights", number) for number in range(3))
 
@@ -69,9 +69,7 @@ def heartbeat(consumer: int, sequence: int) -> Heartbeat:
 
 
 def report(consumer: int, sequence: int, *owned: TopicPartition) -> Report:
-    return Report(
-        member(consumer), sequence, Phase.READING, 12.5, None, Process("host", "boot", 17, 99), 3, frozenset(owned)
-    )
+    return Report(member(consumer), sequence, Phase.READING, 12.5, None, a_process(17), 3, frozenset(owned))
 
 
 WISH = DesiredState(RunState.PAUSED, "ada", 1_700_000_000_000)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from uuid import uuid4
 
+from kgs_core.adapters.fleet.host_process import this_process
 from kgs_core.adapters.group.assignments import KafkaAssignmentReader
 from kgs_core.adapters.group.reports import KafkaReportWriter
 from kgs_core.adapters.group.topics import GroupTopics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.adapters.system.process_identity import this_process
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import Settings
 from kgs_core.consumer.member import Identity, MembershipTiming

@@ -15,10 +15,10 @@ import yaml
 from dagster import DagsterRunStatus as Status
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.system.process_identity import is_gone
+from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.config.file import load_settings
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Process, Report
+from kgs_core.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Report
 from kgs_dagster.launch import INCARNATION, DagsterFleet, attempt_of, consumer_run_request
 from kgs_dagster.run_process import process_of
 from kgs_dagster.settings import GroupConfig
@@ -120,7 +120,7 @@ class Rig:
         wait_until(lambda: self.ended(run_id), LIFE_S, f"ended: {self.story(run_id)}")
         return self.status(run_id)
 
-    def process(self, run_id: str) -> Process:
+    def process(self, run_id: str) -> HostProcess:
         found = process_of(self.tags(run_id))
         assert found is not None
         return found
@@ -129,15 +129,15 @@ class Rig:
         """The run, its process and its reports are one."""
         process = self.process(run_id)
         first = next(report for report in self.said_by(self.member(run_id)) if isinstance(report, Report))
-        assert first.process == process
+        assert first.process == process.as_process()
         assert process.run_id == run_id
-        assert self.fleet.is_dead(process) is False
+        assert self.fleet.is_dead(process.as_process()) is False
         assert [(run.consumer, run.handle, run.is_over) for run in self.fleet.runs()] == [(ONE, run_id, False)]
 
     def assert_dead(self, run_id: str, exit_code: int) -> None:
         process = self.process(run_id)
-        wait_until(lambda: is_gone(process), 60, "its process is gone")
-        assert self.fleet.is_dead(process) is True
+        wait_until(process.is_gone, 60, "its process is gone")
+        assert self.fleet.is_dead(process.as_process()) is True
         assert [(run.is_over, run.exit_code) for run in self.fleet.runs()] == [(True, exit_code)]
 
     def events(self, run_id: str) -> list[str]:
@@ -156,7 +156,7 @@ class Rig:
         """End what a failed test leaves: runs, and what they started."""
         for run in self.fleet.runs():
             process = process_of(self.tags(run.handle))
-            if process is None or is_gone(process) is not False:
+            if process is None or process.is_gone() is not False:
                 continue
             family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
             for member in family:

@@ -12,6 +12,7 @@ from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.benchmarks.load_shapes import KnownLoad
 from kgs_core.protocol import Incarnation
 from kgs_core.reporting.status import GroupStatus
+from tests.processes import pid_of
 from tests.system.dagster_room import DagsterRoom, dagster_room
 from tests.system.group_record import gone_in_order, now
 from tests.system.shaken_group import ShakenGroup, line_of, owned_by, readers_of
@@ -48,10 +49,8 @@ def incarnations(found: GroupStatus) -> set[Incarnation | None]:
     return {line.incarnation for line in found.consumers}
 
 
-def pid_of(found: GroupStatus, number: int) -> int:
-    process = line_of(found, number).process
-    assert process is not None
-    return process.pid
+def pid_of_consumer(found: GroupStatus, number: int) -> int:
+    return pid_of(line_of(found, number).process)
 
 
 def recorded(group: ShakenGroup, room: DagsterRoom, asset: str) -> set[str]:
@@ -118,7 +117,7 @@ def without_memory(group: ShakenGroup, room: DagsterRoom) -> None:
     first = readers_of(after)[0]
     held, incarnation = owned_by(after, first), line_of(after, first).incarnation
     assert incarnation is not None
-    os.kill(pid_of(after, first), signal.SIGKILL)
+    os.kill(pid_of_consumer(after, first), signal.SIGKILL)
     at = group.deaths[incarnation] = now()
     group.wait_read(held)
     group.tell("consumer killed that Dagster has no run of", held, at)

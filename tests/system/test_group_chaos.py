@@ -17,6 +17,7 @@ from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.benchmarks.load_shapes import KnownLoad
 from kgs_core.protocol import MemberAssignment
 from kgs_core.reporting.status import GroupStatus
+from tests.processes import pid_of
 from tests.system.group_record import find_problems, gone_in_order, now, time_of_stop
 from tests.system.pipeline import ConsumerProcess
 from tests.system.shaken_group import ShakenGroup, Tps, incarnation_of, line_of, owned_besides, owned_by, readers_of
@@ -93,9 +94,7 @@ def twin(group: ShakenGroup, number: int) -> ConsumerProcess:
     pid = group.consumers()[number]
     process = group.start_by_hand(number)
     found = group.wait_settled(2, without=[incarnation])
-    report = line_of(found, number).process
-    assert report is not None
-    assert (report.pid, owned_by(found, number)) == (process.process.pid, held)
+    assert (pid_of(line_of(found, number).process), owned_by(found, number)) == (process.process.pid, held)
     wait_until(lambda: pid not in group.consumers().values(), 60, f"the older one has ended: {group.tail()}")
     group.wait_read(held)
     records = group.assert_right()

@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import Producer
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.adapters.system.process_identity import boot_id, start_ticks
 from kgs_core.config.fingerprint import config_hash
 from kgs_core.model import TopicPartition
@@ -104,8 +105,10 @@ def assert_describes(director: Director, member: Member, process: ConsumerProces
     """The first report of a new member."""
     report = next(r.message for r in director.reports if r.message.member == member)
     assert (report.phase, report.owned, report.applied, report.sequence) == (Phase.READING, frozenset(), None, 1)
-    assert (report.process.pid, report.process.boot_id) == (process.process.pid, boot_id())
-    assert report.process.start_ticks == start_ticks(process.process.pid)
+    said = HostProcess.of(report.process)
+    assert said is not None
+    assert (said.pid, said.boot_id) == (process.process.pid, boot_id())
+    assert said.start_ticks == start_ticks(process.process.pid)
     assert (report.version, report.config_hash) == ("0.1.0", config_hash(director.settings))
 
 

@@ -19,8 +19,8 @@ from uuid import uuid4
 import psutil
 
 from kgs_core.adapters.fleet.controller_fleet import FleetOptions
+from kgs_core.adapters.fleet.host_process import is_gone
 from kgs_core.adapters.system.files import append_privately
-from kgs_core.adapters.system.process_identity import is_gone
 from kgs_core.adapters.system.processes import environ_of_run, find_runs, leader_of
 from kgs_core.config import Settings
 from kgs_core.errors import PermanentError, TransientError

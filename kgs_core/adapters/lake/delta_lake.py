@@ -16,10 +16,10 @@ from kgs_core.adapters.lake.probe import probe, remove_left_over
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PermanentError, one_line
-from kgs_core.ports import TableContents, Upkeep
+from kgs_core.ports import Lake, TableContents, Upkeep
 
 
-class DeltaLake:
+class DeltaLake(Lake):
     """Port `Lake`."""
 
     def __init__(self, settings: LakeSettings) -> None:

@@ -1,10 +1,12 @@
-"""Factory of the lake: the one place where the format of its tables is chosen."""
+"""Factory of the lake, in the format of tables that the settings name."""
 
-from kgs_core.adapters.lake.delta_lake import DeltaLake
-from kgs_core.config.settings import LakeSettings
+from pkgutil import resolve_name
+
+from kgs_core.config.settings import TABLE_FORMATS, LakeSettings
 from kgs_core.ports import Lake
 
 
 def open_lake(settings: LakeSettings) -> Lake:
     """The lake that the settings name; the store is asked nothing yet."""
-    return DeltaLake(settings)
+    lake: Lake = resolve_name(TABLE_FORMATS[settings.format])(settings)
+    return lake

@@ -181,10 +181,7 @@ def simulate(context: click.Context, /, **options: Any) -> None:
 
         save_results(given.results_file, replays, request.grid.conditions)
     if given.plot_file is not None:
-        from kgs_core.adapters.system.files import write_whole
-        from kgs_core.cli.simulate.plot import plot
-
-        write_whole(given.plot_file, plot(report, given.plot_file.suffix.lower()))
+        report.plot().save(given.plot_file)
     if request.hint:
         click.secho(f"note: {request.hint}", fg="yellow", err=True)
     if given.as_json:

@@ -147,6 +147,11 @@ def test_a_comparison_is_drawn_and_shown(tmp_path):
     assert drawn == found.plot()._repr_svg_()
     assert drawn.startswith("<svg")
     assert "the bill" in drawn
+    assert "measurement" in drawn, "consumers over time"
+    found.plot().save(tmp_path / "front.PNG")
+    assert (tmp_path / "front.PNG").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ConfigError, match=r"front\.pdf: name a file that ends in \.svg or \.png"):
+        found.plot().save(tmp_path / "front.pdf")
     assert "mwf" in found._repr_html_()
     json.dumps(found.to_dict(), allow_nan=False)
 

@@ -8,6 +8,7 @@ import pytest
 from kgs_core.config.file import load_settings
 from kgs_core.config.section import Section
 from kgs_core.config.settings import (
+    TABLE_FORMATS,
     ConsumerSettings,
     MembershipSettings,
     MonitorSettings,
@@ -65,6 +66,11 @@ def test_ranges_in_the_comments_are_the_models():
             for low, high in bounds:
                 (comment,) = re.findall(rf"([^\n]*)\n +{name}:", text)
                 assert f"{low} to {high}" in comment, name
+
+
+def test_every_format_of_tables_is_named():
+    (comment,) = re.findall(r"Format of the tables: ([^\n]*)", EXAMPLE.read_text())
+    assert [name for name in TABLE_FORMATS if name not in comment] == []
 
 
 def test_every_type_of_a_field_is_named():

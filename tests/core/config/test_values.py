@@ -1,8 +1,13 @@
 """Values of the wrong type or size: field, value and allowed range in one line."""
 
+from typing import Annotated
+
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 from kgs_core.config import PackingSettings, parse_settings
+from kgs_core.config.section import key_of
+from kgs_core.config.settings import TABLE_FORMATS
 from kgs_core.errors import ConfigError
 from kgs_core.packing import ALGORITHMS
 
@@ -209,6 +214,17 @@ def test_an_unknown_algorithm_gets_the_list_of_names(problems_of):
     names = f"{', '.join(others)} or {last}"
     assert problems_of(packing="packing: {algorithm: MWF}") == [f"packing.algorithm: 'MWF': give one of {names}"]
     assert problems_of(packing="packing: {algorithm: 1}") == [f"packing.algorithm: 1: give one of {names}"]
+
+
+def test_an_unknown_format_of_tables_gets_those_that_there_are(problems_of):
+    (found,) = problems_of(lake="lake: {root: /x, format: csv}")
+    assert found.startswith("lake.format: 'csv': give ")
+    assert all(f"'{name}'" in found for name in TABLE_FORMATS)
+
+
+def test_the_only_name_that_there_is_makes_a_sentence_too():
+    with pytest.raises(ValidationError, match="give 'a', there is no other"):
+        TypeAdapter(Annotated[str, key_of({"a": 1})]).validate_python("b")
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 from kgs_core.consumer.member import Identity, MembershipTiming
 from kgs_core.consumer.membership import Membership
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Incarnation, Member, MemberAssignment, Process, Received
+from kgs_core.protocol import Incarnation, Member, MemberAssignment, Received
+from tests.processes import a_process
 
-PROCESS = Process("host", "boot", 17, 4711, "run-3")
+PROCESS = a_process(17, "run-3")
 ME = Member(ConsumerId(3), Incarnation("me"))
 OTHER = Member(ConsumerId(3), Incarnation("other"))
 PACE = MembershipTiming(heartbeat_s=2, suspect_after_s=30, batch_timeout_s=300)

@@ -2,9 +2,10 @@
 
 from kgs_core.controller.group_view import GroupView
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Process, Received, Report, Target
+from kgs_core.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Received, Report, Target
+from tests.processes import a_process
 
-HERE = Process("here", "boot", 1, 1)
+HERE = a_process()
 
 
 def member(name):

@@ -12,9 +12,10 @@ from kgs_core.controller.reconcile import Changes, reconcile
 from kgs_core.invariants.assignments import check_single_owner
 from kgs_core.invariants.group_events import Event, Fact, FactKind
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
-from kgs_core.protocol import Incarnation, Member, MemberAssignment, Message, Phase, Process, Received, Report, Target
+from kgs_core.protocol import Incarnation, Member, MemberAssignment, Message, Phase, Received, Report, Target
+from tests.processes import a_process
 
-HERE = Process("here", "boot", 1, 1)
+HERE = a_process()
 NOTHING: frozenset[TopicPartition] = frozenset()
 P, Q = TopicPartition("t", 0), TopicPartition("t", 1)
 Reconcile = Callable[..., Changes]

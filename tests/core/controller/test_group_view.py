@@ -12,7 +12,6 @@ from kgs_core.protocol import (
     Incarnation,
     Member,
     Phase,
-    Process,
     Received,
     RunState,
     Starting,
@@ -30,6 +29,7 @@ from tests.core.controller.group_words import (
     tps,
     view_of,
 )
+from tests.processes import a_process
 
 DEAD = Tombstone(member("1a"))
 
@@ -252,5 +252,5 @@ def test_of_two_claims_the_newest_incarnation_of_a_consumer_counts():
 
 
 def test_a_process_that_waits_to_join_is_no_member():
-    word = Starting(Member(ConsumerId(1), Incarnation("waits")), Process("h", "b", 1, 1), "no space left")
+    word = Starting(Member(ConsumerId(1), Incarnation("waits")), a_process(), "no space left")
     assert GroupView().take(Received(word, 0, 0), 0.0).members == {}

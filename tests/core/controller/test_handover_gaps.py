@@ -4,14 +4,15 @@ import pytest
 
 from kgs_core.controller.handover_gaps import Unread
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Process, Received, Report
+from kgs_core.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Received, Report
+from tests.processes import a_process
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 ONE, TWO = (Member(ConsumerId(n), Incarnation(f"life-{n}")) for n in (1, 2))
 
 
 def report(member, at_s, sequence, *owned, phase=Phase.READING):
-    process = Process("host", "boot", 1, 1)
+    process = a_process()
     return Received(Report(member, sequence, phase, 0.0, None, process, None, frozenset(owned)), 0, round(at_s * 1000))
 
 

@@ -18,11 +18,11 @@ from kgs_core.protocol import (
     Incarnation,
     Member,
     Phase,
-    Process,
     Received,
     Report,
     Starting,
 )
+from tests.processes import a_process
 
 TWO = ConsumerId(2)
 
@@ -241,7 +241,7 @@ def test_consumers_are_counted_one_by_one(starts):
 
 
 def report(sequence, phase=Phase.READING):
-    process = Process("host", "boot", 1, 1, "run-1")
+    process = a_process(run_id="run-1")
     return Report(Member(TWO, Incarnation("x")), sequence, phase, 0.0, None, process, None, frozenset())
 
 
@@ -259,7 +259,7 @@ def test_a_life_remembers_why_it_ends():
     assert [(found.ending, found.why, found.ended) for found in lives.values()] == [(Ending.FAILED, "boom", True)]
 
 
-WAITS = Starting(Member(TWO, Incarnation("x")), Process("host", "boot", 1, 1, "run-1"), "no space left")
+WAITS = Starting(Member(TWO, Incarnation("x")), a_process(run_id="run-1"), "no space left")
 
 
 def test_a_start_that_waits_for_passing_trouble_is_neither_overdue_nor_failed(starts):

@@ -15,12 +15,12 @@ from kgs_core.protocol import (
     Member,
     MemberAssignment,
     Phase,
-    Process,
     Received,
     Report,
     RunState,
     Target,
 )
+from tests.processes import a_process
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
@@ -34,7 +34,7 @@ def view(wanted="2", **versions):
     records = [Received(DesiredVersion(wanted, "a", "somebody", 0), 0, 0)]
     for offset, (name, version) in enumerate(versions.items()):
         member = incarnation(int(name[1:]))
-        process = Process("host", "boot", offset, 1)
+        process = a_process(offset)
         report = Report(
             member, 1, Phase.READING, 0.0, None, process, None, frozenset(), version=version, config_hash="a"
         )

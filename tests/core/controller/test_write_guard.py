@@ -9,9 +9,10 @@ from kgs_core.controller.events import Write
 from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.write_guard import check_owners, check_write
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Incarnation, Member, MemberAssignment, Phase, Process, Received, Report, Target
+from kgs_core.protocol import Incarnation, Member, MemberAssignment, Phase, Received, Report, Target
 from kgs_core.testing import controllers
 from tests.core.controller.watched_group import WatchedGroup, options
+from tests.processes import a_process
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 ONE, TWO = (Member(ConsumerId(n), Incarnation(f"life-{n}")) for n in (1, 2))
@@ -19,7 +20,7 @@ NOBODY = frozenset()
 
 
 def report(member, *owned, applied=None, sequence=1, phase=Phase.READING):
-    process = Process("host", "boot", 1, 1)
+    process = a_process()
     return Report(member, sequence, phase, 0.0, None, process, applied, frozenset(owned))
 
 

@@ -5,7 +5,8 @@ from kgs_core.controller.machine import step
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.ports import Run
-from kgs_core.protocol import Change, Incarnation, Member, MemberAssignment, Phase, Process, Received, Report, Target
+from kgs_core.protocol import Change, Incarnation, Member, MemberAssignment, Phase, Received, Report, Target
+from tests.processes import a_process
 
 A, B, C = (TopicPartition(name, 0) for name in "abc")
 ONE, TWO = Member(ConsumerId(1), Incarnation("one")), Member(ConsumerId(2), Incarnation("two"))
@@ -25,7 +26,7 @@ TARGET = Target(
 
 
 def report(member, *owned, sequence=1, applied=0, phase=Phase.READING, run_id=""):
-    process = Process("host", "boot", member.consumer, 1, run_id)
+    process = a_process(member.consumer, run_id)
     return Report(member, sequence, phase, 0.0, None, process, applied, frozenset(owned))
 
 

@@ -6,11 +6,12 @@ from datetime import datetime
 import pytest
 from rich.console import Console
 
+from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
 from kgs_core.demo.display import live_table
 from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures, Produced
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Change, Incarnation, Process, Target
+from kgs_core.protocol import Change, Incarnation, Target
 from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
 
 EWR = TableView("flights.ewr", "flights.ewr", 1500, 2_500_000, 7, 0, 9, {0: 1000, 1: 500}, {0: 1100, 1: 500})
@@ -55,7 +56,7 @@ READING = ConsumerRow(
     load=123_456.0,
     bytes_per_s=1_234_567.0,
     report_age_s=0.6,
-    process=Process("h", "b", 4711, 1),
+    process=HostProcess("h", "b", 4711, 1).as_process(),
 )
 COMING = ConsumerRow(ConsumerId(2), None, "not there", needs_attention=True)
 

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.demo.observer import DemoHistory
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Change, Incarnation, Process, Target
+from kgs_core.protocol import Change, Incarnation, Target
 from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
 
 FIRST = Change(1_000, "partition without owner", 0, 0.0, 1)
@@ -13,7 +14,9 @@ SHRUNK = Change(90_000, "looking for a better packing", 5, 0.1, 1)
 
 
 def line(consumer, incarnation, pid):
-    return ConsumerRow(ConsumerId(consumer), Incarnation(incarnation), "reading", process=Process("h", "b", pid, 1))
+    return ConsumerRow(
+        ConsumerId(consumer), Incarnation(incarnation), "reading", process=HostProcess("h", "b", pid, 1).as_process()
+    )
 
 
 def group(*lines, readers=(), changes=()):

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import (
     Change,
@@ -14,7 +15,6 @@ from kgs_core.protocol import (
     Member,
     MemberAssignment,
     Phase,
-    Process,
     Report,
     RunState,
     Starting,
@@ -31,8 +31,8 @@ MANY = [
     for n in (*range(12), 100, 2**31 - 1)
 ]
 SOME = MANY[3:40:7]
-PROCESS = Process("host-1", "f0e1-boot", 4321, 98_765_432_101, "run-77", "machine-9", 4_026_531_836)
-SHORT_PROCESS = Process("h", "b", 0, 0)
+PROCESS = HostProcess("host-1", "f0e1-boot", 4321, 98_765_432_101, "run-77", "machine-9", 4_026_531_836).as_process()
+SHORT_PROCESS = HostProcess("h", "b", 0, 0).as_process()
 CHANGES = (
     Change(1_700_000_000_000, "consumer 3 joined", 4, 0.25, 3, 12.5),
     Change(1_700_000_100_000, "", 0, 0.0, 0),

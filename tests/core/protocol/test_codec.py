@@ -30,6 +30,7 @@ from kgs_core.protocol import (
 )
 from kgs_core.protocol.codec import MAX_BYTES, decode, encode
 from kgs_core.protocol.fields import MAX_TEXT
+from tests.processes import a_process
 
 LIMITS = settings(max_examples=60, deadline=None)  # a busy machine is no fault of ours
 consumers = st.integers(1, 10**6).map(ConsumerId)
@@ -66,7 +67,7 @@ reports = st.builds(
     Report,
     **signs,
     batch_age_s=maybe,
-    process=st.builds(Process, texts, ids, counts, counts, ids),
+    process=st.builds(Process, st.dictionaries(ids, texts | counts, max_size=7)),
     applied=st.none() | counts,
     owned=sets,
     stopped=st.dictionaries(partitions, texts, max_size=3),
@@ -195,13 +196,22 @@ def test_fields_that_are_not_known_here_are_passed_over():
     assert decode(key, json.dumps(json.loads(value or b"") | {"later": 1}).encode()) == ORDER
 
 
-def test_a_report_of_a_version_that_does_not_say_its_namespace_is_understood():
-    new = replace(stopped({}), process=Process("here", "boot", 1, 1, "run", "machine", 4026531836))
-    key, value = encode(new)
-    tree = json.loads(value)
-    assert decode(key, value).process == new.process
-    del tree["process"]["machine_id"], tree["process"]["pid_namespace"]
-    assert decode(key, json.dumps(tree).encode()).process == Process("here", "boot", 1, 1, "run")
+@pytest.mark.parametrize("parts", [{}, {"uid": "0b3f", "namespace": "kgs", "run_id": "consumer-3"}, {"pid": 2**62}])
+def test_parts_of_a_process_are_carried_whatever_they_are(parts):
+    """Only its fleet knows them; what the controller needs is the run, if any."""
+    key, value = encode(replace(stopped({}), process=Process(parts)))
+    assert json.loads(value)["process"] == parts
+    assert decode(key, value).process == Process(parts)
+    assert Process(parts).run_id == parts.get("run_id", "")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [{"pid": -1}, {"pid": True}, {"pid": None}, {"host": "h" * 256}, {"x" * 101: 1}, {f"p{n}": n for n in range(51)}],
+)
+def test_parts_of_a_process_have_limits(parts):
+    with pytest.raises(ProtocolError, match="process"):
+        encode(replace(stopped({}), process=Process(parts)))
 
 
 def test_texts_for_people_are_cut():
@@ -210,7 +220,7 @@ def test_texts_for_people_are_cut():
 
 
 def stopped(reasons):
-    process = Process("here", "boot", 1, 1)
+    process = a_process()
     return Report(ORDER.member, 1, Phase.READING, 0.0, None, process, None, frozenset(reasons), reasons)
 
 
@@ -230,7 +240,7 @@ def test_a_reason_with_half_a_character_is_no_reason_to_be_silent():
 
 
 def ended(ending, why=""):
-    process = Process("here", "boot", 1, 1)
+    process = a_process()
     return Report(ORDER.member, 1, Phase.ENDED, 0.0, None, process, None, frozenset(), ending=ending, why=why)
 
 
@@ -248,7 +258,7 @@ def test_a_report_of_an_older_kgs_gives_no_reason_and_an_unknown_one_of_a_newer_
 
 
 def test_word_of_a_process_that_waits_to_join_is_read_and_is_no_report():
-    word = Starting(ORDER.member, Process("here", "boot", 1, 1, "run"), "no space left")
+    word = Starting(ORDER.member, a_process(run_id="run"), "no space left")
     assert decode(*encode(word)) == word
 
 

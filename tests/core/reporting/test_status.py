@@ -13,20 +13,20 @@ from kgs_core.protocol import (
     Member,
     MemberAssignment,
     Phase,
-    Process,
     Received,
     Report,
     RunState,
     Target,
 )
 from kgs_core.reporting.status import ConsumerRow, ExternalFacts, overview
+from tests.processes import a_process
 
 A, B, C = (TopicPartition("t", n) for n in range(3))
 D = TopicPartition("u", 0)
 ONE = Member(ConsumerId(1), Incarnation("one-uuid"))
 TWO = Member(ConsumerId(2), Incarnation("two-uuid"))
 TWIN = Member(ConsumerId(2), Incarnation("twin-uuid"))
-PROCESS = Process("host", "boot", 1, 1)
+PROCESS = a_process()
 CHANGE = Change(1_000, "first", 0, 0.0, 2, 3.0)
 TARGET = Target("mwf", {A: ConsumerId(1), B: ConsumerId(1), C: ConsumerId(2)}, (), {}, 100.0, 0.5, "why", (), (), 5)
 NOW = 1000.0

@@ -10,11 +10,12 @@ from kgs_core.adapters.system.watchdog import SparkWatch
 from kgs_core.config.file import load_settings
 from kgs_core.errors import TransientError
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Ending, Phase, Process, Report
+from kgs_core.protocol import Ending, Phase, Report
 from kgs_core.runtime import group_consumer
 from kgs_core.runtime.group_consumer import GroupConsumer
+from tests.processes import a_process
 
-PROCESS = Process("h", "b", 1, 1)
+PROCESS = a_process()
 SPARK = SparkWatch(lambda: False)
 CONFIG = """
 group: g

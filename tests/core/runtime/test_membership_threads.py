@@ -13,8 +13,9 @@ from kgs_core.consumer.member import Identity, MembershipTiming
 from kgs_core.consumer.membership import Membership
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Ending, Incarnation, Member, MemberAssignment, Phase, Process, Received, Report
+from kgs_core.protocol import Ending, Incarnation, Member, MemberAssignment, Phase, Received, Report
 from kgs_core.runtime.membership_threads import AssignmentThread, ReportThread, SharedMembership, dead_thread
+from tests.processes import a_process
 from tests.waiting import wait_until
 
 ME = Member(ConsumerId(1), Incarnation("me"))
@@ -60,7 +61,7 @@ class MemoryAssignments:
 @pytest.fixture
 def parts():
     membership = SharedMembership(
-        Membership.join(Identity(ME, Process("h", "b", 1, 1)), MembershipTiming(0.05, 30, 300), time.monotonic())
+        Membership.join(Identity(ME, a_process()), MembershipTiming(0.05, 30, 300), time.monotonic())
     )
     reports, assignments, stop = MemoryReports(), MemoryAssignments(), StopFlag()
     interrupted = threading.Event()
@@ -150,7 +151,7 @@ def test_any_other_error_of_the_thread_of_assignments_is_told_and_drains_the_pro
 def test_assignments_that_cannot_be_read_for_long_drain_a_process_that_is_heard():
     """As where the right to read them was taken away: it would keep what it is given, unread, for ever."""
     membership = SharedMembership(
-        Membership.join(Identity(ME, Process("h", "b", 1, 1)), MembershipTiming(0.05, 0.2, 300), time.monotonic())
+        Membership.join(Identity(ME, a_process()), MembershipTiming(0.05, 0.2, 300), time.monotonic())
     )
 
     class Refused:
@@ -176,7 +177,7 @@ def test_assignments_that_cannot_be_read_for_long_drain_a_process_that_is_heard(
 
 def test_error_of_the_thread_of_reports_is_told_with_the_last_word(caplog):
     membership = SharedMembership(
-        Membership.join(Identity(ME, Process("h", "b", 1, 1)), MembershipTiming(0.05, 30, 300), time.monotonic())
+        Membership.join(Identity(ME, a_process()), MembershipTiming(0.05, 30, 300), time.monotonic())
     )
 
     class FailsTwice(MemoryReports):
@@ -247,7 +248,7 @@ def test_round_in_hand_is_interrupted_by_an_assignment_that_changes_something(pa
 def test_clock_of_a_message_is_read_under_the_lock():
     """A round that begins while the sender waits for the lock must not look younger than nothing."""
     membership = SharedMembership(
-        Membership.join(Identity(ME, Process("h", "b", 1, 1)), MembershipTiming(0.05, 30, 300), time.monotonic())
+        Membership.join(Identity(ME, a_process()), MembershipTiming(0.05, 30, 300), time.monotonic())
     )
     membership.change(lambda m: m.received([Received(MemberAssignment(ME, frozenset({A})), 0, 0)], 0))
     act(membership)
@@ -269,6 +270,7 @@ def test_clock_of_a_message_is_read_under_the_lock():
 WATCHED = """
 import sys, time
 from kgs_core.adapters.system.watchdog import RoundLimit, limited, start_watchdog
+from tests.processes import a_process
 limit = RoundLimit(0.5)
 def tell(why):
     print("told", why, flush=True)

@@ -8,11 +8,12 @@ from kgs_core.adapters.group.reader import GroupReader
 from kgs_core.adapters.group.topics import GroupTopic
 from kgs_core.errors import ProtocolError
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Heartbeat, Incarnation, Member, Phase, Process, Report, Starting
+from kgs_core.protocol import Heartbeat, Incarnation, Member, Phase, Report, Starting
 from kgs_core.protocol.codec import encode
+from tests.processes import a_process
 
 REPORTS = TopicPartition("kgs.g.controller.metadata", 0)
-PROCESS = Process("host", "boot", 1, 1)
+PROCESS = a_process()
 
 
 def says(consumer):

@@ -16,12 +16,12 @@ from kgs_core.protocol import (
     MemberAssignment,
     Message,
     Phase,
-    Process,
     Report,
     RunState,
     Target,
     Tombstone,
 )
+from tests.processes import a_process
 
 TWO = Member(ConsumerId(2), Incarnation("two"))
 PLACES = [*((GroupTopic.ASSIGNMENTS, number) for number in range(4)), (GroupTopic.WISHES, 0), (GroupTopic.REPORTS, 0)]
@@ -30,7 +30,7 @@ MESSAGES: list[tuple[Message, tuple[GroupTopic, int]]] = [
     (MemberAssignment(TWO), (GroupTopic.ASSIGNMENTS, 2)),
     (Tombstone(TWO), (GroupTopic.ASSIGNMENTS, 2)),
     (Heartbeat(TWO, 1, Phase.READING, 0.0, None), (GroupTopic.REPORTS, 0)),
-    (Report(TWO, 1, Phase.READING, 0.0, None, Process("h", "b", 1, 1), None, frozenset()), (GroupTopic.REPORTS, 0)),
+    (Report(TWO, 1, Phase.READING, 0.0, None, a_process(), None, frozenset()), (GroupTopic.REPORTS, 0)),
     (DesiredState(RunState.RUNNING, "ada", 0), (GroupTopic.WISHES, 0)),
     (DesiredVersion("1", "a", "ada", 0), (GroupTopic.WISHES, 0)),
 ]
