@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kgs_core.adapters.ingest.arrow_task import TaskContext
-from kgs_core.adapters.ingest.bad_topics import BadTopics
 from kgs_core.adapters.ingest.rounds import Ingest, RoundReport
 from kgs_core.adapters.ingest.spark_batch_runner import SparkBatchRunner
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
@@ -33,6 +32,7 @@ from kgs_core.errors import PermanentError, PortError
 from kgs_core.model import TopicPartition
 from kgs_core.monitor import Reading
 from kgs_core.reporting.bad_shares import share_text
+from kgs_core.runtime.throughput_log import BadTopics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,8 @@
-"""The plan that the controller would make now, whether one is due or not, beside those of other algorithms."""
+"""The plan that the controller would make now, whether one is due or not, beside those of other algorithms.
+
+Of one who has the controller's state, as a run under Dagster. `kgs.plan` has none: it goes by the newest Target and
+knows neither reports nor fleet. Both have the plan from `make_plan`; what is due, from `planning.triggers`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kgs_core.adapters.fleet.host_process import this_process
 from kgs_core.adapters.group.assignments import KafkaAssignmentReader
-from kgs_core.adapters.group.reports import KafkaReportWriter
+from kgs_core.adapters.group.durable_writer import DurableWriter
 from kgs_core.adapters.group.starting_notice import StartingNotice
 from kgs_core.adapters.group.terms import refuse_other_terms
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
@@ -96,7 +96,7 @@ class GroupConsumer:
             self._warm_up(reader, start_up)
             # The queue first, then the first report: what is assigned because of the report must be received.
             queue = start_up.bear(lambda: KafkaAssignmentReader(topics, self.member.consumer))
-            writer = KafkaReportWriter(topics)
+            writer = DurableWriter(topics, GroupTopic.REPORTS)
             waiting.close()
             if not start_up.is_done():
                 return
@@ -122,7 +122,7 @@ class GroupConsumer:
     def joined(
         self,
         process: Process,
-        ports: tuple[KafkaAssignmentReader, KafkaReportWriter],
+        ports: tuple[KafkaAssignmentReader, DurableWriter],
         stop: StopFlag,
         interrupt: Callable[[], None],
         spark: SparkWatch,

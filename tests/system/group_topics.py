@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from kgs_core.adapters.group.assignments import KafkaAssignmentReader
 from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
-from kgs_core.adapters.group.reports import KafkaReportWriter
+from kgs_core.adapters.group.durable_writer import DurableWriter
 from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
@@ -105,8 +105,8 @@ class Group:
         self.opened.append(KafkaAssignmentReader(self.again(), ConsumerId(consumer)))
         return self.opened[-1]
 
-    def report_writer(self) -> KafkaReportWriter:
-        self.opened.append(KafkaReportWriter(self.again()))
+    def report_writer(self) -> DurableWriter:
+        self.opened.append(DurableWriter(self.again(), GroupTopic.REPORTS))
         return self.opened[-1]
 
     def name(self, which: GroupTopic) -> str:

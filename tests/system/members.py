@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from kgs_core.adapters.fleet.host_process import this_process
 from kgs_core.adapters.group.assignments import KafkaAssignmentReader
-from kgs_core.adapters.group.reports import KafkaReportWriter
-from kgs_core.adapters.group.topics import GroupTopics
+from kgs_core.adapters.group.durable_writer import DurableWriter
+from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.system.shutdown import StopFlag
@@ -29,7 +29,7 @@ class MemberThread:
         """Opens its queue."""
         topics = GroupTopics(settings, KafkaAdmin(admin_client(settings)))
         self._assignments = KafkaAssignmentReader(topics, ConsumerId(consumer))
-        self._reports = KafkaReportWriter(topics)
+        self._reports = DurableWriter(topics, GroupTopic.REPORTS)
         member = Member(ConsumerId(consumer), Incarnation(str(uuid4())))
         membership = settings.membership
         pace = MembershipTiming(membership.heartbeat_s, membership.suspect_after_s, settings.consumer.batch_timeout_s)

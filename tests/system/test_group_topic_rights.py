@@ -17,8 +17,8 @@ from confluent_kafka.admin import (
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.group.assignments import KafkaAssignmentReader
 from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
+from kgs_core.adapters.group.durable_writer import DurableWriter
 from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
-from kgs_core.adapters.group.reports import KafkaReportWriter
 from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
@@ -97,7 +97,7 @@ def test_everybody_can_do_their_part_with_the_listed_rights(guarded: EmbeddedKaf
     writer = KafkaControllerWriter(topics_as(guarded, "controller"))
     writer.fence()
     consumer = topics_as(guarded, "consumer", ORDERS, REPORTS)
-    assignments, reports = KafkaAssignmentReader(consumer, ConsumerId(1)), KafkaReportWriter(consumer)
+    assignments, reports = KafkaAssignmentReader(consumer, ConsumerId(1)), DurableWriter(consumer, GroupTopic.REPORTS)
     reports.send(heartbeat(1, 1), 10)
     newest_writer = OperatorTopicWriter(topics_as(guarded, "operator", WISHES))
     wish = newest_writer.write(WISH)
@@ -137,4 +137,4 @@ def test_a_missing_right_is_said_at_once(guarded: EmbeddedKafka) -> None:
     with pytest.raises(PermanentError, match="grant this user the right"):
         topics_as(guarded, "consumer")
     with pytest.raises(PermanentError, match="grant this user the right"):
-        KafkaReportWriter(topics_as(guarded, "viewer", REPORTS)).send(heartbeat(1, 1), 10)
+        DurableWriter(topics_as(guarded, "viewer", REPORTS), GroupTopic.REPORTS).send(heartbeat(1, 1), 10)

@@ -1,41 +1,36 @@
-"""Appending one record and knowing that it is there: the writers of consumers and people."""
+"""Writer of one message that knows that it is there: the reports of consumers, what people want."""
 
 import time
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as ClientMessage
 
-from kgs_core.adapters.group.topics import MAX_RECORD_BYTES
+from kgs_core.adapters.group.topics import MAX_RECORD_BYTES, GroupTopic, GroupTopics
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.kafka.errors import ConnectionWatch
 from kgs_core.adapters.kafka.producers import make_producer, serve, write_error
-from kgs_core.config import Settings
 from kgs_core.errors import TransientError
-from kgs_core.model import TopicPartition
+from kgs_core.protocol import DesiredState, DesiredVersion, Heartbeat, Received, Report, Starting
+from kgs_core.protocol.codec import encode
 
 _POLL_S = 0.2  # a signal to this process is acted upon between two calls only
 
 
-class Appended(NamedTuple):
-    """Place of a record that was appended.
-
-    Attributes:
-        timestamp_ms: the broker's clock.
-    """
-
-    offset: int
-    timestamp_ms: int
+_M = TypeVar("_M", bound=Report | Heartbeat | Starting | DesiredState | DesiredVersion)
 
 
 class DurableWriter:
-    """An idempotent producer with one record in flight. For one thread.
+    """An idempotent producer with one record in flight; port `ReportWriter`. For one thread.
 
     After a failure the client is thrown away with what it has queued, so that nothing piles up behind a broker that is
-    gone. What was sent may arrive all the same, in rare cases after what is sent next.
+    gone. What was sent may arrive all the same, in rare cases after what is sent next: readers go by a report's
+    sequence number.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, topics: GroupTopics, which: GroupTopic) -> None:
+        settings = topics.settings
+        (self._tp,) = topics.partitions(which)
         self._where = settings.kafka.bootstrap_servers
         self._watch = ConnectionWatch()
         self._producer: Producer | None = None
@@ -51,13 +46,24 @@ class DurableWriter:
             "error_cb": self._watch.note,
         }
 
-    def append(self, tp: TopicPartition, key: bytes | None, value: bytes | None, timeout_s: float) -> Appended:
+    def send(self, report: Report | Heartbeat | Starting, timeout_s: float) -> None:
+        """See `ReportWriter`.
+
+        Raises:
+            TransientError, PermanentError, ProtocolError: see `append`.
+        """
+        self.append(report, timeout_s)
+
+    def append(self, message: _M, timeout_s: float) -> Received[_M]:
         """Returns once the record is on all replicas that are in sync.
 
         Raises:
             TransientError: not known to be there within `timeout_s`.
             PermanentError: refused.
+            ProtocolError: the message is not valid.
         """
+        tp = self._tp
+        key, value = encode(message)
         answers: list[tuple[KafkaError | None, ClientMessage]] = []
         started = time.monotonic()
         producer = self._producer or make_producer(self._where, self._config)
@@ -72,11 +78,11 @@ class DurableWriter:
             cause = self._watch.cause_since(started)
             reason = f": {write_error(self._where, 'connect', cause)}" if cause is not None else ""
             raise TransientError(f"Kafka {self._where}: write to {tp}: no answer in {timeout_s:g} s{reason}")
-        error, message = answers[0]
+        error, record = answers[0]
         if error is not None:
             raise write_error(self._where, f"write to {tp}", error)
         self._producer = producer
-        return Appended(int(message.offset() or 0), int(message.timestamp()[1]))
+        return Received(message, int(record.offset() or 0), int(record.timestamp()[1]))
 
     def close(self) -> None:
         """End the client."""

@@ -6,7 +6,6 @@ from kgs_core.adapters.group.durable_writer import DurableWriter
 from kgs_core.adapters.group.reader import GroupReader, Refusals
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
 from kgs_core.protocol import DesiredState, DesiredVersion, Received
-from kgs_core.protocol.codec import encode
 
 _TIMEOUT_S = 10.0
 
@@ -16,7 +15,7 @@ class OperatorTopicWriter:
 
     def __init__(self, topics: GroupTopics) -> None:
         self._topics = topics
-        self._writer = DurableWriter(topics.settings)
+        self._writer = DurableWriter(topics, GroupTopic.WISHES)
         (self._tp,) = topics.partitions(GroupTopic.WISHES)
 
     def write(
@@ -30,9 +29,7 @@ class OperatorTopicWriter:
             PermanentError: refused.
         """
         self._topics.check()
-        key, value = encode(wish)
-        appended = self._writer.append(self._tp, key, value, timeout_s)
-        return Received(wish, appended.offset, appended.timestamp_ms)
+        return self._writer.append(wish, timeout_s)
 
     def read(self, timeout_s: float = _TIMEOUT_S) -> Sequence[Received[DesiredState | DesiredVersion]]:
         """What has been wished, oldest first; of each kind the newest one counts.

@@ -3,7 +3,7 @@
 import logging
 import time
 
-from kgs_core.adapters.group.reports import KafkaReportWriter
+from kgs_core.adapters.group.durable_writer import DurableWriter
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
@@ -26,7 +26,7 @@ class StartingNotice:
         self._settings = settings
         self._member = member
         self._process = process
-        self._writer: KafkaReportWriter | None = None
+        self._writer: DurableWriter | None = None
         self._last_sent = ""
         self._last_sent_at = 0.0
 
@@ -38,7 +38,9 @@ class StartingNotice:
         try:
             if self._writer is None:
                 admin = KafkaAdmin(admin_client(self._settings))
-                self._writer = KafkaReportWriter(GroupTopics(self._settings, admin, (GroupTopic.REPORTS,)))
+                self._writer = DurableWriter(
+                    GroupTopics(self._settings, admin, (GroupTopic.REPORTS,)), GroupTopic.REPORTS
+                )
             self._writer.send(Starting(self._member, self._process, why), _SEND_S)
         except KgsError as e:
             _log.debug("cannot tell what the start waits for: %s", e)

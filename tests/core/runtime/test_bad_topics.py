@@ -4,11 +4,11 @@ import logging
 
 import pytest
 
-from kgs_core.adapters.ingest.bad_topics import BadTopics
 from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.consumer.round.progress import SHARE_RECORDS
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import OffsetRange
+from kgs_core.runtime.throughput_log import BadTopics
 from tests.sink import Sink
 
 
@@ -38,7 +38,7 @@ def logged(caplog):
 
 @pytest.fixture
 def bad(caplog):
-    caplog.set_level(logging.INFO, "kgs_core.adapters.ingest.bad_topics")
+    caplog.set_level(logging.INFO, "kgs_core.runtime.throughput_log")
     return BadTopics()
 
 

@@ -1,0 +1,67 @@
+"""The writer of reports and wishes, on librdkafka's own cluster: what it says is there can be read."""
+
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as ClientPartition
+
+from kgs_core.adapters.group.durable_writer import DurableWriter
+from kgs_core.adapters.group.topics import GroupTopic
+from kgs_core.errors import ProtocolError, TransientError
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol import DesiredState, Incarnation, Member, RunState, Starting
+from kgs_core.protocol.codec import decode
+from tests.processes import a_process
+
+WISH = DesiredState(RunState.PAUSED, "sam", 1)
+WAITS = Starting(Member(ConsumerId(3), Incarnation("x")), a_process(run_id="run-1"), "no space left")
+
+
+@pytest.fixture
+def writer_of(kafka):
+    """Writers of the one partition of a topic each."""
+    opened = []
+
+    def build(name):
+        kafka.topic(name)
+        topics = SimpleNamespace(settings=kafka.settings(), partitions=lambda _: (TopicPartition(name, 0),))
+        opened.append(DurableWriter(topics, GroupTopic.REPORTS))
+        return opened[-1]
+
+    yield build
+    for writer in opened:
+        writer.close()
+
+
+def read(kafka, name, count):
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
+    try:
+        consumer.assign([ClientPartition(name, 0, 0)])
+        return [decode(found.key(), found.value()) for found in consumer.consume(count, 20)]
+    finally:
+        consumer.close()
+
+
+def test_what_was_appended_is_there_in_order_and_its_place_is_told(writer_of, kafka):
+    writer = writer_of("said")
+    first, second = writer.append(WISH, 20), writer.append(WAITS, 20)
+    assert (first.message, first.offset) == (WISH, 0)
+    assert (second.message, second.offset) == (WAITS, 1)
+    assert first.timestamp_ms == 1234, "the clock of this broker"
+    writer.send(WAITS, 20)
+    assert read(kafka, "said", 3) == [WISH, WAITS, WAITS]
+
+
+def test_a_message_out_of_its_limits_is_refused_and_the_next_one_taken(writer_of, kafka):
+    writer = writer_of("limits")
+    with pytest.raises(ProtocolError, match="Starting"):
+        writer.send(Starting(WAITS.member, a_process(-1), ""), 20)
+    writer.send(WAITS, 20)
+    assert read(kafka, "limits", 1) == [WAITS]
+
+
+def test_no_answer_in_time_is_a_failure_that_says_so(writer_of):
+    writer = writer_of("late")
+    with pytest.raises(TransientError, match="no answer in 0 s"):
+        writer.send(WAITS, 0)
