@@ -7,7 +7,7 @@ import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from random import Random
-from statistics import fmean, median
+from statistics import fmean, linear_regression, median
 from typing import Any
 
 from kgs_core.model import Assignment, WriteSpeeds
@@ -201,8 +201,7 @@ def growth(results: Sequence[ScaleResult], of: Callable[[ScaleResult], float] | 
     points = [(math.log(one.partitions), math.log((of or _least_time)(one))) for one in results]
     if len({x for x, _ in points}) < 2:  # noqa: PLR2004 - a line takes two points
         return None
-    x_mean, y_mean = fmean(x for x, _ in points), fmean(y for _, y in points)
-    return sum((x - x_mean) * (y - y_mean) for x, y in points) / sum((x - x_mean) ** 2 for x, _ in points)
+    return linear_regression(*zip(*points, strict=True)).slope
 
 
 def _least_time(result: ScaleResult) -> float:

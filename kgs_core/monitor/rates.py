@@ -1,9 +1,10 @@
 """Rates of one thing, many of them: mode, percentiles, histogram."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+
+import numpy as np
+from numpy.typing import NDArray
 
 PERCENTILES = (5, 25, 50, 75, 95)
 _GRID = 512
@@ -28,7 +29,7 @@ def spread(rates: Sequence[float], bins: int = 12) -> RateDistribution:
     """How rates are spread.
 
     Args:
-        rates: at least one, finite, in any order.
+        rates: at least one, finite, none negative, in any order.
         bins: how many bars the histogram has at most.
 
     Raises:
@@ -36,44 +37,31 @@ def spread(rates: Sequence[float], bins: int = 12) -> RateDistribution:
     """
     if not rates:
         raise ValueError("no rates")
-    ordered = sorted(rates)
-    return RateDistribution(mode(ordered), {p: percentile(ordered, p) for p in PERCENTILES}, _histogram(ordered, bins))
+    found = np.asarray(rates, np.float64)
+    percentiles = dict(zip(PERCENTILES, np.percentile(found, PERCENTILES).tolist(), strict=True))
+    return RateDistribution(mode(found), percentiles, _histogram(found, bins))
 
 
-def percentile(ordered: Sequence[float], per_cent: float) -> float:
-    """The value below which `per_cent` of an ascending sequence lie, interpolated between neighbours."""
-    place = (len(ordered) - 1) * per_cent / 100
-    low, high = math.floor(place), math.ceil(place)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-
-def mode(ordered: Sequence[float]) -> float:
-    """Where the density of an ascending sequence is highest, estimated with a Gaussian kernel.
+def mode(rates: NDArray[np.float64]) -> float:
+    """Where the density of rates, in any order, is highest, estimated with a Gaussian kernel.
 
     References:
         Landau 2022, Fig. 10 (a density plot). Silverman 1986, "Density Estimation", eq. 3.31, for the width.
     """
-    middle = fmean(ordered)
-    deviation = math.sqrt(fmean([(rate - middle) ** 2 for rate in ordered]))
-    quartiles = (percentile(ordered, 75) - percentile(ordered, 25)) / 1.34
-    width = 0.9 * (min(deviation, quartiles) or deviation) * len(ordered) ** -0.2
+    low, middle, high = np.percentile(rates, (25, 50, 75))
+    deviation, quartiles = np.std(rates), (high - low) / 1.34
+    width = 0.9 * (min(deviation, quartiles) or deviation) * len(rates) ** -0.2
     # Below this the values are one as far as floats can tell
-    if width <= 1e-9 * abs(ordered[-1]):
-        return percentile(ordered, 50)
-
-    def density(at: float) -> float:
-        return sum(math.exp(-(((at - rate) / width) ** 2) / 2) for rate in ordered)
-
-    step = (ordered[-1] - ordered[0]) / _GRID
-    return max((min(ordered[-1], ordered[0] + i * step) for i in range(_GRID + 1)), key=density)
+    if width <= 1e-9 * rates.max():
+        return float(middle)
+    places = np.linspace(rates.min(), rates.max(), _GRID + 1)
+    densities = [np.exp(-(((at - rates) / width) ** 2) / 2).sum() for at in places]
+    return float(places[np.argmax(densities)])
 
 
-def _histogram(ordered: Sequence[float], bins: int) -> tuple[tuple[float, float, int], ...]:
-    low, high = ordered[0], ordered[-1]
-    width = (high - low) / bins
-    if width <= 0:
-        return ((low, high, len(ordered)),)
-    counts = [0] * bins
-    for rate in ordered:
-        counts[min(bins - 1, int((rate - low) / width))] += 1
-    return tuple((low + i * width, low + (i + 1) * width, count) for i, count in enumerate(counts))
+def _histogram(rates: NDArray[np.float64], bins: int) -> tuple[tuple[float, float, int], ...]:
+    low, high = float(rates.min()), float(rates.max())
+    if high - low <= 2 * bins * np.spacing(high):  # no room for so many bars
+        return ((low, high, len(rates)),)
+    counts, edges = np.histogram(rates, bins)
+    return tuple(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))

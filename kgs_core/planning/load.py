@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from kgs_core.errors import MeasurementError
 from kgs_core.model import TopicPartition, WriteSpeeds
@@ -46,8 +47,8 @@ class Load:
         by_topic: dict[str, list[float]] = {}
         for partition, speed in self.speeds.items():
             by_topic.setdefault(partition.topic, []).append(speed)
-        overall = _mean(list(self.speeds.values()))
-        means = {topic: _mean(speeds) for topic, speeds in by_topic.items()}
+        overall = fmean(self.speeds.values()) if self.speeds else 0.0
+        means = {topic: fmean(speeds) for topic, speeds in by_topic.items()}
         return {**self.speeds, **{p: means.get(p.topic, overall) for p in missing}}
 
     def packed_speeds(self, catch_up_s: float) -> WriteSpeeds:
@@ -59,7 +60,3 @@ class Load:
         if catch_up_s == 0 or not self.lag_bytes:
             return speeds
         return {p: speed + self.lag_bytes.get(p, 0.0) / catch_up_s for p, speed in speeds.items()}
-
-
-def _mean(numbers: list[float]) -> float:
-    return math.fsum(numbers) / len(numbers) if numbers else 0.0

@@ -4,6 +4,7 @@ import base64
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -32,7 +33,7 @@ def of_load(load: "Workload", conditions: "Conditions", path: Path) -> Metadata:
     return {
         "measurements": len(load.measurements),
         "partitions": max(map(len, load.measurements), default=0),
-        "mean_load": _rounded(math.fsum(totals) / len(totals) if totals else 0.0),
+        "mean_load": _rounded(fmean(totals or [0.0])),
         "max_load": _rounded(max(totals, default=0.0)),
         "max_partition_load": _rounded(fastest / load.capacity),
         "hours": len(load.measurements) * conditions.latency.interval_s / 3600,

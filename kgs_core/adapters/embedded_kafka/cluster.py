@@ -1,6 +1,5 @@
 """A real Kafka cluster of one or more nodes on this machine, for tests and demonstrations; nothing to install."""
 
-import fcntl
 import json
 import secrets
 import time
@@ -14,11 +13,13 @@ from typing import NoReturn, Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from filelock import Timeout
 
 from kgs_core.adapters.embedded_kafka.jars import kafka_jars
 from kgs_core.adapters.embedded_kafka.node import KafkaNode, Launcher
 from kgs_core.adapters.spark.java import find_java
 from kgs_core.adapters.system.files import write_whole
+from kgs_core.adapters.system.locks import process_lock
 from kgs_core.adapters.system.tcp_ports import HOST, PortReservation
 from kgs_core.errors import PermanentError
 
@@ -152,11 +153,9 @@ class EmbeddedKafka:
 
 
 def _lock(directory: Path, held: ExitStack) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    handle = held.enter_context((directory / ".lock").open("w"))
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+        held.enter_context(process_lock(directory / ".lock", waits=False))
+    except Timeout as error:
         raise PermanentError(f"{directory}: another Kafka runs in it: stop that or use another directory") from error
 
 

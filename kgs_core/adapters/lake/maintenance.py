@@ -1,14 +1,17 @@
 """Upkeep of all tables of a lake, by one process at a time."""
 
-import fcntl
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import Timeout
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.discovery import find_tables
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.system.locks import process_lock
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, PermanentError, TransientError
 from kgs_core.ports import Upkeep
@@ -61,14 +64,12 @@ def maintenance_lock(storage: Storage) -> Iterator[None]:
     if storage.is_s3:
         yield
         return
-    path = f"{storage.root}/{LOCK_FILE}"
     try:
-        handle = open(path, "w")  # noqa: SIM115 - closed below
+        Path(storage.root).stat()  # taking the lock would make what is missing
+        held = process_lock(Path(storage.root, LOCK_FILE), waits=False).acquire()
+    except Timeout as e:
+        raise TransientError(f"lake {storage.root}: another maintenance is running: wait for its end") from e
     except OSError as e:
         raise PermanentError(f"lake {storage.root}: {e.strerror}: mend path or rights") from e
-    with handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as e:
-            raise TransientError(f"lake {storage.root}: another maintenance is running: wait for its end") from e
+    with held:
         yield

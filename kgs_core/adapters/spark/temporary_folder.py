@@ -17,7 +17,10 @@ from pathlib import Path
 
 _log = logging.getLogger(__name__)
 _held: list[int] = []
-"""Open until the process ends: a lock goes with its descriptor."""
+"""Open until the process ends: a lock goes with its descriptor.
+
+Bare descriptors, no `process_lock`: that one lets go when the interpreter clears up, and the JVM may end later.
+"""
 
 
 @functools.cache

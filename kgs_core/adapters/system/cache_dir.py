@@ -1,12 +1,11 @@
 """The cache directory: things that are made once on a machine and used by every later process."""
 
-import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
+from kgs_core.adapters.system.locks import process_lock
 from kgs_core.errors import PermanentError
 
 
@@ -27,7 +26,7 @@ def build_once(target: Path, build: Callable[[Path], None]) -> Path:
     if target.is_dir():
         return target
     try:
-        with _locked(target.with_name(target.name + ".lock")):
+        with process_lock(target.with_name(target.name + ".lock"), waits=True):
             if not target.is_dir():
                 partial = target.with_name(target.name + ".partial")
                 shutil.rmtree(partial, ignore_errors=True)  # of a build that was killed
@@ -37,11 +36,3 @@ def build_once(target: Path, build: Callable[[Path], None]) -> Path:
     except OSError as error:
         raise PermanentError(f"cache {target.parent}: {error}: point KGS_CACHE at a directory to write in") from error
     return target
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)  # released by the kernel even when this process is killed
-        yield

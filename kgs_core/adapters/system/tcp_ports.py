@@ -1,6 +1,5 @@
 """TCP ports of this machine that no two processes of the project pick at once."""
 
-import fcntl
 import os
 import secrets
 import socket
@@ -9,8 +8,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
 
+from filelock import FileLock
+
+from kgs_core.adapters.system.locks import process_lock
 from kgs_core.errors import PermanentError
 
 HOST = "127.0.0.1"
@@ -22,7 +23,7 @@ class PortReservation:
     """Ports held for this process, by a lock file each, until `release` or the end of the process."""
 
     def __init__(self) -> None:
-        self._locks: dict[int, IO[str]] = {}
+        self._locks: dict[int, FileLock] = {}
 
     def reserve(self, preferred: int | None = None) -> int:
         """A free port, `preferred` if that is one.
@@ -47,21 +48,21 @@ class PortReservation:
 
     def release(self) -> None:
         """Gives every port back."""
-        for handle in self._locks.values():
-            handle.close()
+        for lock in self._locks.values():
+            lock.release()
         self._locks.clear()
 
     def _lock(self, port: int) -> bool:
         if port in self._locks:
             return False
-        handle = (_locks_folder() / str(port)).open("w")
+        lock = process_lock(_locks_folder() / str(port), waits=False)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock.acquire()
             _bind(port)
         except OSError:
-            handle.close()
+            lock.release()
             return False
-        self._locks[port] = handle
+        self._locks[port] = lock
         return True
 
 

@@ -1,16 +1,18 @@
 """Ends the process, whatever its other threads are doing: a stuck consumer must not look alive."""
 
+import faulthandler
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 EXIT_SELF_FENCE = 1
 SPARK_GONE_S = 30.0
 _MAX_STEP_S = 1.0
 _LAST_WORD_S = 3.0
+_STDERR = 2
 _log = logging.getLogger(__name__)
 
 
@@ -46,17 +48,29 @@ def limited(what: str, timeout_s: float, last_word: Callable[[str], None] | None
 
 
 def _end_process(why: str, last_word: Callable[[str], None] | None) -> None:
+    """Every thread's stack goes to the standard error output, then the reason, last; then the process ends."""
+
     def tell() -> None:
+        with suppress(OSError):  # no file can be opened, perhaps that is what is wrong
+            os.write(_STDERR, _stacks())  # not by the log: whoever is stuck may hold its lock, as these show
         _log.critical("%s: ending this process", why)
         if last_word is not None:
             last_word(why)
         logging.shutdown()
 
-    # Not in this thread: whoever is stuck may hold the lock of the log, too.
+    # Not in this thread: the log may be locked, or a pipe that nobody reads.
     teller = threading.Thread(target=tell, name="last-word", daemon=True)
     teller.start()
     teller.join(_LAST_WORD_S)
     os._exit(EXIT_SELF_FENCE)
+
+
+def _stacks() -> bytes:
+    """Where each thread is."""
+    # By way of memory: `faulthandler` holds the interpreter while it writes; a full pipe would hold up the end for ever
+    memory = os.memfd_create("stacks")
+    faulthandler.dump_traceback(memory)
+    return os.pread(memory, os.fstat(memory).st_size, 0)
 
 
 class RoundLimit:

@@ -1,9 +1,11 @@
-"""The text and the pictures of docs/experiments.md, from raw results."""
+"""Figures and pictures of docs/experiments.md, from raw results; its text is in `experiments.md.jinja`."""
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from statistics import fmean
 
-from kgs_core.cli.simulate.experiments_text import HEAD, LATENCY, SOURCES, STARTS_TEXT
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
+
 from kgs_core.simulation.charts import Chart, svg
 from kgs_core.simulation.comparison import PUBLISHED, Summary, pareto_front
 from kgs_core.simulation.plots import CBS, RSCORE
@@ -12,39 +14,39 @@ from kgs_core.simulation.workload import DELTAS, OTHER_STARTS_AT, STARTS
 
 OURS, THEIRS, LATE = "experiments-front.svg", "experiments-front-published.svg", "experiments-latency.svg"
 _Figure = Callable[[Summary], float | None]
+_Cells = tuple[str, ...]
 
 
 def write_page(runs: Sequence[Summary], late_runs: Sequence[Summary], images: str) -> str:
     """The page; `images` is where the pictures are, seen from it."""
-    seeds = len({run.spec.seed for run in runs if run.spec})
     scores = mean_scores(runs, "uniform")
-    return "\n".join(
-        [
-            HEAD.format(seeds=seeds, images=images, ours=OURS, theirs=THEIRS),
-            "## The published table, and ours",
-            "",
-            f"Mean over {seeds} seeds, and their range. The published figures are of one stream each.",
-            "",
-            *_table_of_scores(runs),
-            "## The claims",
-            "",
-            *_claims(scores),
-            "## The front",
-            "",
-            f"![CBS and mean Rscore, ours]({images}/{OURS})",
-            "",
-            f"![CBS and mean Rscore, published]({images}/{THEIRS})",
-            "",
-            *_fronts(scores),
-            STARTS_TEXT,
-            *_table_of_starts(runs),
-            LATENCY,
-            *_table_of_latency(late_runs),
-            f"![Consumer hours and p99]({images}/{LATE})",
-            "",
-            SOURCES,
-        ]
+    packed = [run for run in late_runs if not run.order]
+    return _template().render(
+        seeds=len({run.spec.seed for run in runs if run.spec}),
+        images=images,
+        pictures={"ours": OURS, "theirs": THEIRS, "late": LATE},
+        scores={delta: _scores(runs, delta) for delta in DELTAS},
+        claims={claim.text: claim.holds(scores) for claim in CLAIMS},
+        fronts=_fronts(scores),
+        starts=STARTS,
+        start_scores=_start_scores(runs),
+        latencies=_latencies(late_runs),
+        least={
+            "consumers": _range(packed, lambda run: run.least, 1),
+            "hours": _range(packed, lambda run: run.least_consumer_hours, 1),
+        },
     )
+
+
+def _template() -> Template:
+    here = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=select_autoescape(),  # Markdown is not escaped
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+    )
+    return here.get_template("experiments.md.jinja")
 
 
 def pictures(runs: Sequence[Summary]) -> dict[str, str]:
@@ -113,65 +115,50 @@ def _range(runs: Iterable[Summary], figure: _Figure, digits: int) -> str:
     return f"{fmean(known):.{digits}f}" + (f" ({low}-{high})" if low != high else "")
 
 
-def _table_of_scores(runs: Sequence[Summary]) -> list[str]:
-    lines = []
-    for delta in DELTAS:
-        lines += [
-            f"### Delta {delta}",
-            "",
-            "| | CBS, published | CBS, ours | E[R], published | E[R], ours |",
-            "|---|---|---|---|---|",
-        ]
-        for name in (*NAMES, *(name for name in PUBLISHED if name not in NAMES)):
-            mine = [r for r in runs if r.name == name and r.spec and (r.spec.start, r.spec.delta) == ("uniform", delta)]
-            theirs = PUBLISHED_SCORES[delta].get(name)
-            cbs, cost = (f"{theirs[0]:.4f}", f"{theirs[1]:.2f}") if theirs else ("", "")
-            lines.append(f"| {name} | {cbs} | {_range(mine, _cbs, 4)} | {cost} | {_range(mine, _cost, 2)} |")
-        lines.append("")
-    return lines
+def _scores(runs: Sequence[Summary], delta: int) -> list[_Cells]:
+    """Cells of the twelve algorithms at one delta: name, then published and ours of CBS and of E[R]."""
+    rows: list[_Cells] = []
+    for name in (*NAMES, *(name for name in PUBLISHED if name not in NAMES)):
+        mine = _of(runs, name, "uniform", delta)
+        theirs = PUBLISHED_SCORES[delta].get(name)
+        cbs, cost = (f"{theirs[0]:.4f}", f"{theirs[1]:.2f}") if theirs else ("", "")
+        rows.append((name, cbs, _range(mine, _cbs, 4), cost, _range(mine, _cost, 2)))
+    return rows
 
 
-def _claims(scores: Scores) -> list[str]:
-    rows = [f"| {claim.text} | {'holds' if claim.holds(scores) else 'does not hold'} |" for claim in CLAIMS]
-    return ["| claim | for the means above |", "|---|---|", *rows, ""]
+def _fronts(scores: Scores) -> list[_Cells]:
+    """Cells of each delta: the front of ours, and of the published."""
+    fronts = ((delta, pareto_front(row), pareto_front(PUBLISHED_SCORES[delta])) for delta, row in scores.items())
+    return [(str(delta), ", ".join(ours), ", ".join(theirs)) for delta, ours, theirs in fronts]
 
 
-def _fronts(scores: Scores) -> list[str]:
+def _start_scores(runs: Sequence[Summary]) -> list[_Cells]:
+    """Cells of each algorithm and delta: CBS and E[R] by start."""
     rows = []
-    for delta, row in scores.items():
-        theirs = ", ".join(pareto_front(PUBLISHED_SCORES[delta]))
-        rows.append(f"| {delta} | {', '.join(pareto_front(row))} | {theirs} |")
-    return ["| delta | front of the twelve, ours | front of the eight published |", "|---|---|---|", *rows, ""]
-
-
-def _table_of_starts(runs: Sequence[Summary]) -> list[str]:
-    lines = ["| | " + " | ".join(f"{s}: CBS | {s}: E[R]" for s in STARTS) + " |", "|---" * (1 + 2 * len(STARTS)) + "|"]
     for delta in OTHER_STARTS_AT:
         for name in NAMES:
-            cells = []
-            for start in STARTS:
-                mine = [r for r in runs if r.name == name and r.spec and (r.spec.start, r.spec.delta) == (start, delta)]
-                cells += [_range(mine, _cbs, 3), _range(mine, _cost, 1)]
-            lines.append(f"| {name}, delta {delta} | {' | '.join(cells)} |")
-    return [*lines, ""]
+            by_start = [_of(runs, name, start, delta) for start in STARTS]
+            cells = [cell for mine in by_start for cell in (_range(mine, _cbs, 3), _range(mine, _cost, 1))]
+            rows.append((f"{name}, delta {delta}", *cells))
+    return rows
 
 
-def _table_of_latency(runs: Sequence[Summary]) -> list[str]:
-    lines = [
-        "| | consumers | E[R] | mean s | p95 s | p99 s | p90 of delayed s | delayed | consumer hours |",
-        "|---" * 9 + "|",
-    ]
+def _of(runs: Sequence[Summary], name: str, start: str, delta: int) -> list[Summary]:
+    return [r for r in runs if r.name == name and r.spec and (r.spec.start, r.spec.delta) == (start, delta)]
+
+
+def _latencies(runs: Sequence[Summary]) -> list[_Cells]:
+    """Cells of each packer or baseline: what it costs and how late records are."""
+    found: dict[str, list[Summary]] = {}
     for name in dict.fromkeys(run.name for run in runs):
-        for shuffled in (False, True):
+        for suffix, shuffled in (("", False), (", shuffled orders", True)):
             mine = [run for run in runs if run.name == name and bool(run.order) == shuffled]
             if mine:
-                lines.append(f"| {name}{', shuffled orders' if shuffled else ''} | {_latency_cells(mine)} |")
-    bound = _range([run for run in runs if not run.order], lambda run: run.least, 1)
-    hours = _range([run for run in runs if not run.order], lambda run: run.least_consumer_hours, 1)
-    return [*lines, f"| least | {bound} | | | | | | | {hours} |", ""]
+                found[name + suffix] = mine
+    return [(name, *_latency_cells(mine)) for name, mine in found.items()]
 
 
-def _latency_cells(runs: Sequence[Summary]) -> str:
+def _latency_cells(runs: Sequence[Summary]) -> list[str]:
     figures: list[tuple[_Figure, int]] = [
         (lambda run: run.mean_consumers, 1),
         (_cost, 2),
@@ -182,7 +169,7 @@ def _latency_cells(runs: Sequence[Summary]) -> str:
         (_late("delayed_share"), 3),
         (lambda run: run.consumer_hours, 1),
     ]
-    return " | ".join(_range(runs, figure, digits) for figure, digits in figures)
+    return [_range(runs, figure, digits) for figure, digits in figures]
 
 
 def _front_picture(scores: Scores, whose: str) -> str:
