@@ -133,10 +133,12 @@ def test_server_killed_midway_is_a_transient_error_and_nothing_is_lost_or_double
     batch = sink.read({0: (8, 16), 1: (0, 8)})
     s3_server.kill()
     try:
+        with ThreadPoolExecutor(2) as pool:  # at once, since each goes on trying for a while
+            commit, read = pool.submit(sink.table.commit, batch), pool.submit(sink.read, {0: (8, 16)}, {0: None})
         with pytest.raises(TransientError, match="table t_dead_letters: commit failed 8 times"):
-            sink.table.commit(batch)
+            commit.result()
         with pytest.raises(TransientError, match="table t"):
-            sink.read({0: (8, 16)}, {0: None})
+            read.result()
     finally:
         s3_server.start()
     assert sink.table.commit(sink.read({0: (8, 16), 1: (0, 8)})) is Outcome.COMMITTED
