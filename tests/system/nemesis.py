@@ -64,10 +64,7 @@ class Nemesis:
     _versions: int = 0
 
     def run(self, faults: "Sequence[Fault]", seconds: float = 0.0) -> None:
-        """All of these faults in an order of the seed, and in another one again until so many seconds are over.
-
-        A moment apart, at most three at a time. One that finds nothing to strike has its turn again after the others.
-        """
+        """All of these, in an order of the seed, and then in others until so many seconds are over; three at a time."""
         end = time.monotonic() + seconds
         self._play(faults)
         while time.monotonic() < end:
@@ -76,6 +73,7 @@ class Nemesis:
         self.keep_controller()
 
     def _play(self, faults: "Sequence[Fault]") -> None:
+        """Each of them once, a moment apart; one that finds nothing to strike has its turn again after the others."""
         turns = self.random.sample(faults, len(faults))
         while turns:
             self.keep_controller()
@@ -296,7 +294,7 @@ def pause_everybody(nemesis: Nemesis) -> Heal:
 
 
 def _say_until_it_is_taken(nemesis: Nemesis, what: str) -> None:
-    while nemesis.rig.run(what, "--timeout", "30").returncode != 0:
+    while nemesis.rig.run(what, "--timeout", "10").returncode != 0:
         nemesis.heal(due=float("inf"))  # the broker is away as well
 
 
@@ -316,6 +314,5 @@ OF_OTHERS: tuple[Fault, ...] = (
     *(kill_controller, freeze_controller, kill_broker, freeze_broker),
     *(fill_disk, read_only_disk, start_a_twin, replace_everybody, pause_everybody, add_a_partition),
 )
-FAULTS = (*OF_CONSUMERS, *OF_CONSUMERS, *OF_SPARK, *OF_SPARK, *OF_OTHERS)
-"""Those of consumers' processes twice as often."""
-WITHOUT_SPARK = (*OF_CONSUMERS, *OF_CONSUMERS, *OF_OTHERS)
+FAULTS = 2 * OF_CONSUMERS + 2 * OF_SPARK + OF_OTHERS
+WITHOUT_SPARK = 2 * OF_CONSUMERS + OF_OTHERS
