@@ -28,9 +28,9 @@ def test_the_demonstration_runs_from_the_wheel_to_its_proof_and_controller_and_c
         controller = int(run.wait_for(r"controller started \(pid (\d+)\)", 120).group(1))
         run.wait_for(r"running \d+ of 30 s", FIRST_ROWS_S)
         assert len(processes_of(directory)) >= 6, "broker, generator, controller, consumer, spare and their JVMs"
-        run.kill_consumer()
         os.kill(controller, signal.SIGKILL)
         run.wait_for(r"controller has died \(SIGKILL\)[^$]*controller started", 60)
+        run.kill_consumer()  # it has hardly begun, and finds one dead
         assert run.process.wait(FIRST_ROWS_S + END_S) == 0, run.output
         assert_is_exact(run)
         assert processes_of(directory) == []
