@@ -1,4 +1,7 @@
-"""Marks tests by the folder they lie in; no second try for tests that inject faults, no skips where CI runs them."""
+"""Marks tests by the folder they lie in; long ones come first where several run at once.
+
+No second try for tests that inject faults, no skips where CI runs them.
+"""
 
 import os
 import signal
@@ -31,10 +34,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if _SYSTEM in item.path.parents:
             item.add_marker("system")
+    if hasattr(config, "workerinput"):  # else, at the end, one worker may be at a long one and the other at nothing
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -7,8 +7,9 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _POLL_S = 0.05
-
-
+_SHARE = 0.2
+"""Of its time, at most, that a wait spends asking: what it waits for needs the same few cores."""
+_LONGEST_PAUSE_S = 0.5
 PATIENCE = 3
 """The limit only tells a stop from a delay, so it costs nothing where all is well."""
 
@@ -23,9 +24,11 @@ def wait_until(condition: Callable[[], T], timeout_s: float, message: str) -> T:
     """
     deadline = time.monotonic() + PATIENCE * timeout_s
     while True:
+        began = time.monotonic()
         result = condition()
         if result:
             return result
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > deadline:
             raise AssertionError(f"not within {PATIENCE * timeout_s} s: {message}")
-        time.sleep(_POLL_S)
+        time.sleep(min(max(_POLL_S, (now - began) * (1 / _SHARE - 1)), _LONGEST_PAUSE_S))

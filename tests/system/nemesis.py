@@ -3,7 +3,8 @@
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.system.test_control import Rig
 LAKE_BYTES = 256_000_000
 MAX_PARTITIONS = 8
 LONGEST_S = 15.0
+APART_S = (0.2, 2.0)
 Heal = Callable[[], None]
 
 
@@ -41,7 +43,8 @@ class Nemesis:
 
     Attributes:
         disk: where the lake is mounted.
-        told: what was done, for people.
+        logged: what was done, for people.
+        struck: how often each fault found something to strike.
         healing: what ends the faults that last.
         quiet_from: no promise about who reads holds before this moment (steady clock): something lasts that nobody can
             read through, or has just ended.
@@ -56,32 +59,44 @@ class Nemesis:
     healing: list[tuple[float, str, Heal]] = field(default_factory=list)
     quiet_from: float = 0.0
     partitions: int = 4
+    struck: Counter[str] = field(default_factory=Counter)
     _twins: list[ConsumerProcess] = field(default_factory=list)
     _versions: int = 0
 
-    def run(self, seconds: float) -> None:
-        """Faults, a second or several apart; at most three last at a time."""
+    def run(self, faults: "Sequence[Fault]", seconds: float = 0.0) -> None:
+        """All of these, in an order of the seed, and then in others until so many seconds are over; three at a time."""
         end = time.monotonic() + seconds
+        self._play(faults)
         while time.monotonic() < end:
-            self.keep_controller()
-            self.heal(due=time.monotonic())
-            if len(self.healing) < 3:
-                self.strike(self.random.choice(FAULTS))
-            time.sleep(self.random.uniform(0.5, 4.0))
+            self._play(faults)
         self.heal(due=float("inf"))
         self.keep_controller()
 
-    def strike(self, fault: "Callable[[Nemesis], Heal | None]") -> None:
-        """One fault; one that finds nothing to strike is left out."""
+    def _play(self, faults: "Sequence[Fault]") -> None:
+        """Each of them once, a moment apart; one that finds nothing to strike has its turn again after the others."""
+        turns = self.random.sample(faults, len(faults))
+        while turns:
+            self.keep_controller()
+            self.heal(due=time.monotonic())
+            if len(self.healing) < 3:
+                fault = turns.pop(0)
+                if not self.strike(fault):
+                    turns.append(fault)
+            time.sleep(self.random.uniform(*APART_S))
+
+    def strike(self, fault: "Fault") -> bool:
+        """One fault; False where it finds nothing to strike."""
         try:
             heal = fault(self)
         except (psutil.Error, ProcessLookupError, LookupError, KgsError, OSError) as e:
             self.tell(f"{fault.__name__}: not now ({type(e).__name__})")
-            return
+            return False
+        self.struck[fault.__name__] += 1
         self.tell(fault.__name__)
         if heal is not None:
             lasts = self.random.uniform(1.0, LONGEST_S)
             self.healing.append((time.monotonic() + lasts, fault.__name__, heal))
+        return True
 
     def heal(self, due: float) -> None:
         """End the faults whose time is over."""
@@ -279,24 +294,25 @@ def pause_everybody(nemesis: Nemesis) -> Heal:
 
 
 def _say_until_it_is_taken(nemesis: Nemesis, what: str) -> None:
-    while nemesis.rig.run(what, "--timeout", "30").returncode != 0:
+    while nemesis.rig.run(what, "--timeout", "10").returncode != 0:
         nemesis.heal(due=float("inf"))  # the broker is away as well
 
 
 def add_a_partition(nemesis: Nemesis) -> None:
+    admin, topic = nemesis.rig.pipeline.admin, nemesis.rig.topic
     if nemesis.partitions >= MAX_PARTITIONS:
-        raise LookupError
-    nemesis.rig.pipeline.admin.create_partitions(nemesis.rig.topic, nemesis.partitions + 1)
+        return
+    if admin.describe([topic])[topic].partitions == nemesis.partitions:  # else an answer was lost, and it is there
+        admin.create_partitions(topic, nemesis.partitions + 1)
     nemesis.partitions += 1
 
 
-PROCESS_FAULTS = (
-    *(kill_driver, kill_jvm, kill_worker, kill_whole_run),
-    *(freeze_driver, freeze_jvm, freeze_worker, freeze_whole_run),
-)
-FAULTS: tuple[Callable[[Nemesis], "Heal | None"], ...] = (
-    *PROCESS_FAULTS,
-    *PROCESS_FAULTS,  # these twice as often
+Fault = Callable[[Nemesis], "Heal | None"]
+OF_SPARK: tuple[Fault, ...] = (kill_jvm, kill_worker, freeze_jvm, freeze_worker)
+OF_CONSUMERS: tuple[Fault, ...] = (kill_driver, kill_whole_run, freeze_driver, freeze_whole_run)
+OF_OTHERS: tuple[Fault, ...] = (
     *(kill_controller, freeze_controller, kill_broker, freeze_broker),
     *(fill_disk, read_only_disk, start_a_twin, replace_everybody, pause_everybody, add_a_partition),
 )
+FAULTS = 2 * OF_CONSUMERS + 2 * OF_SPARK + OF_OTHERS
+WITHOUT_SPARK = 2 * OF_CONSUMERS + OF_OTHERS

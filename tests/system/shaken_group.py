@@ -9,16 +9,13 @@ import psutil
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.system.processes import find_runs
-from kgs_core.errors import KgsError
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import Incarnation
 from kgs_core.reporting.status import ConsumerRow, GroupStatus
-from kgs_core.runtime.group_status import GroupWatch
 from tests.system.director import wait_commits
 from tests.system.group_record import Records, find_problems, load_records, now, unread
 from tests.system.pipeline import ConsumerProcess
 from tests.system.test_control import LIFE_S, PARTITIONS, SECTIONS, Rig
-from tests.waiting import wait_until
 
 Tps = frozenset[TopicPartition]
 # What is owed after a hold-up is produced at twice the pace: nobody is to be started for that
@@ -49,37 +46,7 @@ class ShakenGroup(Rig):
         self.deaths: dict[Incarnation, float] = {}
         self.logged: list[str] = []
         self._record = record
-        self._watch: GroupWatch | None = None
         self._by_hand: list[ConsumerProcess] = []
-
-    def look(self) -> GroupStatus:
-        if self._watch is None:
-            self._watch = GroupWatch(self.settings)
-        try:
-            return self._watch.look(with_lake=False)
-        except KgsError:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        if self._watch is not None:
-            self._watch.close()
-        self._watch = None
-
-    def wait(self, condition: Callable[[GroupStatus], object], message: str, timeout_s: float = LIFE_S) -> GroupStatus:
-        def attempt() -> GroupStatus | None:
-            try:
-                found = self.look()
-            except KgsError:  # its topics are not there yet, or Kafka is not
-                return None
-            return found if condition(found) else None
-
-        try:
-            found = wait_until(attempt, timeout_s, message)
-        except AssertionError as e:
-            raise AssertionError(f"{e}\n{self.tail()}") from None
-        assert found is not None
-        return found
 
     def wait_settled(self, readers: int, without: Collection[Incarnation] = ()) -> GroupStatus:
         """Until so many consumers read everything, the spares are there, and nobody else is, `without` neither."""
@@ -111,7 +78,6 @@ class ShakenGroup(Rig):
         return self._by_hand[-1]
 
     def clean_up(self) -> None:
-        self.close()
         for process in self._by_hand:
             process.destroy()
         super().clean_up()

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
@@ -59,6 +58,7 @@ class Rig:
         self.settings = self.pipeline.settings = load_settings(self.pipeline.config, {})
         self.pipeline.admin.create_topic(topic, PARTITIONS)
         self.log = folder / "control.log"
+        self._watch: GroupWatch | None = None
 
     def command(self, *arguments: str) -> list[str]:
         return [KGS, arguments[0], "--config", str(self.pipeline.config), *arguments[1:]]
@@ -102,6 +102,7 @@ class Rig:
         return found
 
     def clean_up(self) -> None:
+        self.close()
         for members in find_runs(f"{self.settings.group}@").values():
             for member in members:
                 try:
@@ -115,18 +116,31 @@ class Rig:
         def attempt() -> GroupStatus | None:
             try:
                 found = self.look()
-            except KgsError:  # its topics are not there yet
+            except KgsError:  # its topics are not there yet, or Kafka is not
                 return None
             return found if condition(found) else None
 
-        deadline = time.monotonic() + timeout_s
-        while (found := attempt()) is None:
-            assert time.monotonic() < deadline, f"not within {timeout_s} s: {message}\n{self.tail()}"
+        try:
+            found = wait_until(attempt, timeout_s, message)
+        except AssertionError as e:
+            raise AssertionError(f"{e}\n{self.tail()}") from None
+        assert found is not None
         return found
 
     def look(self) -> GroupStatus:
-        with GroupWatch(self.settings) as group:
-            return group.look(with_lake=False)
+        if self._watch is None:
+            self._watch = GroupWatch(self.settings)
+        try:
+            return self._watch.look(with_lake=False)
+        except KgsError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the watch; the next look begins another one."""
+        if self._watch is not None:
+            self._watch.close()
+        self._watch = None
 
     def wait_readers(self, number: int) -> GroupStatus:
         """Waits until so many consumers read everything, and no other one is left."""

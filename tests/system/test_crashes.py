@@ -1,4 +1,8 @@
-"""Killed at every named point, frozen and thawed, two at once: nothing lost, nothing doubled."""
+"""Killed at every named point, frozen and thawed, two at once: nothing lost, nothing doubled.
+
+DataFrames on Spark, whose workers are then where batches are fetched and written; Arrow tables in the consumer's
+process, by the same functions. Both on Spark: `test_two_consumers_that_both_own_everything`.
+"""
 
 import os
 import signal
@@ -11,11 +15,12 @@ from tests.failpoints import crash_at
 from tests.system.pipeline import JSON_FIELDS, Pipeline, json_values, produce
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(600)]
 PROCESSORS = {
     "arrow": {"format": "json", "schema": JSON_FIELDS},
     "dataframe": {"format": "json", "schema": JSON_FIELDS, "transform": "hooks:spark_double"},
 }
+EACH_PROCESSOR = pytest.mark.parametrize("processor", ["arrow", pytest.param("dataframe", marks=pytest.mark.spark)])
 POINTS = ("fetched", "written", "after-dead-letter-commit", "before-commit", "after-commit")
 
 
@@ -24,7 +29,7 @@ def mixed_values(first: int, count: int) -> list[bytes]:
     return [v if i % 50 else b"not json" for i, v in enumerate(json_values(first, count))]
 
 
-@pytest.mark.parametrize("processor", PROCESSORS)
+@EACH_PROCESSOR
 def test_killed_at_every_point_in_turn(processor: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> None:
     """Each life ends at the next point, in the second batch it gets there with; the last one lives on."""
     topic = f"{topic_prefix}crash"
@@ -47,7 +52,7 @@ def test_killed_at_every_point_in_turn(processor: str, kafka: EmbeddedKafka, top
     assert len(pipeline.rows(f"{topic}_dead_letters")) == produced // 50
 
 
-@pytest.mark.parametrize("processor", PROCESSORS)
+@EACH_PROCESSOR
 def test_frozen_before_its_commit_while_another_takes_over(
     processor: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:
@@ -74,6 +79,7 @@ def test_frozen_before_its_commit_while_another_takes_over(
     pipeline.assert_audit_is_clean()
 
 
+@pytest.mark.spark
 def test_two_consumers_that_both_own_everything(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> None:
     """Wasteful, and exact all the same; one of them is killed on the way."""
     topics = [f"{topic_prefix}both-{name}" for name in ("a", "b")]
@@ -97,6 +103,7 @@ def test_two_consumers_that_both_own_everything(kafka: EmbeddedKafka, topic_pref
     pipeline.assert_audit_is_clean()
 
 
+@pytest.mark.spark
 def test_python_worker_killed_is_survived_and_a_dead_jvm_ends_the_consumer(
     kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:

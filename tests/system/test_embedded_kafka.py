@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -109,13 +110,14 @@ def test_clients_that_live_on_get_offsets_again_after_a_restart(tmp_path):
             except TransientError:
                 return False
 
-        for _ in range(3):
-            assert all(map(answered, admins))
-            kafka.kill(node)
-            assert not any(map(answered, admins))
-            kafka.restart(node)
-            for admin in admins:
-                wait_until(lambda one=admin: answered(one), 10, "offsets")
+        with ThreadPoolExecutor(len(admins)) as pool:
+            for _ in range(3):
+                assert all(pool.map(answered, admins))
+                kafka.kill(node)
+                assert not any(list(pool.map(answered, admins)))
+                kafka.restart(node)
+                for admin in admins:
+                    wait_until(lambda one=admin: answered(one), 10, "offsets")
 
 
 def test_directory_started_again_has_its_records_and_ports(tmp_path):

@@ -208,7 +208,7 @@ def wait_assignment(group: ShakenGroup, is_it: Callable[[MemberAssignment], obje
     reader.read_to_end()
 
     def seen() -> bool:
-        return any(isinstance(r.message, MemberAssignment) and is_it(r.message) for r in reader.poll(0.1))
+        return any(isinstance(r.message, MemberAssignment) and is_it(r.message) for r in reader.poll(0.0))
 
     try:
         wait_until(seen, LIFE_S, f"an assignment: {group.tail()}")

@@ -127,7 +127,10 @@ def test_commit_whose_reply_is_lost_is_counted_once(s3_server: S3Server, loss: s
 @pytest.mark.chaos
 @pytest.mark.slow
 def test_server_killed_midway_is_a_transient_error_and_nothing_is_lost_or_doubled(s3_server: S3Server) -> None:
-    storage = storage_at(s3_server.port, "killed")
+    here = storage_at(s3_server.port, "killed")
+    storage = Storage(
+        here.root, {**here.options, "max_retries": "2"}
+    )  # of the client's, in each of our own eight tries
     sink = Sink(storage).started(2)
     sink.ingest({0: (0, 8)})
     batch = sink.read({0: (8, 16), 1: (0, 8)})

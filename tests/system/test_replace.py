@@ -86,6 +86,7 @@ class ThreeTopics:
         """The configuration from now on."""
         rig = self.rig
         rig.pipeline.config.write_text(yaml.safe_dump(tree))
+        rig.close()
         rig.settings = rig.pipeline.settings = load_settings(rig.pipeline.config, {})
 
     def feed(self) -> None:
