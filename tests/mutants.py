@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -30,7 +30,7 @@ COLUMN = {
     "killed": "killed",
     "check was interrupted by user": "killed",  # pytest's 2: a test file cannot be imported any more
     "survived": "survived",
-    "no tests": "survived",
+    "no tests": "survived",  # none of the room's tests calls the function
     "timeout": "timed out",
     "segfault": "timed out",  # ended by the limit on its CPU time
 }
@@ -69,15 +69,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 @contextlib.contextmanager
-def prepared(room):
-    """Makes the folder that mutmut works in, and works in it."""
+def prepared(room: str) -> Iterator[None]:
+    """Makes the folder that mutmut works in anew, and works in it."""
     folder = BUILD / room
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name in ("kgs_core", "tests"):
         (folder / name).symlink_to(ROOT / name)
-    text = (ROOT / "pyproject.toml").read_text() + SETTINGS.format(room=room)
-    (folder / "pyproject.toml").write_text(text)
+    (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text() + SETTINGS.format(room=room))
     reset_config()
     with contextlib.chdir(folder):
         yield
@@ -88,7 +87,7 @@ def files(room: str) -> list[Path]:
 
 
 def tried(room: str, count: int, seed: int) -> dict[str, str]:
-    """By name of a change, what mutmut says of it."""
+    """Name of each change that was tried -> what mutmut says of it."""
     names = [
         get_mutant_name(path, name)
         for path in files(room)
