@@ -1,5 +1,7 @@
 """One topic's progress, call by call."""
 
+from dataclasses import replace
+
 from kgs_core.consumer.round.progress import TablePositions
 from kgs_core.consumer.round.stops import Cause
 from kgs_core.exactly_once.batch import TopicBatch
@@ -33,3 +35,12 @@ def test_share_of_bad_records_forgets_what_is_older_than_a_thousand() -> None:
         state = state.advanced(read)
     assert state.bad_share == 0.0
     assert state.recent == ((600, 0), (600, 0))
+
+
+def test_whoever_saw_that_a_cause_may_be_gone_has_all_but_bad_records_and_trials_looked_at() -> None:
+    state = progress("a", 3).stopped({0: "bad record"}, Cause.BAD_RECORD, 0.0)
+    state = state.stopped({1: "corrupt", 2: "corrupt"}, Cause.CORRUPT, 0.0).on_trial([2], 15.0)
+    assert state.due(1.0) == set()
+    at_once = state.looking_at_once(1.0)
+    assert at_once.due(1.0) == {1}
+    assert at_once.stops == state.stops | {1: replace(state.stops[1], look_at=1.0)}
