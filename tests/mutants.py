@@ -36,7 +36,6 @@ COLUMN = {
 }
 
 # A fork of a process that has run no test yet: Hypothesis refuses a test that was run before in the same process.
-# The seed of Hypothesis is fixed, or the same change would be noticed in one run and not in the next.
 # compiled.py writes the cache of compiled code, which the next change would then run on.
 SETTINGS = """
 [tool.mutmut]
@@ -44,7 +43,7 @@ source_paths = ["kgs_core"]
 only_mutate = ["kgs_core/{room}/*"]
 do_not_mutate = ["kgs_core/packing/compiled.py"]
 pytest_add_cli_args_test_selection = ["tests/core/{room}"]
-pytest_add_cli_args = ["-m", "not system and not slow", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+pytest_add_cli_args = ["-m", "not system and not slow", "-p", "no:cacheprovider", "--hypothesis-profile=mutants"]
 process_isolation = "forkserver"
 timeout_constant = 4.0
 timeout_multiplier = 5.0
