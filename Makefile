@@ -15,7 +15,7 @@ UV := $(or $(wildcard $(BIN)/uv),uv)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the parts of `test` share two cores and one environment
-.PHONY: help setup dev demo test test-fast lint fast system soak s3-server bench experiments lock clean
+.PHONY: help setup dev demo test test-fast lint fast system soak mutants s3-server bench experiments lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -51,6 +51,9 @@ system: dev ## the tests with a real Kafka, Spark and object store; one that fai
 soak: dev ## half an hour of steady load, then a step and a death, with their times; no part of `test`
 	@$(BIN)/kgs prepare
 	$(BIN)/python -m pytest -m soak
+
+mutants: dev ## change the pure rooms and name what no test notices; ROOM=planning COUNT=100 SEED=1; no part of `test`
+	@$(BIN)/python -m tests.mutants $(addprefix --room=,$(ROOM)) $(addprefix --count=,$(COUNT)) $(addprefix --seed=,$(SEED))
 
 bench: setup ## measure; prints what it measured (ARGS="..." goes to the command)
 	$(BIN)/kgs bench $(ARGS)

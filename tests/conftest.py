@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 # How long an example takes says how busy the machine is, and nothing about what is tested
 settings.register_profile("kgs", deadline=None)
 settings.load_profile("kgs")
+# For `make mutants`: the same examples for every change, and none made smaller that fails
+settings.register_profile("mutants", deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate])
 
 # What a command prints depends on the terminal, as its user wants it; here it must not
 for _name in ("COLUMNS", "LINES", "FORCE_COLOR", "CLICOLOR_FORCE", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):

@@ -70,12 +70,14 @@ def test_nothing_that_was_moved_within_the_hour_is_forgotten(given_steps):
     assert moved_within_an_hour(history, history[-1].time_ms + HOUR_MS) == 0
 
 
-@given(st.lists(prices, min_size=150, max_size=150))
+@given(st.lists(st.floats(0.001, 5), min_size=150, max_size=150))
 def test_very_many_changes_are_summed_up(rscores):
     history = ()
     for number, rscore in enumerate(rscores):
         history = with_change(history, change(1000 * number, rscore))
-    assert len(history) <= MAX_COUNTED
+    assert len(history) == MAX_COUNTED
+    assert (history[0].time_ms, history[0].moved) == (50_000, 51), "the earliest 51, under the time of the last of them"
+    assert [one.time_ms for one in history[1:]] == [1000 * number for number in range(51, 150)]
     assert moved_within_an_hour(history, 150_000) == pytest.approx(sum(rscores))
 
 

@@ -191,6 +191,15 @@ def test_commit_that_landed_without_an_answer_stops_nothing() -> None:
     assert (stops(here), here.at.topics["a"].active) == ({}, {0: 5, 1: 0})
 
 
+def test_round_names_the_batches_that_landed_and_no_others() -> None:
+    here = reading(batches=[batch("a"), batch("b")])
+    here = answer(here, AskTopicIds, TopicIds({"a": ID, "b": ID}))
+    both = answer(answer(here, Commit, Landed(committed=True)), Commit, Landed(committed=True))
+    assert both.at.landed == (batch("a"), batch("b"))
+    one = answer(answer(here, Commit, Trouble("denied", Cause.DENIED)), Commit, Landed(committed=True))
+    assert one.at.landed == (batch("b"),)
+
+
 def test_bad_record_stops_only_once_what_stands_before_it_is_in_the_table() -> None:
     here = reading(batches=[batch("a")], stopped={A0: (5, "not JSON")})
     here = answer(here, AskTopicIds, TopicIds({"a": ID}))
