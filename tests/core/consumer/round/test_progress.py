@@ -62,7 +62,7 @@ def test_share_of_bad_records_forgets_what_is_older_than_a_thousand() -> None:
 
 def test_whoever_saw_that_a_cause_may_be_gone_has_all_but_bad_records_and_trials_looked_at() -> None:
     state = progress("a", 3).stopped({0: "bad record"}, StopCause.BAD_RECORD, 0.0)
-    state = state.stopped({1: "corrupt", 2: "corrupt"}, Cause.CORRUPT, 0.0).on_trial([2], 15.0)
+    state = state.stopped({1: "corrupt", 2: "corrupt"}, StopCause.CORRUPT, 0.0).on_trial([2], 15.0)
     assert state.due(1.0) == set()
     at_once = state.looking_at_once(1.0)
     assert at_once.due(1.0) == {1}

@@ -196,7 +196,7 @@ def test_round_names_the_batches_that_landed_and_no_others() -> None:
     here = answer(here, AskTopicIds, TopicIds({"a": ID, "b": ID}))
     both = answer(answer(here, Commit, Landed(committed=True)), Commit, Landed(committed=True))
     assert both.at.landed == (batch("a"), batch("b"))
-    one = answer(answer(here, Commit, Trouble("denied", Cause.DENIED)), Commit, Landed(committed=True))
+    one = answer(answer(here, Commit, Trouble("denied", StopCause.DENIED)), Commit, Landed(committed=True))
     assert one.at.landed == (batch("b"),)
 
 
