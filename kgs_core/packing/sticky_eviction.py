@@ -7,12 +7,12 @@ from operator import add, itemgetter
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition
 from kgs_core.packing.any_fit.fits import BestFit
 from kgs_core.packing.any_fit.open_bins import OpenConsumers
-from kgs_core.packing.fast_or_plain import fast_or_plain
 from kgs_core.packing.problem import PackingProblem, RandomSource
-from kgs_core.packing.recipe import LOOKS, Recipe
+
+LOOKS = 2_000
+"""Subsets that are looked at, at most, for the least that ends an overload; then the best one found is taken."""
 
 
-@fast_or_plain(Recipe("best", keeps=True))
 def sticky_eviction(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """Moves little and is fast: no consumer is touched that need not be.
 
@@ -86,7 +86,7 @@ def least_evicted(speeds: Sequence[BytesPerSecond], over: BytesPerSecond) -> lis
 
 
 def _total(speeds: Iterable[BytesPerSecond]) -> BytesPerSecond:
-    """Added one after the other, as the compiled form does; newer Pythons' `sum` rounds otherwise."""
+    """Added one after the other: `sum` rounds otherwise from Python 3.12 on, and a plan must not depend on that."""
     return reduce(add, speeds, 0.0)
 
 
