@@ -107,7 +107,7 @@ $(STAMPS)/java $(STAMPS)/dev: | $(STAMPS)/run
 $(STAMPS)/project: pyproject.toml | $(STAMPS)/run $(STAMPS)/java
 	@echo 'installing kgs'
 	@$(PIP) install --no-deps --no-build-isolation -e .
-	@$(BIN)/python -c 'from kgs_core.adapters.spark.compiled_packers import compile_packers; compile_packers()' # compiled once, loaded from then on
+	@$(BIN)/python -c 'import kgs_core.packing.search.packer' # compiled once, loaded from then on
 	@mkdir -p $(@D) && touch $@
 
 # Without it the S3 tests are skipped, and say so; where CI is set (to true), a skip is a failure, and this one already.

@@ -1,87 +1,100 @@
-"""Compiles the inner loops of packing to machine code, once, and keeps that for later processes (docs/adr/0008).
+"""Compiles the inner loops of packing to machine code, once on a machine, and keeps that in the cache directory.
 
-To be imported only where something is going to be computed: it costs half a second.
+To be imported only where something is going to be computed: it costs half a second (docs/adr/0009).
 """
 
 import hashlib
 import inspect
-import pickle
-from collections.abc import Callable
-from contextlib import suppress
-from functools import cache
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar, cast
 
-from numba import njit
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+import numba
+from llvmlite import binding
+
+from kgs_core.adapters.system.cache_dir import build_once, cache_directory, flush
+from kgs_core.errors import PermanentError
 
 F = TypeVar("F", bound=Callable[..., object])
+_LOOP = {"_nrt": False}
 
 
 def compiled(function: F) -> F:
-    """`function` as machine code, compiled at its first call unless an earlier process has done so.
-
-    It may call compiled functions of its own folder; when one of them changes, it is compiled again. Where no folder
-    can be written to (NUMBA_CACHE_DIR, beside the file, or in the home directory), every process compiles anew.
-    """
-    return _compiled(function, {})
+    """Part of a function that is `compiled_once`; compiled with it, or anew in each process that calls it itself."""
+    return cast(F, _jit(function))
 
 
 def compiled_loop(function: F) -> F:
     """The same for a function that makes no array: none is counted, which makes the search four times as fast."""
-    return _compiled(function, {"_nrt": False})
+    return cast(F, _jit(function, _LOOP))
 
 
-def _compiled(function: F, options: dict[str, Any]) -> F:
-    dispatcher = njit(error_model="numpy", **options)(function)
-    with suppress(RuntimeError):  # no folder to write to
-        dispatcher._cache = _Cache(function)  # noqa: SLF001 - what `cache=True` does, with a cache that is checked
-    return cast(F, dispatcher)
+def compiled_once(*example: object, loop: bool = False) -> Callable[[F], F]:
+    """Decorator that makes a function machine code when it is imported: the first process compiles, later ones load.
 
+    It may call compiled functions of its own folder; when a file there changes, it is compiled again. Where the cache
+    directory cannot be written to and does not have it, every process compiles, and warns.
 
-@cache
-def _stamp(folder: Path) -> str:
-    """Changes with the source of any compiled function in the folder; numba looks at the function's own file only."""
-    sources = (path.read_bytes() for path in sorted(folder.glob("*.py")))
-    return hashlib.sha256(b"".join(source for source in sources if b"\n@compiled" in source)).hexdigest()
-
-
-class _SealedFiles(IndexDataCacheFile):
-    """Files that count as missing when they are torn or hold another source's code.
-
-    numba itself trusts them. A torn one then raises in every process, or ends it; and who is killed between the new
-    index and the new code leaves the old code under the new source's name (tests/core/packing/test_compiled_cache.py).
+    Args:
+        example: arguments of the types that it is going to get; others are a TypeError.
+        loop: it makes no array, as with `compiled_loop`.
     """
+    types = tuple(map(numba.typeof, example))
 
-    def load(self, key: object) -> object:
-        try:
-            seal, code = super().load(key)
-            return pickle.loads(code) if seal == self._seal(key, code) else None  # noqa: S301 - as safe as the folder
-        except Exception:  # noqa: BLE001 - a torn pickle raises anything
-            return None
+    def decorate(function: F) -> F:
+        return cast(F, _kept(function, partial(_jit, function, _LOOP if loop else {}, types)))
 
-    def save(self, key: object, data: object) -> None:
-        code = self._dump(data)
-        super().save(key, (self._seal(key, code), code))
-
-    def _load_index(self) -> dict[object, str]:
-        try:
-            return dict(super()._load_index())
-        except Exception:  # noqa: BLE001 - a torn pickle raises anything
-            return {}
-
-    def _seal(self, key: object, code: bytes) -> bytes:
-        return hashlib.sha256(repr((key, self._source_stamp)).encode() + code).digest()
+    return decorate
 
 
-class _Cache(FunctionCache):
-    """numba's cache, over sealed files; a full disk is no reason not to pack."""
+def _jit(
+    function: Callable[..., object], options: dict[str, Any] | None = None, types: Any = None, *, cache: bool = False
+) -> Any:
+    return numba.njit(types, error_model="numpy", cache=cache, **(options or {}))(function)
 
-    def __init__(self, function: Callable[..., object]) -> None:
-        super().__init__(function)
-        stamp = _stamp(Path(inspect.getfile(function)).parent)
-        self._cache_file = _SealedFiles(self._cache_path, self._impl.filename_base, stamp)
 
-    def save_overload(self, sig: object, data: object) -> None:
-        with suppress(OSError):
-            super().save_overload(sig, data)
+def _kept(function: Callable[..., object], jit: Callable[..., Any]) -> Any:
+    def build(directory: Path) -> None:
+        with _numba_keeps_in(directory):
+            jit(cache=True)
+        flush(directory)
+
+    try:
+        folder = build_once(_folder(function) / function.__name__, build)
+    except PermanentError as error:
+        warnings.warn(f"packing is compiled anew by every process: {error}", stacklevel=4)
+        return jit()
+    try:
+        with _numba_keeps_in(folder):
+            return jit(cache=True)
+    except RuntimeError:  # it may not write there, and numba reads no folder that it could not write to
+        with TemporaryDirectory() as copy, _numba_keeps_in(shutil.copytree(folder, copy, dirs_exist_ok=True)):
+            return jit(cache=True)
+
+
+@contextmanager
+def _numba_keeps_in(folder: Path | str) -> Iterator[None]:
+    """NUMBA_CACHE_DIR, and no other place: what lies beside the source may be of other source."""
+    settings = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
+    before = {name: getattr(numba.config, name) for name in settings}
+    try:
+        vars(numba.config).update(settings)
+        yield
+    finally:
+        vars(numba.config).update(before)
+
+
+def _folder(function: Callable[..., object]) -> Path:
+    """Named by all that the code depends on; numba itself looks at no file but the function's own."""
+    home = Path(inspect.getfile(function)).parent
+    processor = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
+    what = hashlib.sha256(f"{home} {numba.__version__} {sys.version} {processor}".encode())
+    for source in (Path(__file__), *sorted(home.glob("*.py"))):
+        what.update(hashlib.sha256(source.read_bytes()).digest())
+    return cache_directory() / f"packing-{what.hexdigest()[:16]}"

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from operator import add
+from operator import add, itemgetter
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition
 from kgs_core.packing.any_fit.fits import BestFit
 from kgs_core.packing.any_fit.open_bins import OpenConsumers
-from kgs_core.packing.fast_or_plain import fast_or_plain
 from kgs_core.packing.problem import PackingProblem, RandomSource
-from kgs_core.packing.recipe import LOOKS, Recipe
+
+LOOKS = 2_000
+"""Subsets that are looked at, at most, for the least that ends an overload; then the best one found is taken."""
 
 
-@fast_or_plain(Recipe("best", keeps=True))
 def sticky_eviction(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """Moves little and is fast: no consumer is touched that need not be.
 
@@ -86,7 +86,7 @@ def least_evicted(speeds: Sequence[BytesPerSecond], over: BytesPerSecond) -> lis
 
 
 def _total(speeds: Iterable[BytesPerSecond]) -> BytesPerSecond:
-    """Added one after the other, as the compiled form does; newer Pythons' `sum` rounds otherwise."""
+    """Added one after the other: `sum` rounds otherwise from Python 3.12 on, and a plan must not depend on that."""
     return reduce(add, speeds, 0.0)
 
 
@@ -97,7 +97,9 @@ class _Placed:
         self.groups = groups
         self._problem = problem
         self._loads = {c: _total(problem.speeds[p] for p in held) for c, held in groups.items()}
-        self._fit = _filled(self._loads)
+        self._fit = BestFit()
+        for consumer, load in sorted(self._loads.items(), key=itemgetter(1)):  # each is put last, which is quick
+            self._fit.put(consumer, None, load)
 
     def fit(self, partition: TopicPartition) -> bool:
         """Place it where it fits most tightly; False: nowhere."""
@@ -122,14 +124,12 @@ class _Placed:
                 return
 
     def _free(self, consumer: ConsumerId) -> bool:
-        partitions, loads = self.groups[consumer], dict(self._loads)
-        del self._loads[consumer]
-        self._fit = _filled(self._loads)
+        """Whether all that it has fits elsewhere; if not, nothing is to be placed or freed after it."""
+        self._fit.remove(consumer, self._loads.pop(consumer))
         moved: list[tuple[TopicPartition, ConsumerId]] = []
-        for partition in self._problem.decreasing(partitions):
+        for partition in self._problem.decreasing(self.groups[consumer]):
             target = self._fit.choose(self._problem.capacity - self._problem.speeds[partition])
             if target is None:
-                self._loads = loads
                 return False
             self._put(target, self._problem.speeds[partition])
             moved.append((partition, target))
@@ -142,10 +142,3 @@ class _Placed:
         before = self._loads[target]
         self._loads[target] = before + speed
         self._fit.put(target, before, before + speed)
-
-
-def _filled(loads: dict[ConsumerId, BytesPerSecond]) -> BestFit:
-    fit = BestFit()
-    for consumer, load in sorted(loads.items(), key=lambda item: (item[1], -item[0])):
-        fit.put(consumer, None, load)
-    return fit

@@ -10,8 +10,15 @@ from kgs_core.errors import PermanentError
 
 
 def cache_directory() -> Path:
-    """`$KGS_CACHE`, or `~/.cache/kgs`; not created here."""
-    return Path(os.environ.get("KGS_CACHE") or Path.home() / ".cache" / "kgs").absolute()
+    """`$KGS_CACHE`, or `~/.cache/kgs`; not created here.
+
+    Raises:
+        PermanentError: neither is known.
+    """
+    try:
+        return Path(os.environ.get("KGS_CACHE") or Path.home() / ".cache" / "kgs").absolute()
+    except RuntimeError as error:
+        raise PermanentError("cache: no home directory: point KGS_CACHE at a directory to write in") from error
 
 
 def build_once(target: Path, build: Callable[[Path], None]) -> Path:
@@ -23,9 +30,9 @@ def build_once(target: Path, build: Callable[[Path], None]) -> Path:
     Raises:
         PermanentError: the cache directory cannot be written, or whatever `build` raises.
     """
-    if target.is_dir():
-        return target
     try:
+        if target.is_dir():
+            return target
         with process_lock(target.with_name(target.name + ".lock"), waits=True):
             if not target.is_dir():
                 partial = target.with_name(target.name + ".partial")
@@ -36,3 +43,13 @@ def build_once(target: Path, build: Callable[[Path], None]) -> Path:
     except OSError as error:
         raise PermanentError(f"cache {target.parent}: {error}: point KGS_CACHE at a directory to write in") from error
     return target
+
+
+def flush(directory: Path) -> None:
+    """Put all that is in it on the disk, so that after a power cut none of it is half there."""
+    for path in (*directory.rglob("*"), directory):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

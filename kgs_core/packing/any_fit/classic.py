@@ -7,42 +7,34 @@ is created for, as Landau 2022, section "Approximation Algorithms Adaptation" ha
 from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing.any_fit.fits import BestFit, FirstFit, WorstFit
 from kgs_core.packing.any_fit.open_bins import Fit, OpenConsumers
-from kgs_core.packing.fast_or_plain import fast_or_plain
 from kgs_core.packing.problem import PackingProblem, RandomSource, shuffled
-from kgs_core.packing.recipe import Recipe
 
 
-@fast_or_plain(Recipe("first", shuffled=True))
 def first_fit(problem: PackingProblem, random: RandomSource) -> Assignment:
     """FF: the bin with the lowest number that has room."""
     return _shuffled(problem, _first_fit(problem), random)
 
 
-@fast_or_plain(Recipe("best", shuffled=True))
 def best_fit(problem: PackingProblem, random: RandomSource) -> Assignment:
     """BF: the bin that is filled most tightly."""
     return _shuffled(problem, BestFit(), random)
 
 
-@fast_or_plain(Recipe("worst", shuffled=True))
 def worst_fit(problem: PackingProblem, random: RandomSource) -> Assignment:
     """WF: the bin with the most slack."""
     return _shuffled(problem, WorstFit(), random)
 
 
-@fast_or_plain(Recipe("first"))
 def first_fit_decreasing(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """FFD: FF from the fastest partition to the slowest."""
     return _decreasing(problem, _first_fit(problem))
 
 
-@fast_or_plain(Recipe("best"))
 def best_fit_decreasing(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """BFD: BF from the fastest partition to the slowest."""
     return _decreasing(problem, BestFit())
 
 
-@fast_or_plain(Recipe("worst"))
 def worst_fit_decreasing(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """WFD: WF from the fastest partition to the slowest."""
     return _decreasing(problem, WorstFit())

@@ -51,8 +51,12 @@ class BestFit:
     def put(self, consumer: ConsumerId, before: BytesPerSecond | None, after: BytesPerSecond) -> None:
         """The load of `consumer` went from `before` to `after`."""
         if before is not None:
-            del self._bins[bisect_left(self._bins, (before, -consumer))]
+            self.remove(consumer, before)
         insort(self._bins, (after, -consumer))
+
+    def remove(self, consumer: ConsumerId, load: BytesPerSecond) -> None:
+        """There is no such bin any more; its load was `load`."""
+        del self._bins[bisect_left(self._bins, (load, -consumer))]
 
 
 class FirstFit:

@@ -7,39 +7,33 @@ from operator import add
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition
 from kgs_core.packing.any_fit.fits import BestFit, WorstFit
 from kgs_core.packing.any_fit.open_bins import Fit, OpenConsumers
-from kgs_core.packing.fast_or_plain import fast_or_plain
 from kgs_core.packing.problem import PackingProblem, RandomSource
-from kgs_core.packing.recipe import Recipe
 
 SpeedOf = Callable[[Sequence[BytesPerSecond]], BytesPerSecond]
 
 
-@fast_or_plain(Recipe("worst", consumers_by="sum"))
 def modified_worst_fit(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """MWF: consumers by cumulative speed, worst fit."""
     return _modified_any_fit(problem, WorstFit(), _total)
 
 
-@fast_or_plain(Recipe("best", consumers_by="sum"))
 def modified_best_fit(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """MBF: consumers by cumulative speed, best fit."""
     return _modified_any_fit(problem, BestFit(), _total)
 
 
-@fast_or_plain(Recipe("worst", consumers_by="max"))
 def modified_worst_fit_partition(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """MWFP: consumers by their fastest partition, worst fit."""
     return _modified_any_fit(problem, WorstFit(), max)
 
 
-@fast_or_plain(Recipe("best", consumers_by="max"))
 def modified_best_fit_partition(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """MBFP: consumers by their fastest partition, best fit."""
     return _modified_any_fit(problem, BestFit(), max)
 
 
 def _total(speeds: Sequence[BytesPerSecond]) -> BytesPerSecond:
-    # from Python 3.12 on, sum() rounds otherwise than additions one by one do, which compiled code makes
+    # from Python 3.12 on, sum() rounds otherwise than additions one by one do; a plan must not depend on that
     return reduce(add, speeds, 0.0)
 
 

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition
 from kgs_core.packing.any_fit.open_bins import OpenConsumers
-from kgs_core.packing.fast_or_plain import fast_or_plain
 from kgs_core.packing.problem import PackingProblem, RandomSource, shuffled
-from kgs_core.packing.recipe import Recipe
 
 
 class NextFit:
@@ -30,13 +28,11 @@ class NextFit:
             self._last, self._load = consumer, after
 
 
-@fast_or_plain(Recipe("next", shuffled=True))
 def next_fit(problem: PackingProblem, random: RandomSource) -> Assignment:
     """NF: next fit over a shuffled list."""
     return _next_fit(problem, shuffled(problem.free_partitions(), random))
 
 
-@fast_or_plain(Recipe("next"))
 def next_fit_decreasing(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """NFD: next fit from the fastest partition to the slowest."""
     return _next_fit(problem, problem.decreasing(problem.free_partitions()))

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from kgs_core.packing.compiled import compiled_loop
+from kgs_core.packing.compiled import compiled_loop, compiled_once
 from kgs_core.packing.search.moves import (
     drawn,
     eject,
@@ -20,7 +20,16 @@ from kgs_core.packing.search.moves import (
     share_out,
     swap,
 )
-from kgs_core.packing.search.state import HOMELESS, Bins, Floats, Ints, Items, Terms, Work
+from kgs_core.packing.search.state import (
+    HOMELESS,
+    Floats,
+    Ints,
+    MovingPartitions,
+    SearchBins,
+    SearchWeights,
+    Work,
+    new_work,
+)
 
 _COOLING = (0.1, 0.01)
 _STRICT_HEAT = 0.2
@@ -57,7 +66,9 @@ def _tail(z: float) -> float:
 
 
 @compiled_loop
-def _refresh(b: int, items: Items, bins: Bins, terms: Terms, overload: float, fade: float) -> None:
+def _refresh(
+    b: int, items: MovingPartitions, bins: SearchBins, terms: SearchWeights, overload: float, fade: float
+) -> None:
     """Load, count and energy of consumer `b`, from its list."""
     load, count, moved, drift, variance = bins.fixed[b], 0, 0.0, 0.0, 0.0
     least, second = 1e9, 1e9
@@ -98,7 +109,7 @@ def _refresh(b: int, items: Items, bins: Bins, terms: Terms, overload: float, fa
 
 
 @compiled_loop
-def _put(p: int, b: int, bins: Bins) -> None:
+def _put(p: int, b: int, bins: SearchBins) -> None:
     """Take `p` off its list and put it on that of `b`."""
     a = bins.of[p]
     if a >= 0:
@@ -118,7 +129,7 @@ def _put(p: int, b: int, bins: Bins) -> None:
 
 
 @compiled_loop
-def _touch(b: int, touched: Ints, old: Floats, count: int, bins: Bins) -> int:
+def _touch(b: int, touched: Ints, old: Floats, count: int, bins: SearchBins) -> int:
     """Remember consumer `b` as it is, unless it is remembered."""
     for i in range(count):
         if touched[i] == b:
@@ -128,8 +139,19 @@ def _touch(b: int, touched: Ints, old: Floats, count: int, bins: Bins) -> int:
     return count + 1
 
 
-@compiled_loop
-def anneal(items: Items, bins: Bins, terms: Terms, budget: int, seed: int, work: Work) -> None:
+_FLOATS, _INTS = np.empty(0), np.empty(0, np.int64)
+
+
+@compiled_once(
+    MovingPartitions(_FLOATS, _INTS, _FLOATS, _FLOATS, _INTS, _INTS),
+    SearchBins(_INTS, _INTS, _INTS, _INTS, _FLOATS, _FLOATS, _INTS, _FLOATS),
+    SearchWeights(price=0.0, outlook=0.0, evenness=0.0, most=0, strict=False),
+    0,
+    0,
+    new_work(),
+    loop=True,
+)
+def anneal(items: MovingPartitions, bins: SearchBins, terms: SearchWeights, budget: int, seed: int, work: Work) -> None:
     """Improve `bins`, in place, until `budget` operations are done.
 
     Args:

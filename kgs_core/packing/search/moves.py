@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgs_core.packing.compiled import compiled_loop
-from kgs_core.packing.search.state import LIMIT, Bins, Ints, Items
+from kgs_core.packing.search.state import LIMIT, Ints, MovingPartitions, SearchBins
 
 _BIAS, _DRAWS = 0.65, 4
 """How often, and from how many, a partition is sought that has moved or is overloaded: most others are well placed."""
@@ -34,7 +34,9 @@ def below(state: NDArray[np.uint64], count: int) -> int:
 
 
 @compiled_loop
-def _roomy(speed: float, not_a: int, not_b: int, cap: float, tries: int, bins: Bins, state: NDArray[np.uint64]) -> int:
+def _roomy(
+    speed: float, not_a: int, not_b: int, cap: float, tries: int, bins: SearchBins, state: NDArray[np.uint64]
+) -> int:
     """A consumer in use with room for `speed`, drawn; -1: none in so many tries."""
     for _ in range(tries):
         b = below(state, len(bins.load))
@@ -44,7 +46,7 @@ def _roomy(speed: float, not_a: int, not_b: int, cap: float, tries: int, bins: B
 
 
 @compiled_loop
-def go_home(p: int, cap: float, may_open: bool, items: Items, bins: Bins, move: Ints) -> int:
+def go_home(p: int, cap: float, may_open: bool, items: MovingPartitions, bins: SearchBins, move: Ints) -> int:
     """To where it is now."""
     home = items.home[p]
     if home < 0 or home == bins.of[p]:
@@ -60,7 +62,7 @@ def go_home(p: int, cap: float, may_open: bool, items: Items, bins: Bins, move: 
 
 @compiled_loop
 def relocate(
-    p: int, cap: float, may_open: bool, items: Items, bins: Bins, move: Ints, state: NDArray[np.uint64]
+    p: int, cap: float, may_open: bool, items: MovingPartitions, bins: SearchBins, move: Ints, state: NDArray[np.uint64]
 ) -> int:
     """To one with room, of a few drawn; where none has, now and then to one out of use."""
     a = bins.of[p]
@@ -76,7 +78,7 @@ def relocate(
 
 
 @compiled_loop
-def swap(p: int, cap: float, items: Items, bins: Bins, move: Ints, state: NDArray[np.uint64]) -> int:
+def swap(p: int, cap: float, items: MovingPartitions, bins: SearchBins, move: Ints, state: NDArray[np.uint64]) -> int:
     """With a partition about as fast, mostly."""
     place = items.rank[p] + 1 + below(state, 12) - 6
     if random(state) < 0.25:
@@ -93,7 +95,9 @@ def swap(p: int, cap: float, items: Items, bins: Bins, move: Ints, state: NDArra
 
 
 @compiled_loop
-def eject(p: int, cap: float, may_open: bool, items: Items, bins: Bins, move: Ints, state: NDArray[np.uint64]) -> int:
+def eject(
+    p: int, cap: float, may_open: bool, items: MovingPartitions, bins: SearchBins, move: Ints, state: NDArray[np.uint64]
+) -> int:
     """`p` takes the place of q, which goes home, where p was, where there is room, or where a third one makes room."""
     q = below(state, len(items.speed))
     home = items.home[p]
@@ -133,7 +137,7 @@ def eject(p: int, cap: float, may_open: bool, items: Items, bins: Bins, move: In
 
 
 @compiled_loop
-def _some(b: int, p: int, each: int, count: int, bins: Bins, move: Ints, state: NDArray[np.uint64]) -> int:
+def _some(b: int, p: int, each: int, count: int, bins: SearchBins, move: Ints, state: NDArray[np.uint64]) -> int:
     """What `b` reads, but for `p`, after the first `count` of `move`; where that is much, neighbours in the list."""
     q = bins.head[b]
     for _ in range(below(state, max(1, bins.count[b] - each + 1))):
@@ -148,7 +152,9 @@ def _some(b: int, p: int, each: int, count: int, bins: Bins, move: Ints, state: 
 
 
 @compiled_loop
-def share_out(p: int, cap: float, items: Items, bins: Bins, move: Ints, state: NDArray[np.uint64]) -> int:
+def share_out(
+    p: int, cap: float, items: MovingPartitions, bins: SearchBins, move: Ints, state: NDArray[np.uint64]
+) -> int:
     """What two consumers read, shared out anew: of all ways that fit, one that leaves much at home, with some luck.
 
     Where many consumers are full to the brim, hardly another change fits.
@@ -191,7 +197,7 @@ def share_out(p: int, cap: float, items: Items, bins: Bins, move: Ints, state: N
 
 
 @compiled_loop
-def empty(a: int, items: Items, bins: Bins, move: Ints, state: NDArray[np.uint64]) -> int:
+def empty(a: int, items: MovingPartitions, bins: SearchBins, move: Ints, state: NDArray[np.uint64]) -> int:
     """Each partition of `a` to the tightest of a sample of consumers."""
     if bins.count[a] > 8 or bins.fixed[a] > 0.0 or (bins.load[a] > 0.75 and random(state) < 0.8):
         return 0
@@ -219,7 +225,7 @@ def empty(a: int, items: Items, bins: Bins, move: Ints, state: NDArray[np.uint64
 
 
 @compiled_loop
-def reopen(b: int, items: Items, bins: Bins, move: Ints) -> int:
+def reopen(b: int, items: MovingPartitions, bins: SearchBins, move: Ints) -> int:
     """A consumer out of use gets what it reads now."""
     if b < 0 or bins.count[b] > 0:
         return 0
@@ -232,7 +238,7 @@ def reopen(b: int, items: Items, bins: Bins, move: Ints) -> int:
 
 
 @compiled_loop
-def drawn(items: Items, bins: Bins, state: NDArray[np.uint64]) -> int:
+def drawn(items: MovingPartitions, bins: SearchBins, state: NDArray[np.uint64]) -> int:
     """A partition to begin a move with."""
     p = below(state, len(items.speed))
     if random(state) < _BIAS:

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
 from kgs_core.packing.any_fit.classic import best_fit_decreasing
-from kgs_core.packing.fast_any_fit import pack_arrays
 from kgs_core.packing.problem import PackingProblem, RandomSource
 from kgs_core.packing.problem_arrays import NOBODY, ProblemArrays, as_arrays, distinct
 from kgs_core.packing.search.parts import LARGE, SearchStep, annealed
 from kgs_core.packing.search.relabel import relabelled
-from kgs_core.packing.search.state import HOMELESS, Floats, Ints, Terms
+from kgs_core.packing.search.state import HOMELESS, Floats, Ints, SearchWeights
 from kgs_core.packing.spread import spread
 from kgs_core.packing.sticky_eviction import sticky_eviction
 
@@ -111,7 +110,7 @@ def _start(problem: PackingProblem, arrays: ProblemArrays, random: RandomSource,
     whole = replace(problem, min_consumers=0, max_consumers=None)
     most = max(problem.max_consumers or NO_BOUND, _count(arrays.current[arrays.pinned]))
     if large and problem.consumer_weight is not None:  # there is no time to come from afar
-        kept = pack_arrays(whole, arrays, sticky_eviction.recipe)
+        kept = arrays.consumers_of(sticky_eviction(whole, random))
         if _count(kept) <= most:
             return _Start(problem, kept, _count(kept), settled=True)
     packed = arrays.consumers_of(best_fit_decreasing(whole, random))
@@ -153,8 +152,8 @@ def _searched(step: SearchStep, start: _Start, moving: Flags, random: RandomSour
     most = start.least if fewest else start.problem.max_consumers or NO_BOUND
     bins = _places(start.numbers, step)
     begin = bins[moving] if start.settled else _relabelled(bins[moving], step)
-    terms = Terms(
-        consumer_weight or 0.0, _outlook(step) / (2 if fewest else 1), _EVENNESS, most, fewest or start.settled
+    terms = SearchWeights(
+        float(consumer_weight or 0.0), _outlook(step) / (2 if fewest else 1), _EVENNESS, most, fewest or start.settled
     )
     found = _bounded(step, begin, terms, random)
     if _in_use(found, step) > most:  # overload was left, and repaired with more consumers
@@ -170,7 +169,7 @@ def _places(numbers: Ints, step: SearchStep) -> Ints:
     return place
 
 
-def _bounded(step: SearchStep, begin: Ints, terms: Terms, random: RandomSource) -> Ints:
+def _bounded(step: SearchStep, begin: Ints, terms: SearchWeights, random: RandomSource) -> Ints:
     """Searched for once; consumers with nothing but what is pinned count as well."""
     idle = _in_use(begin, step) - _count(begin)
     seed = int(random.random() * (1 << 30))

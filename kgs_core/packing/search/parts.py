@@ -8,7 +8,17 @@ from numpy.typing import NDArray
 
 from kgs_core.packing.problem_arrays import distinct
 from kgs_core.packing.search.annealing import anneal
-from kgs_core.packing.search.state import ELSEWHERE, HOMELESS, Bins, Floats, Ints, Items, Terms, Work, new_work
+from kgs_core.packing.search.state import (
+    ELSEWHERE,
+    HOMELESS,
+    Floats,
+    Ints,
+    MovingPartitions,
+    SearchBins,
+    SearchWeights,
+    Work,
+    new_work,
+)
 
 BUDGET = 300_000
 """Operations of one search."""
@@ -46,7 +56,7 @@ class SearchStep:
     held: NDArray[np.bool_]
 
 
-def annealed(step: SearchStep, begin: Ints, terms: Terms, seed: int) -> Ints:
+def annealed(step: SearchStep, begin: Ints, terms: SearchWeights, seed: int) -> Ints:
     """A better bin for each partition than `begin` has; bins from K on are new consumers."""
     size = len(step.speed)
     if size < LARGE:
@@ -85,7 +95,7 @@ class _Parts:
         self._place = np.full(len(self._used), ELSEWHERE)
         self._work: Work = new_work()
 
-    def anneal(self, members: Ints, terms: Terms, budget: int, seed: int) -> None:
+    def anneal(self, members: Ints, terms: SearchWeights, budget: int, seed: int) -> None:
         """Search for the bins of some partitions, which are all that is not pinned to those bins."""
         step, start = self._step, self.found[members]
         home, speed = step.home[members], step.speed[members]
@@ -101,17 +111,17 @@ class _Parts:
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         local = np.where(home >= 0, place[home], HOMELESS)
-        items = Items(speed, local, step.drift[members], step.variance[members], order, rank)
+        items = MovingPartitions(speed, local, step.drift[members], step.variance[members], order, rank)
         others = self._count - len(own)
         anneal(items, bins, terms._replace(most=terms.most - others), budget, seed, self._work)
         place[known] = ELSEWHERE
         self._keep(members, own, known, bins.of)
 
-    def _bins(self, of: Ints, known: Ints, size: int) -> Bins:
+    def _bins(self, of: Ints, known: Ints, size: int) -> SearchBins:
         fixed = np.zeros(size)
         old = known < len(self._step.consumers)
         fixed[: len(known)][old] = self._step.fixed[known[old]]
-        return Bins(
+        return SearchBins(
             of=of,
             head=np.full(size, -1),
             after=np.full(len(of), -1),

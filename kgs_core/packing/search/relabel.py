@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kgs_core.packing.compiled import compiled
+from kgs_core.packing.compiled import compiled, compiled_once
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,7 +42,10 @@ def relabelled(bin_of: Ints, home: Ints, weight: Floats) -> Ints:
     return labels
 
 
-@compiled
+_NO_FLOATS, _NO_INTS = np.empty(0), np.empty(0, np.int64)
+
+
+@compiled_once(_NO_INTS, _NO_INTS, 0, 0)
 def _tangles(bins: Ints, consumers: Ints, count: int, width: int) -> Ints:
     """A number for each pair; pairs that hang together, by common bins or consumers, have the same."""
     root = np.arange(count + width)
@@ -61,41 +64,6 @@ def _tangles(bins: Ints, consumers: Ints, count: int, width: int) -> Ints:
             else:
                 root[other] = node
     return found
-
-
-@compiled
-def _match(  # noqa: C901, PLR0912 - a loop in a loop, without calls that make arrays
-    bins: Ints, consumers: Ints, value: Floats, cuts: Ints, heaviest: Ints, labels: Ints
-) -> None:
-    """Fills `labels`, tangle after tangle; those lie between `cuts`, and `heaviest` has the pairs of each by weight."""
-    width = consumers.max() + 1 if len(consumers) else 0
-    taken, row_of, column_of = np.zeros(width, np.bool_), np.empty(len(labels), np.int64), np.full(width, -1)
-    effort = 0
-    for tangle in range(len(cuts) - 1):
-        begin, end = cuts[tangle], cuts[tangle + 1]
-        if end - begin == 1:
-            labels[bins[begin]] = consumers[begin]
-            continue
-        rows = columns = 0
-        for i in range(begin, end):  # by bin
-            if i == begin or bins[i] != bins[i - 1]:
-                row_of[bins[i]] = rows
-                rows += 1
-            if column_of[consumers[i]] < 0:
-                column_of[consumers[i]] = columns
-                columns += 1
-        size = max(rows, columns)
-        effort += size**3 if size <= MOST_EXACT else 0
-        if size > MOST_EXACT or effort > MOST_EFFORT:
-            _match_heaviest(bins, consumers, heaviest[begin:end], taken, labels)
-            continue
-        cost = np.zeros((rows, columns + rows))  # a bin may stay without a consumer
-        for i in range(begin, end):
-            cost[row_of[bins[i]], column_of[consumers[i]]] = -value[i]
-        chosen = _assign(cost)
-        for i in range(begin, end):
-            if chosen[row_of[bins[i]]] == column_of[consumers[i]]:
-                labels[bins[i]] = consumers[i]
 
 
 @compiled
@@ -143,3 +111,38 @@ def _assign(cost: Floats) -> Ints:  # noqa: C901, PLR0912 - one algorithm, writt
         if row_of[j]:
             chosen[row_of[j] - 1] = j - 1
     return chosen
+
+
+@compiled_once(_NO_INTS, _NO_INTS, _NO_FLOATS, _NO_INTS, _NO_INTS, _NO_INTS)
+def _match(  # noqa: C901, PLR0912 - a loop in a loop, without calls that make arrays
+    bins: Ints, consumers: Ints, value: Floats, cuts: Ints, heaviest: Ints, labels: Ints
+) -> None:
+    """Fills `labels`, tangle after tangle; those lie between `cuts`, and `heaviest` has the pairs of each by weight."""
+    width = consumers.max() + 1 if len(consumers) else 0
+    taken, row_of, column_of = np.zeros(width, np.bool_), np.empty(len(labels), np.int64), np.full(width, -1)
+    effort = 0
+    for tangle in range(len(cuts) - 1):
+        begin, end = cuts[tangle], cuts[tangle + 1]
+        if end - begin == 1:
+            labels[bins[begin]] = consumers[begin]
+            continue
+        rows = columns = 0
+        for i in range(begin, end):  # by bin
+            if i == begin or bins[i] != bins[i - 1]:
+                row_of[bins[i]] = rows
+                rows += 1
+            if column_of[consumers[i]] < 0:
+                column_of[consumers[i]] = columns
+                columns += 1
+        size = max(rows, columns)
+        effort += size**3 if size <= MOST_EXACT else 0
+        if size > MOST_EXACT or effort > MOST_EFFORT:
+            _match_heaviest(bins, consumers, heaviest[begin:end], taken, labels)
+            continue
+        cost = np.zeros((rows, columns + rows))  # a bin may stay without a consumer
+        for i in range(begin, end):
+            cost[row_of[bins[i]], column_of[consumers[i]]] = -value[i]
+        chosen = _assign(cost)
+        for i in range(begin, end):
+            if chosen[row_of[bins[i]]] == column_of[consumers[i]]:
+                labels[bins[i]] = consumers[i]

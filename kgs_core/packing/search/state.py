@@ -15,7 +15,7 @@ HOMELESS, ELSEWHERE = -1, -2
 """No consumer now; one that is not among the B, so that every place is a move."""
 
 
-class Terms(NamedTuple):
+class SearchWeights(NamedTuple):
     """Weights of the search, all in units of Rscore.
 
     Attributes:
@@ -33,7 +33,7 @@ class Terms(NamedTuple):
     strict: bool
 
 
-class Items(NamedTuple):
+class MovingPartitions(NamedTuple):
     """The partitions.
 
     Attributes:
@@ -51,7 +51,7 @@ class Items(NamedTuple):
     rank: Ints
 
 
-class Bins(NamedTuple):
+class SearchBins(NamedTuple):
     """The consumers: lists of what each reads, and what follows from them.
 
     Attributes:
