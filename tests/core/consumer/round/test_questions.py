@@ -1,13 +1,17 @@
-"""What a round read: the jobs of one round put together."""
+"""What a round asks to read, and what its jobs came to, put together."""
 
 from dataclasses import fields, replace
 
 import pytest
 
-from kgs_core.consumer.round.questions import ReadResult
+from kgs_core.consumer.round.machine import answered, begin
+from kgs_core.consumer.round.progress import TablePositions
+from kgs_core.consumer.round.questions import Ends, ReadResult
+from kgs_core.consumer.round.state import Pace
 from kgs_core.consumer.round.stops import Cause
 from kgs_core.exactly_once.batch import TopicBatch
-from kgs_core.model import TopicId, TopicPartition
+from kgs_core.model import OffsetRange, TopicId, TopicPartition
+from tests.core.consumer.round.round_world import progress
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
@@ -48,3 +52,20 @@ def test_a_partition_that_cannot_be_read_on_is_named_by_its_cause(cause, name):
     result = ReadResult()
     result.add_trouble(A, cause, "its words")
     assert result == replace(ReadResult(), **{name: {A: "its words"}})
+
+
+def test_partitions_of_a_job_of_their_own_that_are_not_read_now_are_named_with_nothing_to_read():
+    """Else the client would give them up, and connect to them anew the next time."""
+    topic = replace(progress("a", 2, uses_dataframe=True), bytes_per_record=100.0)
+    at = begin({"a": topic}, Pace(1000, 0.0), 0.0)
+    at = answered(at, 1, Ends({A: 9, TopicPartition("a", 1): 0}), 0.0)
+    (read,) = at.open.values()
+    assert read.planned.ranges == {0: OffsetRange(0, 9), 1: OffsetRange(0, 0)}
+    assert (read.start, read.has_dataframe) == ({}, True)
+
+
+def test_leader_epochs_are_told_where_they_are_known():
+    found = TablePositions({0: 7, 1: 0}, leader_epochs={0: 3})
+    at = begin({"a": progress("a", 2).owning(frozenset({0, 1}), found)}, Pace(1000, 0.0), 0.0)
+    (read,) = at.open.values()
+    assert (read.start, read.epochs) == ({A: 7, TopicPartition("a", 1): 0}, {A: 3})
