@@ -42,6 +42,7 @@ SETTINGS = """
 source_paths = ["kgs_core"]
 only_mutate = ["kgs_core/{room}/*"]
 do_not_mutate = ["kgs_core/packing/compiled.py"]
+also_copy = ["docs"]
 pytest_add_cli_args_test_selection = ["tests/core/{room}"]
 pytest_add_cli_args = ["-m", "not system and not slow", "-p", "no:cacheprovider", "--hypothesis-profile=mutants"]
 process_isolation = "forkserver"
@@ -73,7 +74,7 @@ def prepared(room: str) -> Iterator[None]:
     folder = BUILD / room
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for name in ("kgs_core", "tests"):
+    for name in ("kgs_core", "tests", "docs"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text() + SETTINGS.format(room=room))
     reset_config()
@@ -96,7 +97,7 @@ def tried(room: str, count: int, seed: int) -> dict[str, str]:
     print(f"== {room}: {len(chosen)} of {len(names)} possible changes", flush=True)
     done = subprocess.run([sys.executable, "-m", "mutmut", "run", *chosen], check=False)
     if done.returncode:
-        sys.exit(f"error: make mutants: {room}: mutmut ended with {done.returncode}: see above; do its tests pass?")
+        sys.exit(f"error: make mutants: {room}: mutmut ended with {done.returncode}: do its tests pass as they are?")
     codes = {}
     for path in files(room):
         data = SourceFileMutationData(path=path)

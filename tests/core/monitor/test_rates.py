@@ -43,3 +43,15 @@ def test_every_rate_is_in_one_bar_and_the_mode_among_the_rates(rates):
     assert sum(count for _, _, count in found.bins) == len(rates)
     assert min(rates) <= found.mode <= max(rates)
     assert sorted(found.percentiles.values()) == list(found.percentiles.values())
+
+
+def test_bars_stand_side_by_side_and_each_counts_what_lies_in_it():
+    found = spread([0.0, 1.0, 2.0, 2.5, 8.0], bins=4)
+    assert found.bins == ((0.0, 2.0, 2), (2.0, 4.0, 2), (4.0, 6.0, 0), (6.0, 8.0, 1))
+    assert spread([5.0, 5.0]).bins == ((5.0, 5.0, 2),)
+
+
+def test_of_two_heaps_the_mode_is_one_and_not_the_middle_between_them():
+    """Where they stand makes no difference: what counts is how far they are from their mean."""
+    for low in (0.0, 1000.0):
+        assert abs(mode([low, low, low + 10, low + 10]) - (low + 5)) > 3

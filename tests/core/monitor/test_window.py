@@ -59,6 +59,13 @@ def test_retention_at_every_reading_leaves_the_size_of_the_whole_logs_records(lo
     assert last.bytes_per_s == pytest.approx(100_000)
 
 
+def test_records_whose_size_did_not_show_before_the_cut_are_not_taken_for_empty(log, speeds_of):
+    """Four came while the size stayed 200; the logs had 100, 50, 33 and 100 bytes a record: 6 of 75 in 18 s."""
+    seen = [log(6 * n, end=2 * (n + 1), size=200) for n in range(3)]
+    last = speeds_of([*seen, log(18, end=8, start=5, size=300)])[-1]
+    assert last == PartitionSpeed(Verdict.SHRUNK, 25.0, "the log was cut: 6 records of 75 bytes")
+
+
 def test_compaction_shrinks_without_moving_the_start(log, speeds_of):
     sizes = [100_000 * t - (1_500_000 if t >= 20 else 0) for t in range(31)]
     last = speeds_of([log(t, end=1000 * t, size=size) for t, size in enumerate(sizes)])[-1]
@@ -134,6 +141,14 @@ def test_a_log_that_ends_before_its_start_is_a_contradiction(log, speeds_of):
     assert speeds_of([log(0, end=5, start=9)]) == [
         PartitionSpeed(Verdict.CONTRADICTION, None, "the log ends at 5, before its start 9")
     ]
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "words"),
+    [(-1, 500, "negative: start -1, size 500"), (0, -500, "negative: start 0, size -500")],
+)
+def test_what_is_negative_is_a_contradiction(log, speeds_of, start, size, words):
+    assert speeds_of([log(0, end=5, start=start, size=size)]) == [PartitionSpeed(Verdict.CONTRADICTION, None, words)]
 
 
 def test_records_that_come_while_the_size_stands_still_are_a_contradiction(log, speeds_of):
