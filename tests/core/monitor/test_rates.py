@@ -54,4 +54,4 @@ def test_bars_stand_side_by_side_and_each_counts_what_lies_in_it():
 def test_of_two_heaps_the_mode_is_one_and_not_the_middle_between_them():
     """Where they stand makes no difference: what counts is how far they are from their mean."""
     for low in (0.0, 1000.0):
-        assert abs(mode([low, low, low + 10, low + 10]) - (low + 5)) > 3
+        assert abs(mode(np.array([low, low, low + 10, low + 10])) - (low + 5)) > 3
