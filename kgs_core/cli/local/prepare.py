@@ -4,7 +4,8 @@ import click
 
 
 @click.command()
-def prepare() -> None:
+@click.option("--broker/--no-broker", default=True, help="Whether the embedded broker's jars are downloaded.")
+def prepare(*, broker: bool) -> None:
     """Make what is made once on a machine: the embedded broker's jars, an archive of Spark's classes, compiled packers.
 
     The packers are kept beside their source or in the user's cache, the others in the cache directory (KGS_CACHE,
@@ -19,6 +20,7 @@ def prepare() -> None:
 
     click.echo("packers: compiling")
     compile_packers()
-    click.echo(f"Kafka: {kafka_jars(find_java(), click.echo)}")
+    if broker:
+        click.echo(f"Kafka: {kafka_jars(find_java(), click.echo)}")
     click.echo("Spark: starting once to see which classes it loads")
     click.echo(f"Spark: {build_archive(JAVA_OPTIONS)}")
