@@ -4,6 +4,7 @@ import warnings
 from importlib.metadata import version
 
 import pytest
+import yaml
 
 from tests.k8s.kustomizations import K8S, build, containers, named, pod_spec
 
@@ -14,10 +15,11 @@ YOURS = {  # what people make themselves: see k8s/README.md
     "overlays/production": {("Secret", "kgs-postgres"), ("Secret", "kgs-secrets")},
     "overlays/bare": {("ConfigMap", "kgs-config"), ("Secret", "kgs-secrets")},
 }
+LOAD = list(yaml.safe_load_all((K8S / "local/load.yaml").read_text()))
 BUILDS = {folder: build(K8S / folder) for folder in FOLDERS}
 EVERY = [
     pytest.param(document, id=f"{folder}:{document['kind']}/{document['metadata']['name']}")
-    for folder, documents in BUILDS.items()
+    for folder, documents in {**BUILDS, "local": LOAD}.items()
     for document in documents
 ]
 WITH_PODS = [each for each in EVERY if pod_spec(each.values[0])]
