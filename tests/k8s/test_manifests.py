@@ -132,7 +132,7 @@ def test_nobody_may_do_more_than_look_after_jobs_and_pods(folder, documents):
     for role in (one for one in documents if one["kind"] == "Role"):
         for rule in role["rules"]:
             assert set(rule["resources"]) <= {"jobs", "jobs/status", "pods", "pods/log", "events"}
-            assert set(rule["verbs"]) <= {"create", "get", "list", "patch", "delete"}
+            assert set(rule["verbs"]) <= {"create", "get", "list", "delete"}
 
 
 def test_a_consumer_has_no_right_and_no_token():
