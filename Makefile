@@ -7,6 +7,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/stamps
 S3_SERVER := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 S3_LOG := $(VENV)/versitygw.log
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+# Anything that takes docker's arguments: `docker build`, `podman build`, `buildah bud --layers`
+IMAGE_BUILD ?= docker build
 NO_S3 := $(if $(filter true 1,$(CI)),echo 'error: CI=$(CI): S3 tests must run here'; exit 2,echo 'the S3 tests will be skipped')
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -15,7 +18,7 @@ UV := $(or $(wildcard $(BIN)/uv),uv)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the parts of `test` share two cores and one environment
-.PHONY: help setup dev demo test test-fast lint fast system soak mutants s3-server bench experiments lock clean
+.PHONY: help setup dev demo test test-fast lint fast system soak mutants s3-server bench experiments image lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -61,10 +64,15 @@ bench: setup ## measure; prints what it measured (ARGS="..." goes to the command
 experiments: setup ## the published experiments again, and docs/experiments.md from them (raw results: build/experiments)
 	$(BIN)/kgs bench reproduction --results build/experiments --spark 'local[*]'
 
+image: build/versitygw ## build the images kgs:VERSION and kgs-local:VERSION; IMAGE_BUILD="docker build" names the builder
+	$(IMAGE_BUILD) -f k8s/image/Dockerfile --target kgs -t kgs:$(VERSION) .
+	$(IMAGE_BUILD) -f k8s/image/Dockerfile --target local -t kgs-local:$(VERSION) .
+
 lock: ## pin all requirements anew; UPGRADE=1 takes newer versions
 	@command -v $(UV) >/dev/null || { echo 'error: make lock: no uv: run `make lint`, which installs it'; exit 2; }
 	$(call compile,run,pyproject.toml --extra demo)
-	$(call compile,dev,pyproject.toml --extra demo --group dev -c requirements/run.txt)
+	$(call compile,k8s,pyproject.toml --extra k8s -c requirements/run.txt)
+	$(call compile,dev,pyproject.toml --extra demo --extra k8s --group dev -c requirements/run.txt -c requirements/k8s.txt)
 	$(call compile,java,--group java)
 	$(call compile,bench-peer,requirements/bench-peer.in)
 	@! grep -nE '://|^ *-(-index|-extra-index|-find|i|f)' requirements/*.txt || \
@@ -119,3 +127,10 @@ s3-server: | $(BIN)/python
 		elif echo 'building the S3 test server'; ! GOBIN=$(abspath $(BIN)) go install $(S3_SERVER) >$(S3_LOG) 2>&1; then \
 			echo 's3-server: the S3 test server was not built: see $(S3_LOG)'; $(NO_S3); \
 		fi; }
+
+# Linked to no library: the image has others than this machine.
+build/versitygw:
+	@command -v go >/dev/null || { \
+		echo 'error: make image: no Go to build the S3 server with: install Go 1.25 or newer'; exit 2; }
+	@echo 'building the S3 server of overlays/local'
+	@CGO_ENABLED=0 GOBIN=$(abspath $(@D)) go install $(S3_SERVER)

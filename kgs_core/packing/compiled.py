@@ -93,8 +93,12 @@ def _numba_keeps_in(folder: Path | str) -> Iterator[None]:
 def _folder(function: Callable[..., object]) -> Path:
     """Named by all that the code depends on; numba itself looks at no file but the function's own."""
     home = Path(inspect.getfile(function)).parent
-    processor = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
-    what = hashlib.sha256(f"{home} {numba.__version__} {sys.version} {processor}".encode())
+    name, features = numba.config.CPU_NAME, numba.config.CPU_FEATURES  # NUMBA_CPU_NAME=generic: for any processor
+    if name is None:
+        name = binding.get_host_cpu_name()
+    if features is None:
+        features = binding.get_host_cpu_features().flatten()
+    what = hashlib.sha256(f"{home} {numba.__version__} {sys.version} {name} {features}".encode())
     for source in (Path(__file__), *sorted(home.glob("*.py"))):
         what.update(hashlib.sha256(source.read_bytes()).digest())
     return cache_directory() / f"packing-{what.hexdigest()[:16]}"

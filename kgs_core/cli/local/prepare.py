@@ -6,7 +6,8 @@ import click
 
 
 @click.command()
-def prepare() -> None:
+@click.option("--broker/--no-broker", default=True, help="Whether the embedded broker's jars are downloaded.")
+def prepare(*, broker: bool) -> None:
     """Make what is made once on a machine: the embedded broker's jars, Spark's class archive, the compiled search.
 
     All is kept in the cache directory (KGS_CACHE, default ~/.cache/kgs). With the archive a consumer's Spark starts in
@@ -19,6 +20,7 @@ def prepare() -> None:
 
     click.echo("search for packings: compiling")
     import_module("kgs_core.packing.search.packer")  # is compiled as it is imported
-    click.echo(f"Kafka: {kafka_jars(find_java(), click.echo)}")
+    if broker:
+        click.echo(f"Kafka: {kafka_jars(find_java(), click.echo)}")
     click.echo("Spark: starting once to see which classes it loads")
     click.echo(f"Spark: {build_archive(JAVA_OPTIONS)}")
