@@ -10,8 +10,8 @@ from pathlib import Path
 import dagster as dg
 import yaml
 
+from kgs_core.adapters.fleet.consumer_pod import grace_period_s
 from kgs_dagster.definitions import build_defs
-from kgs_dagster.pods import grace_period_s
 from tests.dagster.groups import group, two_groups
 
 ROOT = Path(__file__).parents[2]
@@ -142,7 +142,7 @@ def test_the_instance_settings_are_valid_and_mean_what_they_should(local_instanc
     pools = instance.get_concurrency_config().pool_config
     assert (pools.pool_granularity.value, pools.default_pool_limit) == ("run", 2)
     assert instance.run_monitoring_enabled, "a rebalance run that hangs is ended by it where no sensor goes"
-    longest_end_s = grace_period_s(group())
+    longest_end_s = grace_period_s(group().settings)
     assert instance.run_monitoring_cancel_timeout_seconds > longest_end_s, "a consumer that drains is not given up"
     assert not instance.telemetry_enabled
     assert not instance.nux_enabled

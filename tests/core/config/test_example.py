@@ -9,6 +9,7 @@ from kgs_core.config.file import load_settings
 from kgs_core.config.section import Section
 from kgs_core.config.settings import (
     ConsumerSettings,
+    KubernetesSettings,
     MembershipSettings,
     MonitorSettings,
     PackingSettings,
@@ -48,6 +49,8 @@ def test_values_shown_are_the_defaults(settings):
     assert settings.monitor == MonitorSettings()
     assert settings.packing == PackingSettings()
     assert settings.membership == MembershipSettings()
+    assert settings.kubernetes == KubernetesSettings()
+    assert settings.fleet == type(settings).model_fields["fleet"].default
     shown = settings.lake.model_dump(exclude={"root"})
     assert shown == {
         name: type(settings.lake).model_fields[name].get_default(call_default_factory=True) for name in shown

@@ -6,7 +6,7 @@ import signal
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.adapters.fleet.fleets import DEFAULT_FLEET, FLEETS
+from kgs_core.adapters.fleet.fleets import FLEETS
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.cli.main import cli
 from kgs_core.errors import TransientError
@@ -66,4 +66,3 @@ def test_a_fleet_that_there_is_not_is_refused_before_anything_is_made(control, t
 
 def test_help_names_the_fleets(control):
     assert f"Where consumers run: {', '.join(FLEETS)}." in " ".join(control("--help").stdout.split())
-    assert DEFAULT_FLEET in FLEETS
