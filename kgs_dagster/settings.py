@@ -11,6 +11,7 @@ import dagster as dg
 from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
 from kgs_core.config.kubernetes import KubernetesSettings
+from kgs_core.config.settings import DEFAULT_FLEET
 from kgs_core.errors import ConfigError
 from kgs_core.simulation.baselines import baseline_usage, find_baseline
 
@@ -43,6 +44,14 @@ class GroupConfig:
     def dagster_name(self) -> str:
         """The group's name where Dagster takes letters, digits and `_` only."""
         return _NOT_IN_NAMES.sub("_", self.name)
+
+    @property
+    def is_controlled_here(self) -> bool:
+        """Whether Dagster decides who reads what; where another fleet is named, `kgs control` does.
+
+        A rebalance run would take its right to write, and it ends then for good.
+        """
+        return self.settings.fleet == DEFAULT_FLEET
 
     def key(self, *parts: str) -> dg.AssetKey:
         """The key of one of its assets."""

@@ -29,6 +29,7 @@ __all__ = [
     "start_timestamp_ms",
 ]
 
+DEFAULT_FLEET = "local"
 _S3_ROOT = re.compile(r"s3://[a-z0-9][a-z0-9.-]+(/[^?#]*)?")
 
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
@@ -125,7 +126,7 @@ class Settings(Section):
     monitor: MonitorSettings = Field(default_factory=MonitorSettings)
     packing: PackingSettings = Field(default_factory=PackingSettings)
     membership: MembershipSettings = Field(default_factory=MembershipSettings)
-    fleet: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "local"
+    fleet: Annotated[str, StringConstraints(min_length=1, max_length=100)] = DEFAULT_FLEET
     kubernetes: KubernetesSettings = Field(default_factory=KubernetesSettings)
 
     @field_validator("topics")

@@ -152,3 +152,16 @@ def test_the_instance_settings_are_valid_and_mean_what_they_should(local_instanc
 def test_the_instance_settings_name_no_path_of_a_machine():
     text = (ROOT / "dagster.yaml").read_text()
     assert not [line for line in text.splitlines() if "base_dir" in line or os.sep + "home" in line]
+
+
+def test_dagster_leaves_the_consumers_of_another_fleet_alone():
+    """A rebalance run would take the right to write from `kgs control`, which ends then for good."""
+    found = build_defs(groups=[group(fleet="kubernetes", kubernetes="{image: 'kgs:1'}")])
+    dg.Definitions.validate_loadable(found)
+    jobs = {job.name for job in found.resolve_all_job_defs()}
+    sensors = {sensor.name for sensor in found.sensors}
+    assert jobs >= {"lake_audit_job", "lake_maintenance_job"}
+    assert not jobs & {"rebalance_job", "consumer_job"}
+    assert sensors == {"lake_sensor", "lost_runs_sensor", "run_failure_sensor", "workloads_sensor"}
+    ours = build_defs(groups=[group()])
+    assert {job.name for job in ours.resolve_all_job_defs()} >= {"rebalance_job", "consumer_job"}
