@@ -43,7 +43,7 @@ class KubernetesSettings(Section):
     namespace: Name | None = Field(default=None, description="give a namespace, or null")
     service_account: Name = "default"
     image_pull_secrets: Annotated[tuple[Name, ...], Field(strict=False)] = ()
-    config_map: Name = "kgs"
+    config_map: Name = "kgs-config"
     secrets: Annotated[tuple[Name, ...], Field(strict=False)] = ()
     secret_files: Annotated[dict[Name, Folder], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
     node_selector: Annotated[dict[_LabelKey, _LabelValue], BeforeValidator(none_is_empty)] = Field(default_factory=dict)

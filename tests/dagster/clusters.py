@@ -8,9 +8,10 @@ import yaml
 
 from tests.kubernetes_server import Cluster, api_server, kubeconfig
 
+NAMESPACE = {"name": "KGS_POD_NAMESPACE", "value_from": {"field_ref": {"field_path": "metadata.namespace"}}}
 RUN_K8S_CONFIG = {
-    "container_config": {"volume_mounts": [{"name": "tmp", "mount_path": "/tmp"}]},
-    "pod_spec_config": {"volumes": [{"name": "tmp", "empty_dir": {}}]},
+    "container_config": {"env": [NAMESPACE]},
+    "pod_spec_config": {"security_context": {"run_as_user": 10001}},
     "job_spec_config": {"ttl_seconds_after_finished": 300},
 }
 
@@ -30,6 +31,8 @@ def instance_in_cluster(folder):
             "postgres_password_secret": "dagster-postgres",
             "service_account_name": "dagster-run",
             "env_secrets": ["kafka"],
+            "volumes": [{"name": "tmp", "emptyDir": {}}],
+            "volume_mounts": [{"name": "tmp", "mountPath": "/tmp"}],
             "run_k8s_config": RUN_K8S_CONFIG,
         }
         launcher = {"module": "kgs_dagster.pod_launcher", "class": "PodRunLauncher", "config": config}

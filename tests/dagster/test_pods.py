@@ -102,7 +102,7 @@ def test_a_pod_has_no_more_rights_than_it_needs(job):
 
 
 def test_what_is_written_goes_to_volumes_of_its_own(job):
-    """The root cannot be written. The launcher's own volume for /tmp, if it has one, is not there twice."""
+    """The root cannot be written. The launcher gives /tmp to all runs alike, so a consumer's tag does not."""
     spec = job["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     env = {each["name"]: each.get("value") for each in container["env"]}
@@ -117,6 +117,9 @@ def test_what_the_launcher_gives_every_run_stays(job):
     assert container["image"] == "kgs:0.1.0"
     assert {"secretRef": {"name": "kafka"}} in container["envFrom"]
     assert "dagster-postgres" in json.dumps(container["env"])
+    names = [each["name"] for each in container["env"]]
+    assert len(names) == len({*names}), "what the launcher sets and the tag, too, is there once"
+    assert job["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == 10001
 
 
 def test_the_settings_say_what_pods_are_like(where):

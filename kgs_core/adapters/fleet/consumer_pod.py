@@ -18,7 +18,7 @@ CONSUMER_ROLE = "consumer"
 LAST_WORDS_S = 60
 """Beside the batch in hand: the last report, the end of Spark, the end of the run in Dagster's database."""
 KEEP_ENDED_S = 300
-SCRATCH, TMP = "/scratch", "/tmp"  # noqa: S108 - an emptyDir of the pod's own
+SCRATCH = "/scratch"
 POD_NAME, POD_NAMESPACE, POD_UID = "KGS_POD_NAME", "KGS_POD_NAMESPACE", "KGS_POD_UID"
 _OF_POD = {POD_NAME: "metadata.name", POD_NAMESPACE: "metadata.namespace", POD_UID: "metadata.uid"}
 _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9._-]")
@@ -47,7 +47,7 @@ class PodParts:
     Attributes:
         labels: of pod and Job.
         annotations: of the pod.
-        container: without image and command.
+        container: without image and command, and without /tmp, which Dagster's launcher gives to all runs alike.
         pod: the pod's spec, without its containers.
     """
 
@@ -87,7 +87,7 @@ def pod_parts(settings: Settings, consumer: ConsumerId | None = None) -> PodPart
             {"name": "TMPDIR", "value": SCRATCH},
             *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in _OF_POD.items()),
         ],
-        "volumeMounts": [{"name": "scratch", "mountPath": SCRATCH}, {"name": "tmp", "mountPath": TMP}],
+        "volumeMounts": [{"name": "scratch", "mountPath": SCRATCH}],
         "securityContext": CONTAINER_SECURITY,
     }
     pod: dict[str, Any] = {
@@ -99,7 +99,7 @@ def pod_parts(settings: Settings, consumer: ConsumerId | None = None) -> PodPart
         # The first process of a container hears no SIGTERM before it has a handler, and buries no orphans
         "shareProcessNamespace": True,
         "securityContext": POD_SECURITY,
-        "volumes": [{"name": "scratch", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}],
+        "volumes": [{"name": "scratch", "emptyDir": {}}],
         # The loss of a node, or of a zone, is then not that of the group. Rather a full node than no pod
         "topologySpreadConstraints": [
             {

@@ -22,6 +22,7 @@ Object = Mapping[str, Any]
 FLEET_LABEL, ATTEMPT_LABEL = "kgs/fleet", "kgs/attempt"
 
 CONFIG_FOLDER = "/etc/kgs"
+TMP = "/tmp"  # noqa: S108 - an emptyDir of the pod's own
 _JOB_UID = "batch.kubernetes.io/controller-uid"
 _CONTAINER = "consumer"
 _LONGEST_FLEET = 40
@@ -129,7 +130,7 @@ class ConsumerJobs:
             "name": _CONTAINER,
             "image": pods.image,
             "imagePullPolicy": "IfNotPresent",
-            "command": ["kgs", "consume", "--id", str(consumer), "--config", f"{CONFIG_FOLDER}/kgs.yaml"],
+            "args": ["kgs", "consume", "--id", str(consumer), "--config", f"{CONFIG_FOLDER}/kgs.yaml"],
             "env": [
                 *common["env"],
                 {"name": RUN_ID, "valueFrom": job_uid},
@@ -138,6 +139,7 @@ class ConsumerJobs:
             "envFrom": [{"secretRef": {"name": name}} for name in pods.secrets],
             "volumeMounts": [
                 *common["volumeMounts"],
+                {"name": "tmp", "mountPath": TMP},
                 {"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True},
                 *files,
             ],
@@ -148,7 +150,8 @@ class ConsumerJobs:
         files = [
             {"name": f"files-{number}", "secret": {"secretName": name}} for number, name in enumerate(pods.secret_files)
         ]
-        return [{"name": "config", "configMap": {"name": pods.config_map}}, *files]
+        config = {"name": "config", "configMap": {"name": pods.config_map}}
+        return [{"name": "tmp", "emptyDir": {}}, config, *files]
 
 
 def read_runs(jobs: Iterable[Object], pods: Iterable[Object]) -> dict[str, JobRun]:

@@ -62,7 +62,7 @@ def test_settings_of_the_section_are_in_the_pod():
     assert (spec["serviceAccountName"], spec["priorityClassName"]) == ("reader", "low")
     assert (spec["imagePullSecrets"], spec["nodeSelector"]) == ([{"name": "pull"}], {"disk": "ssd"})
     (container,) = spec["containers"]
-    assert container["command"] == ["kgs", "consume", "--id", "3", "--config", "/etc/kgs/kgs.yaml"]
+    assert container["args"] == ["kgs", "consume", "--id", "3", "--config", "/etc/kgs/kgs.yaml"]
     assert [each["secretRef"]["name"] for each in container["envFrom"]] == ["kafka", "lake"]
     assert {"name": "config", "configMap": {"name": "mine"}} in spec["volumes"]
     assert {"name": "files-0", "secret": {"secretName": "tls"}} in spec["volumes"]
