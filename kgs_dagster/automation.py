@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import dagster as dg
 
-from kgs_core.errors import TransientError
+from kgs_core.errors import PortError
 from kgs_dagster.assets.lake import Seen, lake_events
 from kgs_dagster.assets.topics import Retentions, retentions_of, topic_events
 from kgs_dagster.jobs.lake import lake_audit_job, lake_maintenance_job
@@ -133,15 +133,19 @@ def lost_runs_sensor(group: GroupConfig) -> dg.SensorDefinition:
         minimum_interval_seconds=CLOSE_EVERY_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Marks runs as failed whose process is gone without a word, so that they are started again, and "
-        "ends consumers that do not hear that they shall end. In a cluster run monitoring and Kubernetes do it.",
+        "ends consumers that do not hear that they shall end. In a cluster run monitoring and Kubernetes do it, and "
+        "this deletes the Jobs of runs that are over.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        fleet = DagsterFleet(context.instance, group)
         try:
-            lost = DagsterFleet(context.instance, group).close_lost_runs()
-        except TransientError as e:
+            lost, late = fleet.close_lost_runs(), fleet.delete_late_jobs()
+        except PortError as e:
             return dg.SkipReason(str(e))
         for run_id in lost:
             context.log.warning(f"run {run_id} marked as failed: its process is gone")
+        for run_id in late:
+            context.log.warning(f"the Job of run {run_id} is deleted: its run is over")
         return dg.SkipReason(
             f"marked as failed: {', '.join(lost)}" if lost else "every run that counts as running lives"
         )

@@ -72,24 +72,33 @@ def _experiment_defs(overrides: Mapping[str, Any]) -> dg.Definitions:
 
 
 def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definitions:
+    resources = {
+        name: overrides.get(name, resource)
+        for name, resource in {**spark_resources(group), **control_resources(group)}.items()
+    }
     scheduled = scheduled_jobs(group)
-    own = {**spark_resources(group), **control_resources(group)}
-    resources = {name: overrides.get(name, resource) for name, resource in own.items()}
-    control_jobs: list[Job] = [rebalance_job(group), consumer_job(group, resources)]
+    control_jobs: list[Job] = [rebalance_job(group), consumer_job(group, resources)] if group.is_controlled_here else []
     jobs = [*control_jobs, *scheduled.values()]
-    return dg.Definitions(
-        assets=[*lake_assets(group), *control_loop_assets(group)],
-        asset_checks=[lake_checks(group), bad_records_checks(group), *control_loop_checks(group)],
+    common = dg.Definitions(
+        assets=lake_assets(group),
+        asset_checks=[lake_checks(group), bad_records_checks(group)],
         jobs=jobs,
         schedules=[schedule(job, cron) for cron, job in scheduled.items()],
         sensors=[
-            *build_sensors(group, control_jobs),
             lake_sensor(group, audit=scheduled[AUDIT_CRON]),
             lost_runs_sensor(group),
             run_failure_sensor(group, jobs),
         ],
         resources=resources,
     )
+    if not group.is_controlled_here:
+        return common
+    control = dg.Definitions(
+        assets=control_loop_assets(group),
+        asset_checks=control_loop_checks(group),
+        sensors=build_sensors(group, control_jobs),
+    )
+    return dg.Definitions.merge(common, control)
 
 
 defs = build_defs()

@@ -6,21 +6,22 @@ doubles nothing: a consumer with a fresh report is not started, and the lake ref
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import dagster as dg
 
+from kgs_core.adapters.fleet.consumer_pod import LAST_WORDS_S, grace_period_s
 from kgs_core.adapters.fleet.host_process import HostProcess, is_gone
 from kgs_core.controller.restart_policy import retry_after_s
 from kgs_core.errors import KgsError, PermanentError, TransientError
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
 from kgs_core.protocol import Process
-from kgs_dagster.pods import grace_period_s, in_cluster, pod_template, pods_are_gone
+from kgs_dagster.pods import api_of, delete_jobs_of, in_cluster, pod_template, pods_are_gone
 from kgs_dagster.run_process import ENDED, kill, process_of
-from kgs_dagster.settings import GroupConfig, pod_settings
+from kgs_dagster.settings import GroupConfig
 
 GROUP, CONSUMER, ROLE = "kgs/group", "kgs/consumer", "kgs/role"
 ATTEMPT, INCARNATION = ".dagster/kgs-attempt", ".dagster/kgs-incarnation"
@@ -38,6 +39,8 @@ _EXIT_CODES = {dg.DagsterRunStatus.SUCCESS: 0, dg.DagsterRunStatus.FAILURE: 1}
 _REMEMBERED_S = 3600.0
 _LONGEST_MEMORY_S = 30 * 86_400.0
 _SAME_LOOK_S = 0.5
+_LATE_JOB_S = 120.0
+"""Until the Job of a run that is over is deleted: see `delete_late_jobs`, which is asked for twice a minute."""
 Submit = Callable[[dg.RunRequest], None]
 
 
@@ -62,7 +65,7 @@ def consumer_run_request(
         attempt: its how many-th start.
         as_pod: the run will be a pod; else what a pod is made of would only stand in the way of who reads its tags.
     """
-    pod = {POD: json.dumps(pod_template(group, pod_settings(), consumer))} if as_pod else {}
+    pod = {POD: json.dumps(pod_template(group, consumer))} if as_pod else {}
     return dg.RunRequest(
         run_key=f"{group.name}/{consumer}/{attempt}",
         job_name=f"{CONSUMER_JOB}{group.suffix}",
@@ -197,6 +200,32 @@ class DagsterFleet:
                     lost.append(run.run_id)
         return tuple(lost)
 
+    def delete_late_jobs(self) -> tuple[str, ...]:
+        """Delete the Jobs of this group's runs that are over, and have been for longer than a last word takes.
+
+        Run monitoring marks a run as failed and leaves its Job: a pod that could not be scheduled would start later,
+        and one that reads would go on for ever. Nothing where runs are no pods.
+
+        Returns:
+            The runs.
+
+        Raises:
+            PortError: Dagster's database or the cluster does not answer, or refuses it.
+        """
+        if not in_cluster(self._instance):
+            return ()
+        before = self._clock() - LAST_WORDS_S
+
+        def over(run_ids: Collection[str]) -> list[str]:
+            if not run_ids:
+                return []
+            wanted = dg.RunsFilter(run_ids=list(run_ids), tags={GROUP: self._group.name}, statuses=list(ENDED))
+            records = self._instance.get_run_records(wanted)
+            return [record.dagster_run.run_id for record in records if _ended_s(record) < before]
+
+        with _failures_named("Jobs of runs that are over cannot be deleted"):
+            return delete_jobs_of(api_of(self._instance.run_launcher), over)
+
     def _is_over(self, run_id: str) -> bool:
         """Whether a run has ended, or is unknown; as `runs` has found it, where that was just now."""
         if not run_id:
@@ -223,7 +252,7 @@ class DagsterFleet:
     def _kill_if_deaf(self, record: dg.RunRecord, process: HostProcess, now: float) -> None:
         """Whoever was to tell it that it shall end may be gone, and then it would read for ever."""
         is_asked = record.dagster_run.status is dg.DagsterRunStatus.CANCELING
-        is_overdue = now - record.update_timestamp.timestamp() > grace_period_s(self._group)
+        is_overdue = now - record.update_timestamp.timestamp() > grace_period_s(self._group.settings)
         if is_asked and is_overdue and CONSUMER in record.dagster_run.tags:
             kill(process, record.dagster_run.run_id)
 
@@ -252,16 +281,21 @@ class DagsterFleet:
     def _still_lives(self, record: dg.RunRecord, now: float) -> bool:
         """Whether a run that has ended for Dagster has a process that is known to live."""
         process = process_of(record.dagster_run.tags)
-        ended_s = record.end_time or record.update_timestamp.timestamp()
         # No pod outlives this, so the cluster need not be asked about each run of the last hour again and again
-        if process is None or now - ended_s > grace_period_s(self._group):
+        if process is None or now - _ended_s(record) > grace_period_s(self._group.settings) + _LATE_JOB_S:
             return False
-        return self._is_gone(process.as_process()) is False
+        gone = self._is_gone(process.as_process())
+        # A cluster that does not answer will; of another machine nobody ever hears
+        return gone is False or (gone is None and in_cluster(self._instance))
 
     def _is_gone(self, process: Process) -> bool | None:
         if process.run_id and in_cluster(self._instance):
-            return pods_are_gone(self._instance, process.run_id)
+            return pods_are_gone(api_of(self._instance.run_launcher), process.run_id)
         return is_gone(process)
+
+
+def _ended_s(record: dg.RunRecord) -> float:
+    return float(record.end_time or record.update_timestamp.timestamp())
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Ops of the jobs; each is made for one group."""
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
+from kgs_core.adapters.fleet.pod_process import own_process
+from kgs_core.adapters.system.processes import RUN_ID
 from kgs_core.adapters.system.shutdown import StopFlag, stop_on_signals
 from kgs_core.errors import KgsError
 from kgs_core.model import ConsumerId
@@ -53,8 +56,9 @@ def consume_op(group: GroupConfig) -> dg.OpDefinition:
         consumer = ConsumerId(config.consumer)
         # A flag and no exception: thrown into a call to Spark's JVM it would break the connection, and the batch
         with _failures_named(), own_log(), stop_on_signals() as stop:
-            process = claim_run(context.instance, context.run_id, _own_tags(context, group, consumer))
-            member = _member(context, group, consumer, process.as_process(), getattr(context.resources, spark))
+            claim_run(context.instance, context.run_id, _own_tags(context, group, consumer))
+            process = own_process({**os.environ, RUN_ID: context.run_id})
+            member = _member(context, group, consumer, process, getattr(context.resources, spark))
             context.log.info(f"consumer {member.member} joins group {group.name}")
             _run(context, member, stop)
 

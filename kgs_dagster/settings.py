@@ -10,6 +10,8 @@ import dagster as dg
 
 from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
+from kgs_core.config.kubernetes import KubernetesSettings
+from kgs_core.config.settings import DEFAULT_FLEET
 from kgs_core.errors import ConfigError
 from kgs_core.simulation.baselines import baseline_usage, find_baseline
 
@@ -43,26 +45,17 @@ class GroupConfig:
         """The group's name where Dagster takes letters, digits and `_` only."""
         return _NOT_IN_NAMES.sub("_", self.name)
 
+    @property
+    def is_controlled_here(self) -> bool:
+        """Whether Dagster decides who reads what; where another fleet is named, `kgs control` does.
+
+        A rebalance run would take its right to write, and it ends then for good.
+        """
+        return self.settings.fleet == DEFAULT_FLEET
+
     def key(self, *parts: str) -> dg.AssetKey:
         """The key of one of its assets."""
         return dg.AssetKey([self.name, *parts])
-
-
-@dataclass(frozen=True, slots=True)
-class PodSettings:
-    """A consumer's pod, where the cluster's own settings do not say it.
-
-    Attributes:
-        image: None: the one of the code location.
-        cpu: what it asks for; it may use more.
-        memory: what it asks for.
-        memory_limit: with which it is killed.
-    """
-
-    image: str | None = None
-    cpu: str = "500m"
-    memory: str = "1Gi"
-    memory_limit: str = "2Gi"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,22 +115,10 @@ def name_groups(loaded: Sequence[tuple[Settings, Path]]) -> tuple[GroupConfig, .
     return tuple(GroupConfig(group.settings, group.path, f"_{group.dagster_name}") for group in found)
 
 
-def pod_settings(environ: Mapping[str, str] | None = None) -> PodSettings:
-    """What the environment says of consumers' pods: KGS_POD_IMAGE, _CPU, _MEMORY, _MEMORY_LIMIT."""
+def runs_are_pods(group: GroupConfig, environ: Mapping[str, str] | None = None) -> bool:
+    """Whether the environment is that of a pod, or the group has a setting for pods. The instance is not known yet."""
     environ = os.environ if environ is None else environ
-    defaults = PodSettings()
-    return PodSettings(
-        image=environ.get("KGS_POD_IMAGE") or None,
-        cpu=environ.get("KGS_POD_CPU") or defaults.cpu,
-        memory=environ.get("KGS_POD_MEMORY") or defaults.memory,
-        memory_limit=environ.get("KGS_POD_MEMORY_LIMIT") or defaults.memory_limit,
-    )
-
-
-def runs_are_pods(environ: Mapping[str, str] | None = None) -> bool:
-    """Whether the environment says so: that of a pod, or with a setting for pods. The instance is not known yet."""
-    environ = os.environ if environ is None else environ
-    return bool(environ.get("KUBERNETES_SERVICE_HOST")) or pod_settings(environ) != PodSettings()
+    return bool(environ.get("KUBERNETES_SERVICE_HOST")) or group.settings.kubernetes != KubernetesSettings()
 
 
 def experiment_settings(environ: Mapping[str, str] | None = None, folder: Path | None = None) -> ExperimentSettings:

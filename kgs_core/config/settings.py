@@ -6,6 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
+from kgs_core.config.kubernetes import KubernetesSettings
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.monitor import MonitorSettings
 from kgs_core.config.packing import PackingSettings
@@ -17,6 +18,7 @@ __all__ = [
     "FIELD_TYPES",
     "ConsumerSettings",
     "KafkaSettings",
+    "KubernetesSettings",
     "LakeSettings",
     "MembershipSettings",
     "MonitorSettings",
@@ -27,6 +29,7 @@ __all__ = [
     "start_timestamp_ms",
 ]
 
+DEFAULT_FLEET = "local"
 _S3_ROOT = re.compile(r"s3://[a-z0-9][a-z0-9.-]+(/[^?#]*)?")
 
 TABLE_FORMATS = {"delta": "kgs_core.adapters.lake.delta_lake:DeltaLake"}
@@ -127,6 +130,8 @@ class Settings(Section):
     monitor: MonitorSettings = Field(default_factory=MonitorSettings)
     packing: PackingSettings = Field(default_factory=PackingSettings)
     membership: MembershipSettings = Field(default_factory=MembershipSettings)
+    fleet: Annotated[str, StringConstraints(min_length=1, max_length=100)] = DEFAULT_FLEET
+    kubernetes: KubernetesSettings = Field(default_factory=KubernetesSettings)
 
     @field_validator("topics")
     @classmethod

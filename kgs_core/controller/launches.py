@@ -75,14 +75,18 @@ def _is_shown(consumer: ConsumerId, age_s: float, event: FleetSeen) -> bool:
 
 
 def _unwanted(state: ControllerState) -> Iterator[Run]:
-    """Runs of consumers that nobody wants and that no assignment reaches: they have not joined, or are silent.
+    """Runs that nobody wants and that no assignment reaches: they have not joined, or are silent.
 
-    Those that have joined are told to end by an assignment, after they have let go what they read.
+    Those that have joined are told to end by an assignment, after they have let go what they read. Nobody wants a
+    consumer that is not in the Target, nor one more run of a consumer that is heard: somebody has doubled it.
     """
     wanted, suspects = state.wanted(), state.suspects()
     joined = {incarnation: life for incarnation, life in state.lives.items() if not life.is_starting}
     heard = {life.run_id for incarnation, life in joined.items() if incarnation not in suspects}
     nameless = {life.member.consumer for life in joined.values() if not life.run_id}
-    for run in state.runs or ():
-        if not run.is_over and run.consumer not in wanted and run.handle not in heard and run.consumer not in nameless:
+    going_on = [run for run in state.runs or () if not run.is_over]
+    oldest_s = {run.consumer: run.started_s for run in going_on if run.handle in heard}
+    for run in going_on:
+        is_double = run.started_s < oldest_s.get(run.consumer, 0.0)
+        if (run.consumer not in wanted or is_double) and run.handle not in heard and run.consumer not in nameless:
             yield run

@@ -65,8 +65,8 @@ class Starts:
         running: consumers with a run that has not ended, starting or not.
         overdue: handles of runs that have not reported in time.
         failures: consumers whose last starts failed -> how many in a row.
-        why: those of them that reported a reason -> the reason that the last one reported.
-        trouble: consumers that are starting and say that they wait for passing trouble to end -> which.
+        why: those of them that a reason is known of -> what the last one reported, or else its fleet.
+        trouble: consumers that are starting and wait for passing trouble to end, as they or their fleet say -> which.
         held_s: for how long nobody is started but who died, because consumers that had joined keep failing.
     """
 
@@ -128,10 +128,11 @@ def plan_starts(wanted: Collection[ConsumerId], history: History, settings: Memb
     counts = {consumer: _failures_in_a_row([fate for _, fate in attempts]) for consumer, attempts in starts.items()}
     failures = {consumer: count for consumer, count in counts.items() if count}
     waits = {consumer: _back_off_s(count, settings) - starts[consumer][-1][0] for consumer, count in failures.items()}
-    why = {consumer: words for consumer in failures if (words := fates.why(consumer))}
+    said = {consumer: words for consumer in failures if (words := fates.why(consumer))}
+    of_fleet = {run.consumer: run.why for run in history.runs if run.is_over and run.why and run.consumer in failures}
     waiting = {consumer: wait_s for consumer, wait_s in waits.items() if wait_s > 0}
     quarantined = frozenset(c for c in waiting if failures[c] >= settings.start_attempts) - history.present
-    held_s = _held_s(quarantined & why.keys(), starts, settings)
+    held_s = _held_s(quarantined & said.keys(), starts, settings)
     absent = frozenset(wanted) - running - history.present - waiting.keys()
     is_starting = frozenset(c for c, attempts in starts.items() if attempts[-1][1] is _Fate.STARTING)
     return Starts(
@@ -142,7 +143,7 @@ def plan_starts(wanted: Collection[ConsumerId], history: History, settings: Memb
         running=running,
         overdue=frozenset(run.handle for run in history.runs if fates.of(run) is _Fate.OVERDUE),
         failures=failures,
-        why=why,
+        why={**of_fleet, **said},
         trouble={run.consumer: trouble_of_run for run in history.runs if (trouble_of_run := fates.trouble(run))},
         held_s=held_s,
     )
@@ -207,7 +208,9 @@ class _Fates:
     def trouble(self, run: Run) -> str:
         """What it waits for while it starts; empty: it has reported nothing."""
         life = self._life_of(run)
-        return life.why if life is not None and life.is_starting and not run.is_over else ""
+        if run.is_over or (life is not None and not life.is_starting):
+            return ""
+        return life.why if life is not None else run.why
 
     def why(self, consumer: ConsumerId) -> str:
         """The reason of its end that its last incarnation reported; empty where it reported nothing."""

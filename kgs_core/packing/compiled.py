@@ -93,7 +93,8 @@ def _numba_keeps_in(folder: Path | str) -> Iterator[None]:
 def _folder(function: Callable[..., object]) -> Path:
     """Named by all that the code depends on; numba itself looks at no file but the function's own."""
     home = Path(inspect.getfile(function)).parent
-    name, features = numba.config.CPU_NAME, numba.config.CPU_FEATURES  # NUMBA_CPU_NAME=generic: for any processor
+    asked = vars(numba.config)  # NUMBA_CPU_NAME=generic: for any processor
+    name, features = asked["CPU_NAME"], asked["CPU_FEATURES"]
     if name is None:
         name = binding.get_host_cpu_name()
     if features is None:

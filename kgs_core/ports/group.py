@@ -98,6 +98,7 @@ class Run:
         started_s: ago.
         is_over: it has ended, and its process is gone.
         exit_code: where the fleet knows it.
+        why: what keeps it from running, or has ended it, where the fleet knows that; one line.
     """
 
     consumer: ConsumerId
@@ -105,6 +106,7 @@ class Run:
     started_s: float
     is_over: bool
     exit_code: int | None = None
+    why: str = ""
 
 
 class Fleet(Protocol):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from kgs_core.adapters.fleet.host_process import this_process
+from kgs_core.adapters.fleet.pod_process import own_process
 from kgs_core.adapters.group.assignments import KafkaAssignmentReader
 from kgs_core.adapters.group.durable_writer import DurableWriter
 from kgs_core.adapters.group.starting_notice import StartingNotice
@@ -82,7 +82,7 @@ class GroupConsumer:
         """
         settings = self._settings
         hosting = self._hosting
-        process = hosting.process or this_process()
+        process = hosting.process or own_process()
         waiting = StartingNotice(settings, self.member, process)
         start_up = StartUp(stop, waiting.tell, is_hosted=hosting.process is not None)
         with (

@@ -8,7 +8,7 @@ import dagster as dg
 from kgs_dagster.launch import CONSUMER_JOB, CONSUMER_ROLE, GROUP, POD, ROLE
 from kgs_dagster.ops import consume_op, spark_key
 from kgs_dagster.pods import pod_template
-from kgs_dagster.settings import GroupConfig, pod_settings, runs_are_pods
+from kgs_dagster.settings import GroupConfig, runs_are_pods
 
 
 def consumer_job(group: GroupConfig, resources: Mapping[str, Any] | None = None) -> dg.JobDefinition:
@@ -22,7 +22,7 @@ def consumer_job(group: GroupConfig, resources: Mapping[str, Any] | None = None)
             without its resources is copied by Dagster, which then warns of itself.
     """
     spark = spark_key(group)
-    pod = {POD: pod_template(group, pod_settings())} if runs_are_pods() else {}
+    pod = {POD: pod_template(group)} if runs_are_pods(group) else {}
 
     @dg.job(
         name=f"{CONSUMER_JOB}{group.suffix}",

@@ -10,8 +10,8 @@ from pathlib import Path
 import dagster as dg
 import yaml
 
+from kgs_core.adapters.fleet.consumer_pod import grace_period_s
 from kgs_dagster.definitions import build_defs
-from kgs_dagster.pods import grace_period_s
 from tests.dagster.groups import group, two_groups
 
 ROOT = Path(__file__).parents[2]
@@ -142,7 +142,7 @@ def test_the_instance_settings_are_valid_and_mean_what_they_should(local_instanc
     pools = instance.get_concurrency_config().pool_config
     assert (pools.pool_granularity.value, pools.default_pool_limit) == ("run", 2)
     assert instance.run_monitoring_enabled, "a rebalance run that hangs is ended by it where no sensor goes"
-    longest_end_s = grace_period_s(group())
+    longest_end_s = grace_period_s(group().settings)
     assert instance.run_monitoring_cancel_timeout_seconds > longest_end_s, "a consumer that drains is not given up"
     assert not instance.telemetry_enabled
     assert not instance.nux_enabled
@@ -152,3 +152,16 @@ def test_the_instance_settings_are_valid_and_mean_what_they_should(local_instanc
 def test_the_instance_settings_name_no_path_of_a_machine():
     text = (ROOT / "dagster.yaml").read_text()
     assert not [line for line in text.splitlines() if "base_dir" in line or os.sep + "home" in line]
+
+
+def test_dagster_leaves_the_consumers_of_another_fleet_alone():
+    """A rebalance run would take the right to write from `kgs control`, which ends then for good."""
+    found = build_defs(groups=[group(fleet="kubernetes", kubernetes="{image: 'kgs:1'}")])
+    dg.Definitions.validate_loadable(found)
+    jobs = {job.name for job in found.resolve_all_job_defs()}
+    sensors = {sensor.name for sensor in found.sensors}
+    assert jobs >= {"lake_audit_job", "lake_maintenance_job"}
+    assert not jobs & {"rebalance_job", "consumer_job"}
+    assert sensors == {"lake_sensor", "lost_runs_sensor", "run_failure_sensor", "workloads_sensor"}
+    ours = build_defs(groups=[group()])
+    assert {job.name for job in ours.resolve_all_job_defs()} >= {"rebalance_job", "consumer_job"}

@@ -9,13 +9,13 @@ import pytest
 from dagster import DagsterRunStatus as Status
 from dagster._time import get_current_timestamp
 
+from kgs_core.adapters.fleet.consumer_pod import grace_period_s
 from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.adapters.system.process_identity import boot_id, start_ticks
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.model import ConsumerId
 from kgs_dagster.jobs.lake import lake_maintenance_job
 from kgs_dagster.launch import ATTEMPT, DagsterFleet, attempt_of, consumer_run_request
-from kgs_dagster.pods import grace_period_s
 from kgs_dagster.run_process import PROCESS, claim_run, process_tag, process_title
 from tests.dagster.groups import group, two_groups
 from tests.dagster.processes import a_process
@@ -179,7 +179,7 @@ def test_a_consumer_that_does_not_hear_that_it_shall_end_is_killed(instance, run
         instance.add_run_tags(deaf, {PROCESS: process_tag(process)})
         assert DagsterFleet(instance, group()).close_lost_runs() == ()
         assert child.poll() is None
-        in_time = get_current_timestamp() + grace_period_s(group()) + 1
+        in_time = get_current_timestamp() + grace_period_s(group().settings) + 1
         later = DagsterFleet(instance, group(), clock=lambda: in_time)
         later.close_lost_runs()
         assert child.wait(30) == -signal.SIGKILL
@@ -189,7 +189,7 @@ def test_a_consumer_that_does_not_hear_that_it_shall_end_is_killed(instance, run
 
 def test_a_process_is_not_killed_because_a_tag_names_it(instance, run_of):
     """Whoever may use Dagster can write any tag, and a process has its start time in /proc for all to see."""
-    in_time = get_current_timestamp() + grace_period_s(group()) + 1
+    in_time = get_current_timestamp() + grace_period_s(group().settings) + 1
     for title in ("postgres", process_title("another run")):
         with a_process(title) as (child, process):
             run_of(1, Status.CANCELING, process)

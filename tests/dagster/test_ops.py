@@ -6,6 +6,7 @@ import signal
 import sys
 from types import SimpleNamespace
 
+import dagster as dg
 import pytest
 from dagster import DagsterRunStatus as Status
 
@@ -118,6 +119,28 @@ def ended(instance, monkeypatch):
         return result, instance.get_run_by_id(result.run_id)
 
     return run
+
+
+def test_a_process_whose_run_is_over_ends_before_it_has_begun_anything(instance, monkeypatch):
+    """A pod that could not be scheduled starts late: another one has its number by now."""
+
+    def never(*_, **__):
+        raise AssertionError("it began")
+
+    monkeypatch.setattr("kgs_core.runtime.group_consumer.GroupConsumer", never)
+    given_up = dg.DagsterInstance.add_run_tags
+
+    def marked_meanwhile(self, run_id, tags):
+        given_up(self, run_id, tags)
+        if ".dagster/kgs-process" in tags:
+            self.report_run_failed(self.get_run_by_id(run_id), "did not start in time")
+
+    monkeypatch.setattr(dg.DagsterInstance, "add_run_tags", marked_meanwhile)
+    job = build_defs({"kgs_pyspark": NoSpark()}, [group()]).resolve_job_def("consumer_job")
+    config = consumer_run_request(group(), ConsumerId(3), 1).run_config
+    result = job.execute_in_process(run_config=config, instance=instance, raise_on_error=False)
+    (failure,) = [event for event in result.all_events if event.is_step_failure]
+    assert "marked as FAILURE before it began" in failure.step_failure_data.user_failure_data.description
 
 
 def asked_in_dagster(instance, why=""):

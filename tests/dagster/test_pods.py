@@ -1,52 +1,72 @@
-"""The pod of a consumer, as dagster-k8s makes it of the run's tag, and how it is told that it is gone."""
+"""The pod of a consumer, as the launcher sends it to the cluster, and how it is told that it is gone."""
 
 import json
-import warnings
 from types import SimpleNamespace
 
+import dagster as dg
 import pytest
+from dagster._core.code_pointer import ModuleCodePointer
+from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 
+from kgs_core.adapters.fleet.consumer_pod import grace_period_s
 from kgs_core.model import ConsumerId
 from kgs_dagster.jobs.consumer import consumer_job
-from kgs_dagster.launch import POD, consumer_run_request
-from kgs_dagster.pods import grace_period_s, pod_template, pods_are_gone
-from kgs_dagster.settings import PodSettings
+from kgs_dagster.launch import POD, DagsterFleet, consumer_run_request
+from kgs_dagster.pods import api_of, pod_template, pods_are_gone
+from tests.dagster.clusters import instance_in_cluster
 from tests.dagster.groups import group
+from tests.kubernetes_objects import problems_of_job
+from tests.kubernetes_server import JOB_UID
 
-
-def rendered(tag):
-    """The Job that K8sRunLauncher would create."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what libraries deprecate at import is not ours to mend
-        from dagster_k8s.job import DagsterK8sJobConfig, UserDefinedDagsterK8sConfig, construct_dagster_k8s_job
-        from kubernetes.client import ApiClient
-    config = DagsterK8sJobConfig(
-        job_image="kgs:0.1.0",
-        dagster_home="/opt/dagster",
-        instance_config_map="dagster-instance",
-        postgres_password_secret="dagster-postgres",
-        env_secrets=["kafka"],
-    )
-    job = construct_dagster_k8s_job(
-        config, ["dagster"], "dagster-run-1", UserDefinedDagsterK8sConfig.from_dict(tag), labels={"dagster/run-id": "1"}
-    )
-    return ApiClient().sanitize_for_serialization(job)
+NAMES = ["flights", "._-", "a" * 100, "-flights.eu-", "9." * 40 + "9a", "UPPER_case"]
+_CODE = JobPythonOrigin(
+    "consumer_job", RepositoryPythonOrigin("python", ModuleCodePointer("kgs", "defs"), None, ["dagster"], None)
+)
 
 
 @pytest.fixture(scope="module")
-def job():
-    request = consumer_run_request(group("flights"), ConsumerId(3), 1, as_pod=True)
-    return rendered(json.loads(request.tags[POD]))
+def there(tmp_path_factory):
+    with instance_in_cluster(tmp_path_factory.mktemp("home")) as (cluster, instance):
+        yield SimpleNamespace(cluster=cluster, instance=instance)
+
+
+@pytest.fixture
+def where(there):
+    """A cluster in which there is nothing."""
+    there.cluster.clear()
+    return there
+
+
+def launched(where, of, consumer=3):
+    """Handle of a run of a consumer, whose Job the launcher has made."""
+    request = consumer_run_request(of, ConsumerId(consumer), 1, as_pod=True)
+    run = where.instance.create_run_for_job(
+        consumer_job(of), run_config=request.run_config, tags=request.tags, job_code_origin=_CODE
+    )
+    where.instance.run_launcher.launch_run(SimpleNamespace(dagster_run=run, workspace=None))
+    return run.run_id
+
+
+def job_of(where, run_id):
+    return where.cluster.jobs[f"dagster-run-{run_id}"]
+
+
+@pytest.fixture
+def job(where):
+    return job_of(where, launched(where, group("flights")))
 
 
 def test_a_pod_has_time_to_end_its_batch(job):
-    ours = group("flights")
+    settings = group("flights").settings
     grace = job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
-    assert grace == grace_period_s(ours) > ours.settings.consumer.batch_timeout_s
+    assert grace == grace_period_s(settings) > settings.consumer.batch_timeout_s
 
 
 def test_nobody_but_the_fleet_sensor_starts_a_consumer_again(job):
+    """A replaced pod of a run never continues it, and one that begins before the other has ended is a second reader."""
     assert job["spec"]["backoffLimit"] == 0
+    assert job["spec"]["podReplacementPolicy"] == "Failed"
+    assert "podFailurePolicy" not in job["spec"]
     assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never"
     assert job["spec"]["ttlSecondsAfterFinished"] == 300
 
@@ -56,26 +76,40 @@ def test_jobs_and_pods_are_found_by_consumer_and_run(job):
         labels = metadata["labels"]
         assert labels["kgs/role"] == "consumer"
         assert (labels["kgs/group"], labels["kgs/consumer"]) == ("flights", "3")
-        assert labels["dagster/run-id"] == "1"
-    annotations = job["spec"]["template"]["metadata"]["annotations"]
-    assert annotations == {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+        assert labels["dagster/run-id"] == job["metadata"]["name"].removeprefix("dagster-run-")
+
+
+def test_autoscalers_are_asked_to_leave_it_where_it_is(job):
+    assert job["spec"]["template"]["metadata"]["annotations"] == {
+        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+        "karpenter.sh/do-not-disrupt": "true",
+    }
+
+
+def test_the_loss_of_a_node_is_not_the_loss_of_the_group(job):
+    spreads = job["spec"]["template"]["spec"]["topologySpreadConstraints"]
+    assert [spread["topologyKey"] for spread in spreads] == ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]
+    for spread in spreads:
+        assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
+        assert spread["labelSelector"]["matchLabels"].items() <= job["spec"]["template"]["metadata"]["labels"].items()
 
 
 def test_a_pod_has_no_more_rights_than_it_needs(job):
     spec = job["spec"]["template"]["spec"]
     assert spec["automountServiceAccountToken"] is False
-    assert spec["securityContext"] == {"runAsNonRoot": True}
     (container,) = spec["containers"]
-    assert container["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
 
 
-def test_spark_writes_to_a_disk_of_its_own(job):
+def test_what_is_written_goes_to_volumes_of_its_own(job):
+    """The root cannot be written. The launcher gives /tmp to all runs alike, so a consumer's tag does not."""
     spec = job["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     env = {each["name"]: each.get("value") for each in container["env"]}
-    (mount,) = [mount for mount in container["volumeMounts"] if mount["name"] == "scratch"]
-    assert env["SPARK_LOCAL_DIRS"] == env["TMPDIR"] == mount["mountPath"]
-    assert {"name": "scratch", "emptyDir": {}} in spec["volumes"]
+    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    assert env["SPARK_LOCAL_DIRS"] == env["TMPDIR"]
+    for path in (env["TMPDIR"], "/tmp"):
+        assert {"name": mounts[path], "emptyDir": {}} in spec["volumes"]
 
 
 def test_what_the_launcher_gives_every_run_stays(job):
@@ -83,27 +117,67 @@ def test_what_the_launcher_gives_every_run_stays(job):
     assert container["image"] == "kgs:0.1.0"
     assert {"secretRef": {"name": "kafka"}} in container["envFrom"]
     assert "dagster-postgres" in json.dumps(container["env"])
+    names = [each["name"] for each in container["env"]]
+    assert len(names) == len({*names}), "what the launcher sets and the tag, too, is there once"
+    assert job["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == 10001
 
 
-def test_the_environment_sets_image_and_resources():
-    job = rendered(pod_template(group(), PodSettings("mine:2", "2", "3Gi", "4Gi")))
-    (container,) = job["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == "mine:2"
-    assert container["resources"] == {"requests": {"cpu": "2", "memory": "3Gi"}, "limits": {"memory": "4Gi"}}
+def test_the_settings_say_what_pods_are_like(where):
+    ours = group(
+        kubernetes="{image: 'mine:2', cpu: '2', memory: 3Gi, memory_limit: 4Gi, ephemeral_storage: 1Gi, "
+        "ephemeral_storage_limit: 5Gi, priority_class: low}"
+    )
+    spec = job_of(where, launched(where, ours))["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    assert (container["image"], spec["priorityClassName"]) == ("mine:2", "low")
+    assert container["resources"] == {
+        "requests": {"cpu": "2", "memory": "3Gi", "ephemeral-storage": "1Gi"},
+        "limits": {"memory": "4Gi", "ephemeral-storage": "5Gi"},
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kubernetes_takes_the_pod_of_every_group(where, name):
+    """Restricted, too: the server here refuses what the real one would."""
+    ours = group(name, topics="[{topic: 'A_b.c', table: t}, {topic: '._', table: u}]")
+    job = job_of(where, launched(where, ours))
+    assert problems_of_job(job) == []
+    assert 0 < len(job["metadata"]["labels"]["kgs/group"]) <= 63
+
+
+def test_groups_of_like_names_have_labels_of_their_own():
+    names = ["a" * 100, "a" * 99, "a/b", "a_b", "-a_b"]
+    assert len({pod_template(group(n.replace("/", "-")))["job_metadata"]["labels"]["kgs/group"] for n in names}) == 5
 
 
 @pytest.mark.parametrize(
-    ("environ", "pods"),
-    [({}, False), ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, True), ({"KGS_POD_MEMORY": "3Gi"}, True)],
+    ("wrong", "told"),
+    [
+        (lambda job: job["spec"].update(podReplacmentPolicy="Failed"), "no such field"),
+        (lambda job: job["spec"].update(backoffLimit="0"), "is no int"),
+        (lambda job: job["metadata"]["labels"].update({"kgs/group": "._-"}), "label kgs/group"),
+        (lambda job: job["spec"]["template"]["spec"].update(securityContext={}), "runAsNonRoot"),
+        (lambda job: job["spec"]["template"]["spec"]["volumes"].append({"name": "tmp", "emptyDir": {}}), "twice"),
+    ],
 )
-def test_a_run_started_by_hand_is_told_what_its_pod_is_made_of_where_there_are_pods(monkeypatch, environ, pods):
+def test_the_server_refuses_what_kubernetes_refuses(job, wrong, told):
+    wrong(job)
+    assert any(told in problem for problem in problems_of_job(job))
+
+
+@pytest.mark.parametrize(
+    ("environ", "settings", "pods"),
+    [({}, {}, False), ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, {}, True), ({}, {"kubernetes": "{cpu: '1'}"}, True)],
+)
+def test_a_run_started_by_hand_is_told_what_its_pod_is_made_of_where_there_are_pods(
+    monkeypatch, environ, settings, pods
+):
     """On one machine the tag would only stand in the way: it is as long as all others together."""
-    for name in ("KUBERNETES_SERVICE_HOST", "KGS_POD_MEMORY"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    assert (POD in consumer_job(group()).tags) is pods
-    assert POD not in consumer_run_request(group(), ConsumerId(3), 1).tags
+    assert (POD in consumer_job(group(**settings)).tags) is pods
+    assert POD not in consumer_run_request(group(**settings), ConsumerId(3), 1).tags
 
 
 def test_no_setting_of_the_group_gets_into_the_tag():
@@ -111,61 +185,110 @@ def test_no_setting_of_the_group_gets_into_the_tag():
     secret = group(
         kafka="{bootstrap_servers: 'broker.example:9', client: {security.protocol: SASL_SSL, sasl.password: s3cret}}"
     )
-    assert "s3cret" not in json.dumps(pod_template(secret, PodSettings()))
-    assert "broker.example" not in json.dumps(pod_template(secret, PodSettings()))
+    assert "s3cret" not in json.dumps(pod_template(secret))
+    assert "broker.example" not in json.dumps(pod_template(secret))
 
 
-@pytest.mark.parametrize("name", ["._-", "a" * 100, "-flights.eu-"])
-def test_every_group_makes_a_label_that_kubernetes_takes(name):
-    label = pod_template(group(name), PodSettings())["job_metadata"]["labels"]["kgs/group"]
-    assert 0 < len(label) <= 63
-    assert label[0].isalnum()
-    assert label[-1].isalnum()
+def gone(where, run_id):
+    return pods_are_gone(api_of(where.instance.run_launcher), run_id)
 
 
-RUNNING_JOB = SimpleNamespace(status=SimpleNamespace(succeeded=None, failed=None))
-ENDED_JOB = SimpleNamespace(status=SimpleNamespace(succeeded=1, failed=None))
+def test_a_run_is_gone_when_no_pod_of_it_is_there_or_to_come(where):
+    run_id = launched(where, group())
+    assert gone(where, run_id) is False  # pending: it may start yet
+    where.cluster.run(3)
+    assert gone(where, run_id) is False
+    where.cluster.end(where.cluster.pod_of(3), 137, "OOMKilled")
+    assert gone(where, run_id) is True
 
 
-def pod(phase):
-    return SimpleNamespace(status=SimpleNamespace(phase=phase))
+def test_a_run_whose_job_was_deleted_lives_as_long_as_its_pod(where):
+    run_id = launched(where, group())
+    pod = where.cluster.run(3)
+    del where.cluster.jobs[f"dagster-run-{run_id}"]
+    assert gone(where, run_id) is False
+    where.cluster.end(pod)
+    assert gone(where, run_id) is True
 
 
-@pytest.mark.parametrize(
-    ("jobs", "pods", "gone"),
-    [
-        ([], [], True),
-        ([ENDED_JOB], [pod("Succeeded")], True),
-        ([], [pod("Failed")], True),
-        ([], [pod("Running")], False),
-        ([ENDED_JOB], [pod("Unknown")], False),
-        ([RUNNING_JOB], [], False),
-        ([RUNNING_JOB], [pod("Failed")], False),
-    ],
-)
-def test_a_run_is_gone_when_no_pod_of_it_is_there_or_to_come(monkeypatch, instance, jobs, pods, gone):
-    import kubernetes.client
-
-    asked = []
-
-    def listed(items):
-        def find(namespace, label_selector):
-            asked.append(label_selector)
-            return SimpleNamespace(items=items)
-
-        return find
-
-    monkeypatch.setattr(kubernetes.client, "BatchV1Api", lambda: SimpleNamespace(list_namespaced_job=listed(jobs)))
-    monkeypatch.setattr(kubernetes.client, "CoreV1Api", lambda: SimpleNamespace(list_namespaced_pod=listed(pods)))
-    assert pods_are_gone(instance, "run-1") is gone
-    assert asked == ["dagster/run-id=run-1"] * 2
+@pytest.mark.parametrize("phase", ["Unknown", "Running"])
+def test_a_pod_whose_node_is_lost_is_not_gone(where, phase):
+    """Its kubelet does not say that it has ended: it may read on, cut off from the cluster."""
+    run_id = launched(where, group())
+    pod = where.cluster.run(3)
+    pod["status"]["phase"] = phase
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert gone(where, run_id) is False
 
 
-def test_a_cluster_that_does_not_tell_leaves_it_open(monkeypatch, instance):
-    import kubernetes.client
+@pytest.mark.parametrize("verb", [("list", "jobs"), ("list", "pods")])
+def test_a_cluster_that_does_not_tell_leaves_it_open(where, caplog, verb):
+    run_id = launched(where, group())
+    where.cluster.forbidden.add(verb)
+    assert gone(where, run_id) is None
+    assert f"give its Role the verb 'list' on resources ['{verb[1]}']" in caplog.text
+    where.cluster.forbidden.clear()
+    where.cluster.fault = lambda *_: 500
+    assert gone(where, run_id) is None
 
-    def refuse(namespace, label_selector):
-        raise kubernetes.client.ApiException(403, "pods is forbidden")
 
-    monkeypatch.setattr(kubernetes.client, "BatchV1Api", lambda: SimpleNamespace(list_namespaced_job=refuse))
-    assert pods_are_gone(instance, "run-1") is None
+def marked(where, run_id, status):
+    where.instance.report_run_failed(where.instance.get_run_by_id(run_id), "by run monitoring")
+
+
+def later(where, seconds):
+    from dagster._time import get_current_timestamp
+
+    return DagsterFleet(where.instance, group(), clock=lambda: get_current_timestamp() + seconds)
+
+
+def test_the_job_of_a_run_that_was_given_up_is_deleted(where):
+    """Run monitoring leaves it, and its pod, which could not be scheduled, would start later."""
+    late, going_on, other = launched(where, group(), 1), launched(where, group(), 2), launched(where, group("h"), 4)
+    for run_id in (late, other):
+        marked(where, run_id, "FAILURE")
+    assert later(where, 0).delete_late_jobs() == (), "it may be about to end by itself"
+    assert later(where, 61).delete_late_jobs() == (late,)
+    assert set(where.cluster.jobs) == {f"dagster-run-{going_on}", f"dagster-run-{other}"}
+    assert later(where, 61).delete_late_jobs() == ()
+
+
+def test_a_pod_that_reads_on_though_its_run_was_given_up_is_asked_to_end(where):
+    run_id = launched(where, group())
+    pod = where.cluster.run(3)
+    marked(where, run_id, "FAILURE")
+    assert later(where, 61).delete_late_jobs() == (run_id,)
+    assert "deletionTimestamp" in pod["metadata"]
+    assert later(where, 62).delete_late_jobs() == (), "it is asked once"
+    assert gone(where, run_id) is False
+
+
+def test_where_runs_are_no_pods_no_job_is_looked_for(instance):
+    assert DagsterFleet(instance, group()).delete_late_jobs() == ()
+
+
+def test_a_minute_without_the_api_server_fails_no_run(where):
+    """Run monitoring marks as failed what the launcher does not call running."""
+    run = where.instance.get_run_by_id(launched(where, group()))
+    where.cluster.run(3)
+    launcher = where.instance.run_launcher
+    where.cluster.fault = lambda *_: 503
+    assert launcher.check_run_worker_health(run).status.name == "RUNNING"
+    where.cluster.fault = lambda *_: None
+    assert launcher.check_run_worker_health(run).status.name == "RUNNING"
+
+
+def test_a_run_whose_job_and_pod_are_gone_is_lost(where):
+    run = where.instance.get_run_by_id(launched(where, group()))
+    pod = where.cluster.run(3)
+    where.cluster.jobs.clear()
+    launcher = where.instance.run_launcher
+    assert launcher.check_run_worker_health(run).status.name == "RUNNING", "its pod reads on"
+    where.cluster.remove(pod)
+    assert launcher.check_run_worker_health(run).status.name == "UNKNOWN"
+
+
+def test_the_labels_of_a_pod_lead_to_its_job(where):
+    run_id = launched(where, group())
+    assert where.cluster.pod_of(3)["metadata"]["labels"][JOB_UID] == job_of(where, run_id)["metadata"]["uid"]
+    assert isinstance(where.instance, dg.DagsterInstance)

@@ -8,11 +8,9 @@ import pytest
 from kgs_core.errors import ConfigError
 from kgs_dagster.settings import (
     ExperimentSettings,
-    PodSettings,
     experiment_settings,
     groups,
     name_groups,
-    pod_settings,
 )
 from tests.dagster.groups import settings, two_groups
 
@@ -69,12 +67,6 @@ def test_two_groups_that_dagster_could_not_tell_apart_are_refused(other, tmp_pat
 def test_two_groups_share_no_name():
     first, second = two_groups()
     assert first.suffix != second.suffix
-
-
-def test_the_environment_says_what_pods_are_like():
-    assert pod_settings({}) == PodSettings()
-    found = pod_settings({"KGS_POD_IMAGE": "kgs:1", "KGS_POD_MEMORY_LIMIT": "4Gi"})
-    assert found == PodSettings(image="kgs:1", memory_limit="4Gi")
 
 
 def test_experiments_have_a_place_and_baselines_when_nothing_is_said(tmp_path):

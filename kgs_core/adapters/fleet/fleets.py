@@ -10,8 +10,12 @@ def _local(settings: Settings, options: FleetOptions) -> ControllerFleet:
     return local_fleet(settings, options)
 
 
-FLEETS: dict[str, BuildFleet] = {"local": _local}
+def _kubernetes(settings: Settings, options: FleetOptions) -> ControllerFleet:
+    from kgs_core.adapters.fleet.kubernetes import kubernetes_fleet  # its client: only for those who use it
+
+    return kubernetes_fleet(settings, options)
+
+
+FLEETS: dict[str, BuildFleet] = {"local": _local, "kubernetes": _kubernetes}
 """Name, as `kgs control --fleet` takes it -> what makes the fleet. The runs of Dagster are not here: Dagster's daemon
 starts those (`kgs_dagster/launch.py`)."""
-
-DEFAULT_FLEET = "local"

@@ -1,11 +1,11 @@
-"""`kgs control`: the controller of one group, with consumers as processes of this machine."""
+"""`kgs control`: the controller of one group, with consumers on this machine or in a cluster."""
 
 import os
 from pathlib import Path
 
 import click
 
-from kgs_core.adapters.fleet.fleets import DEFAULT_FLEET, FLEETS
+from kgs_core.adapters.fleet.fleets import FLEETS
 from kgs_core.cli.options import config_option
 from kgs_core.config.file import load_settings
 from kgs_core.errors import ConfigError, TransientError
@@ -22,10 +22,8 @@ from kgs_core.errors import ConfigError, TransientError
 )
 @click.option(
     "--fleet",
-    default=DEFAULT_FLEET,
-    show_default=True,
     metavar="NAME",
-    help=f"Where consumers run: {', '.join(FLEETS)}.",
+    help=f"Where consumers run: {', '.join(FLEETS)}.  [default: `fleet` of the configuration]",
 )
 @click.option(
     "--end-consumers",
@@ -38,8 +36,10 @@ from kgs_core.errors import ConfigError, TransientError
     metavar="PID",
     help="End, with all consumers started from here on, when the process PID of this machine is gone.",
 )
-def control(*, config_file: Path, log_dir: Path | None, fleet: str, end_consumers: bool, end_with: int | None) -> None:
-    """Look after the group: measure the load, pack, start and end consumers on this machine, hand partitions over.
+def control(
+    *, config_file: Path, log_dir: Path | None, fleet: str | None, end_consumers: bool, end_with: int | None
+) -> None:
+    """Look after the group: measure the load, pack, start and end consumers, hand partitions over.
 
     Needs nothing but Kafka: makes the group's topics where they are missing, publishes the measurements as `kgs
     monitor` does, and keeps no file. Killed at any moment and started again, it goes on where it was; consumers read on
@@ -50,15 +50,17 @@ def control(*, config_file: Path, log_dir: Path | None, fleet: str, end_consumer
     started again. SIGTERM and Ctrl-C end the controller alone; the consumers go on with what they own.
     """
     settings = load_settings(config_file, os.environ)
-    if fleet not in FLEETS:
-        raise ConfigError([f"--fleet: '{fleet}': write {', '.join(FLEETS)}"])
+    chosen = settings.fleet if fleet is None else fleet
+    if chosen not in FLEETS:
+        where = "--fleet" if fleet is not None else f"{config_file}: fleet"
+        raise ConfigError([f"{where}: '{chosen}': write {', '.join(FLEETS)}"])
     from kgs_core.adapters.fleet.controller_fleet import FleetOptions
     from kgs_core.adapters.system.process_identity import end_with_process
     from kgs_core.adapters.system.shutdown import stop_on_signals
     from kgs_core.runtime.local_controller import LocalControl
 
     folder = config_file.resolve().parent / "logs" if log_dir is None else log_dir
-    running = LocalControl(settings, FLEETS[fleet](settings, FleetOptions(config_file, folder, end_with)))
+    running = LocalControl(settings, FLEETS[chosen](settings, FleetOptions(config_file, folder, end_with)))
     with stop_on_signals() as stop:
         if end_with is not None:
             end_with_process(end_with, stop)
@@ -69,6 +71,6 @@ def control(*, config_file: Path, log_dir: Path | None, fleet: str, end_consumer
         killed = running.end_consumers(lambda: interrupt.is_set)
     if killed:
         raise TransientError(
-            f"consumers {', '.join(map(str, killed))}: did not end in time and were killed: nothing is lost by it, "
-            f"see {folder}"
+            f"consumers {', '.join(map(str, killed))}: did not end in time and were killed: nothing is lost by it"
+            + (f", see {folder}" if folder.is_dir() else "")
         )

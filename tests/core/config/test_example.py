@@ -10,6 +10,7 @@ from kgs_core.config.section import Section
 from kgs_core.config.settings import (
     TABLE_FORMATS,
     ConsumerSettings,
+    KubernetesSettings,
     MembershipSettings,
     MonitorSettings,
     PackingSettings,
@@ -49,6 +50,8 @@ def test_values_shown_are_the_defaults(settings):
     assert settings.monitor == MonitorSettings()
     assert settings.packing == PackingSettings()
     assert settings.membership == MembershipSettings()
+    assert settings.kubernetes == KubernetesSettings()
+    assert settings.fleet == type(settings).model_fields["fleet"].default
     shown = settings.lake.model_dump(exclude={"root"})
     assert shown == {
         name: type(settings.lake).model_fields[name].get_default(call_default_factory=True) for name in shown

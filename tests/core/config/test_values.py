@@ -64,7 +64,8 @@ def test_unknown_keys_name_the_nearest_or_all(problems_of):
         "topics[0].fields: unknown key: the keys here are topic, pattern, table, format, schema, transform, "
         "transform_arrow, rows, on_error, max_bad_share_percent, start",
         "consumer.bach_bytes: unknown key: did you mean 'batch_bytes'?",
-        "zzz: unknown key: the keys here are group, kafka, lake, topics, consumer, spark, monitor, packing, membership",
+        "zzz: unknown key: the keys here are group, kafka, lake, topics, consumer, spark, monitor, packing, "
+        "membership, fleet, kubernetes",
     ]
 
 
@@ -292,3 +293,20 @@ def test_an_at_sign_in_a_name_is_shown_and_before_an_address_is_not():
         parse_settings(text.encode(), "kgs.yaml", {})
     assert "'b@d topic'" in str(refused.value)
     assert "s3cr3t" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("section", "problem"),
+    [
+        ("{cpu: 2}", "cpu"),
+        ("{memory: 1 GB}", "memory"),
+        ("{image: 'a b'}", "image"),
+        ("{namespace: Kgs}", "namespace"),
+        ("{secrets: ['-a']}", "secrets"),
+        ("{secret_files: {tls: run}}", "secret_files"),
+        ("{node_selector: {disk: '-'}}", "node_selector"),
+    ],
+)
+def test_what_kubernetes_would_refuse_is_refused_at_start(problems_of, section, problem):
+    (found,) = problems_of(more=f"kubernetes: {section}")
+    assert found.startswith(f"kubernetes.{problem}")

@@ -119,6 +119,22 @@ def test_a_run_of_nobody_who_is_wanted_is_asked_to_end_once(synchronized):
     assert acts(commands) == []
 
 
+def test_a_double_of_a_consumer_that_is_heard_is_asked_to_end_once(synchronized):
+    """Were it to join, it would take over all that the other reads: for nothing."""
+    double = Run(ConsumerId(2), "copy", 1.0, is_over=False)
+    state = synchronized(runs=(*RUNS, double))
+    state, commands = step(state, Tick(), 1.0)
+    assert acts(commands) == [Stop("copy")]
+    _, commands = look(state, FleetSeen((*RUNS, double)), 2.0)
+    assert acts(commands) == []
+
+
+def test_an_older_run_of_a_consumer_that_is_heard_is_left_alone(synchronized):
+    """It may be the one that is silent, and whether it is dead is for the fleet to say."""
+    state = synchronized(runs=(*RUNS, Run(ConsumerId(2), "before", 90.0, is_over=False)))
+    assert acts(step(state, Tick(), 1.0)[1]) == []
+
+
 def test_without_a_target_no_run_is_touched(synchronized):
     state = synchronized(())
     _, commands = step(state, Tick(), 1.0)

@@ -292,3 +292,23 @@ def test_whoever_waited_and_has_joined_lives_from_its_first_report_on(starts):
 
 def test_other_messages_say_nothing_of_lives():
     assert take_lives({}, [Received(DesiredState("running", "somebody", 0), 0, 0)], 0.0) == {}
+
+
+def test_what_the_fleet_says_of_a_run_that_never_reported_is_told(starts):
+    pending = replace(run(60, over=False), why="Unschedulable: 0/1 nodes")
+    assert starts(History(runs=[pending])).trouble == {TWO: "Unschedulable: 0/1 nodes"}
+    ended = [replace(each, why="ErrImagePull") for each in failed(300, 200)]
+    assert starts(History(runs=ended)).why == {TWO: "ErrImagePull"}
+
+
+def test_a_consumer_knows_better_than_its_fleet_why_it_ended(starts):
+    history = failures_of(2, attempts=1, end_s=3.0)
+    killed = replace(history, runs=[replace(each, why="Error") for each in history.runs])
+    assert starts(killed).why == {TWO: "boom"}
+
+
+def test_what_the_fleet_says_of_one_run_holds_up_nobody_else(starts):
+    """Only who had joined and then failed may have read what ends everybody."""
+    runs = [replace(each, why="ErrImagePull") for each in failed(30, 20, 10)]
+    found = starts(History(runs=runs), wanted=(TWO, ConsumerId(5)))
+    assert (found.quarantined, found.held_s, found.launch) == ({TWO}, 0.0, (5,))

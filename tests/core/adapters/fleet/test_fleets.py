@@ -6,7 +6,7 @@ import signal
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.adapters.fleet.fleets import DEFAULT_FLEET, FLEETS
+from kgs_core.adapters.fleet.fleets import FLEETS
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.cli.main import cli
 from kgs_core.errors import TransientError
@@ -64,6 +64,14 @@ def test_a_fleet_that_there_is_not_is_refused_before_anything_is_made(control, t
     assert not (tmp_path / "logs").exists()
 
 
+def test_the_configuration_names_a_fleet_and_the_command_line_another(control, monkeypatch, tmp_path):
+    (tmp_path / "kgs.yaml").write_text(f"{YAML}fleet: moon\n")
+    assert control().stderr == f"error: {tmp_path}/kgs.yaml: fleet: 'moon': write {', '.join(FLEETS)}\n"
+    refused = control("--fleet", "kubernetes", "--end-with", "1")
+    assert refused.stderr == (
+        "error: --end-with: consumers in a cluster cannot see a process of this machine: leave it out\n"
+    )
+
+
 def test_help_names_the_fleets(control):
     assert f"Where consumers run: {', '.join(FLEETS)}." in " ".join(control("--help").stdout.split())
-    assert DEFAULT_FLEET in FLEETS

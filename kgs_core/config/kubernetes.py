@@ -1,0 +1,49 @@
+"""The section of kgs.yaml about consumers in a Kubernetes cluster: what their pods are made of, and where they run."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from kgs_core.config.section import Section, none_is_empty
+
+_NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
+_LABEL = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+
+Name = Annotated[
+    str,
+    StringConstraints(pattern=rf"^{_NAME}$"),
+    Field(description="give a name as Kubernetes takes it: a-z 0-9 - and ."),
+]
+Quantity = Annotated[
+    str,
+    StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$"),
+    Field(description="give an amount as Kubernetes takes it, as text: '500m', '2', '2Gi'"),
+]
+Image = Annotated[
+    str, StringConstraints(pattern=r"^[^\s:/][^\s]*$"), Field(description="give repository:tag or repository@digest")
+]
+Folder = Annotated[str, StringConstraints(pattern=r"^/[^\s:]+$"), Field(description="give an absolute path")]
+_LabelKey = Annotated[str, StringConstraints(pattern=rf"^([a-z0-9.-]+/)?{_LABEL}$")]
+_LabelValue = Annotated[str, StringConstraints(pattern=rf"^({_LABEL})?$")]
+
+
+class KubernetesSettings(Section):
+    """Consumers as pods: `cpu` to `priority_class` count for runs of Dagster, too, the rest for the fleet `kubernetes`.
+
+    Quantities are Kubernetes' own, with its units.
+    """
+
+    image: Image | None = Field(default=None, description="give repository:tag")
+    cpu: Quantity = "500m"
+    memory: Quantity = "1Gi"
+    memory_limit: Quantity = "2Gi"
+    ephemeral_storage: Quantity = "512Mi"
+    ephemeral_storage_limit: Quantity = "2Gi"
+    priority_class: Name | None = Field(default=None, description="give a PriorityClass, or null")
+    namespace: Name | None = Field(default=None, description="give a namespace, or null")
+    service_account: Name = "default"
+    image_pull_secrets: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    config_map: Name = "kgs-config"
+    secrets: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    secret_files: Annotated[dict[Name, Folder], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
+    node_selector: Annotated[dict[_LabelKey, _LabelValue], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
