@@ -28,7 +28,7 @@ _LabelValue = Annotated[str, StringConstraints(pattern=rf"^({_LABEL})?$")]
 
 
 class KubernetesSettings(Section):
-    """Consumers as pods: `cpu` to `priority_class` count for runs of Dagster, too, the rest for the fleet `kubernetes`.
+    """Consumers as pods: `cpu` to `service_account` count for Dagster's runs, too, the rest for the fleet `kubernetes`.
 
     Quantities are Kubernetes' own, with its units.
     """
@@ -40,8 +40,8 @@ class KubernetesSettings(Section):
     ephemeral_storage: Quantity = "512Mi"
     ephemeral_storage_limit: Quantity = "2Gi"
     priority_class: Name | None = Field(default=None, description="give a PriorityClass, or null")
+    service_account: Name | None = Field(default=None, description="give a ServiceAccount, or null")
     namespace: Name | None = Field(default=None, description="give a namespace, or null")
-    service_account: Name = "default"
     image_pull_secrets: Annotated[tuple[Name, ...], Field(strict=False)] = ()
     config_map: Name = "kgs-config"
     secrets: Annotated[tuple[Name, ...], Field(strict=False)] = ()

@@ -138,7 +138,7 @@ def test_a_run_is_given_what_the_overlays_make(job):
 def test_the_local_overlay_is_the_demo_in_a_cluster(tmp_path):
     ours = yaml.safe_load((K8S / "overlays/local/kgs.yaml").read_text())
     demo = yaml.safe_load(Layout(tmp_path).configuration("kafka:9092"))
-    different = {"group", "lake"}
+    different = {"group", "lake", "kubernetes"}
     assert {k: v for k, v in ours.items() if k not in different} == {
         k: v for k, v in demo.items() if k not in different
     }

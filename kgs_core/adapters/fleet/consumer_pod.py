@@ -113,6 +113,8 @@ def pod_parts(settings: Settings, consumer: ConsumerId | None = None) -> PodPart
     }
     if pods.priority_class is not None:
         pod["priorityClassName"] = pods.priority_class
+    if pods.service_account is not None:
+        pod["serviceAccountName"] = pods.service_account
     return PodParts(consumer_labels(settings.group, consumer), dict(_ANNOTATIONS), container, pod)
 
 
