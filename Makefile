@@ -14,11 +14,14 @@ NO_S3 := $(if $(filter true 1,$(CI)),echo 'error: CI=$(CI): S3 tests must run he
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
+# What brings a cluster of one node up where KUBECONFIG names none.
+K8SLAB ?= $(wildcard ../shared/k8s-local/k8slab)
+
 UV := $(or $(wildcard $(BIN)/uv),uv)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the parts of `test` share two cores and one environment
-.PHONY: help setup dev demo test test-fast lint fast system soak mutants s3-server bench experiments image lock clean
+.PHONY: help setup dev demo test test-fast lint fast system soak mutants s3-server bench experiments image cluster-demo lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -67,6 +70,9 @@ experiments: setup ## the published experiments again, and docs/experiments.md f
 image: build/versitygw ## build the images kgs:VERSION and kgs-local:VERSION; IMAGE_BUILD="docker build" names the builder
 	$(IMAGE_BUILD) -f k8s/image/Dockerfile --target kgs -t kgs:$(VERSION) .
 	$(IMAGE_BUILD) -f k8s/image/Dockerfile --target local -t kgs-local:$(VERSION) .
+
+cluster-demo: ## the demo in the cluster of KUBECONFIG (kind), or in one that K8SLAB=program makes; BARE=1, KEEP=1
+	@BARE=$(BARE) KEEP=$(KEEP) K8SLAB=$(K8SLAB) k8s/local/demo
 
 lock: ## pin all requirements anew; UPGRADE=1 takes newer versions
 	@command -v $(UV) >/dev/null || { echo 'error: make lock: no uv: run `make lint`, which installs it'; exit 2; }

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from kgs_core.adapters.fleet.host_process import HostProcess
+from kgs_core.adapters.fleet.process_names import short_name
 from kgs_core.adapters.lake.stats import LakeSnapshot
 from kgs_core.demo.observer import short_reason
 from kgs_core.demo.snapshot import DemoSnapshot, lag_of
@@ -128,8 +128,11 @@ def _progress(group: GroupStatus) -> str:
 
 
 def _consumers(group: GroupStatus | None, lake: LakeSnapshot) -> Table:
-    table = figures_table("consumer", "pid", "partitions", "load", "MB/s", "lag", "report", "state")
-    for line in group.consumers if group is not None else ():
+    lines = group.consumers if group is not None else ()
+    kinds = {short_name(line.process)[0] for line in lines if line.process is not None}
+    kind = "pod" if "pod" in kinds else "pid"
+    table = figures_table("consumer", kind, "partitions", "load", "MB/s", "lag", "report", "state")
+    for line in lines:
         table.add_row(
             str(line.consumer),
             *(_figures(line, lake) if line.process is not None else [UNKNOWN] * 6),
@@ -139,10 +142,9 @@ def _consumers(group: GroupStatus | None, lake: LakeSnapshot) -> Table:
 
 
 def _figures(line: ConsumerRow, lake: LakeSnapshot) -> list[str]:
-    """From its pid to the age of its report."""
-    process = HostProcess.of(line.process) if line.process else None
+    """From its process to the age of its report."""
     return [
-        UNKNOWN if process is None else str(process.pid),
+        UNKNOWN if line.process is None else short_name(line.process)[1],
         str(len(line.partitions)),
         megabytes(line.load),
         megabytes(line.bytes_per_s),

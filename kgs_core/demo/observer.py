@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterable
 from textwrap import shorten
 
-from kgs_core.adapters.fleet.host_process import HostProcess
+from kgs_core.adapters.fleet.process_names import short_name
 from kgs_core.adapters.lake.stats import LakeView
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures, Produced, read_produced, simulated_time
@@ -141,5 +141,5 @@ def short_reason(change: Change) -> str:
 
 
 def _name(line: ConsumerRow) -> str:
-    process = HostProcess.of(line.process) if line.process else None
-    return f"consumer {line.consumer} (pid {process.pid})" if process else f"consumer {line.consumer}"
+    what = " ".join(short_name(line.process)) if line.process else ""
+    return f"consumer {line.consumer} ({what})" if what else f"consumer {line.consumer}"

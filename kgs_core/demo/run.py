@@ -4,7 +4,8 @@ import os
 import shutil
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from kgs_core.demo.final_report import FinalReport, close, group_lines, report_t
 from kgs_core.demo.flights import find_data
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.observer import Observer
+from kgs_core.demo.outside_control import OutsideControl, create_demo_topics
 from kgs_core.demo.replay import PARTITIONS, TOPICS
 from kgs_core.demo.stages import Stages
 from kgs_core.demo.supervisor import GroupControl, Supervisor
@@ -43,6 +45,7 @@ class DemoOptions:
         time_factor: simulated seconds per second.
         keep: whether a temporary directory stays.
         bare: `kgs control` looks after the group, and no Dagster.
+        config_file: of a group that is controlled already, on a Kafka and a lake that are there; None: all is started.
     """
 
     directory: Path | None
@@ -50,6 +53,7 @@ class DemoOptions:
     time_factor: float
     keep: bool
     bare: bool = False
+    config_file: Path | None = None
 
 
 def run_demo(options: DemoOptions, console: Console) -> int:
@@ -92,37 +96,60 @@ class _Demo:
         self._layout = Layout(directory, options.time_factor)
 
     def run(self) -> int:
-        say = self._display.say
-        say("starting a Kafka broker (KRaft mode, no ZooKeeper)")
+        say, layout = self._display.say, self._layout
         with ExitStack() as held:
-            with self._display.busy("Kafka starts"):
-                kafka = held.enter_context(EmbeddedKafka.start(self._layout.directory / "kafka", log=say))
-            say(f"the broker serves at {kafka.bootstrap_servers} (pid {kafka.nodes[0].pid})")
-            settings, environ = self._prepare(kafka)
+            layout.temporary.mkdir()
+            environ = layout.environ(os.environ)
+            kafka: EmbeddedKafka | None = None
+            if self._options.config_file is not None:
+                settings = self._use_what_is_there(self._options.config_file)
+            else:
+                kafka = held.enter_context(self._broker())
+                settings = self._prepare(kafka, environ)
             group = held.enter_context(GroupWatch(settings))
-            control: GroupControl = (BareControl if self._options.bare else DagsterControl)(
-                self._layout, settings, environ, say
-            )
-            with Supervisor(self._layout, kafka, control, environ, say) as supervisor:
+            control = self._control(settings, environ)
+            servers = settings.kafka.bootstrap_servers
+            with Supervisor(layout, servers, control, environ, say, kafka=kafka) as supervisor:
                 supervisor.start()
                 say(control.invitation)
                 elapsed_s = time.monotonic() - self._started_s
                 observer = Observer(self._layout, LakeView(settings), group, control, elapsed_s)
                 return self._play(settings, supervisor, observer)
 
-    def _prepare(self, kafka: EmbeddedKafka) -> tuple[Settings, dict[str, str]]:
+    @contextmanager
+    def _broker(self) -> Iterator[EmbeddedKafka]:
+        say = self._display.say
+        say("starting a Kafka broker (KRaft mode, no ZooKeeper)")
+        with ExitStack() as held:
+            with self._display.busy("Kafka starts"):
+                kafka = held.enter_context(EmbeddedKafka.start(self._layout.directory / "kafka", log=say))
+            say(f"the broker serves at {kafka.bootstrap_servers} (pid {kafka.nodes[0].pid})")
+            yield kafka
+
+    def _control(self, settings: Settings, environ: Mapping[str, str]) -> GroupControl:
+        if self._options.config_file is not None:
+            return OutsideControl()
+        return (BareControl if self._options.bare else DagsterControl)(
+            self._layout, settings, environ, self._display.say
+        )
+
+    def _use_what_is_there(self, config_file: Path) -> Settings:
+        settings = load_settings(config_file, os.environ)
+        create_demo_topics(settings)
+        self._display.say(f"group '{settings.group}' on {settings.kafka.bootstrap_servers}, lake {settings.lake.root}")
+        return settings
+
+    def _prepare(self, kafka: EmbeddedKafka, environ: Mapping[str, str]) -> Settings:
         """Configuration and topics."""
         layout = self._layout
         admin = KafkaAdmin({"bootstrap.servers": kafka.bootstrap_servers})
         for topic in TOPICS:
             admin.create_topic(topic, PARTITIONS, 1, {})
         self._display.say(f"topics {', '.join(TOPICS)}, {PARTITIONS} partitions each")
-        layout.temporary.mkdir()
         layout.config_file.write_text(layout.configuration(kafka.bootstrap_servers))
-        environ = layout.environ(os.environ)
         settings = load_settings(layout.config_file, environ)
         create_topics(settings, admin)  # the controller would; but the group is watched from the beginning
-        return settings, environ
+        return settings
 
     def _play(self, settings: Settings, supervisor: Supervisor, observer: Observer) -> int:
         display = self._display

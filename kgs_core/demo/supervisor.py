@@ -53,12 +53,20 @@ class Supervisor:
     """The generator and the group over a running broker; a context manager that kills what is left of them."""
 
     def __init__(
-        self, layout: Layout, kafka: EmbeddedKafka, control: GroupControl, environ: Mapping[str, str], say: Say
+        self,
+        layout: Layout,
+        bootstrap_servers: str,
+        control: GroupControl,
+        environ: Mapping[str, str],
+        say: Say,
+        *,
+        kafka: EmbeddedKafka | None = None,
     ) -> None:
+        """Starts nothing yet; without `kafka` the brokers are somebody else's to start again."""
         self._kafka = kafka
         self._say = say
         self._day_s = _DAY_S / layout.time_factor
-        command = layout.generate_command(kafka.bootstrap_servers)
+        command = layout.generate_command(bootstrap_servers)
         self.generator = ChildProcess("generator", command, layout.log_file("generator"), environ)
         self.control = control
         self._generator_failure = ""
@@ -87,10 +95,11 @@ class Supervisor:
 
     def look_after(self) -> None:
         """Reports what has died; starts the broker and the control again. To be called every second or so."""
-        for node in self._kafka.nodes:
-            if node.pid is None:
-                self._say("the broker has died: starting it again with its data")
-                self._kafka.restart(node)
+        if self._kafka is not None:
+            for node in self._kafka.nodes:
+                if node.pid is None:
+                    self._say("the broker has died: starting it again with its data")
+                    self._kafka.restart(node)
         is_meant_to_run = self._generator_has_begun and not self._generator_may_end
         if is_meant_to_run and self.generator.pid is None and not self._generator_failure:
             self._generator_failure = last_words(self.generator)

@@ -86,7 +86,11 @@ def _patch(document, operations):
         *parents, last = operation["path"].strip("/").split("/")
         place = document
         for name in parents:
-            place = place[name]
+            place = place[int(name)] if isinstance(place, list) else place[name]
+        if last == "-":
+            assert operation["op"] == "add", operation
+            place.append(operation["value"])
+            continue
         assert (last in place) is (operation["op"] == "replace"), operation
         place[last] = operation["value"]
 

@@ -46,7 +46,7 @@ def instance(tmp_path_factory):
 
 
 def group():
-    path = K8S / "overlays/local/kgs.yaml"
+    path = K8S / "overlays/local/servers/kgs.yaml"
     return name_groups([(load_settings(path, ENVIRON), path)])[0]
 
 
@@ -136,7 +136,7 @@ def test_a_run_is_given_what_the_overlays_make(job):
 
 
 def test_the_local_overlay_is_the_demo_in_a_cluster(tmp_path):
-    ours = yaml.safe_load((K8S / "overlays/local/kgs.yaml").read_text())
+    ours = yaml.safe_load((K8S / "overlays/local/servers/kgs.yaml").read_text())
     demo = yaml.safe_load(Layout(tmp_path).configuration("kafka:9092"))
     different = {"group", "lake", "kubernetes"}
     assert {k: v for k, v in ours.items() if k not in different} == {
@@ -144,7 +144,7 @@ def test_the_local_overlay_is_the_demo_in_a_cluster(tmp_path):
     }
 
 
-@pytest.mark.parametrize("overlay", ["local", "production"])
+@pytest.mark.parametrize("overlay", ["local/servers", "production"])
 def test_the_configuration_of_an_overlay_can_be_loaded(overlay):
     settings = load_settings(K8S / "overlays" / overlay / "kgs.yaml", ENVIRON)
     assert settings.lake.root.startswith("s3://")

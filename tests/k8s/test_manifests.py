@@ -8,18 +8,19 @@ import yaml
 
 from tests.k8s.kustomizations import K8S, build, containers, named, pod_spec
 
-FOLDERS = ("base", "overlays/local", "overlays/production", "overlays/bare")
+FOLDERS = ("base", "overlays/local", "overlays/local-bare", "overlays/production", "overlays/bare")
 YOURS = {  # what people make themselves: see k8s/README.md
     "base": {("ConfigMap", "kgs-config"), ("Secret", "kgs-postgres"), ("Secret", "kgs-secrets")},
     "overlays/local": set(),
+    "overlays/local-bare": set(),
     "overlays/production": {("Secret", "kgs-postgres"), ("Secret", "kgs-secrets")},
     "overlays/bare": {("ConfigMap", "kgs-config"), ("Secret", "kgs-secrets")},
 }
-LOAD = list(yaml.safe_load_all((K8S / "local/load.yaml").read_text()))
+DEMO = list(yaml.safe_load_all((K8S / "local/demo.yaml").read_text()))
 BUILDS = {folder: build(K8S / folder) for folder in FOLDERS}
 EVERY = [
     pytest.param(document, id=f"{folder}:{document['kind']}/{document['metadata']['name']}")
-    for folder, documents in {**BUILDS, "local": LOAD}.items()
+    for folder, documents in {**BUILDS, "local": DEMO}.items()
     for document in documents
 ]
 WITH_PODS = [each for each in EVERY if pod_spec(each.values[0])]

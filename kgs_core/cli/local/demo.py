@@ -31,7 +31,22 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
 )
 @click.option("--keep", is_flag=True, help="Keep the temporary directory.")
 @click.option("--bare", is_flag=True, help="Without Dagster: one `kgs control` looks after the group.")
-def demo(*, seconds: float | None, directory: Path | None, time_factor: float, keep: bool, bare: bool) -> None:
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Start only the load: for the group of this kgs.yaml, which Dagster or `kgs control` looks after already, on "
+    "its Kafka and its lake, as in a cluster (k8s/README.md). Topics flights.* must be new or empty.",
+)
+def demo(
+    *,
+    seconds: float | None,
+    directory: Path | None,
+    time_factor: float,
+    keep: bool,
+    bare: bool,
+    config_file: Path | None,
+) -> None:
     """Replay a year of flights through Kafka into Delta tables, exactly once.
 
     Starts a real Kafka broker, the load generator and Dagster, whose sensor starts as many PySpark consumers as the
@@ -49,4 +64,4 @@ def demo(*, seconds: float | None, directory: Path | None, time_factor: float, k
     logging.getLogger("kgs_core").setLevel(logging.WARNING)  # what goes well is told by the table
     for number in (signal.SIGTERM, signal.SIGINT):  # a service manager's stop is a Ctrl-C too; a shell's `&` ignores it
         signal.signal(number, signal.default_int_handler)
-    sys.exit(run_demo(DemoOptions(directory, seconds, time_factor, keep, bare), open_console()))
+    sys.exit(run_demo(DemoOptions(directory, seconds, time_factor, keep, bare, config_file), open_console()))

@@ -58,7 +58,9 @@ def make(tmp_path):
 
     def supervisor(program):
         logged = []
-        supervisors.append(Supervisor(Stub(tmp_path, program), Kafka(), Control(), os.environ, logged.append))
+        supervisors.append(
+            Supervisor(Stub(tmp_path, program), "127.0.0.1:1", Control(), os.environ, logged.append, kafka=Kafka())
+        )
         return supervisors[-1], logged
 
     yield supervisor
