@@ -1,5 +1,6 @@
 """The group controlled from outside: by Dagster or `kgs control` of a cluster, started before and not ended here."""
 
+from kgs_core.adapters.group.topics import create_topics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.system.shutdown import StopFlag
@@ -31,7 +32,7 @@ class OutsideControl:
 
 
 def create_demo_topics(settings: Settings) -> None:
-    """The demonstration's topics, where they are missing.
+    """The demonstration's topics and the group's own, where they are missing: the controller may not have begun yet.
 
     Raises:
         ConfigError: the group does not read one of them, one holds records already, which the final report would
@@ -53,3 +54,4 @@ def create_demo_topics(settings: Settings) -> None:
     for topic in TOPICS:
         if topic not in there:
             admin.create_topic(topic, PARTITIONS, 1, {})
+    create_topics(settings, admin)

@@ -37,6 +37,7 @@ def admin(monkeypatch):
     def with_ends(**ends):
         made = Admin({name.replace("_", "."): end for name, end in ends.items()})
         monkeypatch.setattr(outside_control, "KafkaAdmin", lambda _: made)
+        monkeypatch.setattr(outside_control, "create_topics", lambda of, by: made.made.append((of.group, by)))
         return made
 
     return with_ends
@@ -49,7 +50,7 @@ def settings(topics=ALL, client=""):
 def test_missing_topics_are_made_and_empty_ones_taken(admin):
     asked = admin(flights_ewr=0)
     create_demo_topics(settings())
-    assert asked.made == [(topic, PARTITIONS, 1, {}) for topic in TOPICS if topic != "flights.ewr"]
+    assert asked.made == [(topic, PARTITIONS, 1, {}) for topic in TOPICS if topic != "flights.ewr"] + [("g", asked)]
 
 
 def test_a_topic_with_records_is_refused_before_anything_is_made(admin):
