@@ -21,7 +21,7 @@ UV := $(or $(wildcard $(BIN)/uv),uv)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the parts of `test` share two cores and one environment
-.PHONY: help setup dev demo test test-fast lint fast system soak mutants s3-server bench experiments image cluster-demo lock clean
+.PHONY: help setup dev demo test test-fast lint fast system soak test-k8s mutants s3-server bench experiments image cluster-demo lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -46,17 +46,20 @@ lint: dev ## format, style, types and import rules, without changing a file
 fast: dev ## the tests that need no broker, no Spark and no network
 	$(BIN)/python -m pytest -n 2
 
-# Real processes, two tests at once, on few cores: one that fails in the crowd must pass by itself, and is named. Not so
+# Real processes, three tests at once, on few cores: one that fails in the crowd must pass by itself, and is named. Not so
 # one that injects faults: what it finds once in ten times is a fault of kgs, so it fails at its second try untried.
 system: dev ## the tests with a real Kafka, Spark and object store; one that fails is run again alone, unless it injects faults
 	@$(BIN)/kgs prepare
-	$(BIN)/python -m pytest -m 'system and not soak' -n 2 --durations=20 || { \
+	$(BIN)/python -m pytest -m 'system and not soak and not k8s' -n 3 --maxschedchunk=1 --durations=20 || { \
 		echo 'FAILED BESIDE OTHERS (see above); now each alone, but those that inject faults, which stay failed:'; \
-		$(BIN)/python -m pytest -m 'system and not soak' --second-try --last-failed --last-failed-no-failures none; }
+		$(BIN)/python -m pytest -m 'system and not soak and not k8s' --second-try --last-failed --last-failed-no-failures none; }
 
 soak: dev ## half an hour of steady load, then a step and a death, with their times; no part of `test`
 	@$(BIN)/kgs prepare
 	$(BIN)/python -m pytest -m soak
+
+test-k8s: dev ## the tests in a cluster: that of KUBECONFIG (kind), or one that K8SLAB=program makes; no part of `test`
+	@K8SLAB=$(K8SLAB) k8s/local/test
 
 mutants: dev ## change the pure rooms and name what no test notices; ROOM=planning COUNT=100 SEED=1; no part of `test`
 	@$(BIN)/python -m tests.mutants $(addprefix --room=,$(ROOM)) $(addprefix --count=,$(COUNT)) $(addprefix --seed=,$(SEED))

@@ -54,6 +54,7 @@ addopts = --strict-markers -p tests.conftest
 markers =
     system
     soak
+    k8s
     chaos
 """
 

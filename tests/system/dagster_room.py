@@ -67,12 +67,8 @@ class DagsterRoom:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def ask(self, query: str) -> dict[str, Any]:
-        """What the webserver answers, as it does to the UI."""
-        body = json.dumps({"query": query}).encode()
-        request = urllib.request.Request(f"{self.home.address}/graphql", body, {"Content-Type": "application/json"})
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
-            found: dict[str, Any] = json.load(answer)["data"]
-        return found
+        """See `ask`."""
+        return ask(self.home.address, query)
 
     def close(self) -> None:
         """End all of it, with every run."""
@@ -90,3 +86,12 @@ def dagster_room(folder: Path, config: Path) -> Iterator[DagsterRoom]:
         yield room
     finally:
         room.close()
+
+
+def ask(address: str, query: str) -> dict[str, Any]:
+    """What a webserver answers, as it does to the UI."""
+    body = json.dumps({"query": query}).encode()
+    request = urllib.request.Request(f"{address}/graphql", body, {"Content-Type": "application/json"})
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
+        found: dict[str, Any] = json.load(answer)["data"]
+    return found

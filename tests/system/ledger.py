@@ -20,7 +20,14 @@ Row = tuple[int, int, bytes]
 
 
 class Ledger(threading.Thread):
-    """Produces numbered records, at a steady rate, and notes each that the broker has acknowledged."""
+    """Produces numbered records of 200 bytes, and notes each that the broker has acknowledged.
+
+    Attributes:
+        bytes_per_s: how fast; may be changed at any time.
+        acknowledged: what the broker has.
+        sent: how many.
+        refused: why some were not taken, which never happens.
+    """
 
     def __init__(self, bootstrap: str, topic: str, partitions: Callable[[], int], bytes_per_s: float) -> None:
         super().__init__(name="ledger", daemon=True)
@@ -29,7 +36,7 @@ class Ledger(threading.Thread):
         self.refused: list[str] = []
         self._topic = topic
         self._partitions = partitions
-        self._pause_s = 20 * 200 / bytes_per_s
+        self.bytes_per_s = bytes_per_s
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -52,7 +59,7 @@ class Ledger(threading.Thread):
                 else:
                     self.sent += 1
             self._producer.poll(0)
-            time.sleep(self._pause_s)
+            time.sleep(20 * 200 / self.bytes_per_s)
 
     def _partition(self) -> int:
         return self.sent % self._partitions()

@@ -4,9 +4,7 @@ Without Dagster, and with a killed controller: `test_wheel_demo.py`. On Spark wh
 what must bring every record; where it is the order of the end, consumers run their batches themselves.
 """
 
-import json
 import sys
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.system.dagster_room import ask
 from tests.system.demo_run import END_S, FIRST_ROWS_S, DemoRun, assert_is_exact, processes_of, started
 from tests.waiting import wait_until
 
@@ -103,11 +102,3 @@ def consumer_runs(address: str) -> list[dict[str, Any]]:
     found = ask(address, f"{{ {wanted} {{ ... on Runs {{ results {{ status tags {{ key value }} }} }} }} }}")
     runs: list[dict[str, Any]] = found["runsOrError"]["results"]
     return runs
-
-
-def ask(address: str, query: str) -> dict[str, Any]:
-    body = json.dumps({"query": query}).encode()
-    asked = urllib.request.Request(f"{address}/graphql", body, {"Content-Type": "application/json"})
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(asked, timeout=60) as answer:
-        found: dict[str, Any] = json.load(answer)["data"]
-    return found
