@@ -30,17 +30,18 @@ pytestmark = pytest.mark.timeout(1200)
 CONTROL = "deployment/kgs-control"
 CONSUMERS = "kgs/role=consumer"
 HOG = """
-import os
+import os, signal
 for pid in filter(str.isdigit, os.listdir('/proc')):
     with open(f'/proc/{pid}/cmdline') as file:
         if 'consume' in file.read().split('\\0'):
             with open(f'/proc/{pid}/oom_score_adj', 'w') as score:
                 score.write('1000')
-taken = []
 while True:
-    taken.append(b'x' * 50_000_000)
+    if os.fork() == 0:
+        taken = b'x' * 50_000_000
+        signal.pause()
 """
-"""Takes all the memory of its container, and has the kernel choose the consumer."""
+"""Takes all the memory of its container, in small processes, and has the kernel choose the consumer."""
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
     python load.py SERVERS TOPIC=PARTITIONS ...
 
-makes the topics. /tmp/load/rate is read all the time: bytes/s of all topics together. Once /tmp/load/stop is there, no
+makes the topics. /tmp/load/rate is read all the time: bytes/s of all partitions together. Once /tmp/load/stop is there, no
 record is sent any more; then /tmp/load/TOPIC.json.gz has every acknowledged one, [[partition, offset, value]].
 """
 
@@ -31,8 +31,9 @@ def main(servers: str, *topics: str) -> None:
     for ledger in ledgers.values():
         ledger.start()
     while not (FOLDER / "stop").exists():
-        for ledger in ledgers.values():
-            ledger.bytes_per_s = float(rate.read_text() or 1000) / len(ledgers)
+        of_each = float(rate.read_text()) / sum(partitions.values())
+        for name, ledger in ledgers.items():
+            ledger.bytes_per_s = of_each * partitions[name]
         time.sleep(0.2)
     for name, ledger in ledgers.items():
         ledger.close()
