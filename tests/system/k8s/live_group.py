@@ -129,6 +129,11 @@ class LiveGroup(threading.Thread):
 
         return self.wait(at_rest, f"{readers} consumers read everything, {spares} spare, without {sorted(without)}")
 
+    def as_usual(self) -> Status:
+        """At rest under the usual load, which two consumers read."""
+        self.bear(USUAL)
+        return self.wait_at_rest(2)
+
     def pod_of(self, consumer: int) -> Object:
         """The one pod of this consumer that lives."""
         (pod,) = self.kubectl.pods(f"kgs/role=consumer,kgs/consumer={consumer}")

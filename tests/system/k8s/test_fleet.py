@@ -17,7 +17,6 @@ from tests.system.k8s.live_group import (
     CALM,
     MOST,
     START_TIMEOUT_S,
-    USUAL,
     LiveGroup,
     group_in_cluster,
     incarnations,
@@ -64,8 +63,7 @@ def test_pods_come_and_go_with_the_load(group: LiveGroup) -> None:
 
 def test_killed_and_out_of_memory(group: LiveGroup) -> None:
     """Of two that read one is killed with its pod, the other by the kernel, which the log names."""
-    group.bear(USUAL)
-    found = group.wait_at_rest(2)
+    found = group.as_usual()
     first, second = readers_of(found)
     pod = group.name_of(second)
     group.kubectl.kill(group.name_of(first))
@@ -76,7 +74,7 @@ def test_killed_and_out_of_memory(group: LiveGroup) -> None:
 
 def test_drained_node_and_no_room(group: LiveGroup) -> None:
     """Evicted consumers finish; while no node takes pods, none pile up, and each says why it does not run."""
-    found = group.wait_at_rest(2)
+    found = group.as_usual()
     kubectl = group.kubectl
     nodes = [node["metadata"]["name"] for node in kubectl.items("nodes")]
     selector = f"{CONSUMERS},kgs/group={group.pod_of(readers_of(found)[0])['metadata']['labels']['kgs/group']}"
@@ -102,7 +100,7 @@ def test_drained_node_and_no_room(group: LiveGroup) -> None:
 
 def test_image_that_is_missing(group: LiveGroup) -> None:
     """Nobody stops for a consumer that cannot start; the group is planned without it, and says why."""
-    group.wait_at_rest(2)
+    group.as_usual()
     set_image = "KGS_SET_KUBERNETES__IMAGE"
     env = json.loads(group.kubectl("get", CONTROL, "-o", "json"))["spec"]["template"]["spec"]["containers"][0]["env"]
     image = next(each["value"] for each in env if each["name"] == set_image)
@@ -127,13 +125,12 @@ def test_image_that_is_missing(group: LiveGroup) -> None:
     finally:
         group.kubectl("set", "env", CONTROL, f"{set_image}={image}")
     group.wait_at_rest(4)
-    group.bear(USUAL)
-    group.wait_at_rest(2)
+    group.as_usual()
 
 
 def test_jobs_deleted_suspended_doubled(group: LiveGroup) -> None:
     """What somebody does to Jobs is mended."""
-    found = group.wait_at_rest(2)
+    found = group.as_usual()
     kubectl = group.kubectl
     first, second = readers_of(found)
     (spare,) = spares_of(found)
@@ -148,7 +145,7 @@ def test_jobs_deleted_suspended_doubled(group: LiveGroup) -> None:
 
 def test_controller_is_killed(group: LiveGroup) -> None:
     """Consumers read on, and the next controller takes them as they are."""
-    found = group.wait_at_rest(2)
+    found = group.as_usual()
     (pod,) = group.kubectl.pods("app=kgs-control")
     group.kubectl.kill(pod["metadata"]["name"])
     group.kubectl.rollout("kgs-control")
@@ -159,7 +156,7 @@ def test_controller_is_killed(group: LiveGroup) -> None:
 
 def test_rights_are_named(group: LiveGroup) -> None:
     """Each right taken away in turn: the log says which one is missing; all is mended once it is back."""
-    found = group.wait_at_rest(2)
+    found = group.as_usual()
     kubectl = group.kubectl
     said = r"may not {} {}: give its Role the verb '{}' on resources \['{}'\]"
     for resource in ("jobs", "pods"):
@@ -187,7 +184,7 @@ def test_rights_are_named(group: LiveGroup) -> None:
 
 def test_api_server_is_away_for_a_minute(group: LiveGroup, cluster_machine: Machine, tmp_path: Path) -> None:
     """Consumers go on; one that dies meanwhile is replaced by the others, through Kafka alone."""
-    found = group.wait_at_rest(2)
+    found = group.as_usual()
     victim = readers_of(found)[0]
     lost = partitions_of(found, victim)
     uid = group.pod_of(victim)["metadata"]["uid"]
@@ -207,7 +204,7 @@ def test_api_server_is_away_for_a_minute(group: LiveGroup, cluster_machine: Mach
 
 def test_kubelet_is_frozen(group: LiveGroup, cluster_machine: Machine, tmp_path: Path) -> None:
     """A node that says nothing any more: its consumers go on, one that dies on it is not missed for long."""
-    found = group.wait_at_rest(2)
+    found = group.as_usual()
     victim = readers_of(found)[0]
     lost = partitions_of(found, victim)
     uid = group.pod_of(victim)["metadata"]["uid"]

@@ -2,8 +2,8 @@
 
     python load.py SERVERS TOPIC=PARTITIONS ...
 
-makes the topics. /tmp/load/rate is read all the time: bytes/s of all partitions together. Once /tmp/load/stop is there, no
-record is sent any more; then /tmp/load/TOPIC.json.gz has every acknowledged one, [[partition, offset, value]].
+makes the topics. /tmp/load/rate is read all the time: bytes/s of all partitions together. Once /tmp/load/stop is there,
+no record is sent any more; then /tmp/load/TOPIC.json.gz has every acknowledged one, [[partition, offset, value]].
 """
 
 import gzip
