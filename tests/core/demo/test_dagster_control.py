@@ -79,9 +79,9 @@ def test_before_there_is_a_daemon_nobody_has_to_be_told_to_end(made):
 
 @pytest.fixture
 def asked_to_stop(monkeypatch):
-    wishes = []
-    monkeypatch.setattr(DagsterControl, "_write_stopped", lambda _: wishes.append("stop"))
-    return wishes
+    written = []
+    monkeypatch.setattr(DagsterControl, "_write_stopped", lambda _: written.append("stop"))
+    return written
 
 
 def test_dagster_ends_when_no_run_is_open_any_more(made, asked_to_stop, monkeypatch):

@@ -132,8 +132,8 @@ def test_the_last_change_is_running_or_done_and_an_earlier_one_whose_end_nobody_
         (RunState.STOPPED, "stopped: all consumers end; `kgs resume` starts them again (by me, 1970-01-01 00:00:01Z)"),
     ],
 )
-def test_a_wish_is_said(state, said):
-    assert said in shown(group(wish=DesiredState(state, "me", 1000)))
+def test_a_desired_state_is_shown(state, said):
+    assert said in shown(group(desired_state=DesiredState(state, "me", 1000)))
 
 
 def test_who_is_being_replaced():
@@ -170,9 +170,12 @@ def test_no_word_and_no_number_is_broken_on_a_narrow_terminal(width):
 def test_what_others_wrote_is_shown_without_control_characters():
     evil = TopicPartition("t\x1b[2J", 0)
     line = replace(LINES[0], stopped={evil: "bad\x1b]0;owned\x07 value\u202e"})
-    wish = DesiredState(RunState.PAUSED, "me\x1b[1A", 1000)
+    desired = DesiredState(RunState.PAUSED, "me\x1b[1A", 1000)
     found = group(
-        consumers=(line,), waiting={evil: "held\x9b"}, wish=wish, wanted=DesiredVersion("2\x1b", "\x1b[0m", "me", 0)
+        consumers=(line,),
+        waiting={evil: "held\x9b"},
+        desired_state=desired,
+        wanted=DesiredVersion("2\x1b", "\x1b[0m", "me", 0),
     )
     text = "\n".join(shown(replace(found, outdated=(ONE,))))
     assert not {c for c in text if not c.isprintable() and c != "\n"}
@@ -256,7 +259,7 @@ def test_json_has_the_promised_keys():
 
 def test_json_has_null_for_what_is_not_known():
     found = status_values(group(target=None, lag=None, surroundings=ExternalFacts()))
-    assert [found[key] for key in ("target", "lag", "plan", "wish", "wanted", "measured_age_s")] == [None] * 6
+    assert [found[key] for key in ("target", "lag", "plan", "desired_state", "wanted", "measured_age_s")] == [None] * 6
     assert [found["consumers"][1][key] for key in ("incarnation", "load", "lag", "report_age_s")] == [None] * 4
 
 
