@@ -32,7 +32,7 @@ def put(group: Group, *targets) -> None:
         writer.write(each, (), ())
 
 
-def test_joining_with_the_groups_terms_or_where_none_are_said(group):
+def test_joining_with_the_groups_terms_or_where_none_are_given(group):
     refuse_other_terms(group.topics, ConsumerId(1))
     put(group, target())
     refuse_other_terms(group.topics, ConsumerId(1))

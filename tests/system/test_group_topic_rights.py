@@ -130,7 +130,7 @@ def test_nobody_else_can_write_what_the_controller_writes(guarded: EmbeddedKafka
         stolen.init_transactions(20)
 
 
-def test_a_missing_right_is_said_at_once(guarded: EmbeddedKafka) -> None:
+def test_a_missing_right_is_reported_at_once(guarded: EmbeddedKafka) -> None:
     writer = KafkaControllerWriter(topics_as(guarded, "viewer"))
     with pytest.raises(PermanentError, match=r"controller of group guarded: fence: .*grant this user the right"):
         writer.fence()

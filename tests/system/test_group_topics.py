@@ -152,7 +152,9 @@ def test_of_two_controllers_the_older_one_is_at_its_end(group: Group) -> None:
     assert assignments_in(group.reader().read_to_end()) == [gives(1, A), gives(1)]
 
 
-def test_records_that_are_no_message_are_counted_and_said_once(group: Group, caplog: pytest.LogCaptureFixture) -> None:
+def test_records_that_are_no_message_are_counted_and_logged_once(
+    group: Group, caplog: pytest.LogCaptureFixture
+) -> None:
     good = encode(gives(1, A))
     bad_version = (good[0], (good[1] or b"").replace(b'"version":1', b'"version":99'))
     group.produce(

@@ -138,7 +138,7 @@ def test_a_replacement_that_cannot_go_on_says_what_cannot_be_opened_and_why():
     )
 
 
-def test_one_reason_of_many_partitions_is_said_once():
+def test_one_reason_of_many_partitions_is_shown_once():
     many = {TopicPartition("t", n): 1 for n in range(12)}
     meant = target(many, (2,))
     seen = says(

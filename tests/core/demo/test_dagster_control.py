@@ -55,7 +55,7 @@ def bring_up(control, logged):
     wait_until(is_up, 20, f"it is up: {logged}")
 
 
-def test_the_address_is_said_first_and_stands_in_the_table(made):
+def test_the_address_is_shown_first_and_stands_in_the_table(made):
     control, logged = made
     bring_up(control, logged)
     address = logged[-1].rpartition(" ")[2]
@@ -93,7 +93,7 @@ def test_dagster_ends_when_no_run_is_open_any_more(made, asked_to_stop, monkeypa
     assert (asked_to_stop, answers) == (["stop"], [])
 
 
-def test_runs_that_are_killed_at_once_are_told(made, asked_to_stop, monkeypatch):
+def test_runs_that_are_killed_at_once_are_reported(made, asked_to_stop, monkeypatch):
     interrupt = StopFlag()
 
     def open_runs(_):

@@ -43,7 +43,7 @@ def read(kafka, name, count):
         consumer.close()
 
 
-def test_what_was_appended_is_there_in_order_and_its_place_is_told(writer_of, kafka):
+def test_what_was_appended_is_there_in_order_and_its_place_is_returned(writer_of, kafka):
     writer = writer_of("said")
     first, second = writer.append(DESIRED, 20), writer.append(WAITS, 20)
     assert (first.message, first.offset) == (DESIRED, 0)

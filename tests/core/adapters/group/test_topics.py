@@ -73,7 +73,7 @@ def test_whole_states_are_kept_and_reports_are_not() -> None:
     assert all(int(config[which]["segment.ms"]) < 3_600_000 for which in GroupTopic)
 
 
-def test_a_reason_is_said_once_and_every_record_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_reason_is_logged_once_and_every_record_is_counted(caplog: pytest.LogCaptureFixture) -> None:
     refusals = Refusals()
     tp = TopicPartition("kgs.g.consumer.metadata", 3)
     for offset, reason in enumerate(["no JSON", "no JSON", "version 9", "no JSON"]):

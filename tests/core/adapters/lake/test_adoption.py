@@ -120,7 +120,7 @@ def test_renamed_group_goes_on_and_the_old_name_is_refused(storage, sink):
     )
 
 
-def test_adoption_is_said_once_and_can_be_taken_back(storage, sink):
+def test_adoption_is_reported_once_and_can_be_taken_back(storage, sink):
     assert adopt(storage)
     assert adopt(storage) == []
     Sink(storage, group="h").ingest({0: (12, 20)})

@@ -78,7 +78,7 @@ def test_another_request_ends_the_waiting():
         ({}, "consumers start or end"),
     ],
 )
-def test_what_it_waited_for_in_vain_is_said(lacking, said):
+def test_what_it_waited_for_in_vain_is_reported(lacking, said):
     with pytest.raises(TransientError) as caught:
         wait_for(lambda: seen(**lacking), lambda _: False, 0)
     assert str(caught.value) == f"not in 0 s: group g: {said}: the request stands; see `kgs status`"
@@ -113,7 +113,7 @@ def test_a_group_is_replaced_when_nobody_is_outdated():
     assert not is_replaced(seen())
 
 
-def test_what_is_waited_for_is_said_once_for_each_change(capsys, monkeypatch):
+def test_what_is_waited_for_is_shown_once_for_each_change(capsys, monkeypatch):
     monkeypatch.setattr(operator_progress, "LOOK_EVERY_S", 0.0)
     looks = [seen(waiting={A: "held by 1@one"})] * 3 + [seen(outdated=(ConsumerId(2),)), seen(is_converged=True)]
     wait_for(lambda: looks.pop(0), converged, 60)

@@ -86,7 +86,7 @@ def test_what_is_not_known_is_no_number():
     assert words(group(consumers=(unknown,)), "3 ") == ["3", "abc", "1", "?", "?", "?", "reading"]
 
 
-def test_what_stands_still_is_said_with_its_reason():
+def test_what_stands_still_is_shown_with_its_reason():
     assert "! t:0 stands still at consumer 1: poison" in shown(group())
     many = {TopicPartition("t", n): "poison" for n in range(7)}
     lines = shown(group(consumers=(ConsumerRow(ONE, Incarnation("i"), "reading", stopped=many),)))
@@ -101,7 +101,7 @@ def test_what_stands_still_is_said_with_its_reason():
     assert "! 2 more partitions for other reasons (--json has all)" in lines
 
 
-def test_a_controller_that_is_down_is_said():
+def test_a_controller_that_is_down_is_shown():
     lines = shown(group(controller_is_heard=False, surroundings=ExternalFacts(measured_age_s=125.0)))
     assert lines[1] == (
         "! the controller is down, or cannot measure (the last measurement is 125 s old): consumers go on "
@@ -141,7 +141,7 @@ def test_who_is_being_replaced():
     assert "being replaced for version 2, configuration abcdef12: consumers 1" in lines
 
 
-def test_what_a_replacement_waits_for_is_said_and_that_it_has_stopped_is_an_alarm():
+def test_what_a_replacement_waits_for_is_shown_and_that_it_has_stopped_is_an_alarm():
     waits = ReplacementWait("spare 3 to open t:0 before consumer 1 ends")
     assert f"{waits}" in shown(group(outdated=(ONE,), replacement=waits))
     stopped = replace(waits, refused={A: "no rule fits"})
@@ -271,7 +271,7 @@ def test_without_a_configuration_it_is_refused(tmp_path, monkeypatch):
     assert result.stderr == "error: kgs.yaml: no such file: `kgs example > kgs.yaml` makes one, or name another file\n"
 
 
-def test_topics_with_too_many_bad_records_are_in_the_headline_and_told_one_by_one():
+def test_topics_with_too_many_bad_records_are_in_the_headline_and_listed_one_by_one():
     lines = shown(group(is_converged=True, waiting={}, bad_shares={"clicks": 1.0, "orders": 0.62}))
     assert lines[0].endswith("| lag 12 records | too many bad records in 2 topics")
     text = " ".join(lines)
