@@ -12,9 +12,9 @@ from kgs_core.cli.bench.command import bench_group
 from kgs_core.cli.group.consume import consume
 from kgs_core.cli.group.control import control
 from kgs_core.cli.group.monitor import monitor
+from kgs_core.cli.group.operator_commands import pause, replace, resume, stop
 from kgs_core.cli.group.plan import plan
 from kgs_core.cli.group.status import status
-from kgs_core.cli.group.wishes import pause, replace, resume, stop
 from kgs_core.cli.lake.adopt import adopt
 from kgs_core.cli.lake.audit import audit
 from kgs_core.cli.lake.commands import accept_loss, accept_topic, maintain

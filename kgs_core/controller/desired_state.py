@@ -30,7 +30,7 @@ class Goal:
 
 
 def goal_of(view: GroupView, target: Target | None, suspects: frozenset[Incarnation]) -> Goal | None:
-    """By the Target and by what people wish; None: neither says anything, so nothing is changed.
+    """By the Target and by what people want; None: neither says anything, so nothing is changed.
 
     Args:
         view: what the topics say.
@@ -88,7 +88,7 @@ def held_replacement(state: ControllerState) -> ReplacementWait | None:
 
 def upsets_now(state: ControllerState, now: float) -> frozenset[Disruption]:
     """What is amiss; nothing is while people want the group paused or stopped."""
-    if state.wish is not RunState.RUNNING:
+    if state.desired_run_state is not RunState.RUNNING:
         return frozenset()
     partitions = state.measured.load.write_speeds().keys() if state.measured and state.is_fresh(now) else None
     return GroupHealth(state.view, state.suspects(), state.starts(now), state.strict).upsets(partitions)

@@ -108,11 +108,11 @@ class GroupView:
     target: Received[Target] | None = None
     members: Mapping[Incarnation, MemberView] = field(default_factory=dict)
     dead: frozenset[Incarnation] = frozenset()
-    wish: DesiredState | None = None
+    desired_state: DesiredState | None = None
     wanted: DesiredVersion | None = None
     unmarked: frozenset[Member] = frozenset()
     since: float | None = None
-    wish_offset: int = -1
+    desired_state_offset: int = -1
     wanted_offset: int = -1
     wanted_ms: int = -1
     failures: Mapping[ConsumerId, str] = field(default_factory=dict)
@@ -174,7 +174,7 @@ class GroupView:
     @property
     def run_state(self) -> RunState:
         """What people want of the group as a whole; that it runs, until they say otherwise."""
-        return self.wish.state if self.wish is not None else RunState.RUNNING
+        return self.desired_state.state if self.desired_state is not None else RunState.RUNNING
 
     def current(self) -> Assignment:
         """Partition -> consumer by the reports of those that have not ended.
@@ -225,7 +225,7 @@ class _Draft:
             case Starting():
                 pass  # no member: it can be given nothing, and an older incarnation of its number reads on
             case DesiredState() | DesiredVersion():
-                self._take_wish(received.message, received.offset, received.timestamp_ms)
+                self._take_desired(received.message, received.offset, received.timestamp_ms)
 
     def bury(self, incarnation: Incarnation) -> None:
         view = self._members.pop(incarnation, None)
@@ -271,11 +271,11 @@ class _Draft:
         if self._view.target is None or received.offset > self._view.target.offset:
             self._view = replace(self._view, target=received)
 
-    def _take_wish(self, wish: DesiredState | DesiredVersion, offset: int, timestamp_ms: int) -> None:
-        if isinstance(wish, DesiredState) and offset > self._view.wish_offset:
-            self._view = replace(self._view, wish=wish, wish_offset=offset)
-        if isinstance(wish, DesiredVersion) and offset > self._view.wanted_offset:
-            self._view = replace(self._view, wanted=wish, wanted_offset=offset, wanted_ms=timestamp_ms)
+    def _take_desired(self, desired: DesiredState | DesiredVersion, offset: int, timestamp_ms: int) -> None:
+        if isinstance(desired, DesiredState) and offset > self._view.desired_state_offset:
+            self._view = replace(self._view, desired_state=desired, desired_state_offset=offset)
+        if isinstance(desired, DesiredVersion) and offset > self._view.wanted_offset:
+            self._view = replace(self._view, wanted=desired, wanted_offset=offset, wanted_ms=timestamp_ms)
 
     def _member(self, member: Member) -> MemberView | None:
         if member.incarnation in self._dead:

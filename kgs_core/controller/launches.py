@@ -41,7 +41,8 @@ def launch_consumers(state: ControllerState, now: float) -> tuple[ControllerStat
 
     Nothing before the fleet has said what runs already, and nothing while people want the group paused.
     """
-    has_word = state.wish is RunState.STOPPED or (state.wish is RunState.RUNNING and state.target is not None)
+    desired = state.desired_run_state
+    has_word = desired is RunState.STOPPED or (desired is RunState.RUNNING and state.target is not None)
     if not state.options.launches or state.runs is None or not has_word:
         return state, ()
     starts = state.starts(now)

@@ -36,7 +36,12 @@ def blind_wait(state: ControllerState, now: float) -> str:
 
     Empty: somebody does, or it is not time yet.
     """
-    if state.target is None or state.wish is not RunState.RUNNING or state.measured is None or not state.is_fresh(now):
+    if (
+        state.target is None
+        or state.desired_run_state is not RunState.RUNNING
+        or state.measured is None
+        or not state.is_fresh(now)
+    ):
         return ""
     unknown = state.measured.load.unknown
     if not unknown or state.since_packing_s(now) < state.options.packing.sentinel_timeout_s:

@@ -119,7 +119,7 @@ class ControllerState:
         return self.view.target.message if self.view.target else None
 
     @property
-    def wish(self) -> RunState:
+    def desired_run_state(self) -> RunState:
         """What people want of the group as a whole."""
         return self.view.run_state
 
@@ -136,7 +136,7 @@ class ControllerState:
 
     def wanted(self) -> frozenset[ConsumerId]:
         """Consumers that shall be started where they are missing."""
-        return frozenset(self.target.consumers if self.target and self.wish is RunState.RUNNING else ())
+        return frozenset(self.target.consumers if self.target and self.desired_run_state is RunState.RUNNING else ())
 
     def starts(self, now: float) -> Starts:
         """Who is to be started now, as far as that is known."""

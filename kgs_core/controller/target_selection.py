@@ -45,7 +45,7 @@ def select_target(state: ControllerState, now: float) -> TargetDecision:
     Nothing is packed while people want the group paused or stopped, and by a stale measurement: without one a consumer
     that has joined and reads nothing still takes over the share of one that is not there.
     """
-    if state.wish is not RunState.RUNNING:
+    if state.desired_run_state is not RunState.RUNNING:
         return TargetDecision()
     starts = state.starts(now)
     watched = watched_group(state, now)
@@ -73,7 +73,7 @@ def unread_to_place(state: ControllerState, now: float) -> str:
 
     Empty: there are none.
     """
-    if state.target is None or state.wish is not RunState.RUNNING:
+    if state.target is None or state.desired_run_state is not RunState.RUNNING:
         return ""
     stands, watched = state.target.assignment, watched_group(state, now)
     readers = watched.readers()

@@ -14,7 +14,7 @@ The life of a change:
 
 1. *Synchronize*: fence every older controller, only then read the topics to their ends. From here on nobody else
    writes. A consumer that is silent stops nothing: only what it may still hold stays where it is.
-2. *Sentinel*: watch. What people wish (paused, stopped) is carried out; missing consumers are started; an exit
+2. *Sentinel*: watch. What people want (paused, stopped) is carried out; missing consumers are started; an exit
    condition (see `sentinel.Reason`) asks for another packing, and is heard if that plan is another or a better one. A
    consumer of the wrong version is replaced by way of a spare.
 3. *Reassign*: pack, and write the Target together with the first Assignments of the change, in one transaction. Killed
@@ -103,7 +103,7 @@ TRANSITIONS: Mapping[tuple[State, Cause], Edge] = MappingProxyType(
         ),
         (State.SENTINEL, Cause.OTHER_ASSIGNMENTS): Edge(
             State.GROUP_MANAGEMENT,
-            "No other packing is due, but the group is not as Target and wish have it: a consumer is back, say.",
+            "No other packing is due, but the group differs from Target and desired state: a consumer is back, say.",
         ),
         (State.SENTINEL, Cause.FENCED): _FENCED,
         (State.REASSIGN, Cause.TARGET_WRITTEN): Edge(

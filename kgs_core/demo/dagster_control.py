@@ -233,7 +233,7 @@ class DagsterControl:
 
     def _write_stopped(self) -> None:
         writer = OperatorTopicWriter(
-            GroupTopics(self._settings, KafkaAdmin(admin_client(self._settings)), [GroupTopic.WISHES])
+            GroupTopics(self._settings, KafkaAdmin(admin_client(self._settings)), [GroupTopic.OPERATOR])
         )
         try:
             writer.write(DesiredState(RunState.STOPPED, "kgs demo", round(time.time() * 1000)))

@@ -38,14 +38,14 @@ MAX_BYTES = 8_000_000
 _REASONS_LENGTH = 1_000_000
 """Of all reasons in one report, characters: a consumer whose report cannot be sent ends itself."""
 _KEY = re.compile(rb"([1-9]\d{0,8})/([0-9A-Za-z_-]{1,64})")
-_TARGET_KEY, _WISH_KEY, _WANTED_KEY = b"target", b"state", b"wanted"
+_TARGET_KEY, _STATE_KEY, _WANTED_KEY = b"target", b"state", b"wanted"
 _KINDS: dict[str, type[Message]] = {
     "target": Target,
     "assignment": MemberAssignment,
     "heartbeat": Heartbeat,
     "report": Report,
     "starting": Starting,
-    "wish": DesiredState,
+    "wish": DesiredState,  # the name in the records, which stays as it is
     "wanted": DesiredVersion,
 }
 _TYPES = {kind: name for name, kind in _KINDS.items()}
@@ -123,7 +123,7 @@ def _key_of(message: Message) -> bytes:
         case Target():
             return _TARGET_KEY
         case DesiredState():
-            return _WISH_KEY
+            return _STATE_KEY
         case DesiredVersion():
             return _WANTED_KEY
         case _:

@@ -238,7 +238,7 @@ class Received(Generic[M_co]):
 
     Attributes:
         offset: in its partition: `consumer.metadata` 0 for a Target, N for the Assignments of consumer N,
-            `controller.metadata` 0 for reports, `operator.metadata` 0 for wishes.
+            `controller.metadata` 0 for reports, `operator.metadata` 0 for what people want.
         timestamp_ms: the broker's clock when it was appended.
     """
 

@@ -22,8 +22,8 @@ def sentences(state: ControllerState, now: float) -> tuple[str, ...]:
 
 
 def _all(state: ControllerState, now: float) -> Iterator[str]:
-    if state.wish is not RunState.RUNNING:
-        yield f"people want the group {state.wish}"
+    if state.desired_run_state is not RunState.RUNNING:
+        yield f"people want the group {state.desired_run_state}"
     still = _standing_still(state)
     yield _readers(state, still)
     if still:
@@ -33,7 +33,7 @@ def _all(state: ControllerState, now: float) -> Iterator[str]:
         yield f"topic {topic}: {share_text(share)} of its newest records are dead letters"
     yield from _members(state, now)
     yield from _held(state, now)
-    if state.target is not None and state.wish is RunState.RUNNING:
+    if state.target is not None and state.desired_run_state is RunState.RUNNING:
         late = waiting(state.view, state.target.assignment, state.suspects())
         if late:
             yield f"waiting: {_some([str(one) for one in late])}"

@@ -103,7 +103,7 @@ class GroupStatus:
         controller_is_heard: whether measurements have been published of late, which a controller does all the time.
         target: the newest one; None before the first.
         current: who reads what, by the reports.
-        is_converged: whether all is as it shall be: by the target, and by what people wish.
+        is_converged: whether all is as it shall be: by the target, and by what people want.
         waiting: partitions that are not where they shall be -> why.
         lag: offsets that the lake has not yet; None where one partition's is not known.
         surroundings: what it was made with.
@@ -122,7 +122,7 @@ class GroupStatus:
     consumers: tuple[ConsumerRow, ...]
     lag: int | None
     surroundings: ExternalFacts
-    wish: DesiredState | None = None
+    desired_state: DesiredState | None = None
     wanted: DesiredVersion | None = None
     outdated: tuple[ConsumerId, ...] = ()
     bad_shares: Mapping[str, float] = field(default_factory=dict)
@@ -162,7 +162,7 @@ def overview(
         consumers=tuple(_Lines(view, target, surroundings, now, suspects).all()),
         lag=_sum(surroundings.lags.values()) if surroundings.lags else None,
         surroundings=surroundings,
-        wish=view.wish,
+        desired_state=view.desired_state,
         wanted=view.wanted,
         outdated=tuple(sorted({m.member.consumer for m in view.members.values() if is_outdated(m, view.wanted)})),
         bad_shares=bad_shares(view, suspects),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kgs_core.controller.rolling_replacement import ReplacementWait
-from kgs_core.protocol import Change, DesiredVersion, Target
+from kgs_core.protocol import Change, DesiredState, DesiredVersion, Target
 from kgs_core.reporting.plan_json import RSCORE_DIGITS, assignment_values, rounded
 from kgs_core.reporting.status import GroupStatus
 
@@ -16,13 +16,13 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         the first, "current": likewise, "consumers": [see `ConsumerRow.to_dict`], "lag" (records), "changes":
         [{"time_ms", "reason", "moved", "rscore", "consumers", "duration_s"}] from the earliest to the latest,
         "waiting": {"topic:0": why}, "plan": {"algorithm", "rscore", "reason", "time_ms", "capacity_bytes_per_s",
-        "spares", "quarantined"} or null, "wish": {"state", "by", "time_ms"} or null, "wanted": {"version",
+        "spares", "quarantined"} or null, "desired_state": {"state", "by", "time_ms"} or null, "wanted": {"version",
         "config_hash", "by", "time_ms"} or null, "outdated": [consumer], "replacement": {"waits_for", "refused":
         {"topic:0": why its successor cannot open it}} or null where nobody is to be replaced, "measured_age_s",
         "problems": [line], "bad_shares": {topic: share of bad records, 0 to 1, of those with too many}, "failures":
         {consumer that is not there: its last words}}
     """
-    wish, wanted = found.wish, found.wanted
+    desired, wanted = found.desired_state, found.wanted
     return {
         "group": found.group,
         "controller": "heard" if found.controller_is_heard else "silent",
@@ -34,7 +34,7 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         "changes": [_change(change) for change in found.changes],
         "waiting": {str(tp): why for tp, why in sorted(found.waiting.items())},
         "plan": _plan(found.target) if found.target is not None else None,
-        "wish": {"state": str(wish.state), "by": wish.by, "time_ms": wish.time_ms} if wish is not None else None,
+        "desired_state": _desired(desired) if desired is not None else None,
         "wanted": _wanted(wanted) if wanted is not None else None,
         "outdated": list(found.outdated),
         "replacement": _replacement(found.replacement) if found.replacement is not None else None,
@@ -55,6 +55,10 @@ def _plan(target: Target) -> dict[str, Any]:
         "spares": list(target.spares),
         "quarantined": list(target.quarantined),
     }
+
+
+def _desired(desired: DesiredState) -> dict[str, Any]:
+    return {"state": str(desired.state), "by": desired.by, "time_ms": desired.time_ms}
 
 
 def _wanted(wanted: DesiredVersion) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def hears_controller(settings: Settings) -> bool:
     """Whether measurements have been published of late, which a controller does all the time.
 
     Raises:
-        PortError: Kafka does not answer, or refuses: whoever may wish need not have the right to read them.
+        PortError: Kafka does not answer, or refuses: an operator need not have the right to read them.
     """
     measurements = load_history(settings, KafkaAdmin(admin_client(settings)), 1).measurements
     return bool(measurements) and age_s(measurements[-1]) <= _silence_s(settings)

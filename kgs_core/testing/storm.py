@@ -68,7 +68,7 @@ class Storm:
         self._likelihood = likelihood
         self._trouble = trouble
         self._names = [TopicPartition("t", number) for number in range(partitions)]
-        self._wish = RunState.RUNNING
+        self._desired = RunState.RUNNING
         self.done: list[str] = []
         world.load = Load({name: self._speed() for name in self._names[: partitions // 2 + 1]})
         self._mischief = [
@@ -104,7 +104,7 @@ class Storm:
         world = self._world
         world.heal()
         world.fleet.is_blind = False
-        world.wish(RunState.RUNNING)
+        world.set_desired_state(RunState.RUNNING)
         world.load = replace(world.load, unknown=frozenset()) if world.load else Load({})
 
     def calm_round(self) -> None:
@@ -140,7 +140,7 @@ class Storm:
             InjectedFault("change all speeds", 12, self._change_speeds),
             InjectedFault("lose a speed, or know it again", 2, self._lose_speed),
             InjectedFault("add or remove a partition", 4, self._change_partitions),
-            InjectedFault("change the wish", 2, self._change_wish),
+            InjectedFault("change the desired state", 2, self._change_desired_state),
             InjectedFault("want another version", 1, self._want_version),
             InjectedFault("the fleet forgets", 1, self._world.fleet.forget),
             InjectedFault("the fleet can no longer tell who is dead, or can again", 1, self._blind_fleet),
@@ -205,12 +205,12 @@ class Storm:
             speeds[partition] = self._speed()
         self._world.load = Load(speeds, load.unknown & speeds.keys())
 
-    def _change_wish(self) -> None:
-        if self._wish is RunState.RUNNING:
-            self._wish = self._chance.one_of((RunState.PAUSED, RunState.STOPPED))
+    def _change_desired_state(self) -> None:
+        if self._desired is RunState.RUNNING:
+            self._desired = self._chance.one_of((RunState.PAUSED, RunState.STOPPED))
         else:
-            self._wish = RunState.RUNNING
-        self._world.wish(self._wish)
+            self._desired = RunState.RUNNING
+        self._world.set_desired_state(self._desired)
 
     def _want_version(self) -> None:
         self._world.want(str(self._chance.number(3)), "a")

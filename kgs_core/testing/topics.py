@@ -29,7 +29,7 @@ class Log(NamedTuple):
 
 TARGETS = Log("consumer.metadata", 0)
 REPORTS = Log("controller.metadata")
-WISHES = Log("operator.metadata")
+OPERATOR = Log("operator.metadata")
 
 
 def log_of(message: Message) -> Log:
@@ -42,7 +42,7 @@ def log_of(message: Message) -> Log:
         case Report() | Heartbeat() | Starting():
             return REPORTS
         case DesiredState() | DesiredVersion():
-            return WISHES
+            return OPERATOR
 
 
 def queue_of(consumer: ConsumerId) -> Log:

@@ -56,7 +56,7 @@ class World:
         """The newest."""
         return self.controllers[-1]
 
-    def wish(self, state: RunState) -> None:
+    def set_desired_state(self, state: RunState) -> None:
         """Somebody uses the `kgs` command."""
         self.topics.append(DesiredState(state, "somebody", self.clock.ms))
 

@@ -61,7 +61,7 @@ def failing_job(error):
         (TransientError("kafka: no answer"), "kgs_core.errors.TransientError: kafka: no answer"),
     ],
 )
-def test_a_failure_is_told_in_one_line(instance, error, why):
+def test_a_failure_is_reported_in_one_line(instance, error, why):
     job = failing_job(error)
     done = job.execute_in_process(instance=instance, raise_on_error=False)
     (event,) = [event for event in done.all_events if event.event_type_value == "PIPELINE_FAILURE"]
@@ -72,7 +72,7 @@ def test_a_failure_is_told_in_one_line(instance, error, why):
     assert sensor(context).skip_message == f"group g: consumer 3 (attempt 2, run {done.run_id}) failed: {why}"
 
 
-def test_a_run_that_was_marked_from_outside_has_its_reason_told(instance, run_of):
+def test_a_run_that_was_marked_from_outside_has_its_reason_reported(instance, run_of):
     run = instance.get_run_by_id(run_of(3, Status.STARTED))
     event = instance.report_run_failed(run, "its process is gone")
     context = dg.build_run_status_sensor_context("s", event, instance, run).for_run_failure()

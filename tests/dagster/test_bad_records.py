@@ -21,7 +21,7 @@ def checked(result):
     return {each.asset_key.path[-1]: (each.passed, each.severity.value) for each in result.asset_events}
 
 
-def test_topics_with_too_many_bad_records_are_told_once_and_checked(watched, instance):
+def test_topics_with_too_many_bad_records_are_reported_once_and_checked(watched, instance):
     """As often as that changes, not with every tick; a database that fails keeps nobody from being started."""
 
     def evaluate():

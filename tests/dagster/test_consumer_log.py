@@ -21,12 +21,12 @@ def owning(*names, positions=(), stopped=()):
     return replace(JOINED, owned=frozenset(tps.values()), facts=facts)
 
 
-def test_partitions_and_positions_are_told_by_topic():
+def test_partitions_and_positions_are_listed_by_topic():
     found = owning("b:0", "a:1", "a:0", positions=[("a:0", 7), ("a:1", 0), ("b:0", 12)])
     assert reading(found) == "consumer 3 reads 3 partitions: a 0 from 7, 1 from 0; b 0 from 12"
 
 
-def test_what_stands_still_is_told_with_its_reason():
+def test_what_stands_still_is_logged_with_its_reason():
     found = owning("a:0", "a:1", "b:0", positions=[("b:0", 1)], stopped=[("a:0", "no table"), ("a:1", "no table")])
     assert reading(found) == "consumer 3 reads 1 of its 3 partitions: b 0 from 1; stand still: a 0, 1: no table"
 

@@ -150,7 +150,7 @@ def test_each_step_can_be_executed_alone(runs, step):
     assert len(set(runs.sim.owners().values())) == 3
 
 
-def test_a_wish_is_carried_out(runs):
+def test_a_desired_state_is_carried_out(runs):
     runs.sim.topics.append(DesiredState(RunState.PAUSED, "me", 0))
     assert runs.run(measurement_offset=runs.sim.publish(**FOUR)).success
     assert runs.sim.owners() == {}

@@ -71,7 +71,7 @@ def test_definitions_load_while_kafka_and_lake_are_away_and_without_what_is_heav
     assert jobs == f"{control}rebalance_job register_workload_job"
 
 
-def test_a_configuration_that_is_wrong_is_told_in_its_own_words(tmp_path):
+def test_a_configuration_that_is_wrong_is_reported_in_its_own_words(tmp_path):
     (tmp_path / "mine.yaml").write_text(GROUP.format("g").replace("lake:", "lakes:"))
     done = loaded(tmp_path, KGS_CONFIG="mine.yaml")
     assert done.returncode != 0

@@ -182,7 +182,7 @@ def test_many_loads_make_several_plots_of_which_none_is_large(room):
     assert (room.folder / "pareto_front.svg").read_text().count("mean Rscore") == 28
 
 
-def test_what_is_missing_is_said_and_counts_as_nothing_nowhere(room):
+def test_what_is_missing_is_reported_and_counts_as_nothing_nowhere(room):
     assert room.slice(f"mwf|{LOADS[0]}", f"mwf|{LOADS[1]}").success
     assert room.job("experiments_job", partition_key=f"bfd|{LOADS[0]}").success
     reports, complete = room.reports()
@@ -197,7 +197,7 @@ def test_what_is_missing_is_said_and_counts_as_nothing_nowhere(room):
     assert reports["bill"]["left_out"] == f"- mwf on {LOADS[1]}"
 
 
-def test_no_experiment_run_at_all_is_told(room):
+def test_no_experiment_run_at_all_is_reported(room):
     assert "run packing_run first" in why(room.job("experiments_report_job"))
 
 
@@ -268,7 +268,7 @@ def test_a_wrong_row_is_named_by_line_and_column(room, tmp_path):
     assert not (room.folder / "workload").exists()
 
 
-def test_a_partition_without_a_load_is_told_before_anything_runs(room):
+def test_a_partition_without_a_load_is_reported_before_anything_runs(room):
     register(room.instance, ["typo", "zero-delta5-seed1"])
     problem = why(room.slice(f"mwf|{LOADS[1]}", "mwf|zero-delta5-seed1"))
     assert "workload 'typo': no load is registered as that" in problem

@@ -51,6 +51,6 @@ def test_without_a_folder_for_them_no_file_is_read(instance, tmp_path, monkeypat
     assert "name it by KGS_EXPERIMENTS_RECORDINGS" in register(instance, tmp_path / "week.csv")
 
 
-def test_what_is_no_name_of_a_file_is_told(recordings):
+def test_what_is_no_name_of_a_file_is_refused(recordings):
     with pytest.raises(ConfigError, match="not the name of a file"):
         ExperimentResource().recording("week\0.csv")

@@ -77,7 +77,7 @@ def test_no_two_rules_share_an_asset():
     assert len({asset.topic for asset in layout}) == 3
 
 
-def test_columns_are_told_where_they_are_known():
+def test_columns_are_shown_where_they_are_known():
     rules = "[{topic: a, format: json, schema: {n: int}}, {topic: b}, {topic: c, transform: 'm:f'}]"
     schemas = [spec.metadata.get("dagster/column_schema") for spec in lake_assets(group(topics=rules))[1::2]]
     names = [schema and [column.name for column in schema.columns][6:] for schema in schemas]

@@ -69,7 +69,7 @@ def description_of(done):
     return failure.step_failure_data.user_failure_data.description
 
 
-def test_maintenance_tells_what_it_did(instance):
+def test_maintenance_reports_what_it_did(instance):
     done = maintain(instance, Upkeep("bronze/orders", (10, 2), (100, 90), 3, 30, 0.1))
     assert done.success
     (output,) = [event for event in done.all_events if event.is_successful_output]

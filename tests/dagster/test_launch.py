@@ -214,7 +214,7 @@ def test_a_run_that_was_launched_and_never_heard_of_is_closed_after_a_while(inst
     assert later.close_lost_runs() == (lost,)
 
 
-def test_a_database_that_does_not_answer_is_told_in_the_cores_words(local_instance, tmp_path):
+def test_a_database_that_does_not_answer_is_reported_in_the_cores_words(local_instance, tmp_path):
     (database,) = tmp_path.rglob("runs.db")
     database.write_bytes(b"not a database" * 100)
     with pytest.raises(TransientError, match="Dagster: runs cannot be read"):

@@ -146,14 +146,14 @@ def test_failed_runs_are_tried_again_ever_later_and_counted(watched):
     assert watched.runs.next_attempt() == 4
 
 
-def test_an_outage_is_said_in_a_line(watched):
+def test_an_outage_is_reported_in_a_line(watched):
     watched.errors["connect"] = [PermanentError("Kafka localhost:1: no such address: check it")]
     result = watched.evaluate()
     assert (result.run_requests, result.skip_message) == ([], "Kafka localhost:1: no such address: check it")
 
 
 @pytest.mark.parametrize("what", ["read_to_end", "poll", "newest"])
-def test_what_does_not_answer_is_said_and_tried_again(watched, what):
+def test_what_does_not_answer_is_reported_and_tried_again(watched, what):
     watched.errors[what] = [TransientError("Kafka is away")] * 60
     result = watched.evaluate()
     assert result.run_requests == []
@@ -183,7 +183,7 @@ def test_people_are_heard(watched):
     assert watched.evaluate().skip_message.startswith("people want the group paused")
 
 
-def test_everybody_silent_is_told_to_the_run(watched):
+def test_everybody_silent_is_passed_on_to_the_run(watched):
     for process in watched.sim.fleet.living():
         process.is_frozen = True
     watched.sim.go_by(35)

@@ -169,7 +169,7 @@ def test_the_server_refuses_what_kubernetes_refuses(job, wrong, told):
     ("environ", "settings", "pods"),
     [({}, {}, False), ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, {}, True), ({}, {"kubernetes": "{cpu: '1'}"}, True)],
 )
-def test_a_run_started_by_hand_is_told_what_its_pod_is_made_of_where_there_are_pods(
+def test_a_run_started_by_hand_is_tagged_with_what_its_pod_is_made_of_where_there_are_pods(
     monkeypatch, environ, settings, pods
 ):
     """On one machine the tag would only stand in the way: it is as long as all others together."""

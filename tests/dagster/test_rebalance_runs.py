@@ -131,7 +131,7 @@ def test_a_run_that_did_not_fail_ends_the_row(instance, add, status):
     assert runs.next_attempt() == 2
 
 
-def test_a_database_that_does_not_answer_is_told_in_the_words_of_the_core(instance, monkeypatch):
+def test_a_database_that_does_not_answer_is_reported_in_the_words_of_the_core(instance, monkeypatch):
     def broken(*_arguments, **_more):
         raise OSError("disk full\nand a traceback")
 
@@ -174,7 +174,7 @@ def test_an_end_that_somebody_wanted_is_no_failure(instance, run_of, ended):
     assert fleet.next_attempt(7) == 2
 
 
-def test_a_start_that_took_too_long_is_told_why_it_is_ended(instance, run_of, ended):
+def test_a_start_that_took_too_long_is_tagged_with_why_it_is_ended(instance, run_of, ended):
     run_id = run_of(7, STARTED)
     FleetWithExcuses(instance, GROUP).stop_overdue(run_id)
     limit_s = GROUP.settings.membership.start_timeout_s

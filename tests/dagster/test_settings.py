@@ -53,7 +53,7 @@ def test_several_files_are_several_groups_with_names_that_dagster_takes(config, 
     assert found[0].key("lake", "t").path == ["a.b", "lake", "t"]
 
 
-def test_a_name_that_is_wrong_is_told_and_not_passed_over(tmp_path):
+def test_a_name_that_is_wrong_is_reported_and_not_passed_over(tmp_path):
     with pytest.raises(ConfigError, match=r"nowhere\.yaml: no such file"):
         groups({"KGS_CONFIG": "nowhere.yaml"}, tmp_path)
 
@@ -69,7 +69,7 @@ def test_two_groups_share_no_name():
     assert first.suffix != second.suffix
 
 
-def test_experiments_have_a_place_and_baselines_when_nothing_is_said(tmp_path):
+def test_experiments_have_a_place_and_baselines_by_default(tmp_path):
     assert experiment_settings({}, tmp_path) == ExperimentSettings()
 
 

@@ -79,7 +79,7 @@ def test_the_topics_of_a_pattern_are_lines_of_one_asset():
         ({}, "for ever"),
     ],
 )
-def test_retention_is_told_in_words(config, told):
+def test_retention_is_shown_in_words(config, told):
     assert retention_text(config) == told
 
 

@@ -32,7 +32,7 @@ def test_two_looks_at_once_are_one_too_many(clock):
         assert third == ""
 
 
-def test_a_look_that_hangs_is_gone_past_and_told(clock):
+def test_a_look_that_hangs_is_gone_past_and_reported(clock):
     turn = Turn(clock)
     with ExitStack() as hanging:
         hanging.enter_context(turn.taken())

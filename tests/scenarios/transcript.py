@@ -10,7 +10,7 @@ after at every turn. `python -m tests.scenarios.transcript` writes the lines bel
     controller [run] [watching]                 start one: for one change only; one that starts no consumers
     start 2, kill 2, freeze 2, thaw 2, end 2    the latest process of consumer 2; likewise `kill controller`, or
                                                 `controller1`, the first
-    wish paused; want 2 b [in vain]             what people say; want: version and configuration; in vain: what is
+    desired paused; want 2 b [in vain]          what people say; want: version and configuration; in vain: what is
                                                 started goes on having those that it has
     unable a no rule fits; able                 what is started from now on cannot open a; everybody can open all
     target 1=a 2=bc 3=                          a Target as an earlier controller may have left it
@@ -139,8 +139,8 @@ class Scenario:
     def do_end(self, whom: str) -> None:
         self.someone(whom).ask_to_end()
 
-    def do_wish(self, state: str) -> None:
-        self.world.wish(RunState(state))
+    def do_desired(self, state: str) -> None:
+        self.world.set_desired_state(RunState(state))
 
     def do_want(self, version: str, config_hash: str, *in_vain: str) -> None:
         habits = self.world.fleet.habits
@@ -248,7 +248,7 @@ class Scenario:
             case Tombstone():
                 yield f"tombstone {message.member}"
             case DesiredState():
-                yield f"people wish: {message.state}"
+                yield f"people want: {message.state}"
             case DesiredVersion():
                 yield f"people want: version {message.version}, configuration {message.config_hash}"
 

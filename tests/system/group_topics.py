@@ -72,7 +72,7 @@ def report(consumer: int, sequence: int, *owned: TopicPartition) -> Report:
     return Report(member(consumer), sequence, Phase.READING, 12.5, None, a_process(17), 3, frozenset(owned))
 
 
-WISH = DesiredState(RunState.PAUSED, "ada", 1_700_000_000_000)
+DESIRED = DesiredState(RunState.PAUSED, "ada", 1_700_000_000_000)
 WANTED = DesiredVersion("0.2.0", "abc", "ada", 1_700_000_000_001)
 
 

@@ -113,7 +113,7 @@ def test_offsets_from_a_file(run, kafka, admin, sink, topic, tmp_path):
         (("--topic", "a", "--offset", "b:0=1"), "give --topic b, too"),
     ],
 )
-def test_what_is_meant_must_be_said(run, arguments, problem):
+def test_what_is_meant_must_be_given(run, arguments, problem):
     result = run(*arguments, "--yes")
     assert result.exit_code == 2
     assert problem in result.stderr

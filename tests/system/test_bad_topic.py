@@ -35,7 +35,7 @@ def kgs(pipeline, *arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
 
 
-def test_a_topic_that_does_not_fit_is_said_to_be_bad_and_the_other_one_is_not(pipeline, topic_prefix):
+def test_a_topic_that_does_not_fit_is_reported_as_bad_and_the_other_one_is_not(pipeline, topic_prefix):
     """With a real consumer: how the share comes from the records to report, log and status is what is tried."""
     bad, good = f"{topic_prefix}{BAD}", f"{topic_prefix}{GOOD}"
     director = Director(pipeline)

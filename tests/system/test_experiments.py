@@ -125,7 +125,7 @@ def test_what_the_monitor_published_is_a_load(
     assert {**json.loads(again.stdout)["results"][0], "workload": row["workload"]} == row
 
 
-def test_no_measurement_in_that_time_is_said(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> None:
+def test_no_measurement_in_that_time_is_reported(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> None:
     tree = {
         "group": f"{topic_prefix}g",
         "kafka": {"bootstrap_servers": kafka.bootstrap_servers},

@@ -188,7 +188,7 @@ def some_parent() -> Iterator["subprocess.Popen[bytes]"]:
         parent.wait()
 
 
-def test_what_cannot_be_read_stays_owned_and_is_told_with_its_reason(director: Director) -> None:
+def test_what_cannot_be_read_stays_owned_and_is_reported_with_its_reason(director: Director) -> None:
     """And the consumer ends with the process that it is tied to, after the batch in hand."""
     topics = topics_of(director, "a", "broken", "raises")
     good, broken, raises = (partitions_of(topic) for topic in topics)

@@ -14,7 +14,7 @@ from kgs_core.model import ConsumerId
 from kgs_core.protocol import RunState, Terms
 from kgs_core.protocol.codec import encode
 from kgs_core.runtime.static_consumer import StaticConsumer
-from tests.system.group_topics import WISH, Group, group_on, settings_of, target
+from tests.system.group_topics import DESIRED, Group, group_on, settings_of, target
 
 TERMS = Terms("/nowhere", 30.0, ())
 SAID = replace(target(), terms=TERMS)
@@ -32,7 +32,7 @@ def put(group: Group, *targets) -> None:
         writer.write(each, (), ())
 
 
-def test_joining_with_the_groups_terms_or_where_none_are_said(group):
+def test_joining_with_the_groups_terms_or_where_none_are_given(group):
     refuse_other_terms(group.topics, ConsumerId(1))
     put(group, target())
     refuse_other_terms(group.topics, ConsumerId(1))
@@ -62,8 +62,8 @@ def test_a_fixed_share_beside_a_controller_is_refused_unless_the_group_is_stoppe
     with pytest.raises(ConfigError, match="leave out --share and --partitions to join it"):
         StaticConsumer(settings, ConsumerId(1), parse_share("1/1")).run(StopFlag())
     for state, is_refused in ((RunState.PAUSED, True), (RunState.STOPPED, False)):
-        key, value = encode(replace(WISH, state=state))
-        group.produce(GroupTopic.WISHES, 0, (key, value))
+        key, value = encode(replace(DESIRED, state=state))
+        group.produce(GroupTopic.OPERATOR, 0, (key, value))
         if is_refused:
             with pytest.raises(ConfigError, match="kgs stop"):
                 refuse_controlled_group(settings, group.admin)

@@ -9,7 +9,7 @@ from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.errors import ConfigError, PermanentError, UnsafeError
-from tests.system.group_topics import WISH, A, Group, gives, group_on, messages_of, settings_of, target
+from tests.system.group_topics import DESIRED, A, Group, gives, group_on, messages_of, settings_of, target
 from tests.waiting import wait_until
 
 
@@ -41,7 +41,7 @@ def test_a_topic_that_is_made_again_is_noticed_by_everybody_who_decides_by_it(gr
         lambda: writer.write(target(), [], []),
         writer.fence,
         reader.read_to_end,
-        lambda: newest_writer.write(WISH),
+        lambda: newest_writer.write(DESIRED),
         newest_writer.read,
         lambda: wait_until(lambda: reader.poll(1), 20, "noticed"),
         lambda: wait_until(lambda: port.newest(1), 20, "noticed"),
@@ -55,7 +55,7 @@ def test_topics_are_made_as_the_protocol_needs_them_and_again_means_nothing(grou
     create_topics(group.settings, group.admin)
     found = {which: group.admin.topic_config(group.name(which)) for which in GroupTopic}
     assert {which: config["cleanup.policy"] for which, config in found.items()} == {
-        GroupTopic.ASSIGNMENTS: "compact", GroupTopic.WISHES: "compact", GroupTopic.REPORTS: "delete"
+        GroupTopic.ASSIGNMENTS: "compact", GroupTopic.OPERATOR: "compact", GroupTopic.REPORTS: "delete"
     }  # fmt: skip
     assert {config["message.timestamp.type"] for config in found.values()} == {"LogAppendTime"}
     assert found[GroupTopic.REPORTS]["retention.ms"] == str(24 * 3_600_000)

@@ -27,16 +27,16 @@ from kgs_core.config import Settings
 from kgs_core.errors import PermanentError
 from kgs_core.model import ConsumerId
 from kgs_core.protocol.codec import encode
-from tests.system.group_topics import WISH, A, gives, heartbeat, messages_of, settings_of, target
+from tests.system.group_topics import DESIRED, A, gives, heartbeat, messages_of, settings_of, target
 from tests.waiting import wait_until
 
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
-ORDERS, WISHES, REPORTS = GroupTopic.ASSIGNMENTS, GroupTopic.WISHES, GroupTopic.REPORTS
+ORDERS, OPERATOR, REPORTS = GroupTopic.ASSIGNMENTS, GroupTopic.OPERATOR, GroupTopic.REPORTS
 RIGHTS = {
-    "controller": [(ORDERS, "READ"), (ORDERS, "WRITE"), (WISHES, "READ"), (REPORTS, "READ")]
+    "controller": [(ORDERS, "READ"), (ORDERS, "WRITE"), (OPERATOR, "READ"), (REPORTS, "READ")]
     + [(each, right) for each in GroupTopic for right in ("CREATE", "DESCRIBE_CONFIGS")],
     "consumer": [(ORDERS, "READ"), (REPORTS, "WRITE")],
-    "operator": [(WISHES, "READ"), (WISHES, "WRITE")],
+    "operator": [(OPERATOR, "READ"), (OPERATOR, "WRITE")],
     "viewer": [(each, "READ") for each in GroupTopic],
 }
 
@@ -99,15 +99,15 @@ def test_everybody_can_do_their_part_with_the_listed_rights(guarded: EmbeddedKaf
     consumer = topics_as(guarded, "consumer", ORDERS, REPORTS)
     assignments, reports = KafkaAssignmentReader(consumer, ConsumerId(1)), DurableWriter(consumer, GroupTopic.REPORTS)
     reports.send(heartbeat(1, 1), 10)
-    newest_writer = OperatorTopicWriter(topics_as(guarded, "operator", WISHES))
-    wish = newest_writer.write(WISH)
-    assert newest_writer.read() == [wish]
+    newest_writer = OperatorTopicWriter(topics_as(guarded, "operator", OPERATOR))
+    desired = newest_writer.write(DESIRED)
+    assert newest_writer.read() == [desired]
     written = writer.write(target(), [gives(1, A)], [])
     assert wait_until(lambda: assignments.newest(1), 20, "the assignment") == written[1:]
     for user in ("controller", "viewer"):
         reader = KafkaGroupTopicReader(topics_as(guarded, user))
         assert {*map(repr, messages_of(reader.read_to_end()))} == {
-            *map(repr, [target(), gives(1, A), WISH, heartbeat(1, 1)])
+            *map(repr, [target(), gives(1, A), DESIRED, heartbeat(1, 1)])
         }
         assert reader.poll(0.5) == []
         reader.close()
@@ -130,7 +130,7 @@ def test_nobody_else_can_write_what_the_controller_writes(guarded: EmbeddedKafka
         stolen.init_transactions(20)
 
 
-def test_a_missing_right_is_said_at_once(guarded: EmbeddedKafka) -> None:
+def test_a_missing_right_is_reported_at_once(guarded: EmbeddedKafka) -> None:
     writer = KafkaControllerWriter(topics_as(guarded, "viewer"))
     with pytest.raises(PermanentError, match=r"controller of group guarded: fence: .*grant this user the right"):
         writer.fence()

@@ -19,8 +19,8 @@ from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import MemberAssignment, Target, Tombstone
 from kgs_core.protocol.codec import encode
 from tests.system.group_topics import (
+    DESIRED,
     WANTED,
-    WISH,
     A,
     B,
     C,
@@ -47,17 +47,17 @@ def test_what_everybody_writes_is_what_the_reader_reads(group: Group) -> None:
     with_tombstone = [gives(1, A, B), gives(2, C), gives(3)]
     writer, port, newest_writer = group.writer(), group.report_writer(), OperatorTopicWriter(group.topics)
     written = writer.write(target("first", member(1)), with_tombstone, [Tombstone(member(3, "gone"))])
-    wishes = [newest_writer.write(WISH), newest_writer.write(WANTED)]
+    desired = [newest_writer.write(DESIRED), newest_writer.write(WANTED)]
     port.send(report(1, 1, A, B), 10)
     port.send(heartbeat(1, 2), 10)
     assert messages_of(written) == [target("first", member(1)), *with_tombstone, Tombstone(member(3, "gone"))]
     assert [each.offset for each in written] == [0, 0, 0, 0, 1]
     assert written[0].timestamp_ms > 1_700_000_000_000
     read = group.reader().read_to_end()
-    reports = [each for each in read if each not in [*written, *wishes]]
+    reports = [each for each in read if each not in [*written, *desired]]
     assert [each for each in read if each in written and not isinstance(each.message, Target)] == written[1:]
     assert written[0] in read
-    assert [each for each in read if each in wishes] == wishes == newest_writer.read()
+    assert [each for each in read if each in desired] == desired == newest_writer.read()
     assert messages_of(reports) == [report(1, 1, A, B), heartbeat(1, 2)]
     assert len(read) == len(written) + 4
     newest_writer.close()
@@ -152,7 +152,9 @@ def test_of_two_controllers_the_older_one_is_at_its_end(group: Group) -> None:
     assert assignments_in(group.reader().read_to_end()) == [gives(1, A), gives(1)]
 
 
-def test_records_that_are_no_message_are_counted_and_said_once(group: Group, caplog: pytest.LogCaptureFixture) -> None:
+def test_records_that_are_no_message_are_counted_and_logged_once(
+    group: Group, caplog: pytest.LogCaptureFixture
+) -> None:
     good = encode(gives(1, A))
     bad_version = (good[0], (good[1] or b"").replace(b'"version":1', b'"version":99'))
     group.produce(
@@ -171,8 +173,8 @@ def test_records_that_are_no_message_are_counted_and_said_once(group: Group, cap
 
 def test_what_a_role_may_not_write_it_cannot_say_in_its_own_topic(group: Group) -> None:
     """A consumer has the right to write reports: nothing that it puts there can pass for an assignment."""
-    group.produce(GroupTopic.REPORTS, 0, encode(gives(1, A)), encode(target()), encode(WISH), encode(report(1, 1)))
-    group.produce(GroupTopic.WISHES, 0, encode(target()), encode(report(1, 1)), encode(WANTED))
+    group.produce(GroupTopic.REPORTS, 0, encode(gives(1, A)), encode(target()), encode(DESIRED), encode(report(1, 1)))
+    group.produce(GroupTopic.OPERATOR, 0, encode(target()), encode(report(1, 1)), encode(WANTED))
     group.produce(GroupTopic.ASSIGNMENTS, 0, encode(gives(1, A)))
     group.produce(GroupTopic.ASSIGNMENTS, 2, encode(gives(1, A)), encode(target()), encode(Tombstone(member(1))))
     reader = group.reader()

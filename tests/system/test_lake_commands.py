@@ -119,7 +119,7 @@ def test_loss_is_recorded_once_and_the_audit_knows_it(run, kafka, admin, sink, t
     assert audit.ok, audit
 
 
-def test_readable_records_are_given_up_only_when_that_is_said(run, kafka, sink, topic):
+def test_readable_records_are_given_up_only_when_that_is_asked_for(run, kafka, sink, topic):
     send(kafka, topic, *[GOOD] * 2)
     refused = run("accept-loss", f"{topic}:0=8-9", "--yes")
     assert refused.exit_code == 3

@@ -167,7 +167,7 @@ def test_once_as_json(kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str
     assert topic_name(settings_of(kafka.bootstrap_servers, topic_prefix)) not in admin.list_topics()
 
 
-def test_a_recreated_topic_is_said_to_be(kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str) -> None:
+def test_a_recreated_topic_is_reported_as_such(kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str) -> None:
     tp = TopicPartition(f"{topic_prefix}a", 0)
     admin.create_topic(tp.topic, 1)
     with Monitor(settings_of(kafka.bootstrap_servers, topic_prefix), publish=False) as monitor:

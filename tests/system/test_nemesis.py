@@ -59,7 +59,7 @@ class Watcher(threading.Thread):
             line.incarnation is not None and line.report_age_s is not None and line.report_age_s < FRESH_S
             for line in found.consumers
         )
-        paused = found.wish is not None and found.wish.state is not RunState.RUNNING
+        paused = found.desired_state is not None and found.desired_state.state is not RunState.RUNNING
         counts = somebody and not paused and found.controller_is_heard and now > self._nemesis.quiet_from
         if not counts or found.target is None:
             self._unread_since.clear()

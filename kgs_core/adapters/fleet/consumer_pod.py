@@ -26,8 +26,8 @@ _MAX_LABEL = 63
 _HASH = 8
 _SPREAD_OVER = ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
 _ANNOTATIONS = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}
-"""To move a consumer costs a start of Spark and a hand-over: not worth it to save part of a node. A wish, no promise:
-autoscalers have races, and a drain does not ask. Nothing relies on it."""
+"""To move a consumer costs a start of Spark and a hand-over: not worth it to save part of a node. A request, no
+promise: autoscalers have races, and a drain does not ask. Nothing relies on it."""
 JOB_SPEC: dict[str, Any] = {"backoffLimit": 0, "podReplacementPolicy": "Failed"}
 """Nobody but the controller starts a consumer again. The second is a belt: should somebody raise the first, the pod's
 successor waits for its end. Never a podFailurePolicy with Ignore: with it a pod is replaced in spite of backoffLimit 0.

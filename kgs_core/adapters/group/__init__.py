@@ -1,1 +1,1 @@
-"""The group's topics: readers, the controller's writer, assignments, reports, operators' wishes."""
+"""The group's topics: readers, the controller's writer, assignments, reports, what operators want."""

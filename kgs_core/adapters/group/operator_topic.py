@@ -15,13 +15,13 @@ class OperatorTopicWriter:
 
     def __init__(self, topics: GroupTopics) -> None:
         self._topics = topics
-        self._writer = DurableWriter(topics, GroupTopic.WISHES)
-        (self._tp,) = topics.partitions(GroupTopic.WISHES)
+        self._writer = DurableWriter(topics, GroupTopic.OPERATOR)
+        (self._tp,) = topics.partitions(GroupTopic.OPERATOR)
 
     def write(
-        self, wish: DesiredState | DesiredVersion, timeout_s: float = _TIMEOUT_S
+        self, desired: DesiredState | DesiredVersion, timeout_s: float = _TIMEOUT_S
     ) -> Received[DesiredState | DesiredVersion]:
-        """Append one wish; durable once it returns.
+        """Append one message; durable once it returns.
 
         Raises:
             UnsafeError: the topic was made again since it was opened.
@@ -29,10 +29,10 @@ class OperatorTopicWriter:
             PermanentError: refused.
         """
         self._topics.check()
-        return self._writer.append(wish, timeout_s)
+        return self._writer.append(desired, timeout_s)
 
     def read(self, timeout_s: float = _TIMEOUT_S) -> Sequence[Received[DesiredState | DesiredVersion]]:
-        """What has been wished, oldest first; of each kind the newest one counts.
+        """What has been written there, oldest first; of each kind the newest one counts.
 
         Raises:
             UnsafeError: the topic was made again since it was opened.

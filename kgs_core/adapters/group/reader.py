@@ -220,6 +220,6 @@ def belongs(message: Message, kind: GroupTopic, partition: int) -> bool:
         case Report() | Heartbeat() | Starting():
             return kind is GroupTopic.REPORTS
         case DesiredState() | DesiredVersion():
-            return kind is GroupTopic.WISHES
+            return kind is GroupTopic.OPERATOR
         case _:
             assert_never(message)

@@ -39,12 +39,12 @@ def refuse_controlled_group(settings: Settings, admin: KafkaAdmin) -> None:
         ConfigError: there is such a group, and it is not stopped.
         PortError: Kafka refuses, or does not answer.
     """
-    which = (GroupTopic.ASSIGNMENTS, GroupTopic.WISHES)
+    which = (GroupTopic.ASSIGNMENTS, GroupTopic.OPERATOR)
     if not {each.of(settings.group) for each in which} <= set(admin.list_topics()):
         return
     newest = _newest(GroupTopics(settings, admin, which), which)
-    wish = newest.get(DesiredState)
-    if Target in newest and not (isinstance(wish, DesiredState) and wish.state is RunState.STOPPED):
+    desired = newest.get(DesiredState)
+    if Target in newest and not (isinstance(desired, DesiredState) and desired.state is RunState.STOPPED):
         raise ConfigError(
             [
                 f"group {settings.group}: a controller says what its consumers read: leave out --share and "

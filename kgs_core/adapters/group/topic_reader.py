@@ -90,7 +90,7 @@ class KafkaGroupTopicReader:
     def _starts(self) -> dict[TopicPartition, int]:
         topics, admin = self._topics, self._topics.admin
         (reports,) = topics.partitions(GroupTopic.REPORTS)
-        tps = [*topics.partitions(GroupTopic.ASSIGNMENTS), *topics.partitions(GroupTopic.WISHES), reports]
+        tps = [*topics.partitions(GroupTopic.ASSIGNMENTS), *topics.partitions(GroupTopic.OPERATOR), reports]
         starts = admin.offsets(tps, "earliest")
         # Counted back from the newest one: by the brokers' clock, and what was said last before an outage is in it
         newest = admin.newest_timestamp(reports)

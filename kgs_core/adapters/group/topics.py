@@ -36,7 +36,7 @@ class GroupTopic(StrEnum):
 
     ASSIGNMENTS = "consumer.metadata"
     """The Target in partition 0, the Assignments of consumer N in partition N."""
-    WISHES = "operator.metadata"
+    OPERATOR = "operator.metadata"
     """Of people."""
     REPORTS = "controller.metadata"
     """Of consumers, to the controller."""

@@ -1,1 +1,1 @@
-"""Commands of the group: control, consume, status, plan, wishes."""
+"""Commands of the group: control, consume, status, plan, operators' commands."""

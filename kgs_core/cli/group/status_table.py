@@ -40,7 +40,7 @@ _CHANGES = (
     Column("took", is_number=True),
     Column("reason", is_text=True),
 )
-_WISHES = {
+_DESIRED_STATES = {
     RunState.PAUSED: "paused: nobody reads until `kgs resume`",
     RunState.STOPPED: "stopped: all consumers end; `kgs resume` starts them again",
 }
@@ -126,8 +126,9 @@ def _standing(consumers: Sequence[ConsumerRow]) -> Iterator[str]:
 
 def remarks(found: GroupStatus) -> Iterator[str]:
     """What people have asked for, and why the target is as it is."""
-    if found.wish is not None and found.wish.state in _WISHES:
-        yield f"{_WISHES[found.wish.state]} (by {printable(found.wish.by)}, {_clock(found.wish.time_ms)})"
+    desired = found.desired_state
+    if desired is not None and desired.state in _DESIRED_STATES:
+        yield f"{_DESIRED_STATES[desired.state]} (by {printable(desired.by)}, {_clock(desired.time_ms)})"
     if found.wanted is not None and found.outdated:
         yield (
             f"being replaced for version {printable(found.wanted.version)}, configuration "

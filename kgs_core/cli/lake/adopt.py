@@ -21,7 +21,7 @@ _DRY = "nothing was recorded: give --yes to do it"
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _Options:
     """Options of one of two things: a group of another name, or a topic that has moved."""
 
     config_file: Path
@@ -77,12 +77,12 @@ def adopt(**options: Any) -> None:
 
     Each table changes in one commit; killed in between, the same command again does the rest.
     """
-    wish = _Wish(**options)
-    settings = load_settings(wish.config_file, os.environ)
-    if wish.old_group is not None:
-        _from_group(settings, wish.old_group, wish.topics, yes=wish.yes)
+    chosen = _Options(**options)
+    settings = load_settings(chosen.config_file, os.environ)
+    if chosen.old_group is not None:
+        _from_group(settings, chosen.old_group, chosen.topics, yes=chosen.yes)
     else:
-        _from_cluster(settings, wish)
+        _from_cluster(settings, chosen)
 
 
 def _from_group(settings: Settings, old: str, topics: tuple[str, ...], *, yes: bool) -> None:
@@ -103,20 +103,20 @@ def _from_group(settings: Settings, old: str, topics: tuple[str, ...], *, yes: b
         click.echo(_DRY)
 
 
-def _from_cluster(settings: Settings, wish: _Wish) -> None:
+def _from_cluster(settings: Settings, chosen: _Options) -> None:
     from kgs_core.adapters.lake.migration import Migration
 
-    offsets, migration = wish.offsets(), Migration(settings)
+    offsets, migration = chosen.offsets(), Migration(settings)
     moves = [
-        migration.plan(topic, offsets.get(topic, {}), keep=wish.keep_offsets, old_id=wish.old_id)
-        for topic in wish.topics
+        migration.plan(topic, offsets.get(topic, {}), keep=chosen.keep_offsets, old_id=chosen.old_id)
+        for topic in chosen.topics
     ]
     for move in moves:
-        if wish.yes:
+        if chosen.yes:
             migration.carry_out(move)
-        for line in _lines(move, yes=wish.yes):
+        for line in _lines(move, yes=chosen.yes):
             click.echo(line)
-    if not wish.yes:
+    if not chosen.yes:
         click.echo(_DRY)
 
 

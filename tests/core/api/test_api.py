@@ -58,7 +58,7 @@ def test_what_moves_has_its_price():
     assert found == kgs.pack({C: 70, B: 90, A: 40}, capacity=120, current={C: 2, A: 1, B: 1}, algorithm="search@fewest")
 
 
-def test_who_is_overloaded_is_said():
+def test_who_is_overloaded_is_reported():
     assert kgs.pack(SPEEDS, capacity=80, algorithm="bfd").overloaded != ()
     found = kgs.pack(SPEEDS, capacity=120, algorithm="bfd", max_consumers=1)
     assert (found.overloaded, found.loads) == ((1,), {1: 200.0})

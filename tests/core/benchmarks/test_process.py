@@ -37,14 +37,14 @@ def test_requests_are_answered_one_by_one(directory):
         assert process.session
 
 
-def test_the_end_of_the_log_is_told_when_it_dies(directory):
+def test_the_end_of_the_log_is_reported_when_it_dies(directory):
     with BenchProcess("echo", [sys.executable, "-c", ECHO], directory) as process:
         process.start()
         with pytest.raises(PermanentError, match="out of luck"):
             process.request("die")
 
 
-def test_a_program_that_never_begins_is_told_too(directory):
+def test_a_program_that_never_begins_is_reported_too(directory):
     with (
         BenchProcess("broken", [sys.executable, "-c", "raise SystemExit('no Java')"], directory) as process,
         pytest.raises(PermanentError, match="no Java"),

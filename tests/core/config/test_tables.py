@@ -45,7 +45,7 @@ def test_a_rule_whose_topic_does_not_exist_yet_is_no_mistake(resolve):
     assert list(resolve("{topic: later}, {topic: now}", "now")) == ["now"]
 
 
-def test_internal_topics_are_left_out_and_can_be_told(settings_of):
+def test_internal_topics_are_left_out_and_can_be_listed(settings_of):
     settings = settings_of(topics="topics: [{pattern: '.*'}]")
     topics = ["t", "__consumer_offsets", "kgs.g.consumer.metadata"]
     assert list(resolve_tables(settings, topics)) == ["t"]

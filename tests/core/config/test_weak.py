@@ -58,7 +58,7 @@ def test_what_is_as_it_should_be_is_passed_over(sections):
     assert weak(**sections) == ()
 
 
-def test_it_is_said_once_though_the_file_is_read_twice(tmp_path, caplog):
+def test_it_is_logged_once_though_the_file_is_read_twice(tmp_path, caplog):
     file = tmp_path / "kgs.yaml"
     file.write_bytes(text(options="{aws_allow_http: 'true'}"))
     with caplog.at_level(logging.WARNING):

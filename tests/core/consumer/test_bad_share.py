@@ -29,14 +29,14 @@ def test_it_begins_above_the_limit_and_ends_at_half_of_it(share, percent, begins
     assert (is_bad(found, was_bad=False), is_bad(found, was_bad=True)) == (begins, stays)
 
 
-def test_of_each_topic_its_own_limit_counts_and_nothing_is_said_of_others():
+def test_of_each_topic_its_own_limit_counts_and_nothing_is_reported_of_others():
     found = {"a": BadShare(0.6, 0.5), "b": BadShare(0.6, 0.9), "c": BadShare(0.3, 0.5)}
     assert bad_topics(found, {"c", "given away"}) == {"a": 0.6, "c": 0.3}
     assert bad_topics({}, {"a"}) == {}
 
 
 @pytest.mark.parametrize("limit", [0.05, 0.5, 0.9])
-def test_a_share_beside_the_limit_is_said_once(limit):
+def test_a_share_beside_the_limit_is_reported_once(limit):
     """Shares of 1,000 records each, as chance has them, of a topic that is exactly at its limit."""
     chance = random.Random(7)
     bad, states = {}, []

@@ -172,7 +172,7 @@ def test_end_drains_says_so_and_is_over_with_the_last_word(end, why):
     assert membership.next_message(100) == (membership, None)
 
 
-def test_error_of_its_own_is_told_with_the_last_word_and_drains_before_it():
+def test_error_of_its_own_is_reported_with_the_last_word_and_drains_before_it():
     membership, draining = said(reading(A).began(1).failed("5 rounds failed"), 1)
     assert (draining.phase, draining.owned) == (Phase.DRAINING, {A})
     assert (draining.ending, draining.why) == (Ending.FAILED, "5 rounds failed")

@@ -49,7 +49,7 @@ def test_every_change_is_reported_at_once_and_in_full(change):
     assert isinstance(message, Report)
 
 
-def test_facts_are_told_of_owned_partitions_only():
+def test_facts_are_reported_of_owned_partitions_only():
     facts = Facts({A: "poison", C: "old"}, {A: 7, B: 8, C: 9}, 1e6)
     _, report = said(reading(A, B).noted(facts), 1)
     assert (report.stopped, report.positions, report.bytes_per_s) == ({A: "poison"}, {A: 7, B: 8}, 1e6)
@@ -107,7 +107,7 @@ def test_batch_that_begins_after_the_clock_was_read_has_no_negative_age():
 # Self-fence
 
 
-def test_what_is_pending_is_told_as_ready_or_not_and_nothing_else_is():
+def test_what_is_pending_is_reported_as_ready_or_not_and_nothing_else_is():
     """Who waits for a partition says whether it could be read; what is owned or not coming any more is not told."""
     membership = act(reading(A).received([gives(6, A, pending=[B, C])], 0))
     membership = membership.noted(Facts(ready=frozenset({A, B}), unready={C: "no rule", A: "old"}))
@@ -117,7 +117,7 @@ def test_what_is_pending_is_told_as_ready_or_not_and_nothing_else_is():
     assert (report.ready, report.unready) == (frozenset(), {})
 
 
-def test_that_a_pending_partition_is_ready_is_told_at_once():
+def test_that_a_pending_partition_is_ready_is_reported_at_once():
     membership, _ = said(act(reading(A).received([gives(6, A, pending=[B])], 0)), 0)
     assert membership.next_message(0.1)[1] is None
     assert membership.noted(Facts(ready=frozenset({B}))).next_message(0.1)[1].ready == {B}

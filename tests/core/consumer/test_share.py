@@ -51,7 +51,7 @@ def test_partitions_that_make_no_sense_are_refused(text, part):
     assert part in str(caught.value)
 
 
-def test_all_wrong_partitions_are_told_at_once():
+def test_all_wrong_partitions_are_reported_at_once():
     with pytest.raises(ConfigError) as caught:
         parse_partitions("a:x,b:0-3,c")
     assert len(caught.value.problems) == 2
@@ -67,7 +67,7 @@ def test_share_is_one_based():
     assert parse_share("2/3") == EqualShare(2, 3)
 
 
-def test_what_is_named_and_not_there_is_told():
+def test_what_is_named_and_not_there_is_reported():
     named = parse_partitions("a:0-9,b:1,c:*,d:4,e:0-2,f:7")
     assert named.missing({"a": 3, "b": 2, "c": 1, "e": 3, "f": 7}) == [
         "a:3-9: not there: the topic has 3 partitions",

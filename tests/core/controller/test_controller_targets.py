@@ -64,7 +64,7 @@ def test_the_target_and_the_first_assignments_of_its_change_are_one_write(synchr
     assert write.assignments == (MemberAssignment(TWO, frozenset({B, C})),)
 
 
-def test_a_rebalance_is_told_with_its_reason_its_price_and_its_consumers(synchronized):
+def test_a_rebalance_is_logged_with_its_reason_its_price_and_its_consumers(synchronized):
     _, commands = look(synchronized(), measured(a=70, b=60, c=90))
     assert notes(commands, "rebalance") == [
         {
@@ -85,7 +85,7 @@ def test_nothing_is_written_while_a_write_is_under_way(synchronized):
         assert acts(commands) == []
 
 
-def test_what_was_written_is_told_in_the_papers_words(synchronized):
+def test_what_was_written_is_logged_in_the_papers_words(synchronized):
     moved = replace(TARGET, assignment={A: 2, B: 1})
     state = synchronized((received(moved, 1), *group()[1:]))
     state, commands = step(state, Tick(), 1.0)
@@ -100,7 +100,7 @@ def test_what_was_written_is_told_in_the_papers_words(synchronized):
     }
 
 
-def test_how_long_a_change_took_is_told_by_the_next_target(synchronized):
+def test_how_long_a_change_took_is_recorded_in_the_next_target(synchronized):
     state, commands = look(synchronized(), measured(a=80, b=60, c=30), now=10.0)
     (write,) = acts(commands)
     state, _ = step(state, written(write), 10.0)

@@ -109,10 +109,10 @@ def test_late_and_doubled_records_change_nothing(late):
     assert view.take(late, 100.0) == view
 
 
-def test_the_newest_wishes_count_each_for_itself():
+def test_the_newest_desired_state_and_version_count_each_for_itself():
     view = view_of(at(0, DesiredState(RunState.PAUSED, "", 0)), at(1, DesiredVersion("1", "", "", 0)))
     view = view.take(at(2, DesiredVersion("2", "", "", 0)), 0.0).take(at(3, DesiredState(RunState.RUNNING, "", 0)), 0.0)
-    assert (view.wish, view.wanted) == (DesiredState(RunState.RUNNING, "", 0), DesiredVersion("2", "", "", 0))
+    assert (view.desired_state, view.wanted) == (DesiredState(RunState.RUNNING, "", 0), DesiredVersion("2", "", "", 0))
 
 
 class TestWhoIsNewer:

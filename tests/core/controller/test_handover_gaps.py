@@ -55,7 +55,7 @@ def test_who_lost_it_as_a_suspect_and_lets_go_later_frees_nothing(unread):
     assert unread.unowned == frozenset()
 
 
-def test_what_is_told_twice_counts_once(unread):
+def test_what_is_reported_twice_counts_once(unread):
     told = [report(ONE, 0, 1, A), report(ONE, 1, 2), report(TWO, 2, 1, A)]
     unread.take(told)
     unread.take(told)

@@ -116,14 +116,14 @@ def test_an_end_in_order_needs_no_run_of_its_own_for_its_tombstone():
 
 
 def test_people_are_heard(group):
-    group.world.wish(RunState.PAUSED)
+    group.world.set_desired_state(RunState.PAUSED)
     group.until(lambda: group.readers() == [])
     group.rounds(60)
     assert len(group.world.fleet.living()) == 2
-    group.world.wish(RunState.RUNNING)
+    group.world.set_desired_state(RunState.RUNNING)
     group.settle()
     assert group.readers() == [1, 2]
-    group.world.wish(RunState.STOPPED)
+    group.world.set_desired_state(RunState.STOPPED)
     group.until(lambda: group.world.fleet.living() == [])
     asked = len(group.asked)
     group.rounds(100)
@@ -174,7 +174,7 @@ def test_through_troubles_the_group_comes_to_rest(seed):
             mischief(group, random)
         group.round()
     group.world.heal()
-    group.world.wish(RunState.RUNNING)
+    group.world.set_desired_state(RunState.RUNNING)
     group.settle(400)
     assert {p for process in group.world.fleet.living() for p in process.owned} == group.world.load.speeds.keys()
 
@@ -194,6 +194,6 @@ def mischief(group, random):
         case 4:
             group.speeds(**{name: random.randrange(1, 90) for name in "abcdef"[: random.randrange(3, 7)]})
         case 5:
-            group.world.wish(random.choice((RunState.RUNNING, RunState.PAUSED)))
+            group.world.set_desired_state(random.choice((RunState.RUNNING, RunState.PAUSED)))
         case _:
             pass

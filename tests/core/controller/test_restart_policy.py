@@ -294,7 +294,7 @@ def test_other_messages_say_nothing_of_lives():
     assert take_lives({}, [Received(DesiredState("running", "somebody", 0), 0, 0)], 0.0) == {}
 
 
-def test_what_the_fleet_says_of_a_run_that_never_reported_is_told(starts):
+def test_what_the_fleet_says_of_a_run_that_never_reported_is_passed_on(starts):
     pending = replace(run(60, over=False), why="Unschedulable: 0/1 nodes")
     assert starts(History(runs=[pending])).trouble == {TWO: "Unschedulable: 0/1 nodes"}
     ended = [replace(each, why="ErrImagePull") for each in failed(300, 200)]

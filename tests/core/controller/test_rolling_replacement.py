@@ -138,7 +138,7 @@ def test_a_replacement_that_cannot_go_on_says_what_cannot_be_opened_and_why():
     )
 
 
-def test_one_reason_of_many_partitions_is_said_once():
+def test_one_reason_of_many_partitions_is_shown_once():
     many = {TopicPartition("t", n): 1 for n in range(12)}
     meant = target(many, (2,))
     seen = says(
@@ -162,7 +162,7 @@ def test_what_a_replacement_waits_for_has_a_name():
     assert replacement_wait(assigned_by_plan(view(c1="2", c2="2"), meant), meant, frozenset()) is None
 
 
-def test_a_wish_that_is_younger_than_the_target_is_acted_on_at_once():
+def test_a_desired_version_that_is_younger_than_the_target_is_acted_on_at_once():
     """The spare was started for this very Target, and not in vain: people have asked for something else since."""
     meant = target({A: 1}, (2,), known=(1,))
     seen = assigned_by_plan(view(c1="2", c2="2"), meant).take(Received(meant, 0, 1000), 0.0)

@@ -77,7 +77,7 @@ def test_terms_of_settings_are_the_settings_own():
     assert other_terms(SETTINGS, replace(ours, config_hashes=())) == [], "an earlier version says none"
 
 
-def test_all_that_differs_is_said_with_the_way_out():
+def test_all_that_differs_is_reported_with_the_way_out():
     ours = terms_of(SETTINGS)
     lake, limit = other_terms(SETTINGS, Terms("/theirs", 77.0, ("other",)))
     assert lake.startswith("lake.root /theirs, this configuration says /lake: ")

@@ -69,10 +69,10 @@ def queues(draw, consumer):
 targets = st.lists(st.lists(st.sampled_from(NAMES), unique=True, max_size=4), max_size=3).map(
     lambda lists: [at(i, target(" ".join(known), c1="p")) for i, known in enumerate(lists)]
 )
-wishes = st.lists(
+desired = st.lists(
     st.sampled_from([DesiredState(RunState.PAUSED, "", 0), DesiredVersion("1", "", "", 0)]), max_size=3
 ).map(lambda found: [at(i, message) for i, message in enumerate(found)])
-topics = st.tuples(report_logs(), queues(1), queues(2), targets, wishes)
+topics = st.tuples(report_logs(), queues(1), queues(2), targets, desired)
 
 
 def interleaved(data, parts):

@@ -103,7 +103,7 @@ def test_one_that_is_killed_comes_again_however_often(made):
     assert control.failure == ""
 
 
-def test_a_deaf_controller_is_killed_at_once_and_that_is_said(made, tmp_path):
+def test_a_deaf_controller_is_killed_at_once_and_that_is_reported(made, tmp_path):
     control, _ = made(DEAF)
     pid = pid_of(control)
     wait_until(lambda: "deaf" in (tmp_path / "controller.log").read_text(), 10, "it does not start")

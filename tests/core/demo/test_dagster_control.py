@@ -55,7 +55,7 @@ def bring_up(control, logged):
     wait_until(is_up, 20, f"it is up: {logged}")
 
 
-def test_the_address_is_said_first_and_stands_in_the_table(made):
+def test_the_address_is_shown_first_and_stands_in_the_table(made):
     control, logged = made
     bring_up(control, logged)
     address = logged[-1].rpartition(" ")[2]
@@ -79,9 +79,9 @@ def test_before_there_is_a_daemon_nobody_has_to_be_told_to_end(made):
 
 @pytest.fixture
 def asked_to_stop(monkeypatch):
-    wishes = []
-    monkeypatch.setattr(DagsterControl, "_write_stopped", lambda _: wishes.append("stop"))
-    return wishes
+    written = []
+    monkeypatch.setattr(DagsterControl, "_write_stopped", lambda _: written.append("stop"))
+    return written
 
 
 def test_dagster_ends_when_no_run_is_open_any_more(made, asked_to_stop, monkeypatch):
@@ -93,7 +93,7 @@ def test_dagster_ends_when_no_run_is_open_any_more(made, asked_to_stop, monkeypa
     assert (asked_to_stop, answers) == (["stop"], [])
 
 
-def test_runs_that_are_killed_at_once_are_told(made, asked_to_stop, monkeypatch):
+def test_runs_that_are_killed_at_once_are_reported(made, asked_to_stop, monkeypatch):
     interrupt = StopFlag()
 
     def open_runs(_):

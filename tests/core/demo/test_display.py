@@ -115,7 +115,7 @@ def test_how_far_a_change_is(waiting, converged, logged):
     assert text(live_table(snapshot(EWR, seen=seen)))[2].endswith(f"| {logged}")
 
 
-def test_partitions_that_stand_still_are_told():
+def test_partitions_that_stand_still_are_shown():
     stopped = replace(READING, stopped={EWR_0: "gone"})
     assert any("1 partitions stopped" in line for line in text(live_table(snapshot(EWR, seen=group(stopped)))))
 
@@ -132,7 +132,7 @@ def test_what_is_not_known_is_never_shown_as_zero():
     assert [line.split() for line in shown.splitlines() if line.startswith("1 ")] == [["1", *"??????", "reading"]]
 
 
-def test_problems_are_told_below_the_table():
+def test_problems_are_shown_below_the_table():
     assert text(live_table(snapshot(EWR, problems=("Kafka x:1: no answer",))))[-1] == "? Kafka x:1: no answer"
 
 

@@ -37,7 +37,7 @@ def test_consumers_come_and_go():
     )
 
 
-def test_each_change_is_told_once():
+def test_each_change_is_reported_once():
     history = DemoHistory()
     assert history.note(group(changes=[FIRST]), 0) == ("target: 1 consumer, nothing moves: partition without owner",)
     assert history.note(group(changes=[replace(FIRST, duration_s=3.0), GROWN]), 1) == (

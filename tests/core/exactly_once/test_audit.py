@@ -110,7 +110,7 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("place", "rows", "dead_letters", "log", "said"), NAMED)
-def test_what_is_wrong_is_said_with_its_offsets(place, rows, dead_letters, log, said):
+def test_what_is_wrong_is_reported_with_its_offsets(place, rows, dead_letters, log, said):
     assert findings(place, tuple(rows), dead_letters, log) == said
 
 

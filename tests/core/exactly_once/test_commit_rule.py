@@ -56,7 +56,7 @@ POSITIONS = st.integers(0, 2**63 - 1)
 
 
 @given(st.integers(0, 2**31 - 1), POSITIONS, POSITIONS)
-def test_epoch_is_told_at_its_own_position_only(epoch, position, other):
+def test_epoch_is_known_at_its_own_position_only(epoch, position, other):
     stamp = epoch_stamp(epoch, position)
     assert 0 <= stamp < 2**63
     assert epoch_at(stamp, position) == epoch

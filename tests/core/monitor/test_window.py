@@ -184,7 +184,7 @@ def test_a_partition_not_read_is_unknown_and_bridged_afterwards(log, reading, tp
     assert back.speeds[tp] == PartitionSpeed(Verdict.MEASURED, 100_000.0)
 
 
-def test_a_vanished_partition_is_said_to_be_and_forgotten_after_a_window(log, reading, tp):
+def test_a_vanished_partition_is_reported_as_such_and_forgotten_after_a_window(log, reading, tp):
     window = Window(30.0, 10.0)
     for t in range(15):
         window.add(reading(t, log(t, end=1000 * t)))

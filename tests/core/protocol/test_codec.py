@@ -92,7 +92,7 @@ messages = st.one_of(
     st.builds(DesiredState, st.sampled_from(RunState), texts, counts),
     st.builds(DesiredVersion, ids, ids, texts, counts),
 )
-WISH = DesiredState(RunState.PAUSED, "me", 5)
+DESIRED = DesiredState(RunState.PAUSED, "me", 5)
 ORDER = MemberAssignment(Member(ConsumerId(3), Incarnation("ab")), frozenset({TopicPartition("t", 1)}))
 
 
@@ -183,7 +183,7 @@ def test_what_is_wrong_is_named(changes, said):
         (b"target", b"[" * 100_000, "no message"),
         (b"target", b'{"version": NaN}', "no message"),
         (b"target", b" " * (MAX_BYTES + 1), "more than"),
-        (b"wanted", encode(WISH)[1], "does not fit"),
+        (b"wanted", encode(DESIRED)[1], "does not fit"),
     ],
 )
 def test_what_is_no_message_is_refused(key, value, said):

@@ -61,7 +61,7 @@ def test_a_target_with_a_bad_part_is_refused_by_its_name(field, value):
 
 
 @pytest.mark.parametrize("field", ["lake_root", "suspect_after_s"])
-def test_terms_that_are_said_in_part_are_none(field):
+def test_terms_that_are_given_in_part_are_none(field):
     key, record = target_record()
     assert decode(key, json.dumps(record | {field: None}).encode()).terms is None
     with pytest.raises(ProtocolError, match="no message: config_hashes"):

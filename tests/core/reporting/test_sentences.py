@@ -84,7 +84,7 @@ def test_starts(group):
 
 
 def test_what_people_want_comes_first(group):
-    group.world.wish(RunState.PAUSED)
+    group.world.set_desired_state(RunState.PAUSED)
     assert seen(group)[0] == "people want the group paused"
 
 

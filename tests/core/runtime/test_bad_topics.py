@@ -45,7 +45,7 @@ def bad(caplog):
 BEGINS, ENDS = [("WARNING", "too many bad records")], [("INFO", "few bad records again")]
 
 
-def test_it_is_said_when_it_begins_and_when_it_ends_and_not_with_every_batch(state, bad, caplog):
+def test_it_is_logged_when_it_begins_and_when_it_ends_and_not_with_every_batch(state, bad, caplog):
     bad.look([state])
     assert (bad.shares, logged(caplog)) == ({}, [])
     for _ in range(5):

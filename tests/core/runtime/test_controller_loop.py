@@ -21,7 +21,7 @@ from kgs_core.testing.chance import Chance
 from kgs_core.testing.consumers import Habits
 from kgs_core.testing.fleet import SimFleet
 from kgs_core.testing.ports import SimControllerWriter, SimGroupTopicReader
-from kgs_core.testing.topics import TARGETS, WISHES, Clock, Topics
+from kgs_core.testing.topics import OPERATOR, TARGETS, Clock, Topics
 
 TPS = [TopicPartition("t", n) for n in range(4)]
 SPEEDS = dict.fromkeys(TPS, 60.0)
@@ -184,9 +184,9 @@ def test_a_consumer_that_dies_is_replaced():
 
 def test_a_pause_empties_everybody_and_ends_nobody():
     def pause(world):
-        if world.is_converged() and not world.topics.log(WISHES):
+        if world.is_converged() and not world.topics.log(OPERATOR):
             world.topics.append(DesiredState(RunState.PAUSED, "me", 1))
-        return bool(world.topics.log(WISHES)) and not world.owners()
+        return bool(world.topics.log(OPERATOR)) and not world.owners()
 
     world = World(until=pause)
     world.run()
@@ -195,9 +195,9 @@ def test_a_pause_empties_everybody_and_ends_nobody():
 
 def test_a_stop_ends_everybody_and_not_the_controller():
     def end(world):
-        if world.is_converged() and not world.topics.log(WISHES):
+        if world.is_converged() and not world.topics.log(OPERATOR):
             world.topics.append(DesiredState(RunState.STOPPED, "me", 1))
-        return bool(world.topics.log(WISHES)) and not world.fleet.living()
+        return bool(world.topics.log(OPERATOR)) and not world.fleet.living()
 
     world = World(until=end)
     assert world.run() is None

@@ -135,7 +135,7 @@ def test_assignments_that_are_lost_for_good_drain_the_process(parts):
     assert (str(thread.failure), membership.now.why) == ("made again", "made again")
 
 
-def test_any_other_error_of_the_thread_of_assignments_is_told_and_drains_the_process(parts, caplog):
+def test_any_other_error_of_the_thread_of_assignments_is_reported_and_drains_the_process(parts, caplog):
     """It used to end the thread in silence, and the consumer kept what it owned and heard no assignment for ever."""
     membership, assignments, reports, _, thread, interrupted = parts
     membership.change(lambda m: m.began(time.monotonic()))
@@ -175,7 +175,7 @@ def test_assignments_that_cannot_be_read_for_long_drain_a_process_that_is_heard(
         assert not thread.is_alive()
 
 
-def test_error_of_the_thread_of_reports_is_told_with_the_last_word(caplog):
+def test_error_of_the_thread_of_reports_is_reported_with_the_last_word(caplog):
     membership = SharedMembership(
         Membership.join(Identity(ME, a_process()), MembershipTiming(0.05, 30, 300), time.monotonic())
     )

@@ -253,7 +253,7 @@ def test_a_change_whose_consumer_never_comes_runs_out_of_time(group):
     assert handed_over.duration_s >= group.options.membership.group_management_timeout_s
 
 
-def test_a_wish_is_carried_out(group):
+def test_a_desired_state_is_carried_out(group):
     group.topics.append(DesiredState(RunState.PAUSED, "me", 0))
     *_, handed_over = parts(run_of(group, measurement_offset=group.publish(**FOUR)))
     assert handed_over.outcome.result is Result.CONVERGED

@@ -58,7 +58,7 @@ class Lake:
         return "written"
 
 
-def test_what_may_pass_is_waited_for_said_once_and_told(monkeypatch, caplog):
+def test_what_may_pass_is_waited_for_logged_once_and_reported(monkeypatch, caplog):
     monkeypatch.setattr("kgs_core.runtime.start_up._FIRST_BACKOFF_S", 0.01)
     logged = []
     with StartUp(StopFlag(), logged.append, is_hosted=True) as start_up:
@@ -82,7 +82,7 @@ def test_whoever_waits_in_a_process_of_somebody_else_leaves_when_asked_to_end():
     assert not start_up.is_done()
 
 
-def test_an_error_after_the_start_is_told_whoever_asked_for_the_end():
+def test_an_error_after_the_start_is_reported_whoever_asked_for_the_end():
     stop = StopFlag()
     start_up = StartUp(stop, is_hosted=True)
     with start_up:

@@ -14,7 +14,7 @@ def test_two_files_that_differ_in_their_last_part_do_not_share_a_temporary_one(t
     assert [json.loads((tmp_path / f"a.{n}").read_text())["consumer"] for n in (1, 2)] == [1, 2]
 
 
-def test_a_status_file_that_cannot_be_written_is_said_once_and_ends_nothing(tmp_path, caplog):
+def test_a_status_file_that_cannot_be_written_is_logged_once_and_ends_nothing(tmp_path, caplog):
     """It stands for a full disk."""
     status = ConsumerStatus(ConsumerId(1), tmp_path / "missing" / "status.json")
     status.write([])

@@ -54,7 +54,7 @@ def test_lines_hold_their_points_and_have_names_at_their_ends():
     assert {text.get_text(): text.xy for text in ax.texts} == {"mwf": (1, 6), "keep": (1, 5)}
 
 
-def test_lines_that_panels_share_are_told_once():
+def test_lines_that_panels_share_are_in_the_legend_once():
     drawn = figure([OVER_TIME, OVER_TIME])
     assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["mwf", "keep"]
     assert not [text for ax in drawn.axes for text in ax.texts]

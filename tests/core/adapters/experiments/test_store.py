@@ -87,7 +87,7 @@ def test_a_name_that_would_lead_elsewhere_is_refused(folder, key):
     assert not folder.root.exists()
 
 
-def test_a_load_that_nobody_has_registered_is_told(folder):
+def test_a_load_that_nobody_has_registered_is_reported(folder):
     for key in ("week", "../../etc/passwd"):
         with pytest.raises(ConfigError, match="no load is registered as that"):
             folder.recorded(key)

@@ -28,14 +28,14 @@ def child():
     process.wait()
 
 
-def test_this_process_is_told_with_the_run_it_belongs_to():
+def test_this_process_is_identified_with_the_run_it_belongs_to():
     me = HostProcess.current({"KGS_RUN_ID": "run-7"})
     assert (me.pid, me.run_id, len(me.boot_id)) == (os.getpid(), "run-7", 36)
     assert HostProcess.current({}).run_id == ""
     assert me.is_gone() is False
 
 
-def test_what_reports_say_of_a_process_tells_it(child):
+def test_what_reports_say_of_a_process_identifies_it(child):
     """Gone, living, and of another kind."""
     known = replace(HostProcess.current({}), pid=child.pid, start_ticks=start_ticks(child.pid), run_id="run-7")
     assert HostProcess.of(known.as_process()) == known
@@ -68,7 +68,7 @@ def test_another_process_with_the_same_id_is_not_the_one_meant():
     assert replace(me, start_ticks=me.start_ticks - 1).is_gone() is True
 
 
-def test_process_of_another_machine_cannot_be_told():
+def test_whether_a_process_of_another_machine_is_gone_is_unknown():
     assert replace(HostProcess.current({}), host="elsewhere", pid=2**22).is_gone() is None
 
 
@@ -94,12 +94,12 @@ def test_of_a_container_on_another_boot_nothing_is_known(monkeypatch):
     assert replace(HostProcess.current({}), boot_id="another").is_gone() is None
 
 
-def test_a_process_with_other_process_ids_cannot_be_told():
+def test_whether_a_process_with_other_process_ids_is_gone_is_unknown():
     me = HostProcess.current({})
     assert replace(me, pid=2**22, pid_namespace=me.pid_namespace + 1).is_gone() is None
 
 
-def test_one_that_does_not_say_its_namespace_is_told_as_before():
+def test_one_that_does_not_say_its_namespace_is_identified_as_before():
     """Reports and tags of an older version: what an upgrade has ended must not look alive for ever."""
     old = replace(HostProcess.current({}), machine_id="", pid_namespace=0)
     assert old.is_gone() is False

@@ -212,7 +212,7 @@ def test_a_pod_that_cannot_be_scheduled_is_named_once_and_goes_with_its_stop(fle
     assert only(fleet, is_over=True).why == "Unschedulable: 0/1 nodes"
 
 
-def test_why_a_consumer_has_ended_is_told(fleet, cluster, caplog):
+def test_why_a_consumer_has_ended_is_reported(fleet, cluster, caplog):
     started(fleet)
     cluster.end(cluster.run(3), 137, "OOMKilled")
     fleet.turn()

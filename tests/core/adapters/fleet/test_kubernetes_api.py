@@ -68,7 +68,7 @@ def test_a_cluster_that_nobody_names_is_no_cluster(tmp_path):
         connect(None, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
 
 
-def test_the_namespace_is_the_one_that_is_said_or_the_contexts(address, tmp_path):
+def test_the_namespace_is_the_given_one_or_the_contexts(address, tmp_path):
     environ = {"KUBECONFIG": str(kubeconfig(tmp_path, address, "theirs"))}
     assert connect(None, environ).namespace == "theirs"
     assert connect("mine", environ).namespace == "mine"

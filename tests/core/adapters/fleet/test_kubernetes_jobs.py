@@ -172,5 +172,5 @@ EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEv
         (pod("Running", conditions=[EVICTED]), "EvictionByEvictionAPI: drained"),
     ],
 )
-def test_what_is_wrong_with_a_pod_is_told(pod, trouble):
+def test_what_is_wrong_with_a_pod_is_reported(pod, trouble):
     assert only([job()], [pod]).trouble == trouble

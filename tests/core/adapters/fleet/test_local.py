@@ -210,7 +210,7 @@ def test_commands_name_the_consumer_and_the_configuration_in_full(tmp_path, monk
     assert "Usage: kgs" in shown.stdout
 
 
-def test_this_process_is_alive_and_one_of_another_machine_cannot_be_told(group, tmp_path):
+def test_this_process_is_alive_and_of_one_of_another_machine_it_is_unknown(group, tmp_path):
     fleet = fleet_of(group, tmp_path)
     me = this_process()
     assert fleet.is_dead(me) is False

@@ -1,4 +1,4 @@
-"""The writer of reports and wishes, on librdkafka's own cluster: what it says is there can be read."""
+"""The writer of reports and desired states, on librdkafka's own cluster: what it says is there can be read."""
 
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ from kgs_core.protocol import DesiredState, Incarnation, Member, RunState, Start
 from kgs_core.protocol.codec import decode
 from tests.processes import a_process
 
-WISH = DesiredState(RunState.PAUSED, "sam", 1)
+DESIRED = DesiredState(RunState.PAUSED, "sam", 1)
 WAITS = Starting(Member(ConsumerId(3), Incarnation("x")), a_process(run_id="run-1"), "no space left")
 
 
@@ -43,14 +43,14 @@ def read(kafka, name, count):
         consumer.close()
 
 
-def test_what_was_appended_is_there_in_order_and_its_place_is_told(writer_of, kafka):
+def test_what_was_appended_is_there_in_order_and_its_place_is_returned(writer_of, kafka):
     writer = writer_of("said")
-    first, second = writer.append(WISH, 20), writer.append(WAITS, 20)
-    assert (first.message, first.offset) == (WISH, 0)
+    first, second = writer.append(DESIRED, 20), writer.append(WAITS, 20)
+    assert (first.message, first.offset) == (DESIRED, 0)
     assert (second.message, second.offset) == (WAITS, 1)
     assert first.timestamp_ms == 1234, "the clock of this broker"
     writer.send(WAITS, 20)
-    assert read(kafka, "said", 3) == [WISH, WAITS, WAITS]
+    assert read(kafka, "said", 3) == [DESIRED, WAITS, WAITS]
 
 
 def test_a_message_out_of_its_limits_is_refused_and_the_next_one_taken(writer_of, kafka):

@@ -24,15 +24,15 @@ from kgs_core.protocol import (
 from tests.processes import a_process
 
 TWO = Member(ConsumerId(2), Incarnation("two"))
-PLACES = [*((GroupTopic.ASSIGNMENTS, number) for number in range(4)), (GroupTopic.WISHES, 0), (GroupTopic.REPORTS, 0)]
+PLACES = [*((GroupTopic.ASSIGNMENTS, number) for number in range(4)), (GroupTopic.OPERATOR, 0), (GroupTopic.REPORTS, 0)]
 MESSAGES: list[tuple[Message, tuple[GroupTopic, int]]] = [
     (Target("mwf", {}, (), {}, 1.0, 0.0, "", (), (), 0), (GroupTopic.ASSIGNMENTS, 0)),
     (MemberAssignment(TWO), (GroupTopic.ASSIGNMENTS, 2)),
     (Tombstone(TWO), (GroupTopic.ASSIGNMENTS, 2)),
     (Heartbeat(TWO, 1, Phase.READING, 0.0, None), (GroupTopic.REPORTS, 0)),
     (Report(TWO, 1, Phase.READING, 0.0, None, a_process(), None, frozenset()), (GroupTopic.REPORTS, 0)),
-    (DesiredState(RunState.RUNNING, "ada", 0), (GroupTopic.WISHES, 0)),
-    (DesiredVersion("1", "a", "ada", 0), (GroupTopic.WISHES, 0)),
+    (DesiredState(RunState.RUNNING, "ada", 0), (GroupTopic.OPERATOR, 0)),
+    (DesiredVersion("1", "a", "ada", 0), (GroupTopic.OPERATOR, 0)),
 ]
 
 
@@ -58,7 +58,7 @@ def test_one_replica_may_be_missing_where_there_are_several(replicas: int, in_sy
     assert config["min.insync.replicas"] == in_sync
 
 
-def test_without_a_wish_the_cluster_decides_how_many_replicas() -> None:
+def test_without_a_setting_the_cluster_decides_how_many_replicas() -> None:
     assert not any("min.insync.replicas" in group_topics._config(settings(), which) for which in GroupTopic)
 
 
@@ -73,7 +73,7 @@ def test_whole_states_are_kept_and_reports_are_not() -> None:
     assert all(int(config[which]["segment.ms"]) < 3_600_000 for which in GroupTopic)
 
 
-def test_a_reason_is_said_once_and_every_record_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_reason_is_logged_once_and_every_record_is_counted(caplog: pytest.LogCaptureFixture) -> None:
     refusals = Refusals()
     tp = TopicPartition("kgs.g.consumer.metadata", 3)
     for offset, reason in enumerate(["no JSON", "no JSON", "version 9", "no JSON"]):

@@ -45,7 +45,7 @@ def gathered(session, start):
     raise AssertionError("nothing came")
 
 
-def test_offset_that_is_not_there_is_said_every_time_that_it_is_asked_for(session, topic):
+def test_offset_that_is_not_there_is_reported_every_time_that_it_is_asked_for(session, topic):
     good, bad = TopicPartition(topic, 0), TopicPartition(topic, 1)
     at = 0
     for _ in range(3):
@@ -75,7 +75,7 @@ def test_lost_partition_is_read_once_its_offset_is_there(session, topic, kafka):
         ("INVALID_MSG", StopCause.CORRUPT),
     ],
 )
-def test_refusal_is_said_every_time_and_ends_when_its_cause_ends(session, topic, kafka, error, trouble):
+def test_refusal_is_reported_every_time_and_ends_when_its_cause_ends(session, topic, kafka, error, trouble):
     tp = TopicPartition(topic, 0)
     for _ in range(2):
         kafka.fail(FETCH, *[getattr(KafkaError, error)] * 100)

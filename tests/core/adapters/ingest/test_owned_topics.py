@@ -147,7 +147,7 @@ def test_topics_that_cannot_be_read_have_their_reasons_and_hold_up_no_other(topi
     assert TopicPartition("t2", 0) not in topics.reasons(tps(**wanted))
 
 
-def test_what_comes_can_be_read_once_its_topic_is_open_and_is_said_to_be_unreadable_with_the_reason(topics, kafka):
+def test_what_comes_can_be_read_once_its_topic_is_open_and_is_reported_as_unreadable_with_the_reason(topics, kafka):
     kafka.make("broken")
     kafka.make("other")
     pending = tps(t1=[0, 9], broken=[0], other=[0], gone=[0])
@@ -222,7 +222,7 @@ def test_topic_that_is_refused_to_us_holds_up_no_other(topics, kafka):
     assert topics.reasons(tps(t1=[0], t2=[0])) == {TopicPartition("t2", 0): "denied"}
 
 
-def test_what_could_not_be_asked_for_is_not_said_to_be_missing(topics, kafka):
+def test_what_could_not_be_asked_for_is_not_reported_as_missing(topics, kafka):
     kafka.is_away = True
     assert topics.refresh({"t1"}, share(t1=[0])) == 1.0, "asked again soon; what is open is read meanwhile"
     assert topics.reasons(tps(t1=[0])) == {TopicPartition("t1", 0): NOT_YET}

@@ -43,7 +43,7 @@ def step(loop, *assignments):
     return loop._membership.now._report(1, 0.0)
 
 
-def test_what_may_come_is_opened_and_told_as_ready_or_with_the_reason_why_not(loop):
+def test_what_may_come_is_opened_and_reported_as_ready_or_with_the_reason_why_not(loop):
     report = step(loop, gives(5, T2, pending=[T1, BROKEN, OTHER]))
     assert report.owned == {T2}
     assert report.ready == {T1}
@@ -61,7 +61,7 @@ def test_what_fails_in_passing_is_ready_at_the_next_look(loop, kafka):
     assert (report.ready, report.unready) == ({T1}, {})
 
 
-def test_while_kafka_does_not_answer_nothing_is_said_of_what_may_come(loop, kafka):
+def test_while_kafka_does_not_answer_nothing_is_reported_of_what_may_come(loop, kafka):
     kafka.is_away = True
     report = step(loop, gives(5, pending=[T1]))
     assert (report.ready, report.unready) == (frozenset(), {})

@@ -106,7 +106,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     made.ingest.close()
 
 
-def test_partition_told_to_be_lost_is_stopped_also_where_kafka_then_does_not_answer(rig: Rig) -> None:
+def test_partition_reported_as_lost_is_stopped_also_where_kafka_then_does_not_answer(rig: Rig) -> None:
     """Seen: librdkafka says it once; the question about it failed; nothing was read, and nobody told."""
     rig.runner.result = ReadResult(lost={TopicPartition("sick", 0): "Offset out of range"})
     rig.kafka.away = TransientError("no answer: a broker is being restarted")
@@ -167,7 +167,7 @@ def test_spark_that_fails_is_the_callers_and_positions_stay(rig: Rig, monkeypatc
     assert (rig.position("sick"), rig.position("well")) == (0, 0)
 
 
-def test_worker_is_told_what_the_look_of_its_own_round_has_found(rig: Rig) -> None:
+def test_worker_is_given_what_the_look_of_its_own_round_has_found(rig: Rig) -> None:
     """It got marks and epochs of before: a false "log truncated" at the moved position, or a refused batch."""
     state = rig.states["sick"]
     state.table.commit(

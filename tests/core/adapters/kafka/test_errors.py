@@ -23,7 +23,7 @@ def test_what_gives_the_same_answer_again_is_not(code):
     assert isinstance(told(code), PermanentError)
 
 
-def test_of_a_broker_that_has_left_the_cluster_it_is_said():
+def test_a_broker_that_has_left_the_cluster_is_reported():
     assert str(told(KafkaError._DESTROY_BROKER)) == (
         "Kafka a:1,b:2: create topic 't': Local: Broker handle destroyed without termination: "
         "try again: the broker that was asked has left the cluster, or has only just joined it"

@@ -84,10 +84,10 @@ def kafka(monkeypatch):
 
 def adopt(storage, old="g", new="h"):
     """All that `old` has; the tables that changed hands."""
-    wish = adoption.GroupAdoption(settings_of(storage, new), old)
-    pending = wish.pending(())
+    adopting = adoption.GroupAdoption(settings_of(storage, new), old)
+    pending = adopting.pending(())
     for table in pending:
-        wish.carry_out(table)
+        adopting.carry_out(table)
     return [table.table for table in pending]
 
 
@@ -120,7 +120,7 @@ def test_renamed_group_goes_on_and_the_old_name_is_refused(storage, sink):
     )
 
 
-def test_adoption_is_said_once_and_can_be_taken_back(storage, sink):
+def test_adoption_is_reported_once_and_can_be_taken_back(storage, sink):
     assert adopt(storage)
     assert adopt(storage) == []
     Sink(storage, group="h").ingest({0: (12, 20)})
@@ -194,9 +194,9 @@ def test_names_that_cannot_be_adopted(storage, sink):
 
 
 def move(storage, given=None, **how):
-    wish = migration.Migration(settings_of(storage, "g"))
-    found = wish.plan("t", given or {}, **how)
-    wish.carry_out(found)
+    moving = migration.Migration(settings_of(storage, "g"))
+    found = moving.plan("t", given or {}, **how)
+    moving.carry_out(found)
     return found
 
 
@@ -248,11 +248,11 @@ def test_moves_that_would_skip_or_cannot_be_are_refused(storage, sink, monkeypat
 
 def test_move_while_the_old_cluster_is_still_read_is_refused(storage, sink, monkeypatch):
     put_kafka(monkeypatch, MemoryKafka("id2", end=40))
-    wish = migration.Migration(settings_of(storage, "g"))
-    found = wish.plan("t", {}, keep=True)
+    moving = migration.Migration(settings_of(storage, "g"))
+    found = moving.plan("t", {}, keep=True)
     sink.ingest({1: (0, 5)})
     with pytest.raises(UnsafeError, match="somebody commits to it under the old topic id"):
-        wish.carry_out(found)
+        moving.carry_out(found)
     assert "g/t@id2/0" not in load_transactions(storage, "t")
 
 

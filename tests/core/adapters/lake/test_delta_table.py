@@ -136,7 +136,7 @@ def test_error_after_which_somebody_else_has_part_of_the_range_is_a_refusal(stor
     assert values_in(storage) == [7]
 
 
-def test_commit_that_never_works_is_told_with_its_cause(storage):
+def test_commit_that_never_works_is_reported_with_its_cause(storage):
     table = failing(storage, lands=False, times=1000)
     with pytest.raises(TransientError, match="table t: commit failed 8 times, last: the reply was lost"):
         table.commit({"a": None}, {"a": 2}, file_of(storage, 1))

@@ -109,7 +109,7 @@ def test_deleted_table_is_an_error_and_is_not_written_to(storage, table):
     assert not os.path.exists(storage.path("t", "_delta_log"))
 
 
-def test_table_that_cannot_be_made_is_not_said_to_have_been_moved(tmp_path):
+def test_table_that_cannot_be_made_is_not_reported_as_moved(tmp_path):
     """A file where the lake should be; a folder without write rights fails alike, but not for root."""
     (tmp_path / "lake").write_text("")
     with pytest.raises(UnsafeError) as caught:

@@ -168,7 +168,7 @@ def test_position_carries_the_leader_epoch_of_the_record_before_it(sink):
 
 
 @pytest.mark.parametrize("way", ["a range that ends behind its last record", "a writer that knows no epochs", "a loss"])
-def test_epoch_is_not_told_at_a_position_that_no_record_ends_at(sink, way):
+def test_epoch_is_unknown_at_a_position_that_no_record_ends_at(sink, way):
     """An epoch whose end lies before the position would be taken for a truncated log."""
     sink.ingest({0: (0, 10)})
     if way == "a loss":

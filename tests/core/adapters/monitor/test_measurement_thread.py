@@ -99,13 +99,13 @@ def test_after_trouble_there_are_measurements_again(measuring, caplog, trouble):
     assert "measured again" in caplog.messages
 
 
-def test_while_the_monitor_is_refused_nothing_is_told_and_nothing_raised(measuring):
+def test_while_the_monitor_is_refused_nothing_is_returned_and_nothing_raised(measuring):
     with measuring(*[REFUSED] * 1000) as thread:
         asked = [thread.newest() for _ in range(100) if time.sleep(0.001) is None]
     assert asked == [None] * 100
 
 
-def test_a_measurement_is_told_once(measuring):
+def test_a_measurement_is_returned_once(measuring):
     with measuring(FakeMonitor()) as thread:
         wait_until(thread.newest, 10, "a measurement")
         thread._stop.set()

@@ -18,7 +18,7 @@ def failing(*errors, then="here"):
     return attempt
 
 
-def test_what_fails_in_passing_is_tried_again_and_said_once():
+def test_what_fails_in_passing_is_tried_again_and_logged_once():
     logged = []
     away = [TransientError("no answer", 0.0)] * 3 + [TransientError("no leader", 0.0)]
     assert try_until(failing(*away), StopFlag(), logged.append) == "here"

@@ -46,13 +46,13 @@ def ended(last_word, before=""):
 
 
 @pytest.mark.parametrize("last_word", ["tells", "hangs"])
-def test_the_reason_is_told_and_then_the_process_ends_even_if_nobody_listens(last_word):
+def test_the_reason_is_reported_and_then_the_process_ends_even_if_nobody_listens(last_word):
     done = ended(last_word)
     assert (done.returncode, done.stdout) == (1, "told stuck\n")
 
 
 @pytest.mark.parametrize("last_word", ["fails", "None"])
-def test_the_process_ends_when_nobody_can_be_told(last_word):
+def test_the_process_ends_when_the_reason_cannot_be_reported(last_word):
     done = ended(last_word)
     assert done.returncode == 1
     assert "stuck: ending this process" in done.stderr
@@ -72,7 +72,7 @@ def test_the_stacks_show_who_holds_the_log():
     assert "ending this process" not in done.stderr
 
 
-def test_the_reason_is_told_where_no_file_can_be_opened_for_the_stacks():
+def test_the_reason_is_reported_where_no_file_can_be_opened_for_the_stacks():
     done = ended("tells", before="import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))")
     assert (done.returncode, done.stdout) == (1, "told stuck\n")
     assert done.stderr.splitlines()[-1].endswith("stuck: ending this process")

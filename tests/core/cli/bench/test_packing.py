@@ -99,7 +99,7 @@ def test_more_steps_where_they_are_short():
     assert GeneratedLoad(7, 10, 1).steps_at(200) == 7
 
 
-def test_each_step_is_told_so_that_a_bar_can_move():
+def test_each_step_is_reported_so_that_a_bar_can_move():
     told = []
     measure(
         "mwf",

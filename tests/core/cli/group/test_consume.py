@@ -14,7 +14,7 @@ SETTINGS = parse_settings(
 )
 
 
-def test_partitions_that_are_not_there_are_said(monkeypatch, caplog):
+def test_partitions_that_are_not_there_are_reported(monkeypatch, caplog):
     monkeypatch.setattr(admin.KafkaAdmin, "describe", lambda *_: {"t": SimpleNamespace(partitions=3)})
     with caplog.at_level(logging.WARNING):
         _warn_of_missing(SETTINGS, parse_partitions("t:0-9"))

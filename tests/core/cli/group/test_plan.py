@@ -93,7 +93,7 @@ def test_what_was_weighed_is_shown(kgs_plan, recorded, here):
         assert (chosen["consumers"], chosen["rscore"]) == (found["consumers"], found["rscore"])
 
 
-def test_what_is_held_back_is_said(kgs_plan, recorded, here):
+def test_what_is_held_back_is_shown(kgs_plan, recorded, here):
     """One consumer less, for 0.3 of a consumer's capacity; nothing forces that."""
     (here / "now.json").write_text(json.dumps({"t": {"0": 1, "1": 1, "2": 2}}))
     arguments = ("--from", recorded(30, 30, 30), "--current", "now.json", "--capacity", 100, "--algorithm", "mwf")

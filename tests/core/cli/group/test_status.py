@@ -86,7 +86,7 @@ def test_what_is_not_known_is_no_number():
     assert words(group(consumers=(unknown,)), "3 ") == ["3", "abc", "1", "?", "?", "?", "reading"]
 
 
-def test_what_stands_still_is_said_with_its_reason():
+def test_what_stands_still_is_shown_with_its_reason():
     assert "! t:0 stands still at consumer 1: poison" in shown(group())
     many = {TopicPartition("t", n): "poison" for n in range(7)}
     lines = shown(group(consumers=(ConsumerRow(ONE, Incarnation("i"), "reading", stopped=many),)))
@@ -101,7 +101,7 @@ def test_what_stands_still_is_said_with_its_reason():
     assert "! 2 more partitions for other reasons (--json has all)" in lines
 
 
-def test_a_controller_that_is_down_is_said():
+def test_a_controller_that_is_down_is_shown():
     lines = shown(group(controller_is_heard=False, surroundings=ExternalFacts(measured_age_s=125.0)))
     assert lines[1] == (
         "! the controller is down, or cannot measure (the last measurement is 125 s old): consumers go on "
@@ -132,8 +132,8 @@ def test_the_last_change_is_running_or_done_and_an_earlier_one_whose_end_nobody_
         (RunState.STOPPED, "stopped: all consumers end; `kgs resume` starts them again (by me, 1970-01-01 00:00:01Z)"),
     ],
 )
-def test_a_wish_is_said(state, said):
-    assert said in shown(group(wish=DesiredState(state, "me", 1000)))
+def test_a_desired_state_is_shown(state, said):
+    assert said in shown(group(desired_state=DesiredState(state, "me", 1000)))
 
 
 def test_who_is_being_replaced():
@@ -141,7 +141,7 @@ def test_who_is_being_replaced():
     assert "being replaced for version 2, configuration abcdef12: consumers 1" in lines
 
 
-def test_what_a_replacement_waits_for_is_said_and_that_it_has_stopped_is_an_alarm():
+def test_what_a_replacement_waits_for_is_shown_and_that_it_has_stopped_is_an_alarm():
     waits = ReplacementWait("spare 3 to open t:0 before consumer 1 ends")
     assert f"{waits}" in shown(group(outdated=(ONE,), replacement=waits))
     stopped = replace(waits, refused={A: "no rule fits"})
@@ -170,9 +170,12 @@ def test_no_word_and_no_number_is_broken_on_a_narrow_terminal(width):
 def test_what_others_wrote_is_shown_without_control_characters():
     evil = TopicPartition("t\x1b[2J", 0)
     line = replace(LINES[0], stopped={evil: "bad\x1b]0;owned\x07 value\u202e"})
-    wish = DesiredState(RunState.PAUSED, "me\x1b[1A", 1000)
+    desired = DesiredState(RunState.PAUSED, "me\x1b[1A", 1000)
     found = group(
-        consumers=(line,), waiting={evil: "held\x9b"}, wish=wish, wanted=DesiredVersion("2\x1b", "\x1b[0m", "me", 0)
+        consumers=(line,),
+        waiting={evil: "held\x9b"},
+        desired_state=desired,
+        wanted=DesiredVersion("2\x1b", "\x1b[0m", "me", 0),
     )
     text = "\n".join(shown(replace(found, outdated=(ONE,))))
     assert not {c for c in text if not c.isprintable() and c != "\n"}
@@ -256,7 +259,7 @@ def test_json_has_the_promised_keys():
 
 def test_json_has_null_for_what_is_not_known():
     found = status_values(group(target=None, lag=None, surroundings=ExternalFacts()))
-    assert [found[key] for key in ("target", "lag", "plan", "wish", "wanted", "measured_age_s")] == [None] * 6
+    assert [found[key] for key in ("target", "lag", "plan", "desired_state", "wanted", "measured_age_s")] == [None] * 6
     assert [found["consumers"][1][key] for key in ("incarnation", "load", "lag", "report_age_s")] == [None] * 4
 
 
@@ -268,7 +271,7 @@ def test_without_a_configuration_it_is_refused(tmp_path, monkeypatch):
     assert result.stderr == "error: kgs.yaml: no such file: `kgs example > kgs.yaml` makes one, or name another file\n"
 
 
-def test_topics_with_too_many_bad_records_are_in_the_headline_and_told_one_by_one():
+def test_topics_with_too_many_bad_records_are_in_the_headline_and_listed_one_by_one():
     lines = shown(group(is_converged=True, waiting={}, bad_shares={"clicks": 1.0, "orders": 0.62}))
     assert lines[0].endswith("| lag 12 records | too many bad records in 2 topics")
     text = " ".join(lines)

@@ -66,7 +66,7 @@ def test_of_a_job_of_its_own_a_partition_whose_end_is_not_known_is_named_with_no
     assert (read.start, read.has_dataframe) == ({}, True)
 
 
-def test_leader_epochs_are_told_where_they_are_known():
+def test_leader_epochs_are_given_where_they_are_known():
     found = TablePositions({0: 7, 1: 0}, leader_epochs={0: 3})
     at = begin({"a": progress("a", 2).owning(frozenset({0, 1}), found)}, RoundLimits(1000, 0.0), 0.0)
     (read,) = at.open.values()

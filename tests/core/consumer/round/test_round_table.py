@@ -83,7 +83,7 @@ def test_trouble_stops_what_it_is_about_and_the_neighbour_is_committed(trouble: 
     assert not here.at.open
 
 
-def test_what_kafka_says_once_stays_said_when_the_question_about_it_fails() -> None:
+def test_what_kafka_says_once_stays_known_when_the_question_about_it_fails() -> None:
     here = reading(lost={A0: "offset out of range"})
     here = answer(here, AskLogs, Trouble("a broker is being restarted"))
     here = answer(here, AskTopicIds, Trouble("a broker is being restarted"))
@@ -95,7 +95,7 @@ def test_what_kafka_says_once_stays_said_when_the_question_about_it_fails() -> N
     ("log", "words"),
     [((4, 9), "offsets 0 to 3 were deleted"), ((0, 9), "offset out of range")],
 )
-def test_reason_is_told_from_what_the_log_has(log: tuple[int, int], words: str) -> None:
+def test_reason_follows_from_what_the_log_has(log: tuple[int, int], words: str) -> None:
     here = reading(lost={A0: "offset out of range"})
     here = answer(here, AskLogs, Logs({A0: log}))
     here = answer(here, AskTopicIds, TopicIds({"a": ID}))
@@ -290,7 +290,7 @@ def test_looks_come_later_and_later_and_never_stop_coming(cause: StopCause) -> N
         assert looks[-1] == (30.0 if cause is StopCause.NO_ANSWER else 300.0)
 
 
-def test_passing_trouble_is_told_only_where_it_lasts() -> None:
+def test_passing_trouble_is_reported_only_where_it_lasts() -> None:
     told = [StoppedPartition("r", StopCause.NO_ANSWER, 0, 1.0, tries).is_reported for tries in range(1, 6)]
     assert told == [False, False, False, True, True]
     assert StoppedPartition("r", StopCause.TABLE, 0, 1.0, 1).is_reported

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.cli.group import wish_progress
-from kgs_core.cli.group.wish_progress import has_come, is_replaced, wait_for
+from kgs_core.cli.group import operator_progress
+from kgs_core.cli.group.operator_progress import has_come, is_replaced, wait_for
 from kgs_core.cli.main import cli
 from kgs_core.controller.rolling_replacement import ReplacementWait
 from kgs_core.errors import PermanentError, TransientError
@@ -33,13 +33,13 @@ def seen(**changes):
         "consumers": (),
         "lag": None,
         "surroundings": ExternalFacts(),
-        "wish": MINE,
+        "desired_state": MINE,
     }
     return GroupStatus(**{**found, **changes})
 
 
 def converged(found):
-    return found.is_converged if found.wish == MINE else None
+    return found.is_converged if found.desired_state == MINE else None
 
 
 def test_waits_until_it_has_happened():
@@ -48,9 +48,9 @@ def test_waits_until_it_has_happened():
     assert looks == []
 
 
-def test_another_wish_ends_the_waiting():
-    with pytest.raises(PermanentError, match=r"group g: another wish has come meanwhile \(by you\)"):
-        wait_for(lambda: seen(is_converged=True, wish=DesiredState(RunState.RUNNING, "you", 2)), converged, 60)
+def test_another_request_ends_the_waiting():
+    with pytest.raises(PermanentError, match=r"group g: another request has come meanwhile \(by you\)"):
+        wait_for(lambda: seen(is_converged=True, desired_state=DesiredState(RunState.RUNNING, "you", 2)), converged, 60)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_another_wish_ends_the_waiting():
             "the replacement waits for spare 2 to open t:0",
         ),
         (
-            {"wish": replace(MINE, state=RunState.STOPPED), "consumers": (READS, GONE)},
+            {"desired_state": replace(MINE, state=RunState.STOPPED), "consumers": (READS, GONE)},
             "not ended yet: consumer 1 (reading)",
         ),
         ({"consumers": (GONE,)}, "not there yet: consumer 2 (not there)"),
@@ -78,10 +78,10 @@ def test_another_wish_ends_the_waiting():
         ({}, "consumers start or end"),
     ],
 )
-def test_what_it_waited_for_in_vain_is_said(lacking, said):
+def test_what_it_waited_for_in_vain_is_reported(lacking, said):
     with pytest.raises(TransientError) as caught:
         wait_for(lambda: seen(**lacking), lambda _: False, 0)
-    assert str(caught.value) == f"not in 0 s: group g: {said}: the wish stands; see `kgs status`"
+    assert str(caught.value) == f"not in 0 s: group g: {said}: the request stands; see `kgs status`"
 
 
 def test_a_group_is_stopped_when_every_process_has_said_its_last_word():
@@ -113,8 +113,8 @@ def test_a_group_is_replaced_when_nobody_is_outdated():
     assert not is_replaced(seen())
 
 
-def test_what_is_waited_for_is_said_once_for_each_change(capsys, monkeypatch):
-    monkeypatch.setattr(wish_progress, "LOOK_EVERY_S", 0.0)
+def test_what_is_waited_for_is_shown_once_for_each_change(capsys, monkeypatch):
+    monkeypatch.setattr(operator_progress, "LOOK_EVERY_S", 0.0)
     looks = [seen(waiting={A: "held by 1@one"})] * 3 + [seen(outdated=(ConsumerId(2),)), seen(is_converged=True)]
     wait_for(lambda: looks.pop(0), converged, 60)
     assert capsys.readouterr().err.splitlines() == [
@@ -124,7 +124,7 @@ def test_what_is_waited_for_is_said_once_for_each_change(capsys, monkeypatch):
 
 
 def test_a_kafka_that_does_not_answer_is_waited_for(capsys, monkeypatch):
-    monkeypatch.setattr(wish_progress, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(operator_progress, "LOOK_EVERY_S", 0.0)
     looks = [TransientError("Kafka b:9: no answer"), seen(is_converged=True)]
 
     def look():
@@ -139,18 +139,18 @@ def test_a_kafka_that_does_not_answer_is_waited_for(capsys, monkeypatch):
 
 def test_a_replacement_that_has_stopped_ends_the_waiting_with_its_reason(monkeypatch):
     """Not at the first look: what fails in passing is tried again by the spare."""
-    monkeypatch.setattr(wish_progress, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(operator_progress, "LOOK_EVERY_S", 0.0)
     held = ReplacementWait("spare 2 to open t:0 before consumer 1 ends", {A: "no rule fits"})
     stuck = seen(outdated=(ConsumerId(1),), replacement=held)
     looks = [stuck, stuck, seen(is_converged=True)]
     wait_for(lambda: looks.pop(0), is_replaced, 60)
-    monkeypatch.setattr(wish_progress, "REFUSED_FOR_S", 0.0)
+    monkeypatch.setattr(operator_progress, "REFUSED_FOR_S", 0.0)
     with pytest.raises(PermanentError, match=r"which it cannot: t:0: no rule fits\. Everybody reads on as before"):
         wait_for(lambda: stuck, is_replaced, 60)
 
 
 @pytest.mark.parametrize("command", [["stop", "--yes"], ["pause"], ["resume"], ["replace"]])
-def test_a_wish_waits_for_kafka_for_as_long_as_it_may(config, command, monkeypatch):
+def test_a_command_waits_for_kafka_for_as_long_as_it_may(config, command, monkeypatch):
     """What nobody has heard of is not said to be asked for."""
 
     def no_answer(*_):
@@ -180,6 +180,6 @@ def test_a_stop_is_asked_for_first(config):
 
 
 @pytest.mark.parametrize("command", ["pause", "resume", "stop", "replace"])
-def test_every_wish_can_be_waited_for(command):
+def test_every_command_can_be_waited_for(command):
     shown = CliRunner().invoke(cli, [command, "--help"]).stdout
     assert {"--config", "--wait", "--timeout"} <= set(shown.split())

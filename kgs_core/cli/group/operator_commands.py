@@ -1,4 +1,4 @@
-"""`kgs pause`, `kgs resume`, `kgs stop`, `kgs replace`: what people wish of a running group."""
+"""`kgs pause`, `kgs resume`, `kgs stop`, `kgs replace`: what people want of a running group."""
 
 import getpass
 import os
@@ -12,7 +12,7 @@ from typing import TypeVar
 import click
 
 from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.cli.group.wish_progress import has_come, is_replaced, wait_for
+from kgs_core.cli.group.operator_progress import has_come, is_replaced, wait_for
 from kgs_core.cli.options import config_option
 from kgs_core.config.file import load_settings
 from kgs_core.config.fingerprint import config_hash
@@ -36,7 +36,7 @@ def wait_options(command: F) -> F:
         default=600.0,
         show_default=True,
         metavar="SECONDS",
-        help="How long to wait for Kafka and, with --wait, for it to happen. Exit status 1 then; the wish stands.",
+        help="How long to wait for Kafka and, with --wait, for it to happen. Exit status 1 then; the request stands.",
     )
     return wait(timeout(command))
 
@@ -48,10 +48,10 @@ def pause(*, config_file: Path, wait: bool, timeout_s: float) -> None:
     """Let nobody read, until `kgs resume`.
 
     Every consumer finishes its batch in hand, lets go its partitions and stays, so that going on takes seconds. The
-    wish is kept in Kafka: it also holds for a controller that is started later.
+    request is kept in Kafka: it also holds for a controller that is started later.
     """
     asked = "pause: every consumer is to finish its batch; then nobody reads until `kgs resume`, and all processes stay"
-    _Wisher(config_file, wait=wait, timeout_s=timeout_s).wish(RunState.PAUSED, asked)
+    _Operator(config_file, wait=wait, timeout_s=timeout_s).set_state(RunState.PAUSED, asked)
 
 
 @click.command()
@@ -63,7 +63,7 @@ def resume(*, config_file: Path, wait: bool, timeout_s: float) -> None:
     Everybody gets the partitions that the group's Target gives them; missing consumers are started.
     """
     asked = "resume: missing consumers are to be started, and all partitions to be read again"
-    _Wisher(config_file, wait=wait, timeout_s=timeout_s).wish(RunState.RUNNING, asked)
+    _Operator(config_file, wait=wait, timeout_s=timeout_s).set_state(RunState.RUNNING, asked)
 
 
 @click.command()
@@ -76,13 +76,13 @@ def stop(*, config_file: Path, wait: bool, timeout_s: float, yes: bool) -> None:
     Every consumer finishes its batch in hand and ends. Nothing is lost by it: what comes meanwhile stays in Kafka, as
     long as its retention lets it.
     """
-    wisher = _Wisher(config_file, wait=wait, timeout_s=timeout_s)
+    operator = _Operator(config_file, wait=wait, timeout_s=timeout_s)
     if not yes:
         click.confirm(
-            f"End all consumers of group {wisher.settings.group}? Nobody reads until `kgs resume`", abort=True
+            f"End all consumers of group {operator.settings.group}? Nobody reads until `kgs resume`", abort=True
         )
     asked = "stop: every consumer is to finish its batch and to end; `kgs resume` starts them again"
-    wisher.wish(RunState.STOPPED, asked)
+    operator.set_state(RunState.STOPPED, asked)
 
 
 @click.command()
@@ -96,11 +96,11 @@ def replace(*, config_file: Path, wait: bool, timeout_s: float) -> None:
     anything before the spare has opened all of it, and where it cannot, the replacement stops and says why. What the
     controller itself does (sections packing, membership, monitor) changes when `kgs control` is started anew.
     """
-    _Wisher(config_file, wait=wait, timeout_s=timeout_s).replace()
+    _Operator(config_file, wait=wait, timeout_s=timeout_s).replace()
 
 
-class _Wisher:
-    """Writes a wish, says that it is asked for, and waits until it has come true."""
+class _Operator:
+    """Writes what is asked for, says so, and waits until it has come true."""
 
     def __init__(self, config_file: Path, *, wait: bool, timeout_s: float) -> None:
         self.settings = load_settings(config_file, os.environ)
@@ -108,11 +108,15 @@ class _Wisher:
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
 
-    def wish(self, state: RunState, asked: str) -> None:
+    def set_state(self, state: RunState, asked: str) -> None:
         """Write a desired state."""
-        wish = DesiredState(state, _who(), _now_ms())
+        desired = DesiredState(state, _who(), _now_ms())
         fenced_after_s = FENCE_FACTOR * self.settings.membership.suspect_after_s
-        self._write(wish, asked, lambda found: has_come(found, state, fenced_after_s) if found.wish == wish else None)
+
+        def is_done(found: GroupStatus) -> bool | None:
+            return has_come(found, state, fenced_after_s) if found.desired_state == desired else None
+
+        self._write(desired, asked, is_done)
 
     def replace(self) -> None:
         """Write a desired version."""
@@ -124,14 +128,14 @@ class _Wisher:
         self._write(wanted, asked, lambda found: is_replaced(found) if found.wanted == wanted else None)
 
     def _write(
-        self, wish: DesiredState | DesiredVersion, asked: str, is_done: Callable[[GroupStatus], bool | None]
+        self, desired: DesiredState | DesiredVersion, asked: str, is_done: Callable[[GroupStatus], bool | None]
     ) -> None:
         from kgs_core.adapters.system.patience import try_until
         from kgs_core.runtime.group_status import GroupWatch
 
         never = StopFlag()
         self._deadline = time.monotonic() + self._timeout_s
-        try_until(lambda: self._append(wish), never, _say, self._timeout_s)
+        try_until(lambda: self._append(desired), never, _say, self._timeout_s)
         click.echo(f"group {self.settings.group}: asked for: {asked}")
         if not self._wait:
             self._note_absent_controller()
@@ -143,7 +147,7 @@ class _Wisher:
             found = wait_for(lambda: group.look(with_lake=False), is_done, self._left_s())
         click.echo(f"done{_but(found)}")
 
-    def _append(self, wish: DesiredState | DesiredVersion) -> None:
+    def _append(self, desired: DesiredState | DesiredVersion) -> None:
         """Twice does no harm: the newest one counts, and both say the same."""
         from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
         from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
@@ -151,10 +155,10 @@ class _Wisher:
         from kgs_core.adapters.kafka.client_config import admin_client
 
         writer = OperatorTopicWriter(
-            GroupTopics(self.settings, KafkaAdmin(admin_client(self.settings)), [GroupTopic.WISHES])
+            GroupTopics(self.settings, KafkaAdmin(admin_client(self.settings)), [GroupTopic.OPERATOR])
         )
         try:
-            writer.write(wish)
+            writer.write(desired)
         finally:
             writer.close()
 

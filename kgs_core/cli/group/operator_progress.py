@@ -20,11 +20,11 @@ _SHOWN = 3
 
 
 def has_come(found: GroupStatus, state: RunState, fenced_after_s: float) -> bool:
-    """Whether the group is as people wish it: also by those that are silent, who may still read.
+    """Whether the group is as people want it: also by those that are silent, who may still read.
 
     Args:
         found: the group.
-        state: that people wish.
+        state: that people want.
         fenced_after_s: who has not been heard for so long has ended itself.
     """
     if state is RunState.STOPPED:
@@ -40,13 +40,13 @@ def is_replaced(found: GroupStatus) -> bool:
 def wait_for(
     look: Callable[[], GroupStatus], is_done: Callable[[GroupStatus], bool | None], timeout_s: float
 ) -> GroupStatus:
-    """The first look that `is_done` is true of; it gives None when the wish is not the newest one any more.
+    """The first look that `is_done` is true of; it gives None when the request is not the newest one any more.
 
     Says what it waits for, in place on a terminal, else a line each time that it is something else.
 
     Raises:
         TransientError: not within `timeout_s` seconds; says what it still waits for.
-        PermanentError: somebody wishes otherwise meanwhile, or a replacement cannot go on.
+        PermanentError: somebody has asked for something else meanwhile, or a replacement cannot go on.
     """
     waiting = _Waiting(timeout_s)
     with waiting:
@@ -61,7 +61,7 @@ def wait_for(
                 return found
             if done is None:
                 raise PermanentError(
-                    f"group {found.group}: another wish has come meanwhile (by {_other(found)}): see `kgs status`"
+                    f"group {found.group}: another request has come meanwhile (by {_other(found)}): see `kgs status`"
                 )
             waiting.refuse(found)
             waiting.note(f"group {found.group}: {lacks(found)}")
@@ -77,7 +77,7 @@ def lacks(found: GroupStatus) -> str:
         return f"not there yet: {', '.join(reasons[:_SHOWN])}{more}"
     if found.replacement is not None and found.outdated:
         return str(found.replacement)
-    if found.wish is not None and found.wish.state is RunState.STOPPED and (living := _living(found)):
+    if found.desired_state is not None and found.desired_state.state is RunState.STOPPED and (living := _living(found)):
         return f"not ended yet: {_some(living)}"
     if found.outdated:
         return f"still to be replaced: consumers {', '.join(map(str, found.outdated))}"
@@ -111,7 +111,7 @@ class _Waiting:
             TransientError: that has been for long enough.
         """
         if time.monotonic() - self._began > self._timeout_s:
-            raise TransientError(f"not in {self._timeout_s:.0f} s: {what}: the wish stands; see `kgs status`")
+            raise TransientError(f"not in {self._timeout_s:.0f} s: {what}: the request stands; see `kgs status`")
         if self._status is not None:
             self._status.update(f"waiting: {what}")
         elif what != self._last_shown:
@@ -155,4 +155,4 @@ def _by_reason(waiting: Mapping[TopicPartition, str]) -> Iterator[str]:
 
 
 def _other(found: GroupStatus) -> str:
-    return printable(found.wish.by) if found.wish is not None else "somebody"
+    return printable(found.desired_state.by) if found.desired_state is not None else "somebody"
