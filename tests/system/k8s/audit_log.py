@@ -11,14 +11,14 @@ Right = tuple[str, str]
 _FORBIDDEN = 403
 
 
-def refused(namespace: str) -> list[tuple[str, Right]]:
+def refused(kubectl: Kubectl) -> list[tuple[str, Right]]:
     """Who of a namespace's service accounts was refused what; nothing where the cluster's audit log is not ours."""
-    return [(user, right) for user, right, status in _requests(namespace) if status == _FORBIDDEN]
+    return [(user, right) for user, right, status in _requests(kubectl) if status == _FORBIDDEN]
 
 
 def unused_rights(kubectl: Kubectl, account: str) -> set[Right]:
     """What a service account may do by the Roles of its namespace, and has never done."""
-    used = {right for user, right, status in _requests(kubectl.namespace) if user == account and status < _FORBIDDEN}
+    used = {right for user, right, status in _requests(kubectl) if user == account and status < _FORBIDDEN}
     return set() if machine() is None else _granted(kubectl, account) - used
 
 
@@ -32,11 +32,15 @@ def _granted(kubectl: Kubectl, account: str) -> set[Right]:
     return {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
 
 
-def _requests(namespace: str) -> Iterator[tuple[str, Right, int]]:
+def _requests(kubectl: Kubectl) -> Iterator[tuple[str, Right, int]]:
     found = machine()
-    prefix = f"system:serviceaccount:{namespace}:"
+    prefix = f"system:serviceaccount:{kubectl.namespace}:"
+    # A namespace of this name may have been there before
+    since = json.loads(kubectl("get", "namespace", kubectl.namespace, "-o", "json"))["metadata"]["creationTimestamp"]
     for line in found.log("audit").splitlines() if found is not None else ():
         entry: dict[str, Any] = json.loads(line)
+        if entry["requestReceivedTimestamp"] < since:
+            continue
         user = entry.get("user", {}).get("username", "")
         if user.startswith(prefix) and entry.get("objectRef"):
             resource = "/".join(filter(None, (entry["objectRef"].get(key) for key in ("resource", "subresource"))))

@@ -85,7 +85,7 @@ def test_pods_come_and_go_with_the_load(group: LiveGroup) -> None:
     group.bear(CALM)
     group.wait_at_rest(1)
     wait_until(lambda: len(group.kubectl.pods(CONSUMERS)) == 2, 60, "one reads, one is spare")
-    assert not refused(group.kubectl.namespace)
+    assert not refused(group.kubectl)
 
 
 def test_killed_and_its_job_deleted_and_terminated(group: LiveGroup) -> None:
@@ -106,17 +106,19 @@ def test_whatever_of_dagster_dies(group: LiveGroup, tmp_path: Path) -> None:
     kubectl = group.kubectl
     names = [f"deployment/{name}" for name in ("kgs-daemon", "kgs-code", "kgs-webserver")]
     kubectl("scale", "--replicas=0", *names)
-    kubectl.kill("-l", "app in (kgs-daemon, kgs-code, kgs-webserver)")
-    kubectl.exec("deployment/postgres", "sh", "-c", "kill -QUIT 1")  # at once, as a crash
-    began = time.time()  # noqa: TID251 - compared with the clock of the tables
-    group.wait(lambda look: look["controller"] == "silent", "nobody measures")
+    try:
+        kubectl.kill("-l", "app in (kgs-daemon, kgs-code, kgs-webserver)")
+        kubectl.exec("deployment/postgres", "sh", "-c", "kill -QUIT 1")  # at once, as a crash
+        began = time.time()  # noqa: TID251 - compared with the clock of the tables
+        group.wait(lambda look: look["controller"] == "silent", "nobody measures")
 
-    def is_read() -> bool:
-        commits = group.commits(tmp_path)
-        return len(commits) == PARTITIONS and all(max(times) > began + 10 for times in commits.values())
+        def is_read() -> bool:
+            commits = group.commits(tmp_path)
+            return len(commits) == PARTITIONS and all(max(times) > began + 10 for times in commits.values())
 
-    wait_until(is_read, 60, "every partition is read without Dagster")
-    kubectl("scale", "--replicas=1", *names)
+        wait_until(is_read, 60, "every partition is read without Dagster")
+    finally:
+        kubectl("scale", "--replicas=1", *names)
     kubectl.rollout(*DEPLOYMENTS)
     assert incarnations(group.wait_at_rest(2)) == incarnations(found)
 

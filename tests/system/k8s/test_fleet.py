@@ -23,6 +23,7 @@ from tests.system.k8s.live_group import (
     readers_of,
     spares_of,
 )
+from tests.system.k8s.start_times import created_s, handed_over, parts_of_start
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(1200)
@@ -49,16 +50,26 @@ def group() -> Iterator[LiveGroup]:
         yield found
 
 
-def test_pods_come_and_go_with_the_load(group: LiveGroup) -> None:
+def test_pods_come_and_go_with_the_load(group: LiveGroup, capsys: pytest.CaptureFixture[str]) -> None:
     """One consumer and a spare at night, three at noon, one again."""
     group.wait_at_rest(1)
     group.bear(BUSY)
     group.wait_at_rest(3)
-    assert len(group.kubectl.pods(CONSUMERS)) == 4
+    pods = group.kubectl.pods(CONSUMERS)
+    assert len(pods) == 4
+    by_number = {int(pod["metadata"]["labels"]["kgs/consumer"]): pod for pod in pods}
+    with capsys.disabled():
+        for planned, consumer, seconds in handed_over(group.kubectl.log(CONTROL)):
+            pod = by_number[consumer]
+            is_new = created_s(pod) >= int(planned)
+            print(
+                f"\nfrom the plan to a {'new' if is_new else 'running'} consumer, {consumer}: {seconds:.1f} s", end=""
+            )
+            print(f" ({parts_of_start(group.kubectl, pod)})" if is_new else "", end="")
     group.bear(CALM)
     group.wait_at_rest(1)
     wait_until(lambda: len(group.kubectl.pods(CONSUMERS)) == 2, 60, "one reads, one is spare")
-    assert not refused(group.kubectl.namespace)
+    assert not refused(group.kubectl)
 
 
 def test_killed_and_out_of_memory(group: LiveGroup) -> None:
