@@ -31,7 +31,14 @@ CODE, DAEMON = "deployment/kgs-code", "deployment/kgs-daemon"
 DEPLOYMENTS = ("kgs-daemon", "kgs-code", "kgs-webserver", "postgres")
 CONSUMERS = "kgs/role=consumer"
 RUN_ID = "dagster/run-id"
-ACCOUNTS = ("kgs-daemon", "kgs-webserver", "kgs-code", "kgs-run")
+_END = {("jobs", "delete"), ("pods", "delete")}
+RARE = {
+    "kgs-daemon": {*_END, ("jobs", "list"), ("pods/log", "get"), ("events", "list"), ("jobs/status", "get")},
+    "kgs-webserver": set(),
+    "kgs-code": _END,
+    "kgs-run": _END,
+}
+"""Rights that a run needs that hangs or whose pod has crashed, which need not come up here."""
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +153,7 @@ def test_rights_are_named(group: LiveGroup) -> None:
 def test_nothing_is_lost_or_doubled(group: LiveGroup, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of everything that was written while all of this happened; and which rights nothing has used."""
     count = group.assert_exact(tmp_path)
-    unused = {account: unused_rights(group.kubectl, account) for account in ACCOUNTS}
     with capsys.disabled():
-        print(f"\n{count} records, 0 lost, 0 doubled; rights that nothing used: {unused}")
+        print(f"\n{count} records, 0 lost, 0 doubled")
+    for account, rare in RARE.items():
+        assert unused_rights(group.kubectl, account) <= rare, account
