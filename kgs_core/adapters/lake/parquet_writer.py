@@ -37,6 +37,7 @@ def write_table(storage: Storage, table_name: str, batches: Iterable[pa.RecordBa
     except Exception as e:
         with suppress(Exception):  # no commit has named it; where it stays, vacuum takes it
             filesystem.delete_file(path)
+        storage.forget_connections()
         if (root := _os_error_of(e)) is None:
             raise
         raise TransientError(f"table {table_name}: cannot write {name}: {root}") from e

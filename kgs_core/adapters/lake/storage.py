@@ -68,6 +68,14 @@ class Storage:
         """A pyarrow file system; paths in it come from `path`."""
         return _filesystem(self.is_s3, tuple(sorted((k.lower(), v) for k, v in self.options.items())))
 
+    def forget_connections(self) -> None:
+        """The next `filesystem` connects anew: a connection kept open may lead to a server that is not the store's.
+
+        A balancer without a backend answers for it, or another pod has its address now; and whoever asks again and
+        again over that connection keeps it open.
+        """
+        _filesystem.cache_clear()
+
     def path(self, table: str, name: str = "") -> str:
         """Path of a table, or of a file in it, in `filesystem`."""
         base = f"{self.root.removeprefix('s3://')}/{table}"
