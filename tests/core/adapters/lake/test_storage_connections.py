@@ -29,7 +29,7 @@ def wrong_server():
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = answer
+        do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = answer  # noqa: N815 - as its library calls them
 
         def log_message(self, *_):
             pass
