@@ -116,7 +116,7 @@ class DeltaTopicTable:
                 raise
             except Exception as e:  # noqa: BLE001 - deltalake raises OSError, DeltaError and plain exceptions alike
                 problem = e
-                self._handle = None
+                self._connect_anew()
                 time.sleep(min(0.02 * 2**attempt, 1.0))
             else:
                 return CommitOutcome.COMMITTED
@@ -148,11 +148,17 @@ class DeltaTopicTable:
             return
         info = self._storage.filesystem().get_file_info(self._storage.path(self.name, file.path))
         if not info.is_file or info.size != file.size:
+            self._connect_anew()
             raise TransientError(f"table {self.name}: {file.path} is gone or has another size: batch dropped")
         if time.time() - info.mtime.timestamp() > self._max_file_age_s:
             raise TransientError(
                 f"table {self.name}: {file.path} is older than half of vacuum's retention: batch dropped"
             )
+
+    def _connect_anew(self) -> None:
+        """What was heard last may not have come from the store."""
+        self._handle = None
+        self._storage.forget_connections()
 
     def _refreshed(self) -> DeltaTable:
         if self._handle is None:
@@ -191,7 +197,7 @@ class DeltaTopicTable:
                 problem = e
             except Exception as e:  # noqa: BLE001 - as above
                 problem = e
-            self._handle = None
+            self._connect_anew()
             time.sleep(min(0.02 * 2**attempt, 1.0))
         raise TransientError(f"table {self.name}: {one_line(problem) if problem else ''}") from problem
 
