@@ -15,7 +15,7 @@ import yaml
 
 from tests.wheel import ROOT, build_wheel, install, kgs
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]  # is built once
+pytestmark = pytest.mark.slow
 
 FILES = ("kgs.example.yaml", "dagster.yaml", "workspace.yaml")
 

@@ -10,7 +10,7 @@ from kgs_core.simulation.published import CLAIMS, PUBLISHED_SCORES
 from kgs_core.simulation.replay import Conditions
 from kgs_core.simulation.workload import STARTS, StreamSpec
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("claims")]  # what all share takes half a minute
+pytestmark = pytest.mark.slow
 
 DELTAS = (5, 10, 15, 20, 25)
 SEEDS = (1, 2, 3)
