@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgs_core.config import PackingSettings
-from kgs_core.controller.events import Note
-from kgs_core.controller.machine import step
 from kgs_core.planning.load import Load
 from kgs_core.planning.rebalance_budget import (
     HOUR_MS,
@@ -23,8 +21,7 @@ from kgs_core.planning.rebalance_budget import (
 )
 from kgs_core.planning.triggers import ExitCondition, NoRun, Reason, RunRequest, Watched, decide
 from kgs_core.protocol import Change
-from kgs_core.reporting.sentences import sentences
-from tests.core.controller.two_readers import TARGET, A, B, acts, group, look, measured, received, written
+from tests.core.controller.two_readers import A, B
 
 prices = st.one_of(st.just(0.0), st.floats(0.001, 5))
 steps = st.lists(st.tuples(st.integers(0, 900_000), prices), min_size=1, max_size=300)
@@ -129,55 +126,3 @@ class TestSentinel:
         settings = packing(consumer_weight=0.2, max_rscore_per_hour=0.1)
         found = decide(quiet, waited, settings, lambda: Random(0))
         assert found == NoRun((ExitCondition(Reason.TIMEOUT),))
-
-
-class TestController:
-    NOW_S = 400.0
-    """Five minutes after the Target, and more."""
-    LOGGED = "held back: 1.2 of at most 1.0 Rscore an hour (1.0 moved, 0.2 to move)"
-
-    @pytest.fixture
-    def bounded(self, synchronized, options):
-        """A controller that has just read a Target which has moved 1.0, by so much more than an hour ago or less."""
-
-        def build(moved_ago_s, **changes):
-            wall_ms = 5_000_000 + round(self.NOW_S * 1000)
-            moved = Change(wall_ms - round(moved_ago_s * 1000), "overload", 3, 1.0, 2)
-            target = replace(TARGET, history=(moved,))
-            packing = options().packing.model_copy(update={"max_rscore_per_hour": 1.0})
-            return synchronized((received(target), *group()[1:]), packing=packing, **changes)
-
-        return build
-
-    def test_what_another_controller_has_moved_counts(self, bounded):
-        state, commands = look(bounded(3599), measured(a=30, b=20), self.NOW_S)
-        assert acts(commands) == []
-        assert [command.text for command in commands if isinstance(command, Note)] == [self.LOGGED]
-        assert self.LOGGED in sentences(state, self.NOW_S)
-
-    def test_an_hour_later_it_does_not(self, bounded):
-        state, commands = look(bounded(3600), measured(a=30, b=20), self.NOW_S)
-        (write,) = acts(commands)
-        assert [one.rscore for one in write.target.history] == [1.0, 0.2]
-        assert state.held_back is None
-
-    def test_a_held_back_change_is_looked_at_again_after_the_timeout(self, bounded):
-        state, _ = look(bounded(3400), measured(a=30, b=20), self.NOW_S)
-        state, commands = look(state, measured(a=30, b=20), self.NOW_S + 299)
-        assert acts(commands) == []
-        _, commands = look(state, measured(a=30, b=20), self.NOW_S + 301)
-        (write,) = acts(commands)
-        assert write.target.rscore == 0.2
-
-    def test_once_something_was_written_nothing_is_held_back(self, bounded):
-        state, _ = look(bounded(60), measured(a=30, b=20), self.NOW_S)
-        assert state.held_back == HeldBack(0.2, 1.0, 1.0)
-        state, commands = look(state, measured(a=80, b=60, c=30), self.NOW_S + 1)
-        (write,) = acts(commands)
-        state, _ = step(state, written(write), self.NOW_S + 1)
-        assert state.held_back is None
-
-    def test_a_rebalance_run_says_why_it_does_nothing(self, bounded):
-        state, _ = look(bounded(60, until_done=True), measured(a=30, b=20), self.NOW_S)
-        assert state.outcome is not None
-        assert state.outcome.reason == self.LOGGED

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.packing import ALGORITHMS, FRONT, PackingProblem, Variation, parse_name, rscore, setting_name
-from kgs_core.packing.search.relabel import relabelled
+from kgs_core.packing.search.relabel import MOST_EXACT, relabelled
 from kgs_core.packing.sticky_eviction import least_evicted
 from kgs_core.simulation.comparison import PUBLISHED
 from kgs_core.simulation.streams import generate
@@ -128,6 +128,15 @@ def test_relabelling_keeps_as_much_as_can_be(partitions):
         return sum(w for b, h, w in partitions if h >= 0 and names.get(b) == h)
 
     assert kept(labels) == max(kept(dict(enumerate(order))) for order in permutations(range(4)))
+
+
+def test_in_a_tangle_too_large_for_the_best_the_heaviest_comes_first():
+    """What one consumer reads lies in more bins than are matched exactly; it takes over the one with most of it."""
+    count = MOST_EXACT + 1
+    labels = relabelled(np.arange(count), np.zeros(count, np.int64), 1.0 + np.arange(count) * 7 % count)
+    heaviest = int(np.argmax(np.arange(count) * 7 % count))
+    assert 0 < heaviest < count - 1
+    assert np.flatnonzero(labels >= 0).tolist() == [heaviest]
 
 
 def test_variation_is_a_partitions_own_once_it_has_a_past():
