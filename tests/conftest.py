@@ -1,4 +1,4 @@
-"""Marks tests by the folder they lie in; long ones come first where several run at once.
+"""Marks tests by the folder they lie in; where several run at once, long ones come first, the longest of all.
 
 No second try for tests that inject faults, no skips where CI runs them.
 """
@@ -41,7 +41,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if _SYSTEM in item.path.parents:
             item.add_marker("system")
     if hasattr(config, "workerinput"):  # else, at the end, one worker may be at a long one and the other at nothing
-        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+        items.sort(key=seconds_of, reverse=True)
+
+
+def seconds_of(item: pytest.Item) -> float:
+    """About how long a test takes, as far as its marker says: `slow(150)`, or `slow`, which sorts before the rest."""
+    slow = item.get_closest_marker("slow")
+    return 0.0 if slow is None else slow.args[0] if slow.args else 1.0
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

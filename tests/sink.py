@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from kgs_core.adapters.ingest.process_batch import TopicJob, process_topic
+from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.row_schema import parsed_schema
@@ -99,7 +100,7 @@ class Sink:
         spec = self.spec
         job = TopicJob("t", self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks)
         spans = {p: OffsetRange(*span) for p, span in ranges.items()}
-        batch, stopped = process_topic(self.storage, job, records, spans)
+        batch, stopped = process_topic(self.storage, job, records_of(records), spans)
         assert batch is not None
         assert not stopped
         return batch

@@ -5,8 +5,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from tests.conftest import seconds_of
 
 ROOT = Path(__file__).parents[1]
 SYSTEM_TESTS = sorted((ROOT / "tests/system").glob("test_*.py"))
@@ -86,6 +89,7 @@ def make(project, target, *settings, **environ):
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 def test_what_fails_in_the_crowd_alone_is_named_and_passes(project):
     (project / "test_these.py").write_text(TESTS)
     done = make(project, "system")
@@ -94,6 +98,7 @@ def test_what_fails_in_the_crowd_alone_is_named_and_passes(project):
     assert re.search(r"FAILED test_these.py::test_crowded.*only the first time", done.stdout)
 
 
+@pytest.mark.slow
 def test_what_injects_faults_gets_no_second_try(project):
     """A row that is lost once in ten times must not be a green build with a line in it."""
     (project / "test_these.py").write_text(TESTS + CHAOS)
@@ -101,6 +106,12 @@ def test_what_injects_faults_gets_no_second_try(project):
     assert done.returncode != 0, done.stdout
     assert re.search(r"ERROR test_these.py::test_harassed.*no second try", done.stdout)
     assert "1 passed, 1 error" in done.stdout.splitlines()[-1], "the other one is run again"
+
+
+def test_of_tests_that_run_at_once_the_longest_come_first():
+    marks = [None, pytest.mark.slow.mark, pytest.mark.slow(90).mark, pytest.mark.slow(150).mark]
+    items = [SimpleNamespace(get_closest_marker={"slow": mark}.get) for mark in marks]
+    assert sorted(items, key=seconds_of, reverse=True) == items[::-1]
 
 
 @pytest.mark.parametrize("path", SYSTEM_TESTS, ids=lambda path: path.stem)

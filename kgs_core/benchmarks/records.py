@@ -22,6 +22,8 @@ FIELDS: Mapping[str, str] = {
     "note": "string",
     "payload": "string",
 }
+SMALL_BYTES = 100
+SMALL_FIELDS: Mapping[str, str] = {name: FIELDS[name] for name in ("id", "device", "reading", "count", "ok")}
 _RANDOM_BYTES = 294  # 392 characters of base64: 40 % of a record
 _DIFFERENT = 20_000
 _RUN = 500  # records of one partition in a row
@@ -31,17 +33,30 @@ _PRODUCER: Mapping[str, str | int] = {
     "acks": "all",
     "linger.ms": 20,
     "batch.size": 1_000_000,
-    "compression.type": "none",
     "queue.buffering.max.messages": 500_000,
     "queue.buffering.max.kbytes": 262_144,
     "log_level": 2,
 }
 
 
-def record_values(count: int, seed: int = 1) -> list[bytes]:
-    """Different records, each of exactly `RECORD_BYTES`."""
+def record_values(count: int, seed: int = 1, size: int = RECORD_BYTES) -> list[bytes]:
+    """Different records, each of exactly `size` bytes: `RECORD_BYTES`, or `SMALL_BYTES` with `SMALL_FIELDS`."""
     source = random.Random(seed)  # noqa: S311 - test data
-    return [_value(number, source) for number in range(count)]
+    make = _value if size == RECORD_BYTES else _small_value
+    return [make(number, source) for number in range(count)]
+
+
+def _small_value(number: int, source: random.Random) -> bytes:
+    record = {
+        "id": number,
+        "device": f"device-{source.randrange(1000):04d}",
+        "reading": round(source.uniform(-50, 150), 3),
+        "count": source.randrange(1_000_000),
+        "ok": number % 3 == 0,
+    }
+    missing = SMALL_BYTES - len(json.dumps(record))
+    record["device"] = f"{record['device']}{'.' * missing}"
+    return json.dumps(record).encode()
 
 
 def _value(number: int, source: random.Random) -> bytes:
@@ -60,21 +75,31 @@ def _value(number: int, source: random.Random) -> bytes:
     return json.dumps(record).encode()
 
 
-def produce_backlog(servers: str, topics: Sequence[str], partitions: int, topic_bytes: int) -> int:
+def produce_backlog(
+    servers: str,
+    topics: Sequence[str],
+    partitions: int,
+    topic_bytes: int,
+    *,
+    record_bytes: int = RECORD_BYTES,
+    compression: str = "none",
+) -> int:
     """Fill each topic with `topic_bytes`, spread over its partitions; returns the number of records.
 
     Raises:
         PortError: the broker did not take them all.
     """
-    values = record_values(_DIFFERENT)
+    values = record_values(_DIFFERENT, size=record_bytes)
     failed: list[object] = []
 
     def delivered(error: object, _: object) -> None:
         if error is not None:
             failed.append(error)
 
-    producer = Producer({**_PRODUCER, "bootstrap.servers": servers, "on_delivery": delivered})
-    per_partition = -(-topic_bytes // (RECORD_BYTES * partitions))
+    producer = Producer(
+        {**_PRODUCER, "compression.type": compression, "bootstrap.servers": servers, "on_delivery": delivered}
+    )
+    per_partition = -(-topic_bytes // (record_bytes * partitions))
     try:
         for start in range(0, per_partition, _RUN):
             run = [values[number % _DIFFERENT] for number in range(start, min(start + _RUN, per_partition))]

@@ -71,7 +71,7 @@ class LakeSettings(Section):
     root: str
     format: Annotated[str, key_of(TABLE_FORMATS)] = "delta"
     storage_options: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict, repr=False)
-    checkpoint_interval: Annotated[int, Field(ge=2, le=1000)] = 10
+    checkpoint_interval: Annotated[int, Field(ge=2, le=1000)] = 50
     log_retention_h: Annotated[int, Field(ge=1, le=8760)] = 24
     vacuum_retention_h: Annotated[int, Field(ge=24, le=8760)] = 168
 

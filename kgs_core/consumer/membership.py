@@ -5,7 +5,7 @@ every call gives a new value. Times are seconds on the process's own steady cloc
 
 The reported set always includes everything that the process may still commit:
 
-- The batch loop asks for a `decision`, lets go what is not in it any more (no batch is in hand at that moment), says
+- The batch loop asks for a `decision`, lets go what is not in it any more (no batch of it is in hand then), says
   `acted`, and only then begins to read what is new. So a partition is in the reported set before its first record is
   read, and leaves the set after the last batch with it has been committed or dropped.
 - A report is made from the value as it is, never from what was last assigned.
@@ -53,7 +53,7 @@ class Membership:
         owned: everything that may still be committed.
         applied: offset of the last assignment acted on.
         ended: it has let go everything and takes nothing any more.
-        busy_since: when the round in hand began; None between rounds.
+        busy_since: when the oldest round began of which something is in hand; None where nothing is.
         taken_at: when the oldest assignment came that takes something and is not acted on; None without one.
         sequence: of the last message made.
         last_report: the last full report, if it is known to be appended and no other one has been tried since.
@@ -146,7 +146,7 @@ class Membership:
         return replace(self, listened_at=max(now, self.listened_at))
 
     def acted(self, decision: Decision, now: float) -> "Membership":
-        """No batch is in hand, and none will be made but of `decision.owned`."""
+        """No batch is in hand, and none will be made, but of `decision.owned`."""
         drains = self.drains
         if self.taken_at is not None and self.owned - decision.owned:
             drains = drains.and_one_of(now - self.taken_at)
@@ -169,9 +169,9 @@ class Membership:
         """A round begins: from here on a batch may be in hand."""
         return replace(self, busy_since=now)
 
-    def rested(self) -> "Membership":
-        """The round is over: its batch is committed or dropped."""
-        return replace(self, busy_since=None)
+    def rested(self, since: float | None = None) -> "Membership":
+        """The round is over: its batch is committed or dropped, but what is in hand `since` a round that began then."""
+        return replace(self, busy_since=since)
 
     def deaf_reason(self, now: float) -> str | None:
         """Why it must drain and end: it is heard and cannot hear. What it is given would lie unread for ever.

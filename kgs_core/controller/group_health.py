@@ -1,10 +1,11 @@
 """Health of a group: who is lost, who came back, and what makes a plan a thing of the past."""
 
-from collections.abc import Collection, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from kgs_core.controller.group_view import GroupView, MemberView
+from kgs_core.controller.reconcile import shares_of
 from kgs_core.controller.restart_policy import Starts
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
 from kgs_core.planning.triggers import Reason, Watched
@@ -53,6 +54,15 @@ class GroupHealth:
             standing=frozenset(target.spares if target else ()),
         )
 
+    def have_readers(self, stands: Assignment) -> bool:
+        """Whether of `stands` each partition is read by somebody, or is for a consumer that is there to read it."""
+        joined = self.view.joined(self.suspected) - self.starts.quarantined - self.lost()
+        unread = {p for consumer, share in shares_of(stands).items() if consumer not in joined for p in share}
+        for member in self._heard().values() if unread else ():
+            if member.report is not None and not member.ended:
+                unread -= member.report.owned
+        return not unread
+
     def lost(self) -> frozenset[ConsumerId]:
         """Consumers that have had an incarnation, have none that is of use, and that nobody is starting."""
         target = self.view.target.message if self.view.target else None
@@ -83,10 +93,12 @@ class GroupHealth:
 
     def _current(self) -> Assignment:
         """Who reads what; a suspect does not count where suspicion frees its partitions."""
+        return self.view.current() if self.strict else replace(self.view, members=self._heard()).current()
+
+    def _heard(self) -> Mapping[Incarnation, MemberView]:
         if self.strict:
-            return self.view.current()
-        heard = {i: member for i, member in self.view.members.items() if i not in self.suspected}
-        return replace(self.view, members=heard).current()
+            return self.view.members
+        return {i: member for i, member in self.view.members.items() if i not in self.suspected}
 
     def _is_gone(self, member: MemberView) -> bool:
         is_silent = member.member.incarnation in self.suspected and not self.strict

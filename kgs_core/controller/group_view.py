@@ -6,6 +6,7 @@ topic's newest word is kept, and what follows from several topics (who is newest
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate
 
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
@@ -80,7 +81,7 @@ class MemberView:
         return self.assignment is not None and self.assignment.message.retire
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GroupView:
     """Content of the group's topics.
 
@@ -159,6 +160,10 @@ class GroupView:
         One that has ended counts only where its consumer has no other: it never owns anything again, so it must not
         stand in the way of one that lives.
         """
+        return self._newest
+
+    @cached_property
+    def _newest(self) -> Mapping[ConsumerId, MemberView]:
         ranked = sorted(self.members.values(), key=lambda view: (not view.ended, view.joined))
         return {view.member.consumer: view for view in ranked}
 
@@ -186,7 +191,10 @@ class GroupView:
         ranked = sorted(self.members.values(), key=lambda view: (view.member.incarnation in newest, view.joined))
         claims = [(v, v.report.owned) for v in ranked if v.report is not None and not v.ended]
         assigned = [(v, owned & v.assignment.message.owned) for v, owned in claims if v.assignment is not None]
-        return {p: v.member.consumer for v, partitions in (*claims, *assigned) for p in partitions}
+        found: dict[TopicPartition, ConsumerId] = {}
+        for member, partitions in (*claims, *assigned):
+            found.update(dict.fromkeys(partitions, member.member.consumer))
+        return found
 
     def joined(self, suspected: Collection[Incarnation] = frozenset()) -> frozenset[ConsumerId]:
         """Consumers that can be given partitions: the newest incarnation reports, and was not told to end."""

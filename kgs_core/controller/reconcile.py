@@ -3,6 +3,10 @@
 Level-triggered: called again after every record, it writes what is missing and nothing twice. Partition p enters the
 `owned` set of one incarnation only when no other one possibly owns it; until then it is in the `revoking` set of who
 may hold it and in the `pending` set of who waits for it.
+
+What it costs goes by what is out of place. What its consumer's newest incarnation is to have and was assigned stays
+there, whoever else holds it (`_Placing.owner`), so that is found by comparing whole sets. Only the other partitions
+are looked at one by one.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,6 +19,8 @@ from kgs_core.protocol import Incarnation, Member, MemberAssignment, Tombstone
 
 _Holder = TypeVar("_Holder", Incarnation, Member)
 _NOBODY: frozenset[Incarnation] = frozenset()
+_NOTHING: frozenset[TopicPartition] = frozenset()
+_last_shares: tuple[Assignment, Mapping[ConsumerId, frozenset[TopicPartition]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,26 +76,29 @@ def reconcile(
         strict: only a confirmed death frees a partition, suspicion does not.
         trials: what consumers shall open and report whether they can, though it stays where it is.
     """
-    placing = _Placing(view, suspected, strict=strict)
+    shares = shares_of(desired)
+    placing = _Placing(view, suspected, shares, strict=strict)
     owned: dict[Incarnation, set[TopicPartition]] = {}
     given = set()
-    for partition, consumer in desired.items():
-        owner = placing.owner(partition, consumer)
+    for partition in placing.moving:
+        owner = placing.owner(partition, desired[partition])
         if owner is not None:
             owned.setdefault(owner, set()).add(partition)
             given.add(partition)
-    shares = _by_consumer(desired)
     may_stay = {*wanted, *shares}
-    is_read = placing.reads_all(desired)
     assignments = []
     for incarnation, known in view.members.items():
-        gets = frozenset(owned.get(incarnation, ()))
-        lacks = shares.get(known.member.consumer, set()) - gets if placing.may_own(known) else ()
+        consumer = known.member.consumer
+        share = shares.get(consumer, _NOTHING)
+        gets = placing.kept.get(incarnation, _NOTHING)
+        if incarnation in owned:
+            gets |= owned[incarnation]
+        lacks = share - gets if placing.may_own(known) else ()
         pending = frozenset(p for p in lacks if p in given or placing.is_held(p, besides=incarnation))
         if trials and placing.may_own(known):
-            pending |= trials.get(known.member.consumer, frozenset()) - gets
-        has_to_go = is_read and known.member.consumer not in may_stay and placing.is_empty_for_good(known)
-        retire = known.retiring or has_to_go
+            pending |= trials.get(consumer, frozenset()) - gets
+        may_go = consumer not in may_stay and placing.is_empty_for_good(known)
+        retire = known.retiring or (may_go and placing.reads_all(desired))
         assignment = MemberAssignment(known.member, gets, placing.possible[incarnation] - gets, pending, retire)
         if placing.is_news(known, assignment):
             assignments.append(assignment)
@@ -101,14 +110,26 @@ def waiting(
 ) -> tuple[WaitingPartition, ...]:
     """Partitions that their desired consumer does not report yet, and why; sorted."""
     newest, joined = view.newest(), view.joined(suspected)
-    holders = _by_partition({m.member: m.possibly_owned for m in view.members.values()})
+    late = _late(newest, desired)
+    if not late:
+        return ()
+    holders = _by_partition({m.member: m.possibly_owned & late.keys() for m in view.members.values()})
     found = []
-    for partition, consumer in sorted(desired.items()):
+    for partition, consumer in sorted(late.items()):
         member = newest.get(consumer)
-        if member is None or member.report is None or partition not in member.report.owned or member.ended:
-            others = [holder for holder in holders.get(partition, []) if member is None or holder != member.member]
-            found.append(WaitingPartition(partition, consumer, _why(member, others, has_joined=consumer in joined)))
+        others = [holder for holder in holders.get(partition, []) if member is None or holder != member.member]
+        found.append(WaitingPartition(partition, consumer, _why(member, others, has_joined=consumer in joined)))
     return tuple(found)
+
+
+def _late(newest: Mapping[ConsumerId, MemberView], desired: Assignment) -> dict[TopicPartition, ConsumerId]:
+    """What the newest incarnation of its consumer does not report, or has ended with."""
+    found: dict[TopicPartition, ConsumerId] = {}
+    for consumer, share in shares_of(desired).items():
+        member = newest.get(consumer)
+        report = member.report if member is not None and not member.ended else None
+        found |= dict.fromkeys(share - (report.owned if report is not None else _NOTHING), consumer)
+    return found
 
 
 def converged(
@@ -122,7 +143,7 @@ def converged(
     Everybody wanted has joined and owns what it shall; nobody else that speaks holds anything; who is not wanted was
     told to end. What silent ones may hold does not count: they could keep the group waiting for ever.
     """
-    shares = _by_consumer(desired)
+    shares = shares_of(desired)
     newest = view.newest()
     if not view.joined(suspected).issuperset({*wanted, *shares}):
         return False
@@ -131,10 +152,10 @@ def converged(
         is_newest = newest[consumer].member.incarnation == incarnation
         if is_newest and consumer not in wanted and consumer not in shares and not (known.retiring or known.ended):
             return False
-        share = shares.get(consumer, set()) if is_newest else set()
+        share = shares.get(consumer, _NOTHING) if is_newest else _NOTHING
         if incarnation not in suspected and known.possibly_owned != share:
             return False
-    return not waiting(view, desired, suspected)
+    return not _late(newest, desired)
 
 
 def _why(member: MemberView | None, holders: Collection[Member], *, has_joined: bool) -> str:
@@ -150,22 +171,42 @@ def _why(member: MemberView | None, holders: Collection[Member], *, has_joined: 
 
 
 class _Placing:
-    """Holders of partitions, and who may be given them."""
+    """Holders of partitions, and who may be given them.
 
-    def __init__(self, view: GroupView, suspected: frozenset[Incarnation], *, strict: bool) -> None:
+    Attributes:
+        kept: newest incarnation -> what it was assigned and is to have.
+        moving: all else that somebody is to have.
+    """
+
+    def __init__(
+        self,
+        view: GroupView,
+        suspected: frozenset[Incarnation],
+        shares: Mapping[ConsumerId, frozenset[TopicPartition]],
+        *,
+        strict: bool,
+    ) -> None:
         self._members = view.members
         self._newest = view.newest()
         self._joined = view.joined(suspected)
+        self._reads_all: bool | None = None
         self._freed_by_silence = _NOBODY if strict else suspected
         self.possible = {incarnation: member.possibly_owned for incarnation, member in view.members.items()}
-        self._holders = _by_partition(self.possible)
-        self._assigned = _by_partition(
-            {
-                member.member.incarnation: member.assignment.message.owned
-                for member in self._newest.values()
-                if member.assignment is not None and not member.ended
-            }
-        )
+        assigned = {
+            member.member.incarnation: member.assignment.message.owned
+            for member in self._newest.values()
+            if member.assignment is not None and not member.ended
+        }
+        self.kept: dict[Incarnation, frozenset[TopicPartition]] = {}
+        self.moving: set[TopicPartition] = set()
+        for consumer, share in shares.items():
+            newest = self._newest.get(consumer)
+            has = assigned.get(newest.member.incarnation, _NOTHING) if newest is not None else _NOTHING
+            if newest is not None and has:
+                self.kept[newest.member.incarnation] = has if has <= share else has & share
+            self.moving |= share - has
+        self._holders = _by_partition({holder: held & self.moving for holder, held in self.possible.items()})
+        self._assigned = _by_partition({holder: has & self.moving for holder, has in assigned.items()})
 
     def owner(self, partition: TopicPartition, consumer: ConsumerId) -> Incarnation | None:
         """Whose `owned` set `partition` is in, when `consumer` is to read it; None: it is on its way, or lost."""
@@ -199,9 +240,11 @@ class _Placing:
 
     def reads_all(self, desired: Collection[TopicPartition]) -> bool:
         """Whether each of `desired` has a reader that has not ended, silent or not."""
-        reports = (view.report for view in self._members.values() if not view.ended)
-        owned = (report.owned for report in reports if report is not None)
-        return frozenset[TopicPartition]().union(*owned).issuperset(desired)
+        if self._reads_all is None:
+            reports = (view.report for view in self._members.values() if not view.ended)
+            owned = (report.owned for report in reports if report is not None)
+            self._reads_all = _NOTHING.union(*owned).issuperset(desired)
+        return self._reads_all
 
     def is_empty_for_good(self, view: MemberView) -> bool:
         """S7: it owns nothing, and no Assignment lets it start."""
@@ -235,8 +278,12 @@ def _by_partition(sets: Mapping[_Holder, Collection[TopicPartition]]) -> dict[To
     return found
 
 
-def _by_consumer(desired: Assignment) -> dict[ConsumerId, set[TopicPartition]]:
-    shares: dict[ConsumerId, set[TopicPartition]] = {}
-    for partition, consumer in desired.items():
-        shares.setdefault(consumer, set()).add(partition)
-    return shares
+def shares_of(desired: Assignment) -> Mapping[ConsumerId, frozenset[TopicPartition]]:
+    """Consumer -> what it shall read. An assignment never changes, so the one asked for last is remembered."""
+    global _last_shares  # noqa: PLW0603 - what it holds follows from the argument alone
+    if _last_shares is None or _last_shares[0] is not desired:
+        found: dict[ConsumerId, set[TopicPartition]] = {}
+        for partition, consumer in desired.items():
+            found.setdefault(consumer, set()).add(partition)
+        _last_shares = desired, {consumer: frozenset(share) for consumer, share in found.items()}
+    return _last_shares[1]

@@ -75,11 +75,10 @@ def unread_to_place(state: ControllerState, now: float) -> str:
     """
     if state.target is None or state.desired_run_state is not RunState.RUNNING:
         return ""
-    stands, watched = state.target.assignment, watched_group(state, now)
-    readers = watched.readers()
-    if all(partition in readers.read or consumer in readers.joined for partition, consumer in stands.items()):
+    stands = state.target.assignment
+    if _health(state, now).have_readers(stands):
         return ""  # as ever but after deaths, and at each event of a change
-    placed = _placed(state, state.target, watched, now)
+    placed = _placed(state, state.target, watched_group(state, now), now)
     found = [str(p) for p, consumer in sorted(placed.items()) if stands[p] != consumer]
     more = [f"{len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     return ", ".join(found[:_SHOWN] + more)
@@ -105,9 +104,13 @@ def remembered(load: Load, target: Target | None) -> Load:
 
 def watched_group(state: ControllerState, now: float) -> Watched:
     """The group as the Sentinel sees it; without what has moved of late."""
-    health = GroupHealth(state.view, state.suspects(), state.starts(now), state.strict)
+    health = _health(state, now)
     highest = state.options.membership.highest_consumer
     return replace(health.watched(state.since_packing_s(now)), highest=highest)
+
+
+def _health(state: ControllerState, now: float) -> GroupHealth:
+    return GroupHealth(state.view, state.suspects(), state.starts(now), state.strict)
 
 
 def _placed(state: ControllerState, target: Target, watched: Watched, now: float) -> Assignment:

@@ -1,20 +1,23 @@
-"""A measurement as the JSON of one record of `monitor.writeSpeed`, and back."""
+"""A measurement as the JSON of one record of `monitor.writeSpeed`, and back.
+
+Written in columns (`columns`, version 2); version 1, with an object for each partition, is still read.
+"""
 
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import to_json
 
 from kgs_core.errors import ProtocolError
 from kgs_core.model import TopicId, TopicPartition
+from kgs_core.monitor import columns
 from kgs_core.monitor.measurement import Measure, Measurement, PartitionReading, PartitionSpeed, Reading, Verdict
 
-VERSION: Literal[1] = 1
-MAX_TEXT = 1000
 MAX_BYTES = 32_000_000
-"""Of one record, uncompressed: about 150,000 partitions."""
+"""Of one record, uncompressed: about 500,000 partitions."""
 
 _Name = Annotated[str, Field(min_length=1, max_length=300)]
-_Text = Annotated[str, Field(max_length=MAX_TEXT)]
+_Text = Annotated[str, Field(max_length=columns.MAX_TEXT)]
 _Count = Annotated[int, Field(ge=0, lt=2**63)]
 _NotNegative = Annotated[float, Field(ge=0)]
 
@@ -60,32 +63,15 @@ class _Record(_Wire):
     topics: Annotated[tuple[_Topic, ...], Field(strict=False)]
 
 
+class _Versioned(_Wire):
+    """What is looked at first, so that an unknown version is called by that name."""
+
+    version: Literal[1, 2]
+
+
 def encode(measurement: Measurement) -> bytes:
     """The record's value: a JSON object, every quantity under a name that ends in its unit."""
-    reading = measurement.reading
-    topics: dict[tuple[str, TopicId], list[_Partition]] = {}
-    for tp, speed in sorted(measurement.speeds.items()):
-        log = reading.partitions.get(tp)
-        # A partition that was not read has no id here: it comes apart from those of its topic that were
-        topics.setdefault((tp.topic, log.topic_id if log else TopicId("")), []).append(
-            _Partition(
-                partition=tp.partition,
-                bytes_per_s=speed.bytes_per_s,
-                verdict=speed.verdict,
-                reason=speed.reason[:MAX_TEXT],
-                log=_log(log) if log else None,
-                unknown=reading.unknown[tp][:MAX_TEXT] if tp in reading.unknown else None,
-            )
-        )
-    record = _Record(
-        version=VERSION,
-        time_s=reading.time_s,
-        wall_ms=reading.wall_ms,
-        clock=reading.clock,
-        measure=reading.measure,
-        topics=tuple(_Topic(topic=t, topic_id=i, partitions=tuple(found)) for (t, i), found in topics.items()),
-    )
-    return record.model_dump_json(exclude_defaults=True).encode()
+    return to_json(columns.columnar(measurement))
 
 
 def decode(data: bytes) -> Measurement:
@@ -97,11 +83,16 @@ def decode(data: bytes) -> Measurement:
     if len(data) > MAX_BYTES:
         raise ProtocolError(f"measurement: {len(data)} bytes, more than {MAX_BYTES}: left out")
     try:
-        record = _Record.model_validate_json(data)
+        if _Versioned.model_validate_json(data).version == columns.VERSION:
+            return columns.measurement_of(columns.ColumnarRecord.model_validate_json(data))
+        return _measurement_of(_Record.model_validate_json(data))
     except ValidationError as e:
         first = e.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the record"
         raise ProtocolError(f"measurement: {where}: {first['msg']}: left out") from e
+
+
+def _measurement_of(record: _Record) -> Measurement:
     speeds: dict[TopicPartition, PartitionSpeed] = {}
     logs: dict[TopicPartition, PartitionReading] = {}
     unknown: dict[TopicPartition, str] = {}
@@ -114,18 +105,6 @@ def decode(data: bytes) -> Measurement:
             if found.unknown is not None:
                 unknown[tp] = found.unknown
     return Measurement(Reading(record.time_s, record.wall_ms, record.clock, record.measure, logs, unknown), speeds)
-
-
-def _log(reading: PartitionReading) -> _Log:
-    return _Log(
-        time_s=reading.time_s,
-        offsets_s=reading.offsets_s,
-        leader=reading.leader,
-        log_start=reading.log_start,
-        end_offset=reading.end_offset,
-        size_bytes=reading.size_bytes,
-        bytes_per_record=reading.bytes_per_record,
-    )
 
 
 def _reading(topic_id: TopicId, log: _Log) -> PartitionReading:

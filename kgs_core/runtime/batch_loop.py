@@ -1,7 +1,8 @@
 """A group member's rounds, and between them what the newest assignment says.
 
-The only one that commits. Between two rounds no batch is in hand; there, and nowhere else, it lets go what an
-assignment took away and takes up what one gave. What may be said when stands in `consumer.membership`.
+The only one that has anything committed. Between two rounds, and nowhere else, it lets go what an assignment took away
+and takes up what one gave. There no batch is in hand but those of tables that are late to answer; of these it waits for
+the ones whose topics lose a partition. What may be said when stands in `consumer.membership`.
 """
 
 import logging
@@ -9,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 
+from kgs_core.adapters.ingest.owned_topics import PATIENCE_S
 from kgs_core.adapters.ingest.rounds import RoundReport
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.adapters.system.shutdown import StopFlag
@@ -59,23 +61,27 @@ class BatchLoop:
         def step() -> None:
             report = self._step()
             if report is None and not self._membership.now.ended:
-                wait(IDLE_S)
+                wait(IDLE_S if self._topics.threads.is_idle else STOP_CHECK_S)
             self._status.note(report or RoundReport(), self._topics.states.values())
 
-        while not self._membership.now.ended:
-            if stop.is_set:
-                self._membership.change(Membership.asked_to_end)
-            self._reader.attempt(step, wait)
+        try:
+            while not self._membership.now.ended:
+                if stop.is_set:
+                    self._membership.change(Membership.asked_to_end)
+                self._reader.attempt(step, wait)
+        finally:
+            self._reader.ingest.settle()  # the last word, that nothing is held, follows
         self._status.write(self._topics.states.values())
 
     def _step(self) -> RoundReport | None:
         """Act on the newest assignment, then one round; None when there is nothing to read."""
         self._reader.runner.take_your_time()
+        ingest = self._reader.ingest
         if not self._membership.now.is_acted_on:
             self._act(self._membership.now.decision)
         if self._membership.now.ended:
             return None
-        begun = self._membership.change(lambda m: m.began(time.monotonic()))
+        begun = self._membership.change(lambda m: m.began(ingest.late_since or time.monotonic()))
         try:
             if not begun.is_acted_on:  # an assignment that comes from here on interrupts the round
                 return RoundReport()
@@ -83,7 +89,7 @@ class BatchLoop:
             return self._round()
         finally:
             facts = self._facts()
-            self._membership.change(lambda m: m.noted(facts).rested())
+            self._membership.change(lambda m: m.noted(facts).rested(ingest.late_since))
 
     def _facts(self) -> Facts:
         topics, decision = self._topics, self._decision
@@ -101,6 +107,7 @@ class BatchLoop:
 
     def _act(self, decision: Decision) -> None:
         before = self._membership.now.owned
+        self._reader.ingest.settle({tp.topic for tp in before - decision.owned})
         self._topics.let_go(decision.owned, decision.pending)
         self._decision = decision
         self._is_taken_up = False
@@ -110,8 +117,12 @@ class BatchLoop:
         _log_difference("StartConsuming", decision.owned - before, decision)
 
     def _take_up(self) -> None:
-        """Read from the table where each new partition stands; open topics when first needed, also coming ones."""
+        """Read from the table where each new partition stands; open topics when first needed, also coming ones.
+
+        Tables are asked by other threads: what is not there yet is read in a later round, and holds up none.
+        """
         now = time.monotonic()
+        self._topics.take_in(self._ours)
         if not self._is_taken_up:
             if not self._own_at_once():
                 self._refresh_at = now
@@ -123,6 +134,7 @@ class BatchLoop:
             # What waits long for an answer is not asked for all the time: what is open is read meanwhile
             again = float("inf") if again is None else max(again, ended - now)
             self._refresh_at = ended + min(self._topics_refresh_s, again)
+        self._topics.retry(self._ours)
         self._warm_topics()
 
     def _warm_topics(self) -> None:
@@ -139,10 +151,8 @@ class BatchLoop:
     def _own_at_once(self) -> bool:
         """Own what is in topics that are open, without asking Kafka; whether that was all."""
         wanted = _by_topic(self._decision.owned)
-        try:
-            owned = [self._topics.own(topic, partitions) for topic, partitions in sorted(wanted.items())]
-        except Exception:  # noqa: BLE001 - the refresh tells which topic it is, and takes the others all the same
-            return False
+        owned = [self._topics.own(topic, partitions, self._ours) for topic, partitions in sorted(wanted.items())]
+        self._topics.take_in(self._ours, PATIENCE_S)
         return all(owned) and all(tp.topic in self._topics.states for tp in self._decision.pending)
 
     def _ours(self, topic: str, partitions: int) -> frozenset[int]:

@@ -134,8 +134,13 @@ class ConsumerContext:
         """Whether Spark was started, and its JVM is gone."""
         return "runner" in self.__dict__ and self.runner.has_ended
 
+    def stuck_reason(self, now: float) -> str | None:
+        """For the watchdog: why no topic can be opened any more; None while one can."""
+        return self.topics.threads.stuck_reason(now, self._settings.consumer.batch_timeout_s)
+
     def close(self) -> None:
-        """End the commit threads, the client of the group's offsets, and the runner where it was started."""
+        """End the threads at the lake, the client of the group's offsets, and the runner where it was started."""
+        self.topics.threads.close()
         if "ingest" in self.__dict__:
             self.ingest.close()
         self._offsets.close()

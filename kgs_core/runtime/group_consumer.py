@@ -101,7 +101,11 @@ class GroupConsumer:
             if not start_up.is_done():
                 return
             spark = SparkWatch(lambda: reader.has_lost_runner)
-            with self.joined(process, (queue, writer), stop, reader.runner.interrupt, spark) as membership:
+
+            def watch(now: float) -> str | None:
+                return spark.reason(now) or reader.stuck_reason(now)
+
+            with self.joined(process, (queue, writer), stop, reader.runner.interrupt, watch) as membership:
                 self.membership = membership
                 BatchLoop(reader, membership, self._status, settings.consumer.topics_refresh_s).run(stop)
             self.ending = membership.now.ending
@@ -125,9 +129,16 @@ class GroupConsumer:
         ports: tuple[KafkaAssignmentReader, DurableWriter],
         stop: StopFlag,
         interrupt: Callable[[], None],
-        spark: SparkWatch,
+        watch: Callable[[float], str | None],
     ) -> Iterator[SharedMembership]:
         """A member of the group while the block runs, however that ends; then its last word is in the log.
+
+        Args:
+            process: what its reports say of the process.
+            ports: its queue and its reports.
+            stop: somebody wants it to end.
+            interrupt: called when something has come that must wait for the end of the round in hand.
+            watch: asked on the steady clock why the process must end, beside what the membership knows itself.
 
         Raises:
             UnsafeError: no assignment can come any more; it has drained, and must be started anew.
@@ -143,7 +154,7 @@ class GroupConsumer:
             lambda now: (
                 membership.fence_reason(now)
                 or dead_thread(membership, assignments, reports)
-                or (None if membership.now.ended else spark.reason(now))
+                or (None if membership.now.ended else watch(now))
             ),
             shortest_s,
             lambda why: self._say_why(membership, why),

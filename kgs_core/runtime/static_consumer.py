@@ -38,23 +38,27 @@ class StaticConsumer:
         with StartUp(stop) as start_up, open_reader(settings, self._consumer, start_up) as reader:
             # Spark takes seconds to start: what can be refused is refused before that.
             start_up.bear(lambda: refuse_controlled_group(settings, reader.admin))
+            if any(rule.transform for rule in settings.topics):
+                start_up.bear(lambda: reader.runner)  # opening asks Spark for columns, from threads of its own
             start_up.bear(lambda: self._refresh(reader, first=True))
             states = reader.ingest.topics
             if not start_up.is_done():
                 return
             _log.info("reading group=%s consumer=%d topics=%d", settings.group, self._consumer, len(states))
             limit = RoundLimit(settings.consumer.batch_timeout_s)
-            start_watchdog(limit.reason, settings.consumer.batch_timeout_s)
+            start_watchdog(lambda now: limit.reason(now) or reader.stuck_reason(now), settings.consumer.batch_timeout_s)
 
             def step() -> None:
+                reader.topics.take_in(self._share.of)
+                reader.topics.retry(self._share.of)
                 if time.monotonic() - self._refreshed > settings.consumer.topics_refresh_s:
                     self._refresh(reader, first=False)
                 report = reader.ingest.round()
-                limit.touch()
+                limit.touch(reader.ingest.late_since)
                 self._status.note(report, states.values())
 
             while not stop.is_set:
-                limit.touch()
+                limit.touch(reader.ingest.late_since)
                 reader.attempt(step, stop.wait)
             self._status.write(states.values())
         _log.info("ended consumer=%d records=%d", self._consumer, self._status.records)

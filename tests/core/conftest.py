@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from kgs_core.adapters.ingest import fetch
+from kgs_core.adapters.ingest import fetch_sessions
 from kgs_core.config import PackingSettings
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.controller.events import FleetSeen, RecordsRead
@@ -106,5 +106,4 @@ def kafka():
 def no_sessions_left():
     """This process's clients, which a Spark worker keeps for its life, closed at the end."""
     yield
-    while fetch._sessions:
-        fetch._sessions.popitem()[1][1].close()
+    fetch_sessions.close_sessions()

@@ -267,13 +267,16 @@ def test_where_runs_are_no_pods_no_job_is_looked_for(instance):
     assert DagsterFleet(instance, group()).delete_late_jobs() == ()
 
 
-def test_a_minute_without_the_api_server_fails_no_run(where):
-    """Run monitoring marks as failed what the launcher does not call running."""
+def test_a_minute_without_the_api_server_fails_no_run(where, monkeypatch):
+    """Run monitoring marks as failed what the launcher does not call running, however often that has asked."""
+    waited = []
+    monkeypatch.setattr("dagster_k8s.client.time", SimpleNamespace(sleep=waited.append))
     run = where.instance.get_run_by_id(launched(where, group()))
     where.cluster.run(3)
     launcher = where.instance.run_launcher
     where.cluster.fault = lambda *_: 503
     assert launcher.check_run_worker_health(run).status.name == "RUNNING"
+    assert sum(waited) >= 30, "it has asked again and again"
     where.cluster.fault = lambda *_: None
     assert launcher.check_run_worker_health(run).status.name == "RUNNING"
 

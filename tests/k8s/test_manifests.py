@@ -8,13 +8,19 @@ import yaml
 
 from tests.k8s.kustomizations import K8S, build, containers, named, pod_spec
 
-FOLDERS = ("base", "overlays/local", "overlays/local-bare", "overlays/production", "overlays/bare")
+FOLDERS = ("base", "overlays/local", "overlays/local-bare", "overlays/production", "overlays/bare", "helm")
 YOURS = {  # what people make themselves: see k8s/README.md
     "base": {("ConfigMap", "kgs-config"), ("Secret", "kgs-postgres"), ("Secret", "kgs-secrets")},
     "overlays/local": set(),
     "overlays/local-bare": set(),
     "overlays/production": {("Secret", "kgs-postgres"), ("Secret", "kgs-secrets")},
     "overlays/bare": {("ConfigMap", "kgs-config"), ("Secret", "kgs-secrets")},
+    "helm": {
+        ("ConfigMap", "kgs-config"),
+        ("ConfigMap", "dagster-instance"),  # the chart's
+        ("Secret", "kgs-postgres"),
+        ("Secret", "kgs-secrets"),
+    },
 }
 DEMO = list(yaml.safe_load_all((K8S / "local/demo.yaml").read_text()))
 BUILDS = {folder: build(K8S / folder) for folder in FOLDERS}
@@ -145,7 +151,7 @@ def test_a_consumer_has_no_right_and_no_token():
 
 
 def test_runs_get_the_image_of_the_code_location():
-    for folder in ("overlays/local", "overlays/production"):
+    for folder in ("overlays/local", "overlays/production", "helm"):
         (container,) = containers(named(BUILDS[folder], "Deployment", "kgs-code"))
         env = {each["name"]: each.get("value") for each in container["env"]}
         assert env["DAGSTER_CURRENT_IMAGE"] == container["image"]

@@ -59,11 +59,17 @@ class DagsterRoom:
             os.kill(process.pid, 9)
             wait_until(lambda gone=process: gone.pid is None, 20, f"{process.name} is dead")
 
+    def has_rebalance(self) -> bool:
+        """Whether a rebalance is at work."""
+        wanted = 'pipelineName: "rebalance_job", statuses: [STARTING, STARTED, CANCELING]'
+        found = self.ask(f"{{ runsOrError(filter: {{{wanted}}}) {{ ... on Runs {{ results {{ runId }} }} }} }}")
+        return bool(found["runsOrError"]["results"])
+
     def forget(self) -> None:
         """Delete all that Dagster remembers, as a lost disk does; nothing of it may run but consumers."""
         for path in self.home.directory.iterdir():
             while path.name not in _KEPT and path.exists():
-                with suppress(FileNotFoundError):  # who closes a database at this moment removes its log
+                with suppress(OSError):  # who ends at this moment removes its database's log, or makes it once more
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def ask(self, query: str) -> dict[str, Any]:

@@ -145,11 +145,12 @@ class Director:
 
 def wait_commits(lake: Path, tps: Tps, since: float, timeout_s: float = 90) -> None:
     """Until the position of each partition has been moved after `since`, seconds since 1970."""
+    wait_until(lambda: are_committed(lake, tps, since), timeout_s, f"committed since {since}: {tps}")
 
-    def is_read() -> bool:
-        return all(any(t > since for t in commit_times(lake, tp)) for tp in tps)
 
-    wait_until(is_read, timeout_s, f"committed since {since}: {tps}")
+def are_committed(lake: Path, tps: Tps, since: float) -> bool:
+    """Whether the position of each partition has been moved after `since`, seconds since 1970."""
+    return all(any(t > since for t in commit_times(lake, tp)) for tp in tps)
 
 
 def commit_times(lake: Path, tp: TopicPartition) -> list[float]:

@@ -24,10 +24,10 @@ def main(spec: dict[str, Any]) -> None:
     """Until it is killed, or ends itself."""
     chance = random.Random(spec["seed"])
     sink = Sink(Storage(spec["root"], spec["options"]))
-    orders, counts = Path(spec["folder"], f"owned-{spec['number']}"), {"COMMITTED": 0, "REFUSED": 0, "ERROR": 0}
+    assignment, counts = Path(spec["folder"], f"owned-{spec['number']}"), {"COMMITTED": 0, "REFUSED": 0, "ERROR": 0}
     positions: dict[int, int] = {}
     while True:
-        owned = set(json.loads(orders.read_text()))
+        owned = set(json.loads(assignment.read_text()))
         if not owned:
             time.sleep(IDLE_S)
             continue

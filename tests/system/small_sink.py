@@ -10,7 +10,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.transaction import AddAction
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.ingest.fetch import Fetched, FetchSession
+from kgs_core.adapters.ingest.fetch import FetchSession
+from kgs_core.adapters.ingest.fetch_client import Fetched
 from kgs_core.adapters.ingest.process_batch import TopicJob, process_topic
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
@@ -105,7 +106,7 @@ class SmallSink:
             found.dead_letter_marks,
         )
         ranges = {tp.partition: r for tp, r in fetched.ranges.items()}
-        batch, _ = process_topic(self.storage, job, fetched.messages.get(self.topic, []), ranges)
+        batch, _ = process_topic(self.storage, job, fetched.of(self.topic), ranges)
         assert batch is not None
         return batch
 

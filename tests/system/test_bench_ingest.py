@@ -8,7 +8,7 @@ import pytest
 
 from tests.system.pipeline import KGS
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow(50), pytest.mark.timeout(600)]
 FIGURES = ("mb_per_s", "records_per_s", "batch_ms", "cpu_s_per_gb", "driver_mb", "jvm_mb", "worker_mb")
 TINY = ["--sizes", "1", "--runs", "1", "--topics", "2", "--records-mb", "5", "--latency-records", "3"]
 
@@ -29,3 +29,16 @@ def test_a_tiny_run_prints_and_writes_all_figures(tmp_path: Path) -> None:
     assert [ratio["to"] for ratio in found["ratios"]] == ["dataframe"]
     assert found["machine"]["spark"]
     assert found["machine"]["kafka"]
+
+
+def test_a_tiny_profile_accounts_for_all_processor_time(tmp_path: Path) -> None:
+    file = tmp_path / "profile.json"
+    command = [KGS, "bench", "ingest", "--profile", *TINY[:8], "--json", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "CPU s/GB by stage" in done.stdout
+    found = json.loads(file.read_text())["profile"]
+    assert {each["kind"] for each in found} == {"json-1000", "raw-1000", "json-100"}
+    for each in found:
+        assert each["records"] > 0
+        assert sum(each["stages"].values()) == pytest.approx(each["total"])

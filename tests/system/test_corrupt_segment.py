@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import Producer
 
-from kgs_core.adapters.ingest import fetch
+from kgs_core.adapters.ingest import fetch_sessions
 from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, read_round
 from kgs_core.adapters.ingest.fetch import FetchSession, UnreadableError
 from kgs_core.adapters.ingest.process_batch import TopicJob
@@ -19,7 +19,7 @@ from tests.system.small_sink import settings_for
 BATCHES = [b"first" * 10, b"second" * 10, b"third" * 10]
 IN_EACH = 4
 CORRUPT_AT = IN_EACH  # the second batch
-LINGER_MS = 500  # until then a producer puts all into one batch
+LINGER_MS = 60_000  # until then, or until it is flushed, a producer puts all into one batch
 
 
 @pytest.fixture(params=["none", "gzip"])
@@ -58,7 +58,7 @@ def batch_starts(log):
 def context(kafka, tmp_path, topic_prefix):
     config = reading_client(settings_for(kafka, tmp_path, topic_prefix))
     yield TaskContext(config, Storage(str(tmp_path)), None)
-    fetch._sessions.pop("arrow", (None, FetchSession(config)))[1].close()
+    fetch_sessions._sessions.pop("arrow", (None, FetchSession(config)))[1].close()
 
 
 def test_batch_that_fails_its_check_stops_its_partition_there(topic, context, admin):

@@ -15,7 +15,7 @@ from tests.failpoints import crash_at
 from tests.system.pipeline import JSON_FIELDS, Pipeline, json_values, produce
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow(60), pytest.mark.timeout(600)]
 PROCESSORS = {
     "arrow": {"format": "json", "schema": JSON_FIELDS},
     "dataframe": {"format": "json", "schema": JSON_FIELDS, "transform": "hooks:spark_double"},

@@ -26,7 +26,7 @@ from tests.system.group_topics import Group, group_on
 from tests.system.pipeline import Pipeline, json_values, produce
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow(60), pytest.mark.timeout(900)]
 DAGSTER = str(Path(sys.executable).with_name("dagster"))
 LIFE_S = 240.0
 ONE = ConsumerId(1)

@@ -192,7 +192,7 @@ POINTS = ("measured", "before-write", "in-transaction", "after-write", "priced",
 def test_the_next_run_goes_on_wherever_one_was_killed(
     rig: Rig, three: list[MemberThread], tmp_path: Path, point: str
 ) -> None:
-    """In write_speeds, in consumer_assignment, in rscore, and in handover, before and after its orders."""
+    """In write_speeds, in consumer_assignment, in rscore, and in handover, before and after its Assignments."""
     process = rig.start(crash_at(point, tmp_path), measurement_offset=rig.publish(BUSY))
     try:
         assert process.wait(120) == -signal.SIGKILL, process.communicate()[0]

@@ -16,7 +16,7 @@ from tests.system.dagster_room import ask
 from tests.system.demo_run import END_S, FIRST_ROWS_S, DemoRun, assert_is_exact, processes_of, started
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow(70), pytest.mark.timeout(900)]
 
 PROGRAM = "from kgs_core.cli.main import main; main()"
 
@@ -31,6 +31,7 @@ def demo(tmp_path: Path) -> Iterator[Callable[..., DemoRun]]:
 
 
 @pytest.mark.spark
+@pytest.mark.slow(150)
 def test_it_runs_through_dagster_and_every_record_arrives_exactly_once_though_a_consumer_is_killed(demo):
     run = demo("--seconds", "25")
     directory = run.directory

@@ -135,7 +135,7 @@ def test_directory_started_again_has_its_records_and_ports(tmp_path):
 
 
 @pytest.mark.chaos
-@pytest.mark.slow
+@pytest.mark.slow(50)
 def test_three_nodes_lose_nothing_with_one(tmp_path):
     with EmbeddedKafka.start(tmp_path, 3) as kafka:
         admin = admin_of(kafka)

@@ -18,13 +18,14 @@ from kgs_core.benchmarks.load_shapes import KnownLoad
 from kgs_core.protocol import MemberAssignment
 from kgs_core.reporting.status import GroupStatus
 from tests.processes import pid_of
+from tests.system.director import are_committed
 from tests.system.group_record import find_problems, gone_in_order, now, time_of_stop
 from tests.system.pipeline import ConsumerProcess
 from tests.system.shaken_group import ShakenGroup, Tps, incarnation_of, line_of, owned_besides, owned_by, readers_of
 from tests.system.test_control import BUSY, CALM, LIFE_S, ended
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow(60), pytest.mark.timeout(1500)]
 SHORT_S, LONG_S = 8.0, 40.0
 PAUSE_S = SHORT_S / 4
 
@@ -220,7 +221,12 @@ def die_and_come_back(group: ShakenGroup, kafka: EmbeddedKafka, tps: Tps, what: 
     at = now()
     kafka.kill(kafka.nodes[0])
     kafka.restart(kafka.nodes[0])
-    back_s = now() - at
-    group.wait_read(tps)
+    back_s, back = now() - at, now()
+
+    def are_read() -> bool:
+        kafka.nodes[0].check_running()
+        return are_committed(group.pipeline.lake, tps, back)
+
+    wait_until(are_read, LIFE_S, f"{tps} are read since {back}: {group.tail()}")
     group.tell(what, tps, at)
     group.logged[-1] += f"; it was gone for {back_s * 1e3:.0f} ms"

@@ -31,11 +31,11 @@ from tests.system.group_topics import DESIRED, A, gives, heartbeat, messages_of,
 from tests.waiting import wait_until
 
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
-ORDERS, OPERATOR, REPORTS = GroupTopic.ASSIGNMENTS, GroupTopic.OPERATOR, GroupTopic.REPORTS
+ASSIGNMENTS, OPERATOR, REPORTS = GroupTopic.ASSIGNMENTS, GroupTopic.OPERATOR, GroupTopic.REPORTS
 RIGHTS = {
-    "controller": [(ORDERS, "READ"), (ORDERS, "WRITE"), (OPERATOR, "READ"), (REPORTS, "READ")]
+    "controller": [(ASSIGNMENTS, "READ"), (ASSIGNMENTS, "WRITE"), (OPERATOR, "READ"), (REPORTS, "READ")]
     + [(each, right) for each in GroupTopic for right in ("CREATE", "DESCRIBE_CONFIGS")],
-    "consumer": [(ORDERS, "READ"), (REPORTS, "WRITE")],
+    "consumer": [(ASSIGNMENTS, "READ"), (REPORTS, "WRITE")],
     "operator": [(OPERATOR, "READ"), (OPERATOR, "WRITE")],
     "viewer": [(each, "READ") for each in GroupTopic],
 }
@@ -96,7 +96,7 @@ def topics_as(guarded: EmbeddedKafka, user: str, *which: GroupTopic) -> GroupTop
 def test_everybody_can_do_their_part_with_the_listed_rights(guarded: EmbeddedKafka) -> None:
     writer = KafkaControllerWriter(topics_as(guarded, "controller"))
     writer.fence()
-    consumer = topics_as(guarded, "consumer", ORDERS, REPORTS)
+    consumer = topics_as(guarded, "consumer", ASSIGNMENTS, REPORTS)
     assignments, reports = KafkaAssignmentReader(consumer, ConsumerId(1)), DurableWriter(consumer, GroupTopic.REPORTS)
     reports.send(heartbeat(1, 1), 10)
     newest_writer = OperatorTopicWriter(topics_as(guarded, "operator", OPERATOR))
@@ -118,7 +118,7 @@ def test_everybody_can_do_their_part_with_the_listed_rights(guarded: EmbeddedKaf
 @pytest.mark.parametrize("user", ["consumer", "operator", "viewer"])
 def test_nobody_else_can_write_what_the_controller_writes(guarded: EmbeddedKafka, user: str) -> None:
     settings = settings_as(guarded, user)
-    topic, refusals = ORDERS.of(settings.group), []
+    topic, refusals = ASSIGNMENTS.of(settings.group), []
     producer = Producer({**admin_client(settings), "log_level": 0, "message.timeout.ms": 10_000})
     key, value = encode(gives(1, A))
     producer.produce(topic, value, key, 1, on_delivery=lambda error, _: refusals.append(error))

@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Crew:
-    """Workers, their orders, and what is done to them."""
+    """Workers, what each is assigned, and what is done to them."""
 
     def __init__(self, storage: Storage, folder: Path, seed: int) -> None:
         self._storage = storage
@@ -43,7 +43,7 @@ class Crew:
         self._stopped: dict[int, float] = {}
         self.done: Counter[str] = Counter()
         for number in range(WORKERS):
-            self._order(number, [])
+            self._assign(number, [])
             self._start(number)
 
     def harass(self, now: float) -> None:
@@ -58,7 +58,7 @@ class Crew:
             self._workers[number].kill()
         elif act == "double":  # both believe that they own all
             for owner in self._chance.sample(range(WORKERS), 2):
-                self._order(owner, range(PARTITIONS))
+                self._assign(owner, range(PARTITIONS))
         else:
             self._deal({*range(WORKERS)})
         self.done[act] += 1
@@ -70,7 +70,7 @@ class Crew:
         self.wake()
 
     def wake(self) -> None:
-        """Everybody alive, with the orders they had: a worker ends itself now and then, in calm times too."""
+        """Everybody alive, with what they were assigned: a worker ends itself now and then, in calm times too."""
         self._revive(float("inf"))
 
     def counts(self) -> Counter[str]:
@@ -116,9 +116,9 @@ class Crew:
             owned[self._chance.choice(sorted(to))].append(partition)
         for number, partitions in owned.items():
             if number in to:  # the others keep what they have: nobody waits for an answer
-                self._order(number, partitions)
+                self._assign(number, partitions)
 
-    def _order(self, number: int, partitions: "range | list[int]") -> None:
+    def _assign(self, number: int, partitions: "range | list[int]") -> None:
         path = self._folder / f"owned-{number}"
         temporary = path.with_suffix(".new")
         temporary.write_text(json.dumps(list(partitions)))

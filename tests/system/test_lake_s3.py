@@ -1,5 +1,6 @@
 """The sink on every kind of store: the same tests on a local disk and on S3; stores that lie, fail and come back."""
 
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,8 +11,10 @@ from kgs_core.adapters.lake.delta_log import load_transactions
 from kgs_core.adapters.lake.delta_maintenance import maintain_table
 from kgs_core.adapters.lake.probe import PROBE_FOLDER, probe
 from kgs_core.adapters.lake.storage import Storage
+from kgs_core.benchmarks.delay_proxy import DelayProxy
 from kgs_core.errors import TransientError, UnsafeError
 from kgs_core.ports import CommitOutcome
+from tests.one_column import file_of, table_at
 from tests.sink import Sink
 from tests.system.s3_meddler import DROP_CONDITIONS, LOSE_REPLIES, LOSE_REQUESTS, meddling
 from tests.system.s3_server import S3Server, storage_at
@@ -108,6 +111,21 @@ def test_maintenance_leaves_rows_positions_and_young_files_alone(new_lake: NewLa
     assert (upkeep.files, upkeep.removed, upkeep.problem) == ((10, 1), 0, None)
     assert sink.table.commit(in_flight) is CommitOutcome.COMMITTED
     assert sink.assert_exact(1) == {0: 44}
+
+
+@pytest.mark.parametrize("partitions", [1, 100])
+def test_commit_is_four_requests_for_any_number_of_partitions(s3_server: S3Server, partitions: int) -> None:
+    """The file; the log behind the known entry and, at the same time, the file's age; the entry."""
+    with DelayProxy(s3_server.port, 0.0) as proxy:
+        storage = storage_at(proxy.port, f"requests-{partitions}")
+        table, apps = table_at(storage), [f"p{n}" for n in range(partitions)]
+        assert table.commit(dict.fromkeys(apps), dict.fromkeys(apps, 1), file_of(storage, 0)) is CommitOutcome.COMMITTED
+        before = len(proxy.requests)
+        file = file_of(storage, 1)
+        assert table.commit(dict.fromkeys(apps, 1), dict.fromkeys(apps, 2), file) is CommitOutcome.COMMITTED
+        # Each once: on a busy machine the store's client may give up a connection and send the same request again
+        requests = {(request.method, request.target) for request in proxy.requests[before:]}
+        assert Counter(method for method, _ in requests) == {"PUT": 2, "GET": 1, "HEAD": 1}, requests
 
 
 @pytest.mark.chaos

@@ -146,7 +146,7 @@ def test_what_is_no_measurement_is_counted_and_left_out(
         monitor.tick()
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     for value in (b'{"version":9}', b"\xff", None):
-        producer.produce(topic_name(settings), value)
+        producer.produce(topic_name(settings), value, "others")
     assert producer.flush(20) == 0
     history = load_history(settings, admin, 100)
     assert (len(history.measurements), history.refused) == (1, 3)

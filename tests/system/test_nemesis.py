@@ -24,7 +24,7 @@ from tests.system.nemesis import FAULTS, WITHOUT_SPARK, Fault, Nemesis, small_di
 from tests.system.test_control import SECTIONS, Rig
 from tests.waiting import PATIENCE, wait_until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(5400)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow(120), pytest.mark.timeout(5400)]
 LOAD_BYTES_PER_S = 80_000.0
 SUSPECT_S = 6.0
 BATCH_S = 3.0

@@ -16,7 +16,7 @@ from tests.system.group_record import find_problems, load_records
 from tests.system.pipeline import json_values, produce
 from tests.system.test_control import BUSY, PARTITIONS, SECTIONS, Rig, ended
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.slow(40), pytest.mark.timeout(1500)]
 
 
 @pytest.fixture

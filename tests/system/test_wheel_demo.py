@@ -13,7 +13,7 @@ import pytest
 from tests.system.demo_run import END_S, FIRST_ROWS_S, assert_is_exact, processes_of, started
 from tests.wheel import build_wheel, environ, install
 
-pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow(90), pytest.mark.timeout(900)]
 
 
 def test_the_demonstration_runs_from_the_wheel_to_its_proof_and_controller_and_consumer_come_again(

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from filelock import Timeout
 
+from kgs_core.adapters.embedded_kafka.class_archive import archive_options, build_archive
 from kgs_core.adapters.embedded_kafka.jars import kafka_jars
 from kgs_core.adapters.embedded_kafka.node import KafkaNode, Launcher
 from kgs_core.adapters.spark.java import find_java
@@ -24,6 +25,7 @@ from kgs_core.adapters.system.tcp_ports import HOST, PortReservation
 from kgs_core.errors import PermanentError
 
 _STOP_TIMEOUT_S = 20.0
+_ARCHIVE_TIMEOUT_S = 120.0
 _INTRODUCED_TIMEOUT_S = 60.0
 _LIST_TIMEOUT_S = 2.0
 _POLL_S = 0.02
@@ -92,9 +94,8 @@ class EmbeddedKafka:
             reserved = PortReservation()
             held.callback(reserved.release)
             cluster = _claim(directory, nodes, port, reserved)
-            log_settings = directory / "log4j2.properties"
-            log_settings.write_text(_LOG_SETTINGS)
-            launcher = Launcher(java.java, jars, log_settings, die_with_parent)
+            options = archive_options(java, jars)
+            launcher = Launcher(java.java, jars, _log_settings(directory), options, die_with_parent)
             every = _settings(cluster.ports, [reserved.reserve() for _ in cluster.ports])
             started = [
                 KafkaNode(number, directory / f"node-{number}", {**own, **(settings or {})}, launcher)
@@ -150,6 +151,39 @@ class EmbeddedKafka:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def prepare_kafka(log: Callable[[str], None]) -> Path:
+    """The archive of the classes that a broker loads; the first call on a machine starts one, and may download Kafka.
+
+    Raises:
+        PermanentError: no Java, no Kafka, or the broker did not start.
+    """
+    java = find_java()
+    jars = kafka_jars(java, log)
+
+    def run(directory: Path, options: tuple[str, ...]) -> None:
+        log("Kafka: starting once to see which classes it loads")
+        launcher = Launcher(java.java, jars, _log_settings(directory), options, die_with_parent=True)
+        with ExitStack() as held:
+            reserved = PortReservation()
+            held.callback(reserved.release)
+            (settings,) = _settings([reserved.reserve()], [reserved.reserve()])
+            node = KafkaNode(1, directory / "node-1", settings, launcher)
+            held.callback(node.kill)
+            _format([node], _new_cluster_id())
+            node.begin()
+            node.wait_ready()
+            node.begin_stop()
+            node.end(_ARCHIVE_TIMEOUT_S)
+
+    return build_archive(java, jars, run)
+
+
+def _log_settings(directory: Path) -> Path:
+    file = directory / "log4j2.properties"
+    file.write_text(_LOG_SETTINGS)
+    return file
 
 
 def _lock(directory: Path, held: ExitStack) -> None:

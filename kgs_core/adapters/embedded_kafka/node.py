@@ -33,19 +33,21 @@ class Launcher:
         java: path of the launcher.
         jars: directory.
         log_settings: path of the log4j settings.
+        options: of the JVM, besides those of every node.
         die_with_parent: whether brokers are killed when this process ends in any way.
     """
 
     java: Path
     jars: Path
     log_settings: Path
+    options: tuple[str, ...]
     die_with_parent: bool
 
     def command(self, *arguments: str) -> list[str]:
         """The command line that runs a main class."""
         logging = f"-Dlog4j2.configurationFile={self.log_settings}"
         temporary = f"-Djava.io.tmpdir={self.log_settings.parent}"  # a killed JVM leaves its unpacked libraries there
-        return [str(self.java), *_JVM, logging, temporary, "-cp", f"{self.jars}/*", *arguments]
+        return [str(self.java), *_JVM, *self.options, logging, temporary, "-cp", f"{self.jars}/*", *arguments]
 
 
 class KafkaNode:

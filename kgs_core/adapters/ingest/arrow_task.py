@@ -6,14 +6,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from kgs_core.adapters.ingest.fetch import session
+from kgs_core.adapters.ingest.fetch_sessions import FETCHES, session
 from kgs_core.adapters.ingest.process_batch import TopicJob, TransformError, process_topic
-from kgs_core.adapters.kafka.records import Record, collector_paused
+from kgs_core.adapters.ingest.topic_records import TopicRecords
+from kgs_core.adapters.kafka.records import collector_paused
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.system.failpoints import FailpointPlan, failpoint
 from kgs_core.consumer.round.questions import ReadResult
 from kgs_core.errors import TransientError, one_line
 from kgs_core.model import OffsetRange, TopicPartition
+
+FETCH = "native"
+"""Which of `FETCHES` reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
     """
     context = request.context
     began = time.monotonic()
-    client = session("arrow", context.client)
+    client = session("arrow", context.client, FETCHES[FETCH])
     client.epochs = request.epochs
     fetched = client.gather(
         request.start,
@@ -86,18 +90,18 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
     for tp, offsets in fetched.ranges.items():
         by_topic.setdefault(tp.topic, {})[tp.partition] = offsets
     for topic, ranges in sorted(by_topic.items()):
-        _process(request, topic, fetched.messages.get(topic, []), ranges, result)
+        _process(request, topic, fetched.of(topic), ranges, result)
     failpoint("written", context.crash)
     result.write_s = time.monotonic() - began - result.fetch_s
     return result
 
 
 def _process(
-    request: ArrowRequest, topic: str, messages: list[Record], ranges: Mapping[int, OffsetRange], result: ReadResult
+    request: ArrowRequest, topic: str, records: TopicRecords, ranges: Mapping[int, OffsetRange], result: ReadResult
 ) -> None:
     """Put into the result what becomes of one topic. Whatever goes wrong with it is its own affair."""
     try:
-        batch, stopped = process_topic(request.context.storage, request.jobs[topic], messages, ranges)
+        batch, stopped = process_topic(request.context.storage, request.jobs[topic], records, ranges)
     except TransientError as e:
         result.unavailable[topic] = str(e)
     except TransformError as e:

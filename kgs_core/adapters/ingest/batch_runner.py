@@ -51,6 +51,10 @@ class BatchRunner(ABC):
         """Exact ranges of a topic through its Spark transform; no ranges: only its workers come up."""
 
     @abstractmethod
+    def end_task(self) -> None:
+        """Give back what reads of arrow topics hold between them; the next one takes it again."""
+
+    @abstractmethod
     def close(self) -> None:
         """End what was started."""
 

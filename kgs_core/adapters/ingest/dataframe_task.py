@@ -16,7 +16,8 @@ import pyarrow as pa
 from pyspark import AccumulatorParam
 
 from kgs_core.adapters.ingest.arrow_task import TaskContext
-from kgs_core.adapters.ingest.fetch import SilentError, UnreadableError, session
+from kgs_core.adapters.ingest.fetch import FetchSession, SilentError, UnreadableError
+from kgs_core.adapters.ingest.fetch_sessions import session
 from kgs_core.adapters.ingest.process_batch import (
     TopicJob,
     TransformError,
@@ -26,7 +27,8 @@ from kgs_core.adapters.ingest.process_batch import (
     sort_records,
     write_dead_letters,
 )
-from kgs_core.adapters.kafka.records import collector_paused, leader_epochs, oldest_ms, payload_bytes
+from kgs_core.adapters.ingest.topic_records import records_of
+from kgs_core.adapters.kafka.records import collector_paused
 from kgs_core.adapters.lake.parquet_writer import write_table
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, parsed_schema
 from kgs_core.adapters.spark.errors import cause, transient
@@ -236,19 +238,20 @@ def _read(
     times: list[int | None] = []
     try:
         wanted = {TopicPartition(job.topic, p): r for p, r in ranges.items()}
-        client = session(f"topic {job.topic}", context.client)
+        client = session(f"topic {job.topic}", context.client, FetchSession)
         client.epochs = {TopicPartition(job.topic, p): epoch for p, epoch in job.leader_epochs.items()}
         for messages in client.read_exact(wanted, timeout_s):
             # A partition that a bad record has stopped gives nothing more, in later chunks neither.
-            live = [m for m in messages if m.partition() not in note.stopped]
+            every = records_of(messages)
+            live = records_of([m for m in messages if m.partition() not in note.stopped]) if note.stopped else every
             found = sort_records(job, live)
             note.stopped |= found.stopped
             note.rows += found.rows.num_rows
             note.records += len(messages)
             note.bad_records += found.bad
-            note.leader_epochs |= leader_epochs(live, ranges_to_read(ranges, note.stopped))
-            note.consumed_bytes += payload_bytes(messages)
-            times.append(oldest_ms(messages))
+            note.leader_epochs |= live.leader_epochs(ranges_to_read(ranges, note.stopped))
+            note.consumed_bytes += every.consumed_bytes
+            times.append(every.oldest_ms)
             dead_letters.append(found.dead_letters)
             yield from found.rows.combine_chunks().to_batches()
     except UnreadableError as e:

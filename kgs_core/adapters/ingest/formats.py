@@ -3,11 +3,11 @@
 Which formats there are, and which function parses each, says `kgs_core.config.value_formats`.
 """
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
@@ -16,6 +16,7 @@ from kgs_core.adapters.ingest.json_faults import WHITE, JsonFaults
 
 MAX_REASON = 300
 _SINGLE = 1
+_OPEN, _CLOSE = b"{}"
 _READ_AS = {
     pa.date32(): pa.string(),  # else a number of days is wanted and "2026-01-31" refused
     pa.float32(): pa.float64(),  # else a number that is too big becomes infinity without a word
@@ -28,43 +29,43 @@ class Parsed:
 
     Attributes:
         table: one row a good value, in order.
-        good: positions (in the input) of the rows.
+        good: positions (in the input) of the rows, ascending.
         bad: position -> reason.
     """
 
     table: pa.Table
-    good: list[int]
+    good: Sequence[int]
     bad: dict[int, str]
 
 
 class Parser(Protocol):
     """What parses the values of one format."""
 
-    def __call__(self, values: Sequence[bytes | None], schema: pa.Schema, /) -> Parsed:
-        """Values, None where a record has none, to the columns of `schema`; each is good or bad by itself."""
+    def __call__(self, values: pa.Array, schema: pa.Schema, /) -> Parsed:
+        """Values (binary), null where a record has none, to the columns of `schema`; each is good or bad by itself."""
 
 
-def parse_raw(values: Sequence[bytes | None], schema: pa.Schema) -> Parsed:
+def parse_raw(values: pa.Array, schema: pa.Schema) -> Parsed:
     """Values as they are, in one binary column; all are good."""
-    column = pa.array(values, schema.field(0).type)
-    return Parsed(pa.Table.from_arrays([column], schema=schema), list(range(len(values))), {})
+    return Parsed(pa.Table.from_arrays([values], schema=schema), range(len(values)), {})
 
 
-def parse_json(values: Sequence[bytes | None], schema: pa.Schema) -> Parsed:
+def parse_json(values: pa.Array, schema: pa.Schema) -> Parsed:
     """One JSON object a value to the columns of `schema`; missing fields are null, unknown ones ignored.
 
     All values are parsed at once. Where that fails, each is looked at for faults on its own, which takes some
     microseconds, and the others are parsed at once. Halving down to the bad one, some hundred microseconds each, is
     left for values that only pyarrow can judge: those nested so deep that none of them is small.
     """
-    bad = {i: reason for i, value in enumerate(values) if (reason := _shape_problem(value)) is not None}
-    candidates = [i for i in range(len(values)) if i not in bad] if bad else list(range(len(values)))
+    bad = {i: reason for i in _odd_ends(values) if (reason := _shape_problem(values[i].as_py())) is not None}
+    candidates: Sequence[int] = [i for i in range(len(values)) if i not in bad] if bad else range(len(values))
     table = _attempt(values, candidates, schema)
     faults = JsonFaults(schema)
     for thorough in (False, True):
         if table is not None:
             break
-        found = {i: reason for i in candidates if (reason := faults.fault(values[i] or b"", thorough=thorough))}
+        texts = zip(candidates, _chosen(values, candidates).to_pylist(), strict=True)
+        found = {i: reason for i, text in texts if (reason := faults.fault(text, thorough=thorough))}
         if found:
             bad |= found
             candidates = [i for i in candidates if i not in found]
@@ -74,18 +75,22 @@ def parse_json(values: Sequence[bytes | None], schema: pa.Schema) -> Parsed:
     return Parsed(table, candidates, bad)
 
 
-def _attempt(values: Sequence[bytes | None], indices: list[int], schema: pa.Schema) -> pa.Table | None:
+def _attempt(values: pa.Array, indices: Sequence[int], schema: pa.Schema) -> pa.Table | None:
     """These values in columns; None where one of them is bad."""
     if not indices:
         return schema.empty_table()
     try:
-        return _parse([values[i] or b"" for i in indices], schema)
+        return _parse(_chosen(values, indices), schema)
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
 
 
+def _chosen(values: pa.Array, indices: Sequence[int]) -> pa.Array:
+    return values if len(indices) == len(values) else values.take(pa.array(indices, pa.int64()))
+
+
 def _halved(
-    values: Sequence[bytes | None], candidates: list[int], schema: pa.Schema, bad: dict[int, str]
+    values: pa.Array, candidates: Sequence[int], schema: pa.Schema, bad: dict[int, str]
 ) -> tuple[pa.Table, list[int]]:
     """The good ones of these values in columns, and which they are; why the others are not is added to `bad`."""
     tables: list[pa.Table] = [schema.empty_table()]
@@ -94,7 +99,7 @@ def _halved(
     while stack:
         indices = stack.pop()
         try:
-            tables.append(_parse([values[i] or b"" for i in indices], schema))
+            tables.append(_parse(_chosen(values, indices), schema))
             good += indices
         except (pa.ArrowInvalid, UnicodeDecodeError) as e:
             if len(indices) == _SINGLE:
@@ -103,6 +108,23 @@ def _halved(
                 middle = len(indices) // 2
                 stack += [indices[middle:], indices[:middle]]  # the first half is parsed first: order is kept
     return pa.concat_tables(tables), good
+
+
+def _odd_ends(values: pa.Array) -> list[int]:
+    """Those that do not begin with { and end with }, and so are to be looked at on their own."""
+    if not len(values):
+        return []
+    _, offsets, data = values.buffers()
+    ends = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
+    if data is None or not len(data):
+        return list(range(len(values)))
+    of = np.frombuffer(data, np.uint8)
+    first, last = np.minimum(ends[:-1], len(of) - 1), np.maximum(ends[1:] - 1, 0)
+    plain = (ends[:-1] < ends[1:]) & (of[first] == _OPEN) & (of[last] == _CLOSE)
+    if values.null_count:
+        plain &= values.is_valid().to_numpy(zero_copy_only=False)
+    found: list[int] = np.flatnonzero(~plain).tolist()
+    return found
 
 
 def _shape_problem(value: bytes | None) -> str | None:
@@ -114,8 +136,6 @@ def _shape_problem(value: bytes | None) -> str | None:
     """
     if value is None:
         return "no value (tombstone)"
-    if value[:1] == b"{" and value[-1:] == b"}":  # nearly always, and without a copy
-        return None
     bare = value.strip(WHITE)
     if not bare:
         return "empty value"
@@ -124,12 +144,15 @@ def _shape_problem(value: bytes | None) -> str | None:
     return None
 
 
-def _parse(values: list[bytes], schema: pa.Schema) -> pa.Table:
-    data = b"\n".join(values)
+def _parse(values: pa.Array, schema: pa.Schema) -> pa.Table:
+    # One buffer of all, each in a line, made without an object for each.
+    data = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values), b"\n")[
+        0
+    ].as_buffer()
     read = pa.schema([(f.name, _READ_AS.get(f.type, f.type)) for f in schema])
     table = pyarrow.json.read_json(
-        io.BytesIO(data),
-        pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+        pa.BufferReader(data),
+        pyarrow.json.ReadOptions(use_threads=False, block_size=data.size + 1),
         pyarrow.json.ParseOptions(explicit_schema=read, unexpected_field_behavior="ignore", newlines_in_values=True),
     )
     if table.num_rows != len(values):  # "{}{}" in one value

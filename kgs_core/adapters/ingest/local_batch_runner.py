@@ -55,6 +55,9 @@ class LocalBatchRunner(BatchRunner):
         """Take `interrupt` back."""
         self._interrupted.clear()
 
+    def end_task(self) -> None:
+        """Nothing is held."""
+
     def close(self) -> None:
         """Nothing was started."""
 

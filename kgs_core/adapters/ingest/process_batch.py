@@ -1,16 +1,16 @@
 """From records to the files of a batch: parse, set bad records aside, transform, check the promise, write."""
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from kgs_core.adapters.ingest.formats import Parsed, Parser
-from kgs_core.adapters.kafka.records import Record, leader_epochs, oldest_ms, payload_bytes
+from kgs_core.adapters.ingest.topic_records import TopicRecords
 from kgs_core.adapters.lake.parquet_writer import write_table
-from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, origin_of, value_schema
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, value_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule
 from kgs_core.config.value_formats import FORMATS
@@ -63,46 +63,52 @@ class Sorted:
     stopped: dict[int, tuple[int, str]]
 
 
-def sort_records(job: TopicJob, messages: Sequence[Record]) -> Sorted:
+def sort_records(job: TopicJob, records: TopicRecords) -> Sorted:
     """Parse records; what comes of a record depends on that record alone."""
-    parsed = _parse(job.rule, messages)
-    origin = origin_of(job.topic_id, messages)
-    bad = origin.faults | parsed.bad
+    parsed = parse_values(job.rule, records)
+    origin = records.with_topic(job.topic_id)
+    bad = {**records.faults, **parsed.bad}
     stopped: dict[int, tuple[int, str]] = {}
     if bad and job.rule.on_error == "stop":
-        for i, reason in sorted(bad.items(), reverse=True):
-            stopped[messages[i].partition()] = (messages[i].offset(), reason)
+        last_first = sorted(bad, reverse=True)
+        for i, (partition, offset) in zip(last_first, records.places(last_first), strict=True):
+            stopped[partition] = (offset, bad[i])
         bad = {}
     rows, good = parsed.table, parsed.good
-    if stopped or origin.faults:
-        keep = [n for n, i in enumerate(good) if i not in origin.faults and not _is_stopped(messages[i], stopped)]
+    if stopped or records.faults:
+        places = records.places(good)
+        keep = [n for n, i in enumerate(good) if i not in records.faults and not _is_stopped(places[n], stopped)]
         rows, good = rows.take(pa.array(keep, pa.int64())), [good[n] for n in keep]
-    chosen = origin.table if len(good) == len(messages) else origin.table.take(pa.array(good, pa.int64()))
+    chosen = origin if len(good) == len(records) else origin.take(pa.array(good, pa.int64()))
     for field_, column in zip(chosen.schema, chosen.columns, strict=True):
         rows = rows.append_column(field_, column)
-    return Sorted(rows, _dead_letters(job, messages, bad, origin.table), len(bad), stopped)
+    return Sorted(rows, _dead_letters(job, records, bad, origin), len(bad), stopped)
 
 
-def _parse(rule: TopicRule, messages: Sequence[Record]) -> Parsed:
+def parse_values(rule: TopicRule, records: TopicRecords) -> Parsed:
+    """What the parser of the rule's format makes of the values."""
     parse: Parser = load_hook(FORMATS[rule.format].parser)
-    return parse([m.value() for m in messages], value_schema(rule))
+    return parse(records.values, value_schema(rule))
 
 
-def _is_stopped(message: Record, stopped: Mapping[int, tuple[int, str]]) -> bool:
-    first = stopped.get(message.partition())
-    return first is not None and message.offset() >= first[0]
+def _is_stopped(at: tuple[int, int], stopped: Mapping[int, tuple[int, str]]) -> bool:
+    partition, offset = at
+    first = stopped.get(partition)
+    return first is not None and offset >= first[0]
 
 
-def _dead_letters(job: TopicJob, messages: Sequence[Record], bad: Mapping[int, str], origin: pa.Table) -> pa.Table:
-    new = [i for i in sorted(bad) if messages[i].offset() >= (job.dead_letter_marks.get(messages[i].partition()) or 0)]
+def _dead_letters(job: TopicJob, records: TopicRecords, bad: Mapping[int, str], origin: pa.Table) -> pa.Table:
+    places = zip(sorted(bad), records.places(sorted(bad)), strict=True)
+    new = [i for i, (partition, offset) in places if offset >= (job.dead_letter_marks.get(partition) or 0)]
     if not new:
         return DEAD_LETTER_SCHEMA.empty_table()
-    columns = [pa.array([messages[i].value() for i in new], pa.binary()), pa.array([bad[i] for i in new], pa.string())]
-    return pa.Table.from_arrays([*columns, *origin.take(pa.array(new, pa.int64())).columns], schema=DEAD_LETTER_SCHEMA)
+    which = pa.array(new, pa.int64())
+    columns = [records.values.take(which), pa.array([bad[i] for i in new], pa.string())]
+    return pa.Table.from_arrays([*columns, *origin.take(which).columns], schema=DEAD_LETTER_SCHEMA)
 
 
 def process_topic(
-    storage: Storage, job: TopicJob, messages: Sequence[Record], ranges: Mapping[int, OffsetRange]
+    storage: Storage, job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange]
 ) -> tuple[TopicBatch | None, dict[int, tuple[int, str]]]:
     """The arrow processor: rows and dead letters of one topic in files, waiting for their commit.
 
@@ -114,7 +120,7 @@ def process_topic(
         TransformError: the transform raised or broke its promise.
         TransientError: the table did not take the file.
     """
-    found = sort_records(job, messages)
+    found = sort_records(job, records)
     ranges = ranges_to_read(ranges, found.stopped)
     if not ranges:
         return None, found.stopped
@@ -128,11 +134,11 @@ def process_topic(
         file=file,
         dead_letters=dead_letters,
         dead_letter_marks=job.dead_letter_marks,
-        records=len(messages),
-        consumed_bytes=payload_bytes(messages),
-        oldest_ms=oldest_ms(messages),
+        records=len(records),
+        consumed_bytes=records.consumed_bytes,
+        oldest_ms=records.oldest_ms,
         bad_records=found.bad,
-        leader_epochs=leader_epochs(messages, ranges),
+        leader_epochs=records.leader_epochs(ranges),
     )
     return batch, found.stopped
 

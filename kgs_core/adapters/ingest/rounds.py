@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
@@ -11,7 +11,8 @@ from kgs_core.adapters.ingest.batch_runner import BatchRunner
 from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
-from kgs_core.consumer.round.machine import answered, begin
+from kgs_core.adapters.lake.topic_table import TopicTable
+from kgs_core.consumer.round.machine import answered, begin, part
 from kgs_core.consumer.round.questions import (
     Answer,
     AskEnds,
@@ -26,6 +27,7 @@ from kgs_core.consumer.round.questions import (
     ReadBatch,
     TopicIds,
     Trouble,
+    topic_of,
 )
 from kgs_core.consumer.round.state import Round, RoundLimits
 from kgs_core.consumer.round.stops import StopCause
@@ -34,7 +36,10 @@ from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import TopicPartition
 from kgs_core.ports import CommitOutcome
 
-SIDE_BY_SIDE = 8
+SIDE_BY_SIDE = 32
+PATIENCE_S = 1.0
+"""A table is late that takes longer than this, and than twice the time in which half of the topics were done."""
+LULL_S = 1.0
 K = TypeVar("K", str, TopicPartition)
 V = TypeVar("V")
 _log = logging.getLogger(__name__)
@@ -60,8 +65,27 @@ class RoundReport:
     problems: set[str] = field(default_factory=set)
 
 
+@dataclass(slots=True, eq=False)
+class _Aside:
+    """A topic whose table is late, in a round of its own.
+
+    Attributes:
+        answers: number of each open question -> its answer, when it is there.
+        since: when the round began that it was parted from.
+    """
+
+    state: TopicState
+    at: Round
+    answers: dict[int, Future[Answer]]
+    since: float
+
+
 class Ingest:
-    """Runs rounds over the topics in `topics`, which the owner of this object keeps up to date between rounds."""
+    """Runs rounds over the topics in `topics`, which the owner of this object keeps up to date between rounds.
+
+    A table that is late is left behind by its round, and its topic left out of the next ones until it has answered
+    (`TopicState.is_at_work`). Its batch is in hand for as long: see `settle`.
+    """
 
     def __init__(
         self,
@@ -77,6 +101,8 @@ class Ingest:
         self._admin = admin
         self._group_offsets = group_offsets
         self._pool = ThreadPoolExecutor(SIDE_BY_SIDE, thread_name_prefix="lake")
+        self._asides: list[_Aside] = []
+        self._report = RoundReport()
 
     def round(self) -> RoundReport:
         """One round over all topics; returns after about a second when there is nothing to read, or when interrupted.
@@ -86,50 +112,96 @@ class Ingest:
         Raises:
             Exception: Spark, or a worker of it, has failed. Positions are as the tables have them.
         """
-        report = RoundReport()
-        at = begin({name: state.progress for name, state in self.topics.items()}, self._pace, time.monotonic())
+        began = time.monotonic()
+        if self._asides and not any(s.progress.active and not s.is_at_work for s in self.topics.values()):
+            _wait_for_one(self._asides, LULL_S)  # there is nothing else to do
+        for aside in list(self._asides):
+            self._go_on(aside)
+        report, self._report = self._report, RoundReport()
+        states = {name: state for name, state in self.topics.items() if not state.is_at_work}
+        at = begin({name: state.progress for name, state in states.items()}, self._pace, began)
         try:
             while at.open:
-                for number, answer in self._carry_out(at, report):
+                answers, late = self._carry_out(at, report)
+                for number, answer in answers:
                     at = answered(at, number, answer, time.monotonic())
+                if late:
+                    at, parted = part(at, time.monotonic())
+                    for alone in parted:
+                        self._put_aside(alone, states, late, began)
         finally:
             for name, progress in at.topics.items():
-                self.topics[name].progress = progress
+                states[name].progress = progress
         self._tell(at, report)
         return report
 
+    @property
+    def late_since(self) -> float | None:
+        """When the oldest round began that a batch is still in hand of, on the steady clock; None without one."""
+        return min((aside.since for aside in self._asides), default=None)
+
+    def settle(self, topics: Collection[str] | None = None) -> None:
+        """Wait until no batch of these topics (None: of any) is in hand, for as long as it takes."""
+        while mine := [a for a in self._asides if topics is None or a.state.topic in topics]:
+            _wait_for_one(mine)
+            for aside in mine:
+                self._go_on(aside)
+
     def close(self) -> None:
-        """End the threads."""
+        """End the threads and what the runner holds for reads, once nothing is in hand; the runner goes on."""
+        self.settle()
         self._pool.shutdown()
+        self.runner.end_task()
+
+    # Tables that are late
+
+    def _put_aside(
+        self, at: Round, states: Mapping[str, TopicState], late: Mapping[int, Future[Answer]], since: float
+    ) -> None:
+        (topic,) = at.topics
+        states[topic].is_at_work = True
+        self._asides.append(_Aside(states[topic], at, {number: late[number] for number in at.open}, since))
+
+    def _go_on(self, aside: _Aside) -> None:
+        """Take the answers that have come, ask what follows; at its end the topic is back for the next round."""
+        state = aside.state
+        for number, answer in list(aside.answers.items()):
+            if answer.done():
+                del aside.answers[number]
+                aside.at = answered(aside.at, number, answer.result(), time.monotonic())
+        for number, question in aside.at.open.items():
+            if number not in aside.answers:
+                aside.answers[number] = self._pool.submit(_ask_table, question, state.table)
+        if aside.at.open:
+            return
+        self._asides.remove(aside)
+        state.is_at_work = False
+        state.progress = aside.at.topics[state.topic]
+        self._tell(aside.at, self._report)
 
     # Questions
 
-    def _carry_out(self, at: Round, report: RoundReport) -> list[tuple[int, Answer]]:
-        """The answers to questions of one stage; those to the lake side by side, and all of them waited for."""
+    def _carry_out(
+        self, at: Round, report: RoundReport
+    ) -> tuple[list[tuple[int, Answer]], Mapping[int, Future[Answer]]]:
+        """The answers to questions of one stage; tables are asked side by side, and those that are late named apart."""
         began, questions = time.monotonic(), at.open
+        asked = {number: topic for number, question in questions.items() if (topic := topic_of(question)) is not None}
         at_work = {
-            number: self._pool.submit(self._ask_lake, question)
-            for number, question in questions.items()
-            if isinstance(question, AskPositions | Commit)
+            number: self._pool.submit(_ask_table, questions[number], self.topics[topic].table)
+            for number, topic in asked.items()
         }
-        answers = [(n, self._ask(question, at)) for n, question in questions.items() if n not in at_work]
-        answers += [(number, future.result()) for number, future in at_work.items()]
+        try:
+            answers = [(n, self._ask(question, at)) for n, question in questions.items() if n not in asked]
+        except BaseException:
+            wait(at_work.values())  # the next round must not meet them
+            raise
+        idle = {name for name, topic in at.topics.items() if topic.active} - set(asked.values())
+        late = _late(at_work, len(idle) + len(self._asides))
+        answers += [(number, future.result()) for number, future in at_work.items() if number not in late]
         if any(isinstance(question, Commit) for question in questions.values()):
             report.commit_s += time.monotonic() - began
-        return answers
-
-    def _ask_lake(self, question: Question) -> Answer:
-        """The answer of a topic's table; whatever goes wrong is that topic's trouble alone."""
-        try:
-            match question:
-                case AskPositions(topic=topic, partitions=partitions):
-                    return self.topics[topic].table.positions(partitions)
-                case Commit(batch=batch):
-                    return Landed(self.topics[batch.topic].table.commit(batch) is CommitOutcome.COMMITTED)
-                case _:
-                    return Trouble(f"{type(question).__name__} is no question to the lake")
-        except BaseException as e:  # noqa: BLE001 - their exceptions are many, and a panic of Rust is no Exception
-            return _trouble(e)
+        return answers, late
 
     def _ask(self, question: Question, at: Round) -> Answer:
         match question:
@@ -144,7 +216,7 @@ class Ingest:
                 first, end = self._offsets(tps, "earliest"), self._offsets(tps, "latest")
                 return Logs({tp: _log_of(first[tp], end[tp]) for tp in tps})
             case _:
-                return self._ask_lake(question)
+                return Trouble(f"{type(question).__name__} is a question to a table")
 
     def _offsets(
         self, tps: Sequence[TopicPartition], which: Literal["earliest", "latest"], *, committed_reads: bool = False
@@ -170,6 +242,44 @@ class Ingest:
         report.consumed_bytes += batch.consumed_bytes
         if batch.oldest_ms is not None:
             report.latency_s = max(report.latency_s or 0.0, time.time() - batch.oldest_ms / 1000)
+
+
+def _ask_table(question: Question, table: TopicTable) -> Answer:
+    """The answer of a topic's table; whatever goes wrong is that topic's trouble alone."""
+    try:
+        match question:
+            case AskPositions(partitions=partitions):
+                return table.positions(partitions)
+            case Commit(batch=batch):
+                return Landed(table.commit(batch) is CommitOutcome.COMMITTED)
+            case _:
+                return Trouble(f"{type(question).__name__} is no question to a table")
+    except BaseException as e:  # noqa: BLE001 - their exceptions are many, and a panic of Rust is no Exception
+        return _trouble(e)
+
+
+def _wait_for_one(asides: Sequence[_Aside], timeout_s: float | None = None) -> None:
+    wait([answer for aside in asides for answer in aside.answers.values()], timeout_s, FIRST_COMPLETED)
+
+
+def _late(at_work: Mapping[int, Future[Answer]], idle: int) -> Mapping[int, Future[Answer]]:
+    """Wait for the answers; those that are late, see `PATIENCE_S`.
+
+    Args:
+        at_work: number of a question -> its answer.
+        idle: other topics, which can be read or may be any moment.
+    """
+    began, until = time.monotonic(), float("inf")
+    done, missing = 0, set(at_work.values())
+    while missing:
+        if until == float("inf") and 2 * (idle + done) >= idle + len(at_work):
+            until = max(began + PATIENCE_S, time.monotonic() + (time.monotonic() - began))
+        left = until - time.monotonic()
+        if left <= 0:
+            break
+        _, missing = wait(missing, None if left == float("inf") else left, FIRST_COMPLETED)
+        done = len(at_work) - len(missing)
+    return {number: answer for number, answer in at_work.items() if answer in missing}
 
 
 def _each(ask: Callable[[], Mapping[K, V | PortError]], subjects: Collection[K]) -> dict[K, V | Trouble]:

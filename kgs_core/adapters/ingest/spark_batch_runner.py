@@ -1,16 +1,18 @@
-"""Runner of batches on Spark: one task for the topics of the arrow processor, a job for each topic with a transform."""
+"""Runner of batches on Spark: one task for the topics of the arrow processor, a job for each batch of a transform."""
 
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, run_arrow_task
 from kgs_core.adapters.ingest.batch_runner import BatchRunner
+from kgs_core.adapters.ingest.long_task import LongTask
 from kgs_core.adapters.ingest.process_batch import TopicJob
 from kgs_core.adapters.spark.session import end_accumulators_in_silence, jvm_has_ended, stop_spark
 from kgs_core.config.settings import ConsumerSettings
@@ -36,6 +38,8 @@ class SparkBatchRunner(BatchRunner):
         super().__init__(replace(context, interrupt=str(self._interrupt)), consumer)
         self._spark = spark
         self._seed = spark.sparkContext.parallelize([0], 1)
+        self._is_on_one_machine = (spark.sparkContext.master or "").startswith("local")
+        self._task: LongTask | None = None
 
     @cached_property
     def _dataframe(self) -> "DataFrameProcessor":
@@ -55,16 +59,33 @@ class SparkBatchRunner(BatchRunner):
         return transform_schema(self._spark, transform, topic, schema)
 
     def read_arrow(self, request: ArrowRequest) -> ReadResult:
-        """One Spark task."""
-        results: list[ReadResult] = self._seed.mapPartitions(partial(run_arrow_task, request)).collect()
-        return results[0]
+        """One request to the long task; on another machine than the driver's, one Spark task."""
+        if not self._is_on_one_machine:
+            results: list[ReadResult] = self._seed.mapPartitions(partial(run_arrow_task, request)).collect()
+            return results[0]
+        if self._task is None:
+            with TemporaryDirectory(prefix="kgs-", ignore_cleanup_errors=True) as folder:
+                self._task = LongTask(self._seed, Path(folder))
+        try:
+            return self._task.read(request)
+        except BaseException:
+            self._task = None
+            raise
+
+    def end_task(self) -> None:
+        """Give the core that the long task has to others; the next read starts another one, in the same worker."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.end()
 
     def read_dataframe(self, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> ReadResult:
         """One Spark job."""
+        self.end_task()
         return self._dataframe.read(job, ranges)
 
     def warm_transforms(self) -> None:
         """Have the workers of Spark transforms up, and its planner at work once."""
+        self.end_task()
         self._dataframe.warm()
 
     def interrupt(self) -> None:
@@ -79,4 +100,5 @@ class SparkBatchRunner(BatchRunner):
 
     def close(self) -> None:
         """End the session."""
+        self.end_task()
         stop_spark(self._spark)

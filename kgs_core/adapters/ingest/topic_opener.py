@@ -1,6 +1,7 @@
 """Finding the topics that a consumer reads, and opening their tables: ids, schemas, start positions."""
 
 import logging
+import threading
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ DataFrameSchema = Callable[[str, str, pa.Schema], pa.Schema]
 
 
 class TopicOpener:
-    """Opens topics one by one."""
+    """Opens topics; may be used by several threads, and calls each function of the user's by one at a time."""
 
     def __init__(
         self,
@@ -38,6 +39,7 @@ class TopicOpener:
         self._admin = admin
         self._group_offsets = group_offsets
         self._dataframe_schema = dataframe_schema
+        self._locks: dict[str, threading.Lock] = {}
 
     def open(self, spec: TableSpec, topic_id: TopicId, partitions: int) -> TopicTable:
         """The topic's table, made and started if need be.
@@ -65,11 +67,14 @@ class TopicOpener:
         """
         rule = spec.rule
         schema = parsed_schema(rule)
+        lock = self._locks.setdefault(rule.transform or rule.transform_arrow or "", threading.Lock())
         try:
             if rule.transform is not None:
-                schema = self._dataframe_schema(rule.transform, spec.topic, schema)
+                with lock:
+                    schema = self._dataframe_schema(rule.transform, spec.topic, schema)
             elif rule.transform_arrow is not None:
-                schema = load_hook(rule.transform_arrow)(schema.empty_table(), spec.topic).schema
+                with lock:
+                    schema = load_hook(rule.transform_arrow)(schema.empty_table(), spec.topic).schema
         except TransformError as e:
             raise ConfigError([f"topic {spec.topic}: {e}"]) from e
         except (Exception, SystemExit) as e:

@@ -14,10 +14,16 @@ _log = logging.getLogger(__name__)
 
 
 class TopicState:
-    """A topic's table beside its `progress`, the value that rounds work on; what changes in it is logged here."""
+    """A topic's table beside its `progress`, the value that rounds work on; what changes in it is logged here.
+
+    Attributes:
+        is_at_work: a thread beside the rounds is at the table, which is for one thread at a time: no round reads the
+            topic, and nobody else asks it.
+    """
 
     def __init__(self, table: TopicTable, owned: frozenset[int] = frozenset()) -> None:
         self.table = table
+        self.is_at_work = False
         self._progress = TopicProgress(
             table.ids.topic, table.ids.topic_id, uses_dataframe=table.spec.rule.transform is not None, owned=owned
         )

@@ -18,6 +18,7 @@ from kgs_core.model import TopicId, TopicPartition
 
 _GRACE_S = 1.0  # for librdkafka to say itself that nobody answered
 _SETTLE_TIMEOUT_S = 10.0
+_SETTLE_EACH_S = 0.02  # more for each partition that is made
 _POLL_S = 0.02
 _INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})  # Kafka's own list
 _DEFAULTS: Mapping[str, str | int] = {
@@ -56,7 +57,7 @@ class KafkaAdmin:
         error = self._errors(what, lambda: self._client.create_topics([new], request_timeout=self._timeout_s)).get(name)
         if error is not None and error.name() != "TOPIC_ALREADY_EXISTS":
             raise self._error(what, error)
-        self._settle(what, lambda: self._is_served(name, 1 if error is not None else partitions))
+        self._settle(what, lambda: self._is_served(name, 1 if error is not None else partitions), partitions)
         return error is None
 
     def delete_topic(self, name: str) -> bool:
@@ -78,7 +79,7 @@ class KafkaAdmin:
             what, lambda: self._client.create_partitions(more, request_timeout=self._timeout_s)
         ).values():
             raise self._error(what, error)
-        self._settle(what, lambda: self._is_served(name, total))
+        self._settle(what, lambda: self._is_served(name, total), total)
 
     def topic_ids(self, topics: Collection[str]) -> dict[str, TopicId | None]:
         """The id of each topic; None: there is no such topic."""
@@ -261,12 +262,13 @@ class KafkaAdmin:
             return False
         return True
 
-    def _settle(self, what: str, done: Callable[[], bool]) -> None:
-        """Waits for what Kafka has accepted and carries out in the background."""
-        deadline = time.monotonic() + _SETTLE_TIMEOUT_S
+    def _settle(self, what: str, done: Callable[[], bool], partitions: int = 0) -> None:
+        """Waits for what Kafka has accepted and carries out in the background, for so many partitions."""
+        patience_s = _SETTLE_TIMEOUT_S + partitions * _SETTLE_EACH_S
+        deadline = time.monotonic() + patience_s
         while not done():
             if time.monotonic() > deadline:
-                raise TransientError(f"Kafka {self._where}: {what}: not carried out in {_SETTLE_TIMEOUT_S:.0f} s")
+                raise TransientError(f"Kafka {self._where}: {what}: not carried out in {patience_s:.0f} s")
             time.sleep(_POLL_S)
 
     def _errors(self, what: str, request: Callable[[], Mapping[_Key, "Future[Any]"]]) -> dict[_Key, KafkaError]:

@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from operator import methodcaller
 from typing import Protocol, cast
@@ -108,42 +108,12 @@ def record_bytes(record: Record) -> int:
     """Key, value and headers of a record, uncompressed."""
     size = len(record) + len(record.key() or b"")
     headers = headers_of(record)
-    return size if not headers else size + sum(len(name) + len(value or b"") for name, value in headers)
+    return size if not headers else size + sum(len(name.encode()) + len(value or b"") for name, value in headers)
 
 
 def payload_bytes(records: Iterable[Record]) -> int:
     """Keys, values and headers, uncompressed; events count nothing."""
     return sum(record_bytes(r) for r in records if r.error() is None)
-
-
-def oldest_ms(records: Iterable[Record]) -> int | None:
-    """The earliest Kafka timestamp, ms since 1970; None without any."""
-    return min((ms for r in records if (ms := r.timestamp()[1]) > 0), default=None)
-
-
-def leader_epochs(records: Sequence[Record], ranges: Mapping[int, OffsetRange]) -> dict[int, int]:
-    """Leader epoch of the record that each partition's range ends with; left out where it ends with none.
-
-    Past the last record there may be markers of transactions of a later epoch.
-
-    Args:
-        records: ascending by offset within each partition.
-        ranges: partition -> its range.
-    """
-    wanted = {p: r.end - 1 for p, r in ranges.items()}
-    epochs: dict[int, int] = {}
-    for record in reversed(records):
-        if not wanted:
-            break
-        partition = record.partition()
-        last = wanted.get(partition)
-        if last is None or record.offset() > last:
-            continue
-        del wanted[partition]
-        epoch = record.leader_epoch()
-        if record.offset() == last and epoch is not None:
-            epochs[partition] = epoch
-    return epochs
 
 
 @contextmanager

@@ -1,19 +1,183 @@
-"""Reads a Delta log for what deltalake cannot list: every application id with its version."""
+"""The versions of all application ids, as of exactly one entry of a Delta log; and the entry that moves them.
+
+deltalake answers for one application id at a time, and replays the log for each. Here the log is read once, and after
+that only its new entries.
+
+1. A `LogState` belongs to one number and one *file* under that number: `stamp` tells that file from any other. Where
+   the table was deleted and made again, its old state is of no use, whatever number the new log has got to.
+2. The next state is made of the entries right behind, without a gap, and only if the known entry is still there with
+   its stamp. Anything else (cleaned away under a process that was stopped, a table made again, a listing that raced
+   with commits) is answered by reading anew.
+3. Who has just lost a number knows that there is an entry behind its state, and asks for that and the next few by their
+   names, without a listing. Sound only a moment after a listing: later, a name without a file may be a hole.
+4. An entry that changes metadata or protocol ends the chain: what follows must be looked at as a whole, for the table
+   may not let the guarantee hold any more.
+"""
 
 import json
-import re
 import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import fs
 
+from kgs_core.adapters.lake.log_store import LogListing, LogStore, entry_name, last_checkpoint, log_store
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import PermanentError, TransientError, one_line
+from kgs_core.ports import FileWritten
 
 TRIES = 5
-_ENTRY = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_THREADS = 32
+
+
+class LogBrokenError(Exception):
+    """An entry that should be there is missing, or is no entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """Versions as of one entry of the log.
+
+    Attributes:
+        version: the entry's number.
+        stamp: what its file is told by.
+        apps: application id -> version.
+        changed: number of the last entry, as far as is known, that holds metadata or protocol; or of the checkpoint
+            that the reading began at.
+    """
+
+    version: int
+    stamp: str
+    apps: Mapping[str, int]
+    changed: int
+
+    def followed_by(self, version: int, stamp: str, apps: Mapping[str, int]) -> "LogState":
+        """The state after one more entry, which changes neither metadata nor protocol."""
+        return LogState(version, stamp, {**self.apps, **apps}, self.changed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    apps: dict[str, int]
+    changes_table: bool
+
+
+def read_state(log: LogStore) -> LogState | None:
+    """The newest state, from a checkpoint on; None where there is no log.
+
+    Raises:
+        LogBrokenError: the log has a hole or a broken entry, or seemed to have, since others changed it meanwhile.
+        Exception: the store did not answer.
+    """
+    noted = last_checkpoint(log.read)
+    listing = log.since(noted)
+    if noted is not None and noted not in listing.checkpoints:
+        listing = log.since(None)
+    base = max(listing.checkpoints, default=-1)
+    apps: dict[str, int] = {}
+    for name in listing.checkpoints.get(base, []):
+        apps |= _of_checkpoint(log.read(name))
+    tail = sorted(version for version in listing.stamps if version > base)
+    if not tail and base < 0:
+        return None
+    if tail != list(range(base + 1, base + 1 + len(tail))):
+        raise LogBrokenError(f"its log has a hole after version {base}: restore _delta_log")
+    changed = max(base, 0)
+    for version, entry in _entries(log, tail):
+        apps |= entry.apps
+        changed = version if entry.changes_table else changed
+    newest = tail[-1] if tail else base
+    if newest not in listing.stamps:  # a checkpoint whose own entry was cleaned away: a number without a stamp
+        listing.stamps[newest] = ""
+    return LogState(newest, listing.stamps[newest], apps, changed)
+
+
+def next_state(log: LogStore, state: LogState) -> LogState | None:
+    """The newest state by what came after `state`; None where the log must be read anew.
+
+    Raises:
+        LogBrokenError: an entry is broken.
+        Exception: the store did not answer.
+    """
+    listing: LogListing = log.since(state.version)
+    if not state.stamp or listing.stamps.get(state.version) != state.stamp:
+        return None
+    new = sorted(version for version in listing.stamps if version > state.version)
+    if new != list(range(state.version + 1, state.version + 1 + len(new))):
+        return None
+    try:
+        entries = _entries(log, new)
+    except FileNotFoundError:  # cleaned away between the listing and the reading
+        return None
+    if any(entry.changes_table for _, entry in entries):
+        return None
+    if not new:
+        return state
+    apps = dict(state.apps)
+    for _, entry in entries:
+        apps |= entry.apps
+    return LogState(new[-1], listing.stamps[new[-1]], apps, state.changed)
+
+
+def followed(log: LogStore, state: LogState, ahead: int) -> LogState | None:
+    """The state after the entries right behind `state`, of which there is one at least; None: read the log anew.
+
+    Args:
+        ahead: how many entries there may be, a guess; asked for at once.
+
+    Raises:
+        LogBrokenError: an entry is broken.
+        Exception: the store did not answer.
+    """
+    while True:
+        asked = range(state.version + 1, state.version + 1 + ahead)
+        apps, stamp, version = dict(state.apps), state.stamp, state.version
+        for number, found in zip(asked, _readers().map(lambda n: _entry_if_there(log, n), asked), strict=True):
+            if found is None:
+                break
+            entry = _parsed(found[0], entry_name(number))
+            if entry.changes_table:
+                return None
+            apps |= entry.apps
+            version, stamp = number, found[1]
+        if version == state.version:
+            return None
+        state = LogState(version, stamp, apps, state.changed)
+        if version < asked[-1]:
+            return state
+        ahead *= 2
+
+
+def _entry_if_there(log: LogStore, version: int) -> tuple[bytes, str] | None:
+    try:
+        return log.entry(version)
+    except FileNotFoundError:
+        return None
+
+
+def entry_of(file: FileWritten | None, apps: Mapping[str, int]) -> bytes:
+    """A log entry that adds a file (or none) and moves versions."""
+    now_ms = int(time.time() * 1000)
+    actions: list[dict[str, Any]] = [
+        {
+            "commitInfo": {
+                "timestamp": now_ms,
+                "operation": "WRITE",
+                "operationParameters": {"mode": "Append"},
+                "isBlindAppend": True,
+                "engineInfo": "kgs",
+            }
+        }
+    ]
+    if file is not None:
+        add = {"path": file.path, "partitionValues": {}, "size": file.size, "modificationTime": now_ms}
+        actions.append({"add": add | {"dataChange": True, "stats": file.stats}})
+    actions += [{"txn": {"appId": app, "version": version}} for app, version in sorted(apps.items())]
+    return "\n".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions).encode()
 
 
 def load_transactions(storage: Storage, table: str) -> dict[str, int]:
@@ -23,47 +187,42 @@ def load_transactions(storage: Storage, table: str) -> dict[str, int]:
         PermanentError: an entry that should be there is missing or broken.
         TransientError: the store did not answer.
     """
+    problem: Exception | None = None
     for attempt in range(TRIES):
         try:
-            return _load(storage, table)
-        except (OSError, PermanentError) as e:
+            state = read_state(log_store(storage, table))
+        except Exception as e:  # noqa: BLE001 - the clients of stores raise what they like
             # While others commit, a listing may show an entry without the one before it, or one that is cleaned away.
             problem = e
             time.sleep(0.02 * 2**attempt)
-    if isinstance(problem, PermanentError):
-        raise problem
-    raise TransientError(f"table {table}: {one_line(problem)}") from problem
+        else:
+            return dict(state.apps) if state else {}
+    if isinstance(problem, LogBrokenError):
+        raise PermanentError(f"table {table}: {problem}")
+    raise TransientError(f"table {table}: {one_line(problem) if problem else ''}") from problem
 
 
-def _load(storage: Storage, table: str) -> dict[str, int]:
-    filesystem = storage.filesystem()
-    folder = storage.path(table, "_delta_log")
-    listing = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-    names = {info.base_name: info.path for info in listing}
-    checkpoints = sorted(int(m.group(1)) for name in names if (m := _CHECKPOINT.fullmatch(name)))
-    entries = sorted(int(m.group(1)) for name in names if (m := _ENTRY.fullmatch(name)))
-    versions: dict[str, int] = {}
-    base = checkpoints[-1] if checkpoints else -1
-    if checkpoints:
-        versions |= _checkpoint(filesystem, names[f"{base:020d}.checkpoint.parquet"])
-    tail = [version for version in entries if version > base]
-    if tail != list(range(base + 1, base + 1 + len(tail))):
-        raise PermanentError(f"table {table}: its log has a hole after version {base}: restore _delta_log")
-    for version in tail:
-        versions |= _entry(filesystem, names[f"{version:020d}.json"], table)
-    return versions
+def _entries(log: LogStore, versions: list[int]) -> list[tuple[int, _Entry]]:
+    """Entries in order, read at the same time."""
+    names = [entry_name(version) for version in versions]
+    texts = map(log.read, names) if len(names) < 2 else _readers().map(log.read, names)  # noqa: PLR2004
+    return [(version, _parsed(text, entry_name(version))) for version, text in zip(versions, texts, strict=True)]
 
 
-def _checkpoint(filesystem: Any, path: str) -> dict[str, int]:
-    column = pq.read_table(path, filesystem=filesystem, columns=["txn"])["txn"].drop_null()
+@cache
+def _readers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_THREADS, "log-reader")
+
+
+def _of_checkpoint(data: bytes) -> dict[str, int]:
+    column = pq.read_table(pa.BufferReader(data), columns=["txn"])["txn"].drop_null()
     return {txn["appId"]: txn["version"] for txn in column.to_pylist() if txn["appId"] is not None}
 
 
-def _entry(filesystem: Any, path: str, table: str) -> dict[str, int]:
-    with filesystem.open_input_stream(path) as stream:
-        lines = stream.read().splitlines()
+def _parsed(text: bytes, name: str) -> _Entry:
     try:
-        actions = [json.loads(line) for line in lines if line]
+        actions = [json.loads(line) for line in text.splitlines() if line]
     except ValueError as e:
-        raise PermanentError(f"table {table}: log entry {path.rpartition('/')[2]} is not whole: restore it") from e
-    return {a["txn"]["appId"]: a["txn"]["version"] for a in actions if "txn" in a}
+        raise LogBrokenError(f"log entry {name} is not whole: restore it") from e
+    apps = {a["txn"]["appId"]: a["txn"]["version"] for a in actions if "txn" in a}
+    return _Entry(apps, any("metaData" in a or "protocol" in a for a in actions))

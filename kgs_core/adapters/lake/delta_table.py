@@ -3,30 +3,45 @@
 Theory of operation. Correctness needs no lock, no lease and no Kafka group: the table's log is the lock.
 1. Every commit of rows carries, in the same atomic log entry, one `txn` action per partition: application id, version
    = next offset. So there is no moment at which rows are there and their position is not, or the reverse.
-2. Before a commit the handle is refreshed, and every partition's stored version must *equal* the offset that its batch
+2. Before a commit the log is looked at, and every partition's stored version must *equal* the offset that its batch
    began at. Delta's own idempotence ("skip if the stored version is not lower") is not enough: it takes a stale writer
    whose batch begins below and ends above the stored position, and doubles rows.
-3. The commit goes through *the handle that was checked*. deltalake then compares every log entry made since that
-   base with ours, and refuses if any of them touched one of our application ids. A fresh handle, or a write by
-   address, would load a newer base after the check and lose the guard. Both halves are needed: the check catches
-   writers that committed before our refresh, the conflict check those that commit after it.
-4. An exception does not mean "not committed" (a checkpoint after the commit may have failed, the reply may be lost).
-   After any exception the table is loaded anew and asked: all at the end = landed; all at the start = try again
-   with the same file; anything else = refused, and the batch is dropped.
+3. The commit creates exactly the entry *after* the one that the positions were judged as of, and the store refuses to
+   create what is there. Whoever commits in between, be it to other partitions, takes that number; then the new entries
+   are read, and all is judged again as of them. So nothing is ever written on a base that was not looked at.
+   Positions are a map that new entries move (`delta_log`), so judging costs nothing that grows with their number.
+4. An exception does not mean "not committed" (the reply may be lost), and "the number is taken" may speak of our own
+   entry (the store's client tries again by itself). After either, the log is read and asked: all at the end = landed;
+   all at the start = try again with the same file; anything else = refused, and the batch is dropped. A try whose
+   reply never came is bound to its number for good: it cannot land behind the one that follows it.
+   One that comes after the log went on for hours, with its number taken and cleaned away again, lies in a hole before
+   a checkpoint, where nobody reads it; so after a long time, too, the log is asked. (Should no clock have told of that
+   time: then the next commit does not find its positions, is refused, and they are read again; they never moved.)
 5. A data file is never deleted after a failed or unknown commit: it may be in the table. Vacuum takes what is not.
 6. A file older than half of vacuum's retention is not committed: vacuum might have taken it (a process that was
-   stopped for days would otherwise commit a name without a file behind it).
+   stopped for days would otherwise commit a name without a file behind it). The store is asked whether the file is
+   there, and when it was written, at the same time as for new entries, so it costs no time; it is not left out for a
+   file just written, since a machine that is halted and goes on believes in its clocks that it was.
+7. Checkpoints are made beside the commits, by whoever committed an entry whose number says so (`log_upkeep`), and by
+   maintenance; a commit waits for neither.
+8. Losers of the race for a number wait a random time before they try again (`pace`): so many writers share a table
+   fairly, and one alone does not wait.
 """
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TypeVar
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction
 
+from kgs_core.adapters.lake.delta_log import LogBrokenError, LogState, entry_of, followed, next_state, read_state
+from kgs_core.adapters.lake.log_store import EntryExistsError, LogStore, log_store
+from kgs_core.adapters.lake.log_upkeep import keep_short
+from kgs_core.adapters.lake.pace import Pace
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_properties import check_table, wanted_properties
 from kgs_core.config.settings import LakeSettings
@@ -35,12 +50,23 @@ from kgs_core.exactly_once.commit_rule import CommitDecision, judge
 from kgs_core.ports import CommitOutcome, FileWritten
 
 TRIES = 8
-MAX_LOG_RETRIES = 200  # other partitions' commits in between are re-tried by deltalake itself
+MOST_RACES = 1000
+"""Lost in a row before the commit is given up: its file is as old by then as many batches."""
+ANEW_S = 30.0
+"""After this, a commit that goes on losing looks at its file again, and at the log as a whole."""
+SURE_S = 600.0
+"""Of an entry made so long after the last look at the log as a whole, the log itself must tell what it is."""
+MOST_AHEAD = 8
+_CHECK_THREADS = 32
 T = TypeVar("T")
 
 
+class FileGoneError(TransientError):
+    """A file that was to be committed is not there, or not whole."""
+
+
 class DeltaTopicTable:
-    """Port `LakeTable`: one Delta table behind one handle. Not for use by two threads at once."""
+    """Port `LakeTable`: one Delta table and what is known of its log. Not for use by two threads at once."""
 
     def __init__(self, storage: Storage, name: str, schema: pa.Schema, lake: LakeSettings) -> None:
         self.name = name
@@ -50,8 +76,11 @@ class DeltaTopicTable:
         self._options = storage.delta_options()
         self._max_file_age_s = lake.vacuum_retention_h * 3600 / 2
         self._lake = lake
-        self._handle: DeltaTable | None = None
-        self._checked: object = None
+        self._log: LogStore | None = None
+        self._state: LogState | None = None
+        self._pace = Pace()
+        self._looked_s = 0.0
+        self._ahead = 2
         self._was_there = False
 
     def create(self) -> None:
@@ -89,8 +118,8 @@ class DeltaTopicTable:
         """See `LakeTable`."""
 
         def read() -> dict[str, int | None]:
-            handle = self._refreshed()
-            return {app: handle.transaction_version(app) for app in apps}  # reads the log, so it can fail like a load
+            stored = self._refreshed().apps
+            return {app: stored.get(app) for app in apps}
 
         return self._persist(read)
 
@@ -103,44 +132,68 @@ class DeltaTopicTable:
     ) -> CommitOutcome:
         """See `LakeTable`; the versions go into the log as `txn` actions."""
         problem: Exception | None = None
-        for attempt in range(TRIES):
+        errors = races = 0
+        versions = {**(along or {}), **new}
+        while errors < TRIES and races < MOST_RACES:
+            began = time.monotonic()
             try:
-                handle = self._refreshed()
-                stored = {app: handle.transaction_version(app) for app in {*expected, *new}}
-                verdict = judge(stored, expected, new, retry=problem is not None)
+                state = self._looked_at(file, lost=isinstance(problem, EntryExistsError))
+                verdict = judge(state.apps, expected, new, retry=problem is not None)
                 if verdict is not CommitDecision.COMMIT:
                     return CommitOutcome.COMMITTED if verdict is CommitDecision.LANDED else CommitOutcome.REFUSED
-                self._check_file(file)
-                self._write(handle, {**(along or {}), **new}, file)
+                self._write(state, versions, file)
             except PortError:
                 raise
-            except Exception as e:  # noqa: BLE001 - deltalake raises OSError, DeltaError and plain exceptions alike
+            except EntryExistsError as e:
+                problem = e
+                races += 1
+                time.sleep(self._pace.lost(time.monotonic() - began))
+            except Exception as e:  # noqa: BLE001 - stores' clients and deltalake raise what they like
                 problem = e
                 self._connect_anew()
-                time.sleep(min(0.02 * 2**attempt, 1.0))
+                time.sleep(min(0.02 * 2**errors, 1.0))
+                errors += 1
             else:
+                self._pace.won()
                 return CommitOutcome.COMMITTED
+        if races == MOST_RACES:
+            raise TransientError(f"table {self.name}: {races} other commits were faster: batch dropped")
         last = one_line(problem) if problem else ""
         raise TransientError(f"table {self.name}: commit failed {TRIES} times, last: {last}") from problem
 
-    def _write(self, handle: DeltaTable, new: Mapping[str, int], file: FileWritten | None) -> None:
-        actions: list[AddAction | RemoveAction] = (
-            [AddAction(file.path, file.size, {}, int(time.time() * 1000), True, file.stats)]  # noqa: FBT003
-            if file
-            else []
-        )
-        handle.create_write_transaction(
-            actions,
-            "append",
-            self.schema,
-            commit_properties=CommitProperties(
-                app_transactions=[Transaction(app, version) for app, version in sorted(new.items())],
-                max_commit_retries=MAX_LOG_RETRIES,
-            ),
-        )
+    def _looked_at(self, file: FileWritten | None, *, lost: bool) -> LogState:
+        """The newest state, with the file there and young.
+
+        Args:
+            lost: the number behind the known state was just lost; then both are asked for at most once in `ANEW_S`.
+        """
+        if lost and self._state is not None and abs(time.time() - self._looked_s) < ANEW_S:
+            state = followed(self._connected(), self._state, self._ahead)
+            if state is not None:
+                self._ahead = min(max(state.version - self._state.version + 1, 2), MOST_AHEAD)
+                self._state = state
+                return state
+        checked = _checkers().submit(self._check_file, file)
+        self._looked_s = time.time()
+        state = self._refreshed()
+        try:
+            checked.result()
+        except FileGoneError:
+            self._connect_anew()
+            raise
+        return state
+
+    def _write(self, state: LogState, versions: Mapping[str, int], file: FileWritten | None) -> None:
+        """Create the entry behind `state`, which the positions were judged as of."""
+        number = state.version + 1
+        stamp = self._connected().create(number, entry_of(file, versions))
+        if abs(time.time() - self._looked_s) > SURE_S:
+            raise TimeoutError(f"entry {number} was made long after the log was looked at")
+        self._state = state.followed_by(number, stamp, versions)
+        keep_short(self._uri, self._options, number, self._lake.checkpoint_interval)
 
     def _check_file(self, file: FileWritten | None) -> None:
-        """`create_write_transaction` takes any name: a missing file would move the position without its rows.
+        """A log takes any name: a missing file would move the position without its rows.
 
         The age is the file's own, on the clock that vacuum goes by: no clock of this process runs while it is stopped.
         """
@@ -148,31 +201,37 @@ class DeltaTopicTable:
             return
         info = self._storage.filesystem().get_file_info(self._storage.path(self.name, file.path))
         if not info.is_file or info.size != file.size:
-            self._connect_anew()
-            raise TransientError(f"table {self.name}: {file.path} is gone or has another size: batch dropped")
+            raise FileGoneError(f"table {self.name}: {file.path} is gone or has another size: batch dropped")
         if time.time() - info.mtime.timestamp() > self._max_file_age_s:
             raise TransientError(
                 f"table {self.name}: {file.path} is older than half of vacuum's retention: batch dropped"
             )
 
+    def _connected(self) -> LogStore:
+        if self._log is None:
+            self._log = log_store(self._storage, self.name)
+        return self._log
+
     def _connect_anew(self) -> None:
         """What was heard last may not have come from the store."""
-        self._handle = None
+        self._log = self._state = None
         self._storage.forget_connections()
 
-    def _refreshed(self) -> DeltaTable:
-        if self._handle is None:
-            self._handle = DeltaTable(self._uri, storage_options=self._options)
-            self._checked = None
-        else:
-            self._handle.update_incremental()
-        metadata = self._handle.metadata()
-        seen = (metadata.id, metadata.configuration, str(self._handle.protocol()), self._handle.schema().to_json())
-        if seen != self._checked:  # a change of schema, properties or protocol by anybody is looked at once
-            check_table(self._handle, self.name, self.schema)
-            self._checked = seen
+    def _refreshed(self) -> LogState:
+        state = next_state(self._connected(), self._state) if self._state is not None else None
+        self._state = state if state is not None else self._read_anew()
         self._was_there = True
-        return self._handle
+        return self._state
+
+    def _read_anew(self) -> LogState:
+        """The newest state of a table whose schema, properties and protocol, as of then, were looked at."""
+        self._state = None
+        handle = DeltaTable(self._uri, storage_options=self._options)
+        state = read_state(self._connected())
+        if state is None or state.changed > handle.version():
+            raise LogBrokenError("its log changed while it was read")
+        check_table(handle, self.name, self.schema)
+        return state
 
     def _not_there(self, error: TableNotFoundError) -> str:
         """Also what a table that cannot be made is called by deltalake."""
@@ -192,7 +251,7 @@ class DeltaTopicTable:
             except PortError:
                 raise
             except TableNotFoundError as e:
-                if self._handle is None:
+                if self._state is None:
                     raise UnsafeError(self._not_there(e)) from e
                 problem = e
             except Exception as e:  # noqa: BLE001 - as above
@@ -200,6 +259,11 @@ class DeltaTopicTable:
             self._connect_anew()
             time.sleep(min(0.02 * 2**attempt, 1.0))
         raise TransientError(f"table {self.name}: {one_line(problem) if problem else ''}") from problem
+
+
+@cache
+def _checkers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_CHECK_THREADS, "file-check")
 
 
 def open_table(storage: Storage, name: str, lake: LakeSettings) -> DeltaTopicTable:

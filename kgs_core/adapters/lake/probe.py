@@ -6,11 +6,11 @@ import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
-import pyarrow as pa
 from pyarrow import fs
 
+from kgs_core.adapters.lake.delta_log import entry_of
+from kgs_core.adapters.lake.log_store import LOG_FOLDER, EntryExistsError, LogStore, log_store
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import PermanentError, PortError, TransientError, UnsafeError, one_line
 
@@ -19,7 +19,6 @@ PROBE_ROUNDS = 4
 PROBE_TRIES = 20
 LEFT_OVER_S = 24 * 3600.0
 _BOTH = 2
-_SCHEMA = pa.schema([("probe", pa.int64())])
 _DENIED = re.compile(
     r"permission denied|access ?denied|status code: 40[13]|signaturedoesnotmatch|invalidaccesskey|os error 13\b", re.I
 )
@@ -31,15 +30,14 @@ _PASSING = re.compile(
 
 
 def probe(storage: Storage) -> None:
-    """Prove that the store refuses the second of two commits of one base: a stale handle must not overwrite.
+    """Prove that the store refuses the second of two commits of one base: a stale writer must not overwrite.
 
     It is the very mechanism that rows and positions are committed by, tried on a table of the probe's own, so that
     any number of consumers may start at once. The table is removed at the end. A consumer need not have the right to
     delete: what it leaves, as what a killed one leaves, `kgs maintain` removes when it is a day old.
 
-    Both commits of a round are made at the same moment: deltalake looks for newer entries before it writes one, so a
-    second commit that comes later is refused by any store, and only one that looked before the first was written meets
-    the conditional put. Four such rounds found every store without it.
+    Both commits of a round are made at the same moment: a store may look whether there is such an object, and then
+    write, without a lock. Four such rounds found every store without the conditional put.
 
     Raises:
         UnsafeError: the store took both; such a lake would lose rows.
@@ -78,15 +76,12 @@ def remove_left_over(storage: Storage) -> None:
 
 
 def _prove(storage: Storage, table: str) -> None:
-    from deltalake import DeltaTable
-
     if not storage.is_s3:
-        os.makedirs(storage.root, exist_ok=True)
-    uri, options = storage.uri(table), storage.delta_options()
-    DeltaTable.create(uri, schema=_SCHEMA, storage_options=options)
+        os.makedirs(os.path.join(storage.uri(table), LOG_FOLDER))
+    log = log_store(storage, table)
     rounds = 0
-    for _ in range(PROBE_TRIES):
-        taken = _race(uri, options)
+    for number in range(PROBE_TRIES):
+        taken = _race(log, number)
         if taken == _BOTH:
             raise UnsafeError(
                 f"lake {storage.root}: the store let two writers commit the same version, rows would be lost: "
@@ -98,28 +93,20 @@ def _prove(storage: Storage, table: str) -> None:
     raise TransientError(f"lake {storage.root}: probe: neither of two commits was taken {PROBE_TRIES} times")
 
 
-def _race(uri: str, options: dict[str, str]) -> int:
-    """How many of two commits of one version the store takes; 0 also when the handles have different bases."""
-    from deltalake import CommitProperties, DeltaTable, Transaction
-    from deltalake.exceptions import CommitFailedError
-
-    handles = [DeltaTable(uri, storage_options=options) for _ in range(_BOTH)]
-    if len({handle.version() for handle in handles}) > 1:
-        return 0
+def _race(log: LogStore, number: int) -> int:
+    """How many of two commits of one version the store takes."""
     barrier = threading.Barrier(_BOTH)
 
-    def commit(handle: Any) -> bool:
-        mark = Transaction("kgs-probe", uuid.uuid4().int >> 66)
-        properties = CommitProperties(max_commit_retries=0, app_transactions=[mark])
+    def commit(app: str) -> bool:
         barrier.wait()
         try:
-            handle.create_write_transaction([], "append", _SCHEMA, commit_properties=properties)
-        except CommitFailedError:
+            log.create(number, entry_of(None, {app: number}))
+        except EntryExistsError:
             return False
         return True
 
     with ThreadPoolExecutor(_BOTH) as pool:
-        return sum(pool.map(commit, handles))
+        return sum(pool.map(commit, ("kgs-probe/1", "kgs-probe/2")))
 
 
 def _remove(storage: Storage, table: str) -> None:

@@ -92,4 +92,5 @@ def _filesystem(is_s3: bool, options: tuple[tuple[str, str], ...]) -> Any:  # no
     arguments = {ours: given[theirs] for theirs, ours in _S3_KEYS.items() if theirs in given}
     if given.get("aws_allow_http", "false").lower() == "true":
         arguments["scheme"] = "http"
-    return fs.S3FileSystem(background_writes=False, **arguments)
+    # A file below the size of a part (5 MB) is one request then, not three.
+    return fs.S3FileSystem(background_writes=False, allow_delayed_open=True, **arguments)

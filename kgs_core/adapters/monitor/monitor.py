@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
-from typing import Self
+from typing import Protocol, Self
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
@@ -13,7 +13,7 @@ from kgs_core.adapters.monitor.topic import Publisher, create_topic, load_histor
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import Settings
 from kgs_core.errors import MeasurementError, PermanentError, TransientError
-from kgs_core.monitor import Measurement, Window
+from kgs_core.monitor import Measurement, Reading, Window
 
 _SLACK = 5
 _PATIENCE_S = 30.0
@@ -24,17 +24,37 @@ Progress = Callable[[float, float], None]
 """Is told seconds done and seconds in all."""
 
 
+class ReadsPartitions(Protocol):
+    """Source of readings."""
+
+    def read(self) -> Reading:
+        """All partitions at about this moment.
+
+        Raises:
+            TransientError: no answer at all.
+            PermanentError: refused.
+        """
+
+    def close(self) -> None:
+        """End the connections."""
+
+
 class Monitor:
     """Measures the write speeds of all topics that the settings name; a context manager that ends its connections."""
 
-    def __init__(self, settings: Settings, *, publish: bool) -> None:
+    def __init__(self, settings: Settings, *, publish: bool, sizes: ReadsPartitions | None = None) -> None:
         """Connects; with `publish` the topic is made if it is missing, and every measurement goes there.
+
+        Args:
+            settings: what to measure.
+            publish: see above.
+            sizes: what to read; None: the cluster.
 
         Raises:
             PortError, ConfigError: Kafka cannot be reached or refuses, settings that cannot be followed.
         """
         self._settings = settings
-        self._sizes = PartitionSizes(settings)
+        self._sizes = sizes or PartitionSizes(settings)
         self._admin = KafkaAdmin(admin_client(settings))
         self._window = Window(settings.monitor.window_s, settings.monitor.min_span_s)
         self._publisher: Publisher | None = None

@@ -3,13 +3,14 @@
 import logging
 import time
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.monitor.broker_requests import Batches, BrokerRequests, LogSizes
 from kgs_core.adapters.monitor.clock import clock
+from kgs_core.adapters.monitor.cluster_offsets import ClusterOffsets
 from kgs_core.adapters.monitor.kafka_python import open_kafka_python
 from kgs_core.config import Settings
 from kgs_core.errors import PermanentError
@@ -17,7 +18,9 @@ from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor import Measure, PartitionReading, Reading
 
 TIMEOUT_S = 4.0
-"""Of each of the four requests that a reading is made of, so a reading ends within about four times of it."""
+"""Of each of the requests that a reading is made of: one to each broker, side by side, for 5,000 partitions at most."""
+SELDOM_S = 10.0
+"""Topics' ids and logs' starts are asked so often, and at once where a log has become shorter or is new."""
 SAMPLE_EVERY_S = 5.0
 SAMPLE_BYTES = 65_536
 SAMPLES_KEPT = 6
@@ -67,6 +70,12 @@ class PartitionSizes:
         self._chosen = settings.monitor.measure
         self.measure = Measure.OFFSETS if self._chosen == "offsets" else Measure.LOG_DIRS
         self._samples = _Samples(self._requests)
+        self._offsets = ClusterOffsets(settings, timeout_s)
+        self._ids: dict[str, TopicId] = {}
+        self._starts: dict[TopicPartition, int] = {}
+        self._last_sizes: dict[TopicPartition, int] = {}
+        self._last_ends: Mapping[TopicPartition, int] = {}
+        self._ids_due_s = self._starts_due_s = float("-inf")
 
     def read(self) -> Reading:
         """One reading. Partitions whose leader does not answer are in `unknown`; the others are not held up by it.
@@ -79,10 +88,12 @@ class PartitionSizes:
         partitions = self._find()
         # In this order (sizes, starts, ends): what a reading promises
         sizes = self._sizes(partitions) if self.measure is Measure.LOG_DIRS else {}
-        starts = self._admin.known_offsets(list(partitions.leaders), "earliest")
+        self._read_starts(partitions, sizes)
         asked_s = time.monotonic()
-        ends = self._admin.known_offsets(list(partitions.leaders), "latest")
+        ends = self._offsets.offsets(partitions.by_leader(), "latest")
         offsets_s = (asked_s + time.monotonic()) / 2
+        self._look_again(partitions, sizes, ends)
+        starts = self._starts
         for tp in [tp for tp in partitions.leaders if tp not in starts or tp not in ends]:
             partitions.drop(tp, f"broker {partitions.leaders[tp]} does not tell the offsets")
         if self.measure is Measure.OFFSETS:
@@ -105,18 +116,58 @@ class PartitionSizes:
     def close(self) -> None:
         """End the connections."""
         self._requests.close()
+        self._offsets.close()
 
     def _find(self) -> _Partitions:
-        topics = [topic for topic in self._admin.list_topics() if self._settings.rule_of(topic) is not None]
-        found = _Partitions()
-        for topic, described in self._admin.describe(topics).items():
-            found.ids[topic] = described.topic_id
-            for number in range(described.partitions):
-                if number in described.leaders:
-                    found.leaders[TopicPartition(topic, number)] = described.leaders[number]
+        layout = self._offsets.layout(lambda topic: self._settings.rule_of(topic) is not None)
+        self._ids = {topic: each for topic, each in self._ids.items() if topic in layout}
+        if time.monotonic() >= self._ids_due_s:
+            self._ask_ids(layout)
+            self._ids_due_s = time.monotonic() + SELDOM_S
+        else:
+            self._ask_ids(layout.keys() - self._ids.keys())
+        found = _Partitions(dict(self._ids))
+        for topic in layout.keys() & self._ids.keys():
+            for number, leader in layout[topic].items():
+                if leader >= 0:
+                    found.leaders[TopicPartition(topic, number)] = leader
                 else:
                     found.unknown[TopicPartition(topic, number)] = "no broker leads this partition"
         return found
+
+    def _ask_ids(self, topics: Collection[str]) -> None:
+        """A topic that was made again has new starts, too."""
+        for topic, described in self._admin.describe(topics).items():
+            if self._ids.get(topic) != described.topic_id:
+                self._ids[topic] = described.topic_id
+                self._starts = {tp: start for tp, start in self._starts.items() if tp.topic != topic}
+
+    def _read_starts(self, partitions: _Partitions, sizes: "Mapping[TopicPartition, _Size]") -> None:
+        """Starts move seldom and only forward. Where a log was cut, its size says so, or the next look at all."""
+        if time.monotonic() >= self._starts_due_s:
+            self._starts = {}
+            self._starts_due_s = time.monotonic() + SELDOM_S
+        for tp, size in sizes.items():
+            if size.size_bytes < self._last_sizes.get(tp, 0):
+                self._starts.pop(tp, None)
+        self._ask_starts(partitions)
+
+    def _ask_starts(self, partitions: _Partitions) -> None:
+        missing = _Partitions(leaders={tp: b for tp, b in partitions.leaders.items() if tp not in self._starts})
+        self._starts |= self._offsets.offsets(missing.by_leader(), "earliest")
+
+    def _look_again(
+        self, partitions: _Partitions, sizes: "Mapping[TopicPartition, _Size]", ends: Mapping[TopicPartition, int]
+    ) -> None:
+        """Where a log has become shorter, see whether its topic was made again, before anybody says it was cut."""
+        shorter = {tp.topic for tp, end in ends.items() if end < self._last_ends.get(tp, 0)}
+        shorter |= {tp.topic for tp, size in sizes.items() if size.size_bytes < self._last_sizes.get(tp, 0)}
+        self._last_ends, self._last_sizes = ends, {tp: size.size_bytes for tp, size in sizes.items()}
+        if not shorter:
+            return
+        self._ask_ids(shorter)
+        partitions.ids |= self._ids
+        self._ask_starts(partitions)
 
     def _sizes(self, partitions: _Partitions) -> "dict[TopicPartition, _Size]":
         """The sizes that are told; the other partitions are dropped, unless all of them can be measured by offsets."""

@@ -1,4 +1,9 @@
-"""The topic `monitor.writeSpeed`: measurements published by one monitor and read by whoever wants them."""
+"""The topic `monitor.writeSpeed`: measurements published by one monitor and read by whoever wants them.
+
+All of them are there for an hour at least: for a monitor that is started anew, and for whoever was referred to one by
+its offset. Then the brokers compact the topic: the first one of each minute has a key of its own and stays for
+`monitor.topic_retention_h`, all others share one key.
+"""
 
 import logging
 from dataclasses import dataclass
@@ -11,7 +16,7 @@ from kgs_core.adapters.kafka.client_config import admin_client, reading_client
 from kgs_core.adapters.kafka.errors import port_error
 from kgs_core.adapters.kafka.records import read_until
 from kgs_core.config import Settings
-from kgs_core.errors import ProtocolError
+from kgs_core.errors import PermanentError, ProtocolError
 from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.monitor import Measurement
 from kgs_core.monitor.codec import MAX_BYTES, decode, encode
@@ -19,6 +24,16 @@ from kgs_core.monitor.codec import MAX_BYTES, decode, encode
 MAX_RECORD_BYTES = 8_388_608
 """Of one measurement as the brokers get it, compressed."""
 CLUSTER_DEFAULT = -1
+KEPT_WHOLE_MS = 3_600_000
+_SEGMENT_MS = 600_000  # the segment that is written to is not compacted
+_MINUTE_MS = 60_000
+_OTHERS = b"others"
+_THINNED = {
+    "cleanup.policy": "compact,delete",
+    "min.compaction.lag.ms": str(KEPT_WHOLE_MS),
+    "segment.ms": str(_SEGMENT_MS),
+    "min.cleanable.dirty.ratio": "0.3",
+}
 _PATIENCE_S = 10.0
 _log = logging.getLogger(__name__)
 
@@ -29,18 +44,35 @@ def topic_name(settings: Settings) -> str:
 
 
 def create_topic(settings: Settings, admin: KafkaAdmin) -> bool:
-    """Makes the topic if it is missing; one that is there stays as it is.
+    """Makes the topic if it is missing; one that is there stays as it is, and is named if it keeps everything.
 
     Raises:
         PortError: refused, or no answer.
     """
     monitor = settings.monitor
     config = {
-        "cleanup.policy": "delete",
+        **_THINNED,
         "retention.ms": str(monitor.topic_retention_h * 3_600_000),
         "max.message.bytes": str(MAX_RECORD_BYTES),
     }
-    return admin.create_topic(topic_name(settings), 1, monitor.topic_replication or CLUSTER_DEFAULT, config)
+    topic = topic_name(settings)
+    if admin.create_topic(topic, 1, monitor.topic_replication or CLUSTER_DEFAULT, config):
+        return True
+    try:
+        policy = admin.topic_config(topic).get("cleanup.policy", "")
+    except PermanentError:  # whoever may write need not have the right to ask
+        return False
+    if "compact" not in policy:
+        wanted = ",".join(f"{name}={f'[{value}]' if ',' in value else value}" for name, value in _THINNED.items())
+        _log.warning(
+            "topic %s: cleanup.policy is %s: it keeps every measurement; to keep one a minute: `kafka-configs.sh "
+            "--alter --topic %s --add-config %s` (those without a key, of earlier versions, go)",
+            topic,
+            policy,
+            topic,
+            wanted,
+        )
+    return False
 
 
 class Publisher:
@@ -52,11 +84,12 @@ class Publisher:
         self.delivered = 0
         self.failed = 0
         self._newest: int | None = None
+        self._minute: int | None = None
         config: dict[str, Any] = {
             **admin_client(settings),
             "acks": "all",
             "enable.idempotence": True,
-            "compression.type": "lz4",
+            "compression.type": "zstd",
             "message.max.bytes": MAX_BYTES,  # the client counts before it compresses
             "message.timeout.ms": round(timeout_s * 1000),
             "log_level": 2,
@@ -70,10 +103,15 @@ class Publisher:
     def send(self, measurement: Measurement) -> None:
         """Queue one measurement."""
         try:
-            self._producer.produce(self._topic, encode(measurement), partition=0)
+            self._producer.produce(self._topic, encode(measurement), self._key(measurement), partition=0)
             self._producer.poll(0)
         except (KafkaException, BufferError) as e:
             self._fail(str(e))
+
+    def _key(self, measurement: Measurement) -> bytes:
+        minute = measurement.reading.wall_ms // _MINUTE_MS
+        is_first, self._minute = minute != self._minute, minute
+        return f"minute {minute}".encode() if is_first else _OTHERS
 
     def settle(self, timeout_s: float) -> int | None:
         """The offset of what was sent last; None when that has not arrived within `timeout_s`, or never will."""

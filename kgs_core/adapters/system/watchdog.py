@@ -80,9 +80,13 @@ class RoundLimit:
         self._timeout_s = timeout_s
         self._since = time.monotonic()
 
-    def touch(self) -> None:
-        """A round begins or ends."""
-        self._since = time.monotonic()
+    def touch(self, since: float | None = None) -> None:
+        """A round begins or ends.
+
+        Args:
+            since: when a round began of which something is in hand still; None: nothing is.
+        """
+        self._since = time.monotonic() if since is None else since
 
     def reason(self, now: float) -> str | None:
         """Why the process must end; None while it need not."""

@@ -3,12 +3,16 @@
 import json
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgs_core.cli.bench.lake import bench_lake
 from kgs_core.cli.bench.monitor import bench_monitor
 from kgs_core.cli.bench.packing import bench_packing
+from kgs_core.cli.bench.readings import bench_readings
+from kgs_core.cli.bench.scale import bench_scale
+from kgs_core.cli.bench.topics import bench_topics
 from kgs_core.cli.simulate.reproduction import bench_reproduction
 from kgs_core.errors import ConfigError
 
@@ -28,9 +32,13 @@ def bench_group() -> None:
     """Measure, and print what was measured."""
 
 
+bench_group.add_command(bench_lake)
 bench_group.add_command(bench_monitor)
 bench_group.add_command(bench_packing)
 bench_group.add_command(bench_reproduction)
+bench_group.add_command(bench_topics)
+bench_group.add_command(bench_readings)
+bench_group.add_command(bench_scale)
 
 
 @bench_group.command("ingest")
@@ -76,6 +84,11 @@ bench_group.add_command(bench_reproduction)
     help="A pass ends after so long even if it has not consumed --records-mb, but not before its third batch.",
 )
 @click.option(
+    "--profile",
+    is_flag=True,
+    help="Instead: processor time by stage, in one process and without Spark and commits, of each way to fetch.",
+)
+@click.option(
     "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Also write every figure there."
 )
 def ingest(  # noqa: PLR0913 - one per option
@@ -90,6 +103,7 @@ def ingest(  # noqa: PLR0913 - one per option
     latency_records: int,
     warm_up_s: float,
     pass_s: float,
+    profile: bool,
     json_file: Path | None,
 ) -> None:
     """One consumer reading a backlog, and one record at a time: MB/s, CPU, memory, latency, start-up time.
@@ -101,12 +115,20 @@ def ingest(  # noqa: PLR0913 - one per option
     Takes about three quarters of an hour with the defaults, and 2 GB in the system's temporary directory. Figures mean
     something only while the machine does nothing else.
     """
-    from kgs_core.adapters.system.files import check_writable, write_whole
+    from kgs_core.adapters.system.files import check_writable
     from kgs_core.benchmarks.ingest import IngestPlan
-    from kgs_core.cli.bench.report import bench_report
+    from kgs_core.benchmarks.ingest_profile import ProfilePlan, run_profile
+    from kgs_core.cli.bench.report import bench_report, profile_report
 
     if json_file is not None:
         check_writable("--json", json_file)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C too
+    if profile:
+        stages = ProfilePlan(parse_sizes(sizes), runs, topics, partitions, records_mb)
+        found = run_profile(stages, lambda line: click.echo(line, err=True))
+        _console().print(profile_report(found), highlight=False)
+        _write(json_file, found.to_dict())
+        return
     plan = IngestPlan(
         sizes_mb=parse_sizes(sizes),
         runs=runs,
@@ -119,11 +141,16 @@ def ingest(  # noqa: PLR0913 - one per option
         warm_up_s=warm_up_s,
         pass_s=pass_s,
     )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C too
     result = _run(plan)
     _console().print(bench_report(result), highlight=False)
+    _write(json_file, result.to_dict())
+
+
+def _write(json_file: Path | None, figures: dict[str, Any]) -> None:
+    from kgs_core.adapters.system.files import write_whole
+
     if json_file is not None:
-        write_whole(json_file, (json.dumps(result.to_dict(), indent=1) + "\n").encode())
+        write_whole(json_file, (json.dumps(figures, indent=1) + "\n").encode())
         click.echo(f"all figures: {json_file}")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -9,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kgs_core.benchmarks.figures import BenchResult, Pass, Spread, significant, spread
+from kgs_core.benchmarks.ingest_profile import STAGES, ProfileResult
 from kgs_core.cli.terminal import plain_table
 
 TITLES: Mapping[str, str] = {
@@ -38,6 +40,19 @@ def bench_report(result: BenchResult) -> RenderableType:
         parts.append(("Start-up, one after the other: seconds", _starts(result)))
     shown = (item for title, table in parts for item in (Text(), Text(title, style="bold"), table))
     return Group(_machine(result.machine), *shown)
+
+
+def profile_report(result: ProfileResult) -> RenderableType:
+    """Processor time by stage, s per 10^9 bytes consumed, median of the runs; the total with its range."""
+    table = _table("records", "batch", "fetch", "total", *STAGES, "MB/s")
+    by_row = attrgetter("kind", "batch_mb", "fetch")
+    for (kind, batch_mb, fetch), found in groupby(sorted(result.runs, key=by_row), by_row):
+        runs = list(found)
+        stages = (spread(run.stages[stage] for run in runs) for stage in STAGES)
+        shown = (f"{each.median:.2f}" for each in stages)
+        total, speed = spread(run.total for run in runs), spread(run.mb_per_s for run in runs)
+        table.add_row(kind, f"{batch_mb:g} MB", fetch, total.text(), *shown, significant(speed.median, 3))
+    return Group(_machine(result.machine), Text(), Text("CPU s/GB by stage, without Spark", style="bold"), table)
 
 
 def _machine(machine: Mapping[str, Any]) -> Text:
@@ -99,4 +114,4 @@ def _starts(result: BenchResult) -> Table:
 
 
 def _table(*columns: str) -> Table:
-    return plain_table(*columns, left=("batch", "variant"), no_wrap=True)
+    return plain_table(*columns, left=("batch", "variant", "records", "fetch"), no_wrap=True)

@@ -10,6 +10,11 @@ them has an answer; "refused", "no answer" and "it raised" are answers too, so a
 4. COMMIT: every batch whose topic is the same. Only a landed commit moves a position.
 5. RECOVER: the table's positions, after a commit that did not land, or of which nobody knows whether it did.
 
+A table that is slow to answer holds up no other topic: the round may be *parted* while only tables are asked (LOOK,
+COMMIT, RECOVER). Each topic whose answer is missing becomes a round of its own, which goes on from there and reads
+nothing; the rest goes on without it. As long as the topic's round is not over, no other round may have that topic, and
+its batch is in hand: nobody may be told that its partitions are let go.
+
 What holds, whatever is answered and in whatever order (the explorer in the tests tries all of it):
 - A partition that is owned is read, or stopped with a reason and a next look (a bad record has none).
 - A topic's trouble stops partitions of that topic only. Every question about several topics is answered for each.
@@ -35,6 +40,8 @@ from kgs_core.consumer.round.questions import (
     Commit,
     Question,
     ReadBatch,
+    ReadResult,
+    topic_of,
 )
 from kgs_core.consumer.round.state import Round, RoundLimits, Stage
 from kgs_core.consumer.round.stops import LONGEST_LOOK_S, TRIAL_S, StopCause
@@ -60,6 +67,22 @@ def answered(at: Round, number: int, answer: Answer, now: float) -> Round:
     return _ahead(take(rest, at.open[number], answer, now), now)
 
 
+def part(at: Round, now: float) -> tuple[Round, tuple[Round, ...]]:
+    """The round without the topics whose tables have not answered, and a round of its own for each of these.
+
+    While Kafka or the reader is asked, nothing is parted.
+    """
+    slow = {topic for question in at.open.values() if (topic := topic_of(question)) is not None}
+    if any(topic_of(question) is None for question in at.open.values()):
+        return at, ()
+    asides = []
+    for topic in sorted(slow):
+        stopped = {tp: why for tp, why in at.result.stopped.items() if tp.topic == topic}
+        # What the read has cost, and its problems, are the rest's to tell
+        asides.append(replace(at.of({topic}), is_aside=True, result=ReadResult(stopped=stopped)))
+    return _ahead(at.of(at.topics.keys() - slow), now), tuple(asides)
+
+
 def _ahead(at: Round, now: float) -> Round:
     """On to the next stage that asks something, once everything asked so far is answered."""
     new = at
@@ -71,8 +94,10 @@ def _ahead(at: Round, now: float) -> Round:
 def _next_stage(at: Round, now: float) -> Round:
     new = replace(at, stage=Stage(at.stage + 1))
     match new.stage:
+        case Stage.READ if new.is_aside:
+            return replace(_on_trial(new, now), stage=Stage.OVER)
         case Stage.READ:
-            return _read(new, now)
+            return _read(_on_trial(new, now), now)
         case Stage.CHECK:
             return _check(new)
         case Stage.COMMIT:
@@ -83,14 +108,18 @@ def _next_stage(at: Round, now: float) -> Round:
             return _stop_at_bad_records(new, now)
 
 
-def _read(at: Round, now: float) -> Round:
+def _on_trial(at: Round, now: float) -> Round:
     new = at
     # What is read is worked on when it has waited for others, no sooner
     until = now + TRIAL_S + min(at.pace.wait_time_s, LONGEST_LOOK_S)
     for topic in at.looks:
         state = new.topics[topic]
         new = new.with_topic(state.on_trial(state.due(now), until))
-    new, planned = _plan(new, now)
+    return new
+
+
+def _read(at: Round, now: float) -> Round:
+    new, planned = _plan(at, now)
     arrow = [t for t in new.topics.values() if not t.uses_dataframe]
     start = {TopicPartition(t.topic, p): offset for t in arrow for p, offset in t.active.items()}
     epochs = {TopicPartition(t.topic, p): t.epochs[p] for t in arrow for p in t.active if p in t.epochs}

@@ -78,6 +78,17 @@ class Commit:
 Question = AskEnds | AskTopicIds | AskLogs | AskPositions | ReadBatch | Commit
 
 
+def topic_of(question: Question) -> str | None:
+    """The one topic whose table is asked; None: it is no question to a table."""
+    match question:
+        case AskPositions(topic=topic):
+            return topic
+        case Commit(batch=batch):
+            return batch.topic
+        case _:
+            return None
+
+
 @dataclass(frozen=True, slots=True)
 class Ends:
     """Answer to `AskEnds`; a partition that is left out was not answered."""

@@ -1,11 +1,12 @@
 """State of a round: the value that `answers` and `machine` step on. Pure."""
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, auto
 
 from kgs_core.consumer.round.progress import TopicProgress
-from kgs_core.consumer.round.questions import Question, ReadResult
+from kgs_core.consumer.round.questions import Question, ReadResult, topic_of
 from kgs_core.consumer.round.stops import StopCause
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import TopicPartition
@@ -44,6 +45,7 @@ class Round:
         refused: topics whose batch did not land, with the reason.
         unsure: those of them whose table must be asked where it stands.
         looks: topics whose stopped partitions may be read again, as far as is known.
+        is_aside: parted from its round (`machine.part`): it reads nothing.
     """
 
     pace: RoundLimits
@@ -60,11 +62,28 @@ class Round:
     refused: Mapping[str, str] = field(default_factory=dict)
     unsure: frozenset[str] = frozenset()
     looks: frozenset[str] = frozenset()
+    is_aside: bool = False
 
     def asking(self, questions: Iterable[Question]) -> "Round":
         """With more open questions."""
         asked = {self.asked + n: question for n, question in enumerate(questions, 1)}
         return replace(self, open={**self.open, **asked}, asked=self.asked + len(asked))
+
+    def of(self, topics: AbstractSet[str]) -> "Round":
+        """Only what is about these topics; open are the questions about one of them."""
+        return replace(
+            self,
+            topics={name: topic for name, topic in self.topics.items() if name in topics},
+            open={n: q for n, q in self.open.items() if topic_of(q) in topics},
+            ends={tp: end for tp, end in self.ends.items() if tp.topic in topics},
+            same=self.same & topics,
+            logs={tp: log for tp, log in self.logs.items() if tp.topic in topics},
+            batches=tuple(batch for batch in self.batches if batch.topic in topics),
+            landed=tuple(batch for batch in self.landed if batch.topic in topics),
+            refused={topic: reason for topic, reason in self.refused.items() if topic in topics},
+            unsure=self.unsure & topics,
+            looks=self.looks & topics,
+        )
 
     def with_topic(self, topic: TopicProgress) -> "Round":
         """With the newer value of one topic."""

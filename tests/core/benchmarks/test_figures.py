@@ -4,7 +4,7 @@ import pytest
 
 from kgs_core.benchmarks.figures import BenchResult, Latency, Pass, Spread, significant, spread
 from kgs_core.benchmarks.ingest import QUEUE_BYTES, IngestPlan
-from kgs_core.benchmarks.records import RECORD_BYTES, record_values
+from kgs_core.benchmarks.records import RECORD_BYTES, SMALL_BYTES, record_values
 
 
 def one_pass(variant, run, mb_per_s, *, batch_mb=5.0, batches=4):
@@ -88,9 +88,10 @@ def test_tree_holds_every_figure_with_its_range():
     assert len(tree["passes"]) == 2
 
 
-def test_records_have_one_size_and_differ():
-    values = record_values(500)
-    assert {len(v) for v in values} == {RECORD_BYTES}
+@pytest.mark.parametrize("size", [RECORD_BYTES, SMALL_BYTES])
+def test_records_have_one_size_and_differ(size):
+    values = record_values(500, size=size)
+    assert {len(v) for v in values} == {size}
     assert len(set(values)) == 500
 
 

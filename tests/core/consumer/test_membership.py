@@ -233,6 +233,8 @@ def test_ends_at_once_when_a_batch_is_too_old():
     assert membership.fence_reason(301) is None
     assert "batch older than batch_timeout_s=300" in membership.fence_reason(301.1)
     assert membership.rested().fence_reason(301.1) is None
+    in_hand = membership.rested(1)
+    assert "batch older than batch_timeout_s=300" in in_hand.fence_reason(301.1), "its table is late"
 
 
 def test_silence_of_the_controller_is_no_reason_to_end():

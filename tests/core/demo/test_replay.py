@@ -181,21 +181,25 @@ def test_impossible_replay_is_refused(arguments, problem):
         open_replay(**arguments)
 
 
+@pytest.mark.slow
 def test_peak_is_about_two_megabytes_a_second(shape):
     assert 1.5e6 < sum(shape.values()).max() < 2.5e6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("begin", "end"), [(0, 0.5), (22, 24)])  # 04:00 to 04:30, 02:00 to 04:00
 def test_night_is_nearly_nothing(shape, begin, end):
     load = sum(shape.values())
     assert load[round(replay_second(begin)) : round(replay_second(end))].max() < 0.05 * load.max()
 
 
+@pytest.mark.slow
 def test_small_hours_are_quiet_on_average(shape):
     load = sum(shape.values())
     assert load[round(replay_second(21)) :].mean() < 0.05 * load.max()
 
 
+@pytest.mark.slow
 def test_airports_differ_and_drift(shape):
     lga, jfk = shape[TOPIC_OF["LGA"]], shape[TOPIC_OF["JFK"]]
     assert jfk.sum() > 1.3 * lga.sum()
@@ -222,6 +226,7 @@ def test_command_defaults_are_the_replays(replay):
     assert (time(4), 8, 4) == (made["start_at"].default, PARTITIONS, len(TOPICS))
 
 
+@pytest.mark.slow
 def test_write_speeds_are_the_load_by_partition(replay, shape):
     found = list(write_speeds(replay, 20, 5))
     assert [each.time for each in found] == [5, 10, 15, 20]

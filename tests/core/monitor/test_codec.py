@@ -1,6 +1,7 @@
 """The wire form of a measurement."""
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -47,13 +48,24 @@ def run(found, window):
     return measurements
 
 
+def is_the_same(decoded, original):
+    """But for the digits of a speed behind the sixth."""
+    assert decoded.speeds.keys() == original.speeds.keys()
+    for tp, speed in original.speeds.items():
+        if speed.bytes_per_s is not None:
+            assert math.isclose(decoded.speeds[tp].bytes_per_s, speed.bytes_per_s, rel_tol=1e-5)
+        assert replace(decoded.speeds[tp], bytes_per_s=None) == replace(speed, bytes_per_s=None)
+    return decoded.known.keys() == original.known.keys()
+
+
 @given(st.lists(readings, max_size=15))
 def test_a_window_rebuilt_from_the_records_is_the_original(found):
     """The speeds in the records are not used for it: they come out again."""
     original = run(found, Window(9.0, 2.0))
     rebuilt = Window(9.0, 2.0)
     decoded = [decode(encode(measurement)) for measurement in original]
-    assert decoded == original
+    assert [each.reading for each in decoded] == [each.reading for each in original]
+    assert all(map(is_the_same, decoded, original))
     assert [rebuilt.add(measurement.reading) for measurement in decoded] == original
 
 
@@ -67,63 +79,136 @@ def test_a_window_rebuilt_from_the_last_records_goes_on_with_the_same_speeds(log
     assert rebuilt.add(found[79]) == measurements[79]
 
 
-def test_the_record_reads_as_what_it_is(log, reading, tp):
+OF_VERSION_1 = {
+    "version": 1,
+    "time_s": 10.0,
+    "wall_ms": 1_700_000_000_000,
+    "clock": "here",
+    "measure": "log_dirs",
+    "topics": [
+        {
+            "topic": "t",
+            "topic_id": "one",
+            "partitions": [
+                {
+                    "partition": 0,
+                    "bytes_per_s": 5000.0,
+                    "verdict": "measured",
+                    "log": {
+                        "time_s": 10.0,
+                        "offsets_s": 10.0,
+                        "leader": 1,
+                        "log_start": 0,
+                        "end_offset": 500,
+                        "size_bytes": 50000,
+                    },
+                }
+            ],
+        },
+        {
+            "topic": "u",
+            "topic_id": "",
+            "partitions": [
+                {
+                    "partition": 3,
+                    "verdict": "unknown",
+                    "reason": "broker 2 did not answer",
+                    "unknown": "broker 2 did not answer",
+                }
+            ],
+        },
+    ],
+}
+
+
+@pytest.fixture
+def known_measurement(log, reading):
     window = Window(30.0, 10.0)
     window.add(reading(0.0, log(0.0, end=0)))
-    measurement = window.add(reading(10.0, log(10.0, end=500), {TopicPartition("u", 3): "broker 2 did not answer"}))
-    assert json.loads(encode(measurement)) == {
-        "version": 1,
+    return window.add(reading(10.0, log(10.0, end=500), {TopicPartition("u", 3): "broker 2 did not answer"}))
+
+
+def test_a_record_of_the_first_version_is_still_read(known_measurement):
+    """Of a monitor that has not been replaced yet, and of the weeks that the topic keeps."""
+    assert decode(json.dumps(OF_VERSION_1).encode()) == known_measurement
+
+
+def test_the_record_reads_as_what_it_is(known_measurement):
+    assert json.loads(encode(known_measurement)) == {
+        "version": 2,
         "time_s": 10.0,
         "wall_ms": 1_700_000_000_000,
         "clock": "here",
         "measure": "log_dirs",
         "topics": [
-            {
-                "topic": "t",
-                "topic_id": "one",
-                "partitions": [
-                    {
-                        "partition": 0,
-                        "bytes_per_s": 5000.0,
-                        "verdict": "measured",
-                        "log": {
-                            "time_s": 10.0,
-                            "offsets_s": 10.0,
-                            "leader": 1,
-                            "log_start": 0,
-                            "end_offset": 500,
-                            "size_bytes": 50000,
-                        },
-                    }
-                ],
-            },
-            {
-                "topic": "u",
-                "topic_id": "",
-                "partitions": [
-                    {
-                        "partition": 3,
-                        "verdict": "unknown",
-                        "reason": "broker 2 did not answer",
-                        "unknown": "broker 2 did not answer",
-                    }
-                ],
-            },
+            {"topic": "t", "topic_id": "one", "partitions": [0]},
+            {"topic": "u", "topic_id": "", "partitions": [3]},
         ],
+        "columns": {
+            "bytes_per_s": [5000.0, None],
+            "verdict": ["measured", "unknown"],
+            "reason": ["", "broker 2 did not answer"],
+            "unknown": [None, "broker 2 did not answer"],
+            "time_s": [10.0, None],
+            "offsets_s": [10.0, None],
+            "leader": [1, None],
+            "log_start": [0, None],
+            "end_offset": [500, None],
+            "size_bytes": [50000, None],
+            "bytes_per_record": {"values": [None]},
+        },
     }
+
+
+def test_values_that_repeat_are_written_once(log, reading):
+    tps = [TopicPartition("t", number) for number in range(100)]
+    logs = {tp: replace(log(0.0, end=tp.partition * 7), leader=tp.partition % 3) for tp in tps}
+    measurement = Window().add(replace(reading(0.0), partitions=logs))
+    columns = json.loads(encode(measurement))["columns"]
+    assert columns["leader"] == {"values": [0, 1, 2], "at": [tp.partition % 3 for tp in tps]}
+    assert columns["log_start"] == {"values": [0]}
+    assert columns["end_offset"] == [tp.partition * 7 for tp in tps]
+    assert decode(encode(measurement)) == measurement
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"version": 2}, "version"),
+        ({"end_offset": [1]}, "columns.end_offset: no value for each of 2"),
+        ({"leader": {"values": [1], "at": [0]}}, "columns.leader: no value for each of 2"),
+        ({"leader": {"values": [1], "at": [0, 1]}}, "columns.leader: no value for each of 2"),
+        ({"leader": {"values": []}}, "columns.leader"),
+        ({"bytes_per_s": [-1.0, None]}, "columns.bytes_per_s"),
+        ({"verdict": ["measured", "odd"]}, "columns.verdict"),
+        ({"end_offset": ["1", None]}, "columns.end_offset"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(known_measurement, change, words):
+    good = json.loads(encode(known_measurement))
+    with pytest.raises(ProtocolError, match=words):
+        decode(json.dumps(good | {"columns": good["columns"] | change}).encode())
+
+
+@pytest.mark.parametrize("topics", [{"partition": -1, "verdict": "measured"}, {"partition": 0, "verdict": "odd"}])
+def test_what_the_first_version_does_not_know_is_refused(topics):
+    with pytest.raises(ProtocolError, match=r"partitions\.0"):
+        decode(
+            json.dumps(OF_VERSION_1 | {"topics": [{"topic": "t", "topic_id": "x", "partitions": [topics]}]}).encode()
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"version": 3}, "version"),
         ({"version": None}, "version"),
         ({"time_s": float("nan")}, "time_s"),
         ({"time_s": "1"}, "time_s"),
         ({"measure": "guess"}, "measure"),
         ({"clock": ""}, "clock"),
-        ({"topics": [{"topic": "t", "topic_id": "x", "partitions": [{"partition": -1, "verdict": "measured"}]}]}, "0"),
-        ({"topics": [{"topic": "t", "topic_id": "x", "partitions": [{"partition": 0, "verdict": "odd"}]}]}, "verdict"),
+        ({"topics": [{"topic": "t", "topic_id": "x", "partitions": [-1]}]}, "partitions.0"),
+        ({"topics": [{"topic": "", "topic_id": "x", "partitions": [0]}]}, "topics.0.topic"),
+        ({"columns": {}}, "columns.bytes_per_s"),
     ],
 )
 def test_what_it_does_not_know_is_refused(reading, change, words):

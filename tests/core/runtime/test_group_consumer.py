@@ -16,7 +16,7 @@ from kgs_core.runtime.group_consumer import GroupConsumer
 from tests.processes import a_process
 
 PROCESS = a_process()
-SPARK = SparkWatch(lambda: False)
+SPARK = SparkWatch(lambda: False).reason
 CONFIG = """
 group: g
 kafka: {bootstrap_servers: "127.0.0.1:1"}

@@ -172,6 +172,7 @@ def test_transform_that_ends_the_process_is_a_failed_transform(reader):
 
 def parse_numbers(values, schema):
     """A format of one whole number a value, as text."""
+    values = values.to_pylist()
     good = [i for i, value in enumerate(values) if value is not None and value.isdigit()]
     table = pa.Table.from_pylist([{"number": int(values[i])} for i in good], schema=schema)
     return Parsed(table, good, {i: "no number" for i in range(len(values)) if i not in good})

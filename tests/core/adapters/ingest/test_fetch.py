@@ -6,8 +6,9 @@ import threading
 
 import pytest
 
-from kgs_core.adapters.ingest import fetch
-from kgs_core.adapters.ingest.fetch import Fetched, FetchSession
+from kgs_core.adapters.ingest import fetch_sessions
+from kgs_core.adapters.ingest.fetch import FetchSession
+from kgs_core.adapters.ingest.fetch_client import Fetched
 from kgs_core.model import TopicPartition
 
 NOWHERE = {
@@ -56,21 +57,22 @@ class Client:
 def test_client_of_a_topic_that_has_gone_is_ended_and_those_in_use_are_kept(monkeypatch):
     """Each topic with a transform that ever was ours kept its client, threads and fetched records: for ever."""
     now = 0.0
-    monkeypatch.setattr(fetch.time, "monotonic", lambda: now)
-    gone = fetch.session("topic gone", {}, Client)
-    used = fetch.session("topic used", {}, Client)
-    for now in (fetch.UNUSED_S / 2, fetch.UNUSED_S, fetch.UNUSED_S + 1):  # noqa: B007 - the clock's
-        assert fetch.session("topic used", {}, Client) is used
+    monkeypatch.setattr(fetch_sessions.time, "monotonic", lambda: now)
+    gone = fetch_sessions.session("topic gone", {}, Client)
+    used = fetch_sessions.session("topic used", {}, Client)
+    for now in (fetch_sessions.UNUSED_S / 2, fetch_sessions.UNUSED_S, fetch_sessions.UNUSED_S + 1):  # noqa: B007 - the clock's
+        assert fetch_sessions.session("topic used", {}, Client) is used
     assert (gone.is_open, used.is_open) == (False, True)
-    assert fetch.session("topic gone", {}, Client).is_open
+    assert fetch_sessions.session("topic gone", {}, Client).is_open
 
 
 FIRST_BATCH = """
 import sys, tempfile
 from kgs_core.adapters.ingest.arrow_task import read_round
-from kgs_core.adapters.ingest import fetch
-from kgs_core.adapters.ingest.fetch import session
+from kgs_core.adapters.ingest import fetch_sessions
+from kgs_core.adapters.ingest.fetch_sessions import session
 from kgs_core.adapters.ingest.process_batch import TopicJob, process_topic
+from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config.topic_rule import TopicRule
@@ -92,7 +94,7 @@ session("arrow", {}, lambda config: None)
 loaded = set(sys.modules)
 rule = TopicRule(topic="t")
 job = TopicJob("t", TopicId("id"), rule, "t", "t_letters", parsed_schema(rule), {0: None})
-batch, _ = process_topic(Storage(tempfile.mkdtemp()), job, [Record()], {0: OffsetRange(0, 1)})
+batch, _ = process_topic(Storage(tempfile.mkdtemp()), job, records_of([Record()]), {0: OffsetRange(0, 1)})
 assert batch.records == 1
 print(sorted({name.partition(".")[0] for name in set(sys.modules) - loaded}))
 """

@@ -8,7 +8,8 @@ from confluent_kafka.cimpl import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgs_core.adapters.ingest.fetch import FetchSession, SilentError, UnreadableError, trouble_of
+from kgs_core.adapters.ingest.fetch import FetchSession, SilentError, UnreadableError
+from kgs_core.adapters.ingest.fetch_client import trouble_of
 from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.consumer.round.stops import StopCause
 from kgs_core.model import OffsetRange, TopicPartition
@@ -114,14 +115,14 @@ def test_log_that_was_truncated_and_has_grown_again_is_lost_if_the_epoch_is_know
         kafka.flush()
         kafka.new_epoch(topic)
     tp = TopicPartition(topic, 0)
-    (first, *_, last) = gathered(session, {tp: 0}).messages[topic]
-    assert first.leader_epoch() < last.leader_epoch()
-    session.epochs = {tp: first.leader_epoch()}
+    (first, *_, last) = gathered(session, {tp: 0}).topics[topic].epochs.tolist()
+    assert first < last
+    session.epochs = {tp: first}
     trouble, words = gathered(session, {tp: 10}).troubles[tp]
     assert trouble is StopCause.OUT_OF_RANGE
     assert "truncat" in words
     assert gathered(session, {tp: 5}).ranges[tp].start == 5  # where the epoch ends, nothing is missing
-    session.epochs = {tp: last.leader_epoch()}
+    session.epochs = {tp: last}
     assert gathered(session, {tp: 10}).ranges[tp].start == 10
 
 
@@ -159,10 +160,16 @@ class Client:
         return taken
 
 
+def places(fetched):
+    """Partition and offset of each record."""
+    return fetched.of("t").places(range(len(fetched.of("t"))))
+
+
 def scripted(logs, turns=()):
     session = object.__new__(FetchSession)
-    session.__dict__ |= {"_next": {}, "_held": [], "_gathering_since": None, "_record_bytes": 1.0}
-    session._consumer = Client(logs, turns)
+    session.__dict__ |= {"_next": {}, "_gathering_since": None, "_record_bytes": 1.0}
+    session._consumer = session._client = Client(logs, turns)
+    session._drop_held()
     return session
 
 
@@ -171,7 +178,7 @@ def test_nothing_behind_a_batch_that_fails_its_check_is_taken():
     broken, well = TopicPartition("t", 0), TopicPartition("t", 1)
     fetched = session.gather({broken: 0, well: 0}, 1000, 0.0, 1.0)
     assert fetched.ranges == {broken: OffsetRange(0, 2), well: OffsetRange(0, 4)}
-    assert [(m.partition(), m.offset()) for m in fetched.messages["t"]] == [(0, 0), (0, 1), *((1, n) for n in range(4))]
+    assert places(fetched) == [(0, 0), (0, 1), *((1, n) for n in range(4))]
     assert fetched.troubles == {broken: (StopCause.CORRUPT, CRC.str())}
     again = session.gather({broken: 2, well: 4}, 1000, 0.0, 0.01)
     assert again.troubles == {broken: (StopCause.CORRUPT, CRC.str())}
@@ -219,8 +226,8 @@ def test_every_record_before_a_trouble_is_taken_once_and_none_behind_it(logs, tu
         if not exact:
             fetched = session.gather(start, batch_bytes, 0.0, 0.0)
             troubles = fetched.troubles
-            for message in fetched.messages.get("t", []):
-                rows[TopicPartition("t", message.partition())].append(message.offset())
+            for partition, offset in places(fetched):
+                rows[TopicPartition("t", partition)].append(offset)
             position |= {tp: r.end for tp, r in fetched.ranges.items()}
         stopped |= troubles.keys()
     for tp, found in rows.items():

@@ -74,6 +74,14 @@ def share(**wanted):
     return lambda topic, count: frozenset(p for p in wanted.get(topic, ()) if p < count)
 
 
+def own(topics, topic, *partitions):
+    """As the batch loop does: asked beside the round, and taken in."""
+    wanted = share(**{topic: partitions})
+    is_known = topics.own(topic, frozenset(partitions), wanted)
+    topics.take_in(wanted, 30.0)
+    return is_known
+
+
 def tps(**wanted):
     return {TopicPartition(topic, p) for topic, partitions in wanted.items() for p in partitions}
 
@@ -94,9 +102,9 @@ def test_topic_is_opened_when_first_needed_and_owned_ones_are_read_from_the_tabl
 def test_open_topic_gives_more_without_asking_kafka_and_a_new_partition_only_after(topics, kafka):
     topics.refresh({"t1"}, share(t1=[0]))
     asked = kafka.asked
-    assert topics.own("t1", frozenset({0, 3}))
-    assert topics.own("t1", frozenset({0, 4})) is False
-    assert topics.own("t2", frozenset({0})) is False
+    assert own(topics, "t1", 0, 3)
+    assert own(topics, "t1", 0, 4) is False
+    assert own(topics, "t2", 0) is False
     assert kafka.asked == asked
     assert topics.states["t1"].progress.owned == {0, 3}
 
@@ -106,7 +114,7 @@ def test_position_is_never_kept_from_an_earlier_ownership(topics):
     topics.let_go(tps(t1=[1]), set())
     assert 0 not in topics.states["t1"].progress.positions
     commit(topics, "t1", 0, 0, 70)  # the new owner's
-    topics.own("t1", frozenset({0, 1}))
+    own(topics, "t1", 0, 1)
     assert topics.positions()[TopicPartition("t1", 0)] == 70
 
 
@@ -116,7 +124,7 @@ def test_stop_of_a_partition_that_was_given_up_is_forgotten(topics):
     assert topics.reasons(tps(t1=[0, 1])) == {TopicPartition("t1", 0): "poison"}
     topics.let_go(tps(t1=[1]), set())
     assert topics.states["t1"].progress.reported_stops == {}
-    topics.own("t1", frozenset({0, 1}))
+    own(topics, "t1", 0, 1)
     assert topics.reasons(tps(t1=[0, 1])) == {}
 
 
@@ -134,7 +142,9 @@ def test_topics_that_cannot_be_read_have_their_reasons_and_hold_up_no_other(topi
     kafka.away.add("t2")
     wanted = {"t1": [0, 9], "t2": [0], "broken": [0], "other": [0], "gone": [0]}
     assert topics.refresh(set(wanted), share(**wanted)) == MISSING_AGAIN_S, "a broker's metadata may lag"
-    assert topics.refresh(set(wanted), share(**wanted)) == 3, "only the one without a leader is worth another try soon"
+    assert topics.refresh(set(wanted), share(**wanted)) is None
+    assert topics.retries["t2"] > time.monotonic() + 3, "only the one without a leader is worth another try soon"
+    assert [t for t in wanted if t in topics.retries] == ["t2"]
     reasons = topics.reasons(tps(**wanted))
     assert TopicPartition("t1", 0) not in reasons
     assert reasons[TopicPartition("t1", 9)] == NO_TOPIC
@@ -201,7 +211,8 @@ def test_whatever_keeps_a_topic_from_being_opened_holds_up_no_other(topics, monk
         return opened(opener, spec, *more)
 
     monkeypatch.setattr(TopicOpener, "open", open_)
-    assert topics.refresh({"t1", "t2"}, share(t1=[0], t2=[0])) is not None
+    topics.refresh({"t1", "t2"}, share(t1=[0], t2=[0]))
+    assert "t1" in topics.retries
     (reason,) = topics.reasons(tps(t1=[0], t2=[0])).values()
     assert f"{type(error).__name__}: {error}" in reason
     topics.refresh_all(share(t1=[0], t2=[1]), first=False)
@@ -232,7 +243,7 @@ def test_topic_made_again_stops_what_is_owned_and_what_is_given_later(topics, ka
     topics.refresh({"t1"}, share(t1=[0]))
     kafka.make("t1", topic_id="other")
     topics.refresh({"t1"}, share(t1=[0, 1]))
-    assert topics.own("t1", frozenset({0, 1})) is False
+    assert own(topics, "t1", 0, 1) is False
     reasons = topics.reasons(tps(t1=[0, 1]))
     assert all("created again" in reason for reason in reasons.values())
     assert len(reasons) == 2

@@ -68,10 +68,10 @@ def test_property_changed_while_running_is_noticed(storage, table):
 
 def test_property_changed_between_check_and_write_is_noticed(storage):
     class Changed(DeltaTopicTable):
-        def _write(self, handle, new, file):
+        def _write(self, state, new, file):
             properties = {"delta.setTransactionRetentionDuration": "interval 1 hours"}
             DeltaTable(self._uri).alter.set_table_properties(properties)
-            super()._write(handle, new, file)
+            super()._write(state, new, file)
 
     with pytest.raises(UnsafeError, match="setTransactionRetentionDuration"):
         table_at(storage, Changed).commit({"a": None}, {"a": 2}, file_of(storage, 1))

@@ -59,8 +59,7 @@ def made(columns):
 
 def added(rows, low, high, nulls):
     stats = {"numRecords": rows, "minValues": low, "maxValues": high, "nullCount": nulls}
-    unused = dict.fromkeys(["tags", "baseRowId", "defaultRowCommitVersion", "clusteringProvider"])
-    return {"add": {"partitionValues": {}, "dataChange": True, "stats": stats, **unused}}
+    return {"add": {"partitionValues": {}, "dataChange": True, "stats": stats}}
 
 
 def bounds(partition, offset, **more):
@@ -73,7 +72,7 @@ def moved(**apps):
 
 
 def actions_of(path):
-    """Actions of one entry in their order; what is deltalake's own, or made by chance, is left out."""
+    """Actions of one entry in their order; what tells of the writer, or is made by chance, is left out."""
     for line in path.read_text().splitlines():
         [(kind, action)] = json.loads(line).items()
         if kind == "commitInfo":

@@ -4,15 +4,16 @@ import pytest
 from rich.console import Console
 
 from kgs_core.benchmarks.figures import BenchResult, Latency, Pass, StartTimes
+from kgs_core.benchmarks.ingest_profile import STAGES, ProfileResult, StageTimes
 from kgs_core.cli.bench.command import parse_processors, parse_sizes
-from kgs_core.cli.bench.report import bench_report
+from kgs_core.cli.bench.report import bench_report, profile_report
 from kgs_core.errors import ConfigError
 
 
-def shown(result):
+def shown(result, report=bench_report):
     console = Console(width=140, force_terminal=False)
     with console.capture() as captured:
-        console.print(bench_report(result), highlight=False)
+        console.print(report(result), highlight=False)
     return captured.get()
 
 
@@ -53,3 +54,18 @@ def test_report_has_a_line_for_each_size_and_variant():
 
 def test_report_without_measurements_names_the_machine():
     assert shown(BenchResult({"cores": 2}, {})).strip() == "cores 2"
+
+
+def test_profile_has_a_line_for_each_kind_size_and_fetch():
+    runs = [
+        StageTimes("json-1000", size, fetch, run, 1000, 90.0, 6.0 + run, dict.fromkeys(STAGES, 1.0))
+        for size in (16.0, 5.0)
+        for fetch in ("objects",)
+        for run in (1, 2)
+    ]
+    text = shown(ProfileResult({"cores": 2}, {}, runs), profile_report)
+    lines = [line.split() for line in text.splitlines() if line.startswith("json")]
+    assert [line[:6] for line in lines] == [
+        ["json-1000", "5", "MB", "objects", "7.50", "(7.00-8.00)"],
+        ["json-1000", "16", "MB", "objects", "7.50", "(7.00-8.00)"],
+    ]

@@ -12,12 +12,11 @@ from kgs_core.cli.local.prepare import prepare
 def test_an_image_of_consumers_needs_no_broker(monkeypatch, options, broker):
     made = []
     for module, name in (
-        ("embedded_kafka.jars", "kafka_jars"), ("spark.java", "find_java"),
-        ("spark.class_archive", "build_archive"),
+        ("embedded_kafka.cluster", "prepare_kafka"), ("spark.class_archive", "build_archive"),
     ):  # fmt: skip
         monkeypatch.setattr(f"kgs_core.adapters.{module}.{name}", lambda *_, name=name: made.append(name) or Path(name))
     result = CliRunner().invoke(prepare, options)
     assert result.exit_code == 0, result.output
-    assert ("kafka_jars" in made) is broker
+    assert ("prepare_kafka" in made) is broker
     assert "build_archive" in made
     assert "search for packings: compiling" in result.output

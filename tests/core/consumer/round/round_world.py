@@ -6,7 +6,7 @@ Topic `a` has all the trouble there is, `b` none at all: what happens to `b` sho
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from kgs_core.consumer.round.machine import answered, begin
+from kgs_core.consumer.round.machine import answered, begin, part
 from kgs_core.consumer.round.progress import TablePositions, TopicProgress
 from kgs_core.consumer.round.questions import (
     Answer,
@@ -206,22 +206,40 @@ class Consumer:
         at: the round in hand.
         now: seconds.
         distrusted: Kafka has not said, in this round, that `a` is the topic that its table was filled from.
+        asides: rounds of topics whose tables are late.
     """
 
     world: World
     at: Round
     now: float = 0.0
     distrusted: bool = False
+    asides: tuple[Round, ...] = ()
 
     @classmethod
     def starting(cls, topics: Mapping[str, TopicProgress], world: World) -> "Consumer":
         """At the beginning of its first round."""
         return cls(world, begin(topics, PACE, 0.0))
 
+    @property
+    def topics(self) -> dict[str, TopicProgress]:
+        """All topics, also those that are late."""
+        found = dict(self.at.topics)
+        for aside in self.asides:
+            assert not found.keys() & aside.topics.keys(), "a topic is in one round at a time"
+            found |= aside.topics
+        return found
+
     def next_round(self, after_s: float) -> "Consumer":
-        """Once the round is over."""
+        """Once the round is over: with the topics whose tables have answered."""
         now = self.now + after_s
-        return replace(self, at=begin(self.at.topics, PACE, now), now=now, distrusted=False)
+        late = tuple(aside for aside in self.asides if aside.open)
+        free = {name: topic for name, topic in self.topics.items() if not any(name in aside.topics for aside in late)}
+        return replace(self, at=begin(free, PACE, now), now=now, distrusted=False, asides=late)
+
+    def parted(self) -> "Consumer":
+        """Without those that have not answered."""
+        at, asides = part(self.at, self.now)
+        return replace(self, at=at, asides=(*self.asides, *asides))
 
     def given(self, number: int, world: World, answer: Answer) -> "Consumer":
         """With one question answered."""
@@ -233,9 +251,23 @@ class Consumer:
             assert 0 in answered(self.at, number, answer, self.now).topics[SICK].stops
         return replace(self, world=world, at=answered(self.at, number, answer, self.now), distrusted=distrusted)
 
+    def given_late(self, aside: Round, number: int, world: World, answer: Answer) -> "Consumer":
+        """With one question answered to a topic that is late."""
+        new = answered(aside, number, answer, self.now)
+        return replace(self, world=world, asides=tuple(new if each is aside else each for each in self.asides))
+
+    def with_late_answers(self) -> "Consumer":
+        """With all tables that are late answering well."""
+        here = self
+        while open_ := [(aside, *item) for aside in here.asides for item in aside.open.items()]:
+            aside, number, question = open_[0]
+            here = here.given_late(aside, number, *good_answer(here.world, question))
+        return here
+
     def calm_round(self, after_s: float) -> "Consumer":
         """Through one round in which nothing is wrong any more."""
-        here = self if self.at.open else self.next_round(after_s)
+        here = self.with_late_answers()
+        here = here if here.at.open else here.next_round(after_s)
         while here.at.open:
             number, question = next(iter(here.at.open.items()))
             here = here.given(number, *good_answer(here.world, question))
@@ -243,24 +275,28 @@ class Consumer:
 
     def key(self) -> object:
         """Equal for consumers that go on alike: times count from now."""
-        topics = tuple(
-            (
-                t.topic,
-                tuple(t.positions.items()),
-                tuple(
-                    (p, s.cause, s.position, _left(s.look_at, self.now), s.tries, _left(s.trial_until, self.now))
-                    for p, s in sorted(t.stops.items())
-                ),
-                tuple(sorted(t.tries.items())),
-                t.waiting_since is None,
-                t.is_missing,
-            )
-            for t in self.at.topics.values()
+        rounds = [_round_key(at, self.now) for at in (self.at, *self.asides)]
+        return (self.world.key(), self.distrusted, tuple(rounds))
+
+
+def _round_key(at: Round, now: float) -> object:
+    topics = tuple(
+        (
+            t.topic,
+            tuple(t.positions.items()),
+            tuple(
+                (p, s.cause, s.position, _left(s.look_at, now), s.tries, _left(s.trial_until, now))
+                for p, s in sorted(t.stops.items())
+            ),
+            tuple(sorted(t.tries.items())),
+            t.waiting_since is None,
+            t.is_missing,
         )
-        stage = (self.at.stage, self.at.same, tuple(sorted(self.at.logs.items())), self.at.unsure, self.at.looks)
-        asked = tuple(repr(q) for q in self.at.open.values())
-        result = (repr(self.at.result), tuple(self.at.refused), len(self.at.landed))
-        return (self.world.key(), self.distrusted, topics, stage, asked, result)
+        for t in at.topics.values()
+    )
+    stage = (at.stage, at.same, tuple(sorted(at.logs.items())), at.unsure, at.looks)
+    asked = tuple(repr(q) for q in at.open.values())
+    return (topics, stage, asked, repr(at.result), tuple(at.refused), len(at.landed))
 
 
 def _topics(result: ReadResult) -> set[str]:

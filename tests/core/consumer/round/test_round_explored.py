@@ -1,7 +1,7 @@
 """Every answer to every question, in every order, to a depth: what holds of a consumer's rounds, whatever happens.
 
-Depth counts answers and events outside (a late commit lands, another consumer commits). A round asks two to six
-questions, so 18 is four to eight rounds.
+Depth counts answers, events outside (a late commit lands, another consumer commits), and rounds that are parted. A
+round asks two to six questions, so 18 is four to eight rounds.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 
 from kgs_core.consumer.round.machine import answered
-from kgs_core.consumer.round.questions import Commit, Landed, Trouble
+from kgs_core.consumer.round.questions import Commit, Landed, ReadBatch, Trouble
+from kgs_core.consumer.round.state import Round
 from kgs_core.consumer.round.stops import StopCause
 from kgs_core.model import TopicPartition
 from tests.core.consumer.round.round_world import SICK, WELL, Consumer, World, events, every_answer, progress
@@ -27,7 +28,18 @@ def consumer(*, uses_dataframe: bool, partitions: int = 1) -> Consumer:
     return Consumer.starting(topics, World(dict.fromkeys(tps, 2), dict.fromkeys(tps, 0), rivals=1))
 
 
-def steps(here: Consumer) -> Iterator[Consumer]:
+def late_steps(here: Consumer) -> Iterator[Consumer]:
+    for aside in here.asides:
+        for number, question in aside.open.items():
+            for world, answer in every_answer(here.world, question):
+                yield here.given_late(aside, number, world, answer)
+    if (parted := here.parted()).at is not here.at:
+        yield parted
+
+
+def steps(here: Consumer, *, is_patient: bool) -> Iterator[Consumer]:
+    if not is_patient:
+        yield from late_steps(here)
     if not here.at.open:
         yield here.next_round(ROUND_S)
         return
@@ -39,7 +51,7 @@ def steps(here: Consumer) -> Iterator[Consumer]:
 
 
 def check(here: Consumer) -> None:
-    for topic in here.at.topics.values():
+    for topic in here.topics.values():
         assert topic.owned == topic.active.keys() | topic.stops.keys()
         for p, stop in topic.stops.items():
             assert stop.reason
@@ -50,38 +62,48 @@ def check(here: Consumer) -> None:
             assert position <= here.world.lake[TopicPartition(topic.topic, p)]
     for question in here.at.open.values():
         assert not (here.distrusted and isinstance(question, Commit) and question.batch.topic == SICK)
-    for number in range(here.at.asked + 2):  # late, twice, and of a question that was never asked
-        if number not in here.at.open:
-            assert answered(here.at, number, Landed(committed=True), here.now) is here.at
-            assert answered(here.at, number, Trouble("late"), here.now) is here.at
+    for at in (here.at, *here.asides):
+        check_questions(at, here.now)
+    for aside in here.asides:
+        assert not any(isinstance(question, ReadBatch) for question in aside.open.values())
+
+
+def check_questions(at: Round, now: float) -> None:
+    for number in range(at.asked + 2):  # late, twice, and of a question that was never asked
+        if number not in at.open:
+            assert answered(at, number, Landed(committed=True), now) is at
+            assert answered(at, number, Trouble("late"), now) is at
 
 
 def check_after_round(here: Consumer, *, is_every_turn: bool) -> None:
-    well = here.at.topics[WELL]
-    assert not well.stops
-    if is_every_turn:
+    assert not here.topics[WELL].stops
+    if is_every_turn and WELL in here.at.topics:  # also where the table of the other one never answers
         assert all(here.world.lake[tp] == end for tp, end in here.world.ends.items() if tp.topic == WELL)
     calm = here
-    for _ in range(4):
+    for _ in range(5):
         calm = calm.calm_round(LONG_S)
+    assert calm.at.topics.keys() == {SICK, WELL}
     for topic in calm.at.topics.values():
         for p in topic.owned:
             tp = TopicPartition(topic.topic, p)
-            where = (topic, calm.world, here.at.topics[topic.topic], here.world)
+            where = (topic, calm.world, here.topics[topic.topic], here.world)
             assert topic.positions[p] == calm.world.lake[tp] == calm.world.range_of(tp, 0).end, where
             assert {s.cause for s in topic.stops.values()} <= {StopCause.BAD_RECORD}
             assert bool(topic.stops.get(p)) == (tp == (SICK, 0) and here.world.bad is not None)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("uses_dataframe", "partitions", "depth"), [(False, 1, 18), (True, 1, 18), (False, 2, 12)])
-def test_whatever_is_answered(uses_dataframe: bool, partitions: int, depth: int) -> None:
+@pytest.mark.parametrize(
+    ("uses_dataframe", "partitions", "depth", "is_patient"),
+    [(False, 1, 18, True), (True, 1, 18, True), (False, 2, 12, True), (False, 1, 13, False), (True, 1, 13, False)],
+)
+def test_whatever_is_answered(uses_dataframe: bool, partitions: int, depth: int, is_patient: bool) -> None:
     start = consumer(uses_dataframe=uses_dataframe, partitions=partitions)
     seen, layer, rounds = {start.key()}, [start], 0
     for _ in range(depth):
         following = []
         for here in layer:
-            for after in steps(here):
+            for after in steps(here, is_patient=is_patient):
                 if (key := after.key()) in seen:
                     continue
                 seen.add(key)

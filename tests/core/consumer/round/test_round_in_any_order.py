@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kgs_core.consumer.round.machine import begin
 from kgs_core.consumer.round.progress import TopicProgress
+from kgs_core.consumer.round.questions import Commit
 from kgs_core.consumer.round.stops import StopCause
 from kgs_core.model import TopicId, TopicPartition
 from tests.core.consumer.round.round_world import (
@@ -45,6 +46,19 @@ class Life(RuleBasedStateMachine):
 
     @precondition(lambda self: self.here.at.open)
     @rule()
+    def tables_are_late(self) -> None:
+        self.here = self.here.parted()
+
+    @precondition(lambda self: any(aside.open for aside in self.here.asides))
+    @rule(data=st.data())
+    def any_late_answer(self, data: st.DataObject) -> None:
+        aside = data.draw(st.sampled_from([aside for aside in self.here.asides if aside.open]))
+        number = data.draw(st.sampled_from(sorted(aside.open)))
+        world, answer = data.draw(st.sampled_from(list(every_answer(self.here.world, aside.open[number]))))
+        self.here = self.here.given_late(aside, number, world, answer)
+
+    @precondition(lambda self: self.here.at.open)
+    @rule()
     def good_answers_to_the_end_of_the_round(self) -> None:
         while self.here.at.open:
             number, question = next(iter(self.here.at.open.items()))
@@ -68,6 +82,9 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: not self.here.at.open)
     @rule(topic=st.sampled_from([SICK, WELL]), owned=st.frozensets(st.integers(0, PARTITIONS - 1)))
     def partitions_change_hands(self, topic: str, owned: frozenset[int]) -> None:
+        if topic not in self.here.at.topics:  # its batch is in hand: that is waited for
+            self.here = self.here.with_late_answers().next_round(0.0)
+            self.good_answers_to_the_end_of_the_round()
         state = self.here.at.topics[topic]
         state = state.without(state.owned - owned)
         self.take_over(state.owning(owned, self.here.world.positions(topic, owned)))
@@ -75,8 +92,11 @@ class Life(RuleBasedStateMachine):
     @rule()
     def dies_and_is_started_again(self) -> None:
         world = replace(self.here.world, bad=None)  # with a rule that takes the record
+        for question in (q for aside in self.here.asides for q in aside.open.values()):
+            if isinstance(question, Commit) and world.late is None:
+                world = replace(world, late=question.batch)
         topics = {}
-        for topic, state in self.here.at.topics.items():
+        for topic, state in self.here.topics.items():
             new = TopicProgress(topic, TopicId("id"), uses_dataframe=state.uses_dataframe)
             topics[topic] = new.owning(state.owned, world.positions(topic, state.owned))
         self.here = Consumer(world, begin(topics, PACE, self.here.now), self.here.now)
@@ -87,7 +107,7 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def read_or_stopped_with_a_reason_and_a_look(self) -> None:
-        for topic in self.here.at.topics.values():
+        for topic in self.here.topics.values():
             assert topic.owned == topic.active.keys() | topic.stops.keys()
             assert set(topic.tries) <= topic.owned
             for stop in topic.stops.values():
@@ -96,13 +116,13 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_passed_over(self) -> None:
-        for topic in self.here.at.topics.values():
+        for topic in self.here.topics.values():
             for p, position in topic.positions.items():
                 assert position <= self.here.world.lake[TopicPartition(topic.topic, p)]
 
     @invariant()
     def no_trouble_comes_over_from_the_other_topic(self) -> None:
-        assert not self.here.at.topics[WELL].stops
+        assert not self.here.topics[WELL].stops
 
     def teardown(self) -> None:
         calm = self.here

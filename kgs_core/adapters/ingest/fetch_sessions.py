@@ -1,0 +1,71 @@
+"""A Spark Python worker's clients: long-lived, and fetching ahead between batches.
+
+Spark re-uses its Python workers, so a client of the module goes on prefetching. It is a cache and no more: when the
+worker dies, the next one starts from the positions that the request names.
+"""
+
+import gc
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar, cast
+
+import pyarrow as pa
+
+from kgs_core.adapters.ingest.fetch import FetchSession
+from kgs_core.adapters.ingest.fetch_client import FetchClient
+from kgs_core.errors import PermanentError
+
+UNUSED_S = 600.0
+Config = Mapping[str, str | int | bool]
+Client = TypeVar("Client", bound=FetchClient)
+_log = logging.getLogger(__name__)
+_sessions: dict[str, tuple[object, FetchClient]] = {}
+_used_at: dict[str, float] = {}
+
+
+def open_native(config: Config) -> FetchClient:
+    """A client without a Python object for each record; where that cannot be, one with them, and a line says why."""
+    from kgs_core.adapters.ingest.native.library import UnfitLibraryError
+    from kgs_core.adapters.ingest.native.session import NativeFetchSession
+
+    try:
+        return NativeFetchSession(config)
+    except (UnfitLibraryError, PermanentError) as e:
+        _log.warning("records are fetched as Python objects, which takes more processor time: %s", e)
+        return FetchSession(config)
+
+
+FETCHES: Mapping[str, Callable[[Config], FetchClient]] = {"native": open_native, "objects": FetchSession}
+"""Name -> how batches are fetched."""
+
+
+def session(name: str, config: Config, make: Callable[[Config], Client]) -> Client:
+    """This worker's client of that name; made anew when the configuration has changed.
+
+    One that has not been asked for in a while is ended: each has threads and records fetched ahead, and topics come
+    and go in the life of a worker.
+    """
+    now = time.monotonic()
+    _used_at[name] = now
+    for other in [n for n in _sessions if n != name and now - _used_at.get(n, now) > UNUSED_S]:
+        _sessions.pop(other)[1].close()
+        del _used_at[other]
+    key = tuple(sorted((k, str(v)) for k, v in config.items()))
+    if name in _sessions and _sessions[name][0] == key:
+        return cast("Client", _sessions[name][1])
+    if name in _sessions:
+        _sessions.pop(name)[1].close()
+    _sessions[name] = (key, make(config))
+    # pyarrow loads pandas with its first array, which takes a second: not in the first batch, and before what follows.
+    pa.array([b""])
+    # Spark's daemon has Python collect all garbage after every task. What is loaded by now is none, and left out.
+    gc.collect()
+    gc.freeze()
+    return cast("Client", _sessions[name][1])
+
+
+def close_sessions() -> None:
+    """End all clients of this process."""
+    while _sessions:
+        _sessions.popitem()[1][1].close()

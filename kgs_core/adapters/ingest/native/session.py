@@ -1,0 +1,183 @@
+"""Native fetch: batches of librdkafka's messages copied into Arrow columns by compiled loops.
+
+A message is ours from `consume` on, and is freed once: by `fill` with the batch that it came to an end in, or by
+`free` when what is held is dropped. Until then it may be held over into the next batch.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from confluent_kafka import KafkaError
+
+from kgs_core.adapters.ingest.fetch_client import FetchClient, Fetched
+from kgs_core.adapters.ingest.native import layout
+from kgs_core.adapters.ingest.native.columns import TopicColumns
+from kgs_core.adapters.ingest.native.layout import (
+    BATCH,
+    CODE,
+    COLUMNS,
+    HEADER_BYTES,
+    IS_FULL,
+    KEY_BYTES,
+    NOBODY,
+    NOTE,
+    ROWS,
+    SLOT,
+    SUMS,
+    TAKEN,
+    TAKEN_BYTES,
+    VALUE_BYTES,
+)
+from kgs_core.adapters.ingest.native.library import NativeClient, calls, message_error, message_topic
+from kgs_core.adapters.system.machine_code import Loop, machine_code
+from kgs_core.model import TopicPartition
+
+_LOOPS = "kgs_core.adapters.ingest.native.loops"
+_ROOM = 1024
+_IN_TROUBLE = -1
+Longs = npt.NDArray[np.int64]
+
+
+class NativeFetchSession(FetchClient):
+    """A client without a Python object for each record.
+
+    Raises:
+        UnfitLibraryError: this librdkafka cannot be called so.
+        PermanentError: the loops cannot be compiled or kept.
+        KafkaException: a setting is refused.
+    """
+
+    def __init__(self, config: Mapping[str, str | int | bool]) -> None:
+        self._loops = native_loops()
+        self._calls = calls()
+        self._call_address = address_of(np.frombuffer(self._calls, np.int64))
+        self._native = NativeClient(config)
+        super().__init__(self._native)
+        self._messages: Longs = np.zeros(_ROOM, np.int64)
+        self._notes: Longs = np.zeros((_ROOM, NOTE), np.int64)
+        self._count = 0
+        self._expect([])
+
+    def _expect(self, tps: Sequence[TopicPartition]) -> None:
+        """Number the partitions as their messages name them: by the topic's address."""
+        self._native.forget_topics()
+        names = sorted({tp.topic for tp in tps})
+        number = {name: i for i, name in enumerate(names)}
+        slots = sorted((self._native.topic_address(tp.topic), tp.partition, tp) for tp in tps)
+        self._names = names
+        self._tps = [TopicPartition(*tp) for _, _, tp in slots]
+        flat = [len(slots), *(n for topic, partition, _ in slots for n in (topic, partition))]
+        self._slots: Longs = np.array(flat, np.int64)
+        self._topic_of: Longs = np.array([number[tp.topic] for tp in self._tps], np.int64)
+
+    def _poll(self, count: int, timeout_s: float, *, at_once: bool) -> int:
+        self._make_room(count)
+        first = self._count
+        into = address_of(self._messages) + 8 * first
+        if at_once:
+            found = self._native.consume(1, timeout_s, into)
+            if found and count > 1:
+                found += self._native.consume(count - 1, 0, into + 8)
+        else:
+            found = self._native.consume(count, timeout_s, into)
+        self._count += found
+        places = address_of(self._messages), first, self._count
+        self._waiting_bytes += self._loops["look"](
+            *places, address_of(self._notes), address_of(self._slots), self._call_address
+        )
+        return found
+
+    def _make_room(self, count: int) -> None:
+        if self._count + count > len(self._messages):
+            room = max(2 * len(self._messages), self._count + count)
+            messages, notes = np.zeros(room, np.int64), np.zeros((room, NOTE), np.int64)
+            messages[: self._count], notes[: self._count] = self._messages[: self._count], self._notes[: self._count]
+            self._messages, self._notes = messages, notes
+
+    def _has_held(self) -> bool:
+        return self._count > 0
+
+    def _drop_held(self) -> None:
+        count, self._count, self._waiting_bytes = self._count, 0, 0
+        self._loops["free"](address_of(self._messages), 0, count, self._call_address)
+
+    def _take(self, fetched: Fetched, batch_bytes: int) -> None:
+        following = np.array([self._next[tp] for tp in self._tps], np.int64)
+        sums, batch = np.zeros((len(self._names), SUMS), np.int64), np.zeros(BATCH, np.int64)
+        end = 0
+        while True:
+            end = self._loops["take"](
+                address_of(self._notes),
+                end,
+                self._count,
+                address_of(following),
+                address_of(self._topic_of),
+                address_of(sums),
+                address_of(batch),
+                batch_bytes,
+            )
+            if end == self._count or batch[IS_FULL]:
+                break
+            self._pass_over(fetched, end, following)
+            end += 1
+        self._next |= {tp: int(at) for tp, at in zip(self._tps, following, strict=True) if at >= 0}
+        columns = [TopicColumns(each) if each[ROWS] else None for each in sums]
+        self._fill(end, columns)
+        fetched.records, fetched.consumed_bytes = int(batch[TAKEN]), int(batch[TAKEN_BYTES])
+        fetched.topics = {
+            name: each.records() for name, each in zip(self._names, columns, strict=True) if each is not None
+        }
+
+    def _fill(self, end: int, columns: Sequence[TopicColumns | None]) -> None:
+        """Copy and free the messages before `end`; those behind it stay."""
+        state = np.zeros((len(columns), COLUMNS), np.int64)
+        for row, each in zip(state, columns, strict=True):
+            if each is not None:
+                row[:] = each.state
+        held = self._count - end
+        self._count = 0  # they are no longer ours, whatever happens
+        self._loops["fill"](
+            address_of(self._messages),
+            0,
+            end,
+            address_of(self._notes),
+            address_of(self._slots),
+            address_of(self._topic_of),
+            address_of(state),
+            self._call_address,
+        )
+        for table in (self._messages, self._notes):
+            table[:held] = table[end : end + held].copy()
+        self._count = held
+        self._waiting_bytes = int(self._notes[:held, VALUE_BYTES].sum() + self._notes[:held, KEY_BYTES].sum())
+        self._waiting_bytes += int(self._notes[:held, HEADER_BYTES].sum())
+        for row, each in zip(state, columns, strict=True):
+            if each is not None:
+                each.state[:] = row
+
+    def _pass_over(self, fetched: Fetched, number: int, following: Longs) -> None:
+        """Note an error; of a partition in trouble nothing more is taken."""
+        message, slot = int(self._messages[number]), int(self._notes[number, SLOT])
+        self._notes[number, SLOT] = NOBODY
+        error: KafkaError = message_error(message, int(self._notes[number, CODE]))
+        tp = self._tps[slot] if slot != NOBODY else TopicPartition(message_topic(message), -1)
+        self._note_error(fetched, tp, error)
+        if tp in fetched.troubles and following[slot] >= 0:
+            self._next[tp] = int(following[slot])
+            following[slot] = _IN_TROUBLE
+
+
+def native_loops() -> Mapping[str, Loop]:
+    """The loops as machine code; the first call on a machine compiles them.
+
+    Raises:
+        PermanentError: the cache directory does not have them and cannot be written.
+    """
+    return machine_code(_LOOPS, [layout])
+
+
+def address_of(array: Longs) -> int:
+    """Where a contiguous array begins."""
+    address: int = array.ctypes.data
+    return address

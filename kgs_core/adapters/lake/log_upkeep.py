@@ -1,0 +1,41 @@
+"""Checkpoints made beside the commits, so that a table that nobody maintains stays quick to open.
+
+Whoever commits an entry whose number is a multiple of the interval makes a checkpoint of it, in a thread of its own:
+no commit waits, and every number has one maker, though it may die and leave the work to the maker of the next. Every
+`CLEAN_EVERY`th also removes what the table's own properties say is expired. Neither is needed for a commit: a failure
+is of no consequence, and `kgs maintain` does the same. One at a time in a process.
+"""
+
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+
+from deltalake import DeltaTable
+
+CLEAN_EVERY = 10
+_at_work = threading.Lock()
+
+
+def keep_short(uri: str, options: Mapping[str, str], version: int, interval: int) -> None:
+    """Start the upkeep that entry `version`, committed by this process, makes due."""
+    if version % interval or not _at_work.acquire(blocking=False):
+        return
+    cleans = version % (interval * CLEAN_EVERY) == 0
+    threading.Thread(target=_keep, args=(uri, dict(options), cleans), name="log-upkeep", daemon=True).start()
+
+
+def wait_for_upkeep() -> None:
+    """Return when none is at work."""
+    with _at_work:
+        pass
+
+
+def _keep(uri: str, options: dict[str, str], cleans: bool) -> None:  # noqa: FBT001
+    try:
+        with suppress(Exception):  # of the store, or of a table that is gone: the next one does it
+            table = DeltaTable(uri, storage_options=options)
+            table.create_checkpoint()
+            if cleans:
+                table.cleanup_metadata()
+    finally:
+        _at_work.release()

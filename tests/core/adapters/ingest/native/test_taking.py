@@ -1,0 +1,43 @@
+"""What is taken of events that have come, without a broker."""
+
+import numpy as np
+import pytest
+from confluent_kafka import KafkaError
+
+from kgs_core.adapters.ingest.native.layout import AT, NOBODY, SLOT
+from kgs_core.adapters.ingest.native.session import NativeFetchSession
+from kgs_core.consumer.round.stops import StopCause
+from kgs_core.model import OffsetRange, TopicPartition
+
+
+@pytest.fixture
+def session():
+    session = NativeFetchSession({"bootstrap.servers": "127.0.0.1:9", "group.id": "none", "log_level": 0})
+    yield session
+    session.close()
+
+
+def test_nothing_behind_a_batch_that_fails_its_check_is_taken(session, monkeypatch):
+    """Events as librdkafka gives them: the error between what came before it and what lies behind."""
+    taken = []
+    tps = [TopicPartition("t", 0), TopicPartition("t", 1)]
+    events = [(0, 0), (0, 1), (1, 0), (0, None), (0, 7), (1, 1), (0, 8), (1, 2)]
+    session._tps, session._names, session._topic_of = tps, ["t"], np.zeros(2, np.int64)
+    session._notes[: len(events)] = [
+        (p, KafkaError._BAD_MSG if o is None else 0, o or 0, 1, 0, 0, 0) for p, o in events
+    ]
+    session._next, session._count, session._waiting_bytes = dict.fromkeys(tps, 0), len(events), len(events)
+
+    def fill(end, _columns):
+        taken.extend(tuple(note[[SLOT, AT]]) for note in session._notes[:end] if note[SLOT] != NOBODY)
+        session._count = session._waiting_bytes = 0
+
+    monkeypatch.setattr(session, "_fill", fill)
+    monkeypatch.setattr("kgs_core.adapters.ingest.native.session.TopicColumns", lambda _: None)
+    monkeypatch.setattr(
+        "kgs_core.adapters.ingest.native.session.message_error", lambda _, code: KafkaError(code, "failed its check")
+    )
+    fetched = session._batch(dict.fromkeys(tps, 0), 1000)
+    assert fetched.ranges == {tps[0]: OffsetRange(0, 2), tps[1]: OffsetRange(0, 3)}
+    assert fetched.troubles == {tps[0]: (StopCause.CORRUPT, "failed its check")}
+    assert taken == [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
