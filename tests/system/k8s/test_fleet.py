@@ -219,10 +219,13 @@ def test_kubelet_is_frozen(group: LiveGroup, cluster_machine: Machine, tmp_path:
     victim = readers_of(found)[0]
     lost = partitions_of(found, victim)
     uid = group.pod_of(victim)["metadata"]["uid"]
+    # Not yet so after the API server was away, and then it would be Unknown at once
+    group.kubectl("wait", "--for=condition=Ready=True", "node", "--all", "--timeout=60s")
     with cluster_machine.frozen("kubelet"):
         began = time.time()  # noqa: TID251
         cluster_machine.kill_consumer(uid)
         group.kubectl("wait", "--for=condition=Ready=Unknown", "node", "--all", "--timeout=300s", timeout_s=310)
+        wait_until(lambda: time.time() > began + 60, 60, "a minute, as long as the API server was away")  # noqa: TID251
         until = time.time()  # noqa: TID251
     after = group.wait_at_rest(2, without=incarnations(found, victim))
     assert set(incarnations(after)) & set(incarnations(found)), "those that lived read on"
