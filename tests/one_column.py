@@ -6,14 +6,16 @@ from deltalake import DeltaTable
 
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.parquet_writer import write_table
+from kgs_core.adapters.lake.table_log import TableLog
 from kgs_core.config.settings import LakeSettings
 
 SCHEMA = pa.schema([("x", pa.int64())])
 LAKE = LakeSettings(root="given-by-the-storage", checkpoint_interval=5, log_retention_h=24, vacuum_retention_h=48)
 
 
-def table_at(storage, kind=DeltaTopicTable, name="t"):
-    table = kind(storage, name, SCHEMA, LAKE)
+def table_at(storage, kind=TableLog, name="t", lake=LAKE):
+    """`kind` is the log below the table."""
+    table = DeltaTopicTable(storage, name, SCHEMA, lake, kind(storage, name, SCHEMA, lake))
     table.create()
     return table
 
@@ -23,5 +25,7 @@ def file_of(storage, *values, name="t"):
 
 
 def values_in(storage, name="t"):
-    files = pa.table(DeltaTable(storage.uri(name)).get_add_actions())["path"].to_pylist()
-    return sorted(v for file in files for v in pq.read_table(storage.path(name, file))["x"].to_pylist())
+    table = DeltaTable(storage.uri(name), storage_options=storage.delta_options())
+    files = pa.table(table.get_add_actions())["path"].to_pylist()
+    paths, filesystem = [storage.path(name, file) for file in files], storage.filesystem()
+    return sorted(v for path in paths for v in pq.read_table(path, filesystem=filesystem)["x"].to_pylist())

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -75,11 +75,20 @@ class Sink:
     """One consumer's hold on the table of topic `t`."""
 
     def __init__(
-        self, storage: Storage, *, checkpoint_interval: int = 5, topic_id: str = "id1", group: str = "g"
+        self,
+        storage: Storage,
+        *,
+        checkpoint_interval: int = 5,
+        topic_id: str = "id1",
+        group: str = "g",
+        commit: Literal["direct", "combined", "auto"] = "auto",
     ) -> None:
         self.storage = storage
         self.lake = LakeSettings(
-            root=storage.root, storage_options=dict(storage.options), checkpoint_interval=checkpoint_interval
+            root=storage.root,
+            storage_options=dict(storage.options),
+            checkpoint_interval=checkpoint_interval,
+            commit=commit,
         )
         rule = TopicRule.model_validate({"topic": "t", "format": "json", "schema": {"n": "long"}})
         self.spec = TableSpec("t", "t", "t_dead_letters", rule)
@@ -141,9 +150,9 @@ class Sink:
         paths: list[str] = pa.table(handle.get_add_actions())["path"].to_pylist()
         return paths
 
-    def delta(self, kind: type[DeltaTopicTable] = DeltaTopicTable) -> DeltaTopicTable:
-        """The rows' table below the rules for topics; `kind` may be one that misbehaves."""
-        return kind(self.storage, self.spec.table, self.table.schema, self.lake)
+    def delta(self) -> DeltaTopicTable:
+        """The rows' table below the rules for topics."""
+        return DeltaTopicTable(self.storage, self.spec.table, self.table.schema, self.lake)
 
 
 def bad(offset: int) -> bool:

@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import product
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
@@ -44,7 +45,7 @@ class LakePlan:
         partitions: of each writer.
         delay_s: added to each request to S3.
         seconds: of each run.
-        commit: how commits are made.
+        commits: ways in which commits are made, of `direct`, `combined` and `auto`.
     """
 
     stores: tuple[str, ...]
@@ -52,7 +53,7 @@ class LakePlan:
     partitions: int
     delay_s: float
     seconds: float
-    commit: str
+    commits: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class LakeRow:
 
 
 def run_lake_bench(plan: LakePlan, say: Callable[[str], None]) -> list[LakeRow]:
-    """Every store with every number of writers, each on a new table.
+    """Every store with every number of writers and every way of committing, each on a new table.
 
     Raises:
         PermanentError: there is no S3 server, or a writer's process died.
@@ -94,26 +95,26 @@ def run_lake_bench(plan: LakePlan, say: Callable[[str], None]) -> list[LakeRow]:
     program = find_s3_program() if "s3" in plan.stores else None
     rows = []
     for store in plan.stores:
-        for writers in plan.writers:
-            say(f"{store}, {writers} writers")
+        for writers, commit in product(plan.writers, plan.commits):
+            say(f"{store}, {writers} writers, {commit}")
             with ExitStack() as stack:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kgs-bench-")))
                 if program is None or store == "disk":
-                    rows.append(_run(plan, store, writers, Storage(str(folder)), None))
+                    rows.append(_run(plan, store, writers, commit, Storage(str(folder)), None))
                     continue
                 server = stack.enter_context(LocalS3(program, folder))
                 proxy = stack.enter_context(DelayProxy(server.port, plan.delay_s))
                 near = Storage(f"s3://{BUCKET}/bench", s3_options(server.port))
-                rows.append(_run(plan, store, writers, near, proxy))
+                rows.append(_run(plan, store, writers, commit, near, proxy))
     return rows
 
 
-def _run(plan: LakePlan, store: str, writers: int, near: Storage, proxy: DelayProxy | None) -> LakeRow:
+def _run(plan: LakePlan, store: str, writers: int, commit: str, near: Storage, proxy: DelayProxy | None) -> LakeRow:
     """`near` is judged by: it leads past the proxy."""
     root, options = near.root, s3_options(proxy.port) if proxy else {}
-    open_lake(lake_settings(root, options)).table(TABLE, SCHEMA).create()
+    open_lake(lake_settings(root, options, commit)).table(TABLE, SCHEMA).create()
     counted = _counter(proxy)
-    records = _in_processes(root, options, writers, plan, counted)
+    records = _in_processes(root, options, writers, commit, plan, counted)
     requests = counted()
     seconds = sorted(s for record in records for s in record.commit_s)
     per_writer = [len(record.commit_s) for record in records]
@@ -122,7 +123,7 @@ def _run(plan: LakePlan, store: str, writers: int, near: Storage, proxy: DelayPr
         store=store,
         writers=writers,
         partitions=plan.partitions,
-        commit=plan.commit,
+        commit=commit,
         commits_per_s=round(sum(record.in_time for record in records) / plan.seconds, 2),
         p50_s=_quantile(seconds, 0.5),
         p99_s=_quantile(seconds, 0.99),
@@ -150,13 +151,13 @@ def _counter(proxy: DelayProxy | None) -> Callable[[], dict[str, int]]:
 
 
 def _in_processes(
-    root: str, options: dict[str, str], writers: int, plan: LakePlan, started: Callable[[], object]
+    root: str, options: dict[str, str], writers: int, commit: str, plan: LakePlan, started: Callable[[], object]
 ) -> list[WriterRecord]:
     processes = min(PROCESSES, writers)
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(processes + 1)
     jobs = [
-        WriterJob(root, options, tuple(range(first, writers, processes)), plan.partitions, plan.seconds)
+        WriterJob(root, options, commit, tuple(range(first, writers, processes)), plan.partitions, plan.seconds)
         for first in range(processes)
     ]
     with ProcessPoolExecutor(processes, context, _keep_barrier, (barrier,)) as pool:

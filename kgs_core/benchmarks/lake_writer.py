@@ -29,6 +29,7 @@ class WriterJob:
     """Job of one process.
 
     Attributes:
+        commit: how commits are made.
         writers: numbers of its writers; writer w owns partitions w * partitions and following.
         partitions: of each writer.
         seconds: how long they write.
@@ -36,6 +37,7 @@ class WriterJob:
 
     root: str
     options: dict[str, str]
+    commit: str
     writers: tuple[int, ...]
     partitions: int
     seconds: float
@@ -59,9 +61,9 @@ class WriterRecord:
     errors: list[str]
 
 
-def lake_settings(root: str, options: dict[str, str]) -> LakeSettings:
-    """The settings of a lake that a user writes: the defaults."""
-    return LakeSettings(root=root, storage_options=options)
+def lake_settings(root: str, options: dict[str, str], commit: str) -> LakeSettings:
+    """The settings of a lake that a user writes: the defaults, but for the way of committing."""
+    return LakeSettings.model_validate({"root": root, "storage_options": options, "commit": commit})
 
 
 def run_writers(job: WriterJob, meet: Callable[[], object]) -> list[WriterRecord]:
@@ -90,7 +92,7 @@ class _Writer:
         first = number * job.partitions
         self._partitions = range(first, first + job.partitions)
         self._storage = Storage(job.root, job.options)
-        self._table = open_lake(lake_settings(job.root, job.options)).table(TABLE, SCHEMA)
+        self._table = open_lake(lake_settings(job.root, job.options, job.commit)).table(TABLE, SCHEMA)
         self.record = WriterRecord(number, [], 0, {}, [])
 
     def open(self) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import PurePosixPath
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
@@ -74,6 +74,7 @@ class LakeSettings(Section):
     checkpoint_interval: Annotated[int, Field(ge=2, le=1000)] = 50
     log_retention_h: Annotated[int, Field(ge=1, le=8760)] = 24
     vacuum_retention_h: Annotated[int, Field(ge=24, le=8760)] = 168
+    commit: Literal["direct", "combined", "auto"] = "auto"
 
     @field_validator("root")
     @classmethod

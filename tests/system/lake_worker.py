@@ -1,6 +1,6 @@
 """A consumer of a lake under chaos: reads what a file says it owns, commits, and ends at any moment.
 
-Started as `python -m tests.system.lake_worker SPEC`, SPEC being JSON: root, options, number, folder, seed.
+Started as `python -m tests.system.lake_worker SPEC`, SPEC being JSON: root, options, commit, number, folder, seed.
 """
 
 import json
@@ -23,7 +23,7 @@ EXIT_CHANCE = 0.01
 def main(spec: dict[str, Any]) -> None:
     """Until it is killed, or ends itself."""
     chance = random.Random(spec["seed"])
-    sink = Sink(Storage(spec["root"], spec["options"]))
+    sink = Sink(Storage(spec["root"], spec["options"]), commit=spec["commit"])
     assignment, counts = Path(spec["folder"], f"owned-{spec['number']}"), {"COMMITTED": 0, "REFUSED": 0, "ERROR": 0}
     positions: dict[int, int] = {}
     while True:

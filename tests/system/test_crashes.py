@@ -22,6 +22,9 @@ PROCESSORS = {
 }
 EACH_PROCESSOR = pytest.mark.parametrize("processor", ["arrow", pytest.param("dataframe", marks=pytest.mark.spark)])
 POINTS = ("fetched", "written", "after-dead-letter-commit", "before-commit", "after-commit")
+COMBINED = {"KGS_SET_LAKE__COMMIT": "combined"}
+COMMITS = {"arrow": (COMBINED, (*POINTS, "intent-left", "entry-made")), "dataframe": ({}, POINTS)}
+"""One of the two with each way of committing, which the other has no part in."""
 
 
 def mixed_values(first: int, count: int) -> list[bytes]:
@@ -38,13 +41,14 @@ def test_killed_at_every_point_in_turn(processor: str, kafka: EmbeddedKafka, top
     )
     pipeline.admin.create_topic(topic, 3)
     produced = 0
-    for point in POINTS:
+    commit, points = COMMITS[processor]
+    for point in points:
         produced += produce(kafka.bootstrap_servers, topic, mixed_values(produced, 3000))
-        with pipeline.consumer(**crash_at(f"{point}:2", tmp_path)) as consumer:
+        with pipeline.consumer(**crash_at(f"{point}:2", tmp_path), **commit) as consumer:
             wait_until(lambda: consumer.process.poll() is not None, 60, f"dead at {point}: {consumer.tail()}")
             assert consumer.process.returncode == -signal.SIGKILL, consumer.tail()
         assert (tmp_path / point).exists()
-    with pipeline.consumer() as consumer:
+    with pipeline.consumer(**commit) as consumer:
         pipeline.wait_caught_up([topic])
         consumer.terminate()
     pipeline.assert_exact(topic, raw=False)
@@ -63,9 +67,10 @@ def test_frozen_before_its_commit_while_another_takes_over(
     )
     pipeline.admin.create_topic(topic, 2)
     produced = produce(kafka.bootstrap_servers, topic, mixed_values(0, 3000))
-    with pipeline.consumer(1, **crash_at("before-commit:3", tmp_path, "STOP")) as frozen:
+    commit, _ = COMMITS[processor]
+    with pipeline.consumer(1, **crash_at("before-commit:3", tmp_path, "STOP"), **commit) as frozen:
         wait_until((tmp_path / "before-commit").exists, 60, f"frozen: {frozen.tail()}")
-        with pipeline.consumer(2) as other:
+        with pipeline.consumer(2, **commit) as other:
             pipeline.wait_caught_up([topic])
             os.killpg(frozen.process.pid, signal.SIGCONT)
             wait_until(lambda: "refused topic=" in frozen.log.read_text(), 30, f"refused: {frozen.tail()}")
@@ -87,7 +92,7 @@ def test_two_consumers_that_both_own_everything(kafka: EmbeddedKafka, topic_pref
     pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, rules, batch_bytes=20_000)
     for topic in topics:
         pipeline.admin.create_topic(topic, 3)
-    with pipeline.consumer(1) as first, pipeline.consumer(2) as second:
+    with pipeline.consumer(1, **COMBINED) as first, pipeline.consumer(2) as second:
         for round_ in range(10):
             for topic in topics:
                 produce(kafka.bootstrap_servers, topic, json_values(round_ * 1000, 1000))

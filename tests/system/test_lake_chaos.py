@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -35,7 +35,8 @@ ROOT = Path(__file__).parents[2]
 class Crew:
     """Workers, what each is assigned, and what is done to them."""
 
-    def __init__(self, storage: Storage, folder: Path, seed: int) -> None:
+    def __init__(self, storage: Storage, folder: Path, seed: int, commits: Sequence[str]) -> None:
+        self._commits = commits
         self._storage = storage
         self._folder = folder
         self._chance = random.Random(seed)
@@ -103,6 +104,7 @@ class Crew:
         spec = {
             "root": self._storage.root,
             "options": dict(self._storage.options),
+            "commit": self._commits[number],
             "number": number,
             "folder": str(self._folder),
             "seed": self._chance.random(),
@@ -125,15 +127,18 @@ class Crew:
         temporary.replace(path)
 
 
+@pytest.mark.parametrize(
+    "commits", [["direct"] * 3, ["combined", "combined", "direct"]], ids=["direct", "combined and direct"]
+)
 def test_rows_are_exact_after_kills_stops_and_double_owners(
-    new_lake: Callable[[], Storage], tmp_path: Path, record_property: Callable[[str, object], None]
+    commits: list[str], new_lake: Callable[[], Storage], tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     storage, seed = new_lake(), int(SEED) if SEED else random.SystemRandom().randrange(10**6)
     print(f"KGS_TEST_SEED={seed}")  # shown with every failure; what the system does with the processes is not in it
     folder = tmp_path / "crew"
     folder.mkdir()
     sink = Sink(storage, checkpoint_interval=10).started(PARTITIONS)
-    crew = Crew(storage, folder, seed)
+    crew = Crew(storage, folder, seed, commits)
     try:
         crew.calm()
         wait_until(lambda: crew.wake() or crew.counts()["COMMITTED"] >= WORKERS, 60, "the workers work")

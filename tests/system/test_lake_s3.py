@@ -3,22 +3,26 @@
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
 
 import pytest
+from deltalake import DeltaTable
 from pyarrow.fs import FileSelector
 
 from kgs_core.adapters.lake.delta_log import load_transactions
 from kgs_core.adapters.lake.delta_maintenance import maintain_table
+from kgs_core.adapters.lake.intent_store import intent_store
 from kgs_core.adapters.lake.probe import PROBE_FOLDER, probe
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.benchmarks.delay_proxy import DelayProxy
 from kgs_core.errors import TransientError, UnsafeError
 from kgs_core.ports import CommitOutcome
-from tests.one_column import file_of, table_at
+from tests.one_column import LAKE, file_of, table_at, values_in
 from tests.sink import Sink
 from tests.system.s3_meddler import DROP_CONDITIONS, LOSE_REPLIES, LOSE_REQUESTS, meddling
 from tests.system.s3_server import S3Server, storage_at
 from tests.system.stores import new_lake, s3_server
+from tests.waiting import wait_until
 
 __all__ = ["new_lake", "s3_server"]
 NewLake = Callable[[], Storage]
@@ -128,12 +132,37 @@ def test_commit_is_four_requests_for_any_number_of_partitions(s3_server: S3Serve
         assert Counter(method for method, _ in requests) == {"PUT": 2, "GET": 1, "HEAD": 1}, requests
 
 
+def test_writers_that_combine_share_entries_and_leave_no_intent(new_lake: NewLake) -> None:
+    storage = new_lake()
+    lake = LAKE.model_copy(update={"commit": "combined"})
+    tables = [table_at(storage, lake=lake) for _ in range(6)]
+
+    def write(number: int) -> None:
+        for n in range(5):
+            file = file_of(storage, 10 * number + n)
+            outcome = tables[number].commit({f"p{number}": n or None}, {f"p{number}": n + 1}, file)
+            assert outcome is CommitOutcome.COMMITTED
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(write, range(6)))
+    assert values_in(storage) == [10 * number + n for number in range(6) for n in range(5)]
+    assert tables[0].versions(["p0", "p5"]) == {"p0": 5, "p5": 5}
+    assert DeltaTable(storage.uri("t"), storage_options=storage.delta_options()).version() < 30
+    wait_until(lambda: not intent_store(storage, "t").ages(), 10, "intents are removed beside what comes next")
+    maintained = maintain_table(storage, "t", 24)
+    assert maintained is not None
+    assert maintained.problem is None
+
+
 @pytest.mark.chaos
+@pytest.mark.parametrize("commit", ["direct", "combined"])
 @pytest.mark.parametrize("loss", [LOSE_REPLIES, LOSE_REQUESTS])
 @pytest.mark.parametrize("times", [1, 3])
-def test_commit_whose_reply_is_lost_is_counted_once(s3_server: S3Server, loss: str, times: int) -> None:
+def test_commit_whose_reply_is_lost_is_counted_once(
+    s3_server: S3Server, loss: str, times: int, commit: Literal["direct", "combined"]
+) -> None:
     with meddling(s3_server.port) as meddler:
-        sink = Sink(storage_at(meddler.port, f"{loss}-{times}")).started(2)
+        sink = Sink(storage_at(meddler.port, f"{loss}-{times}-{commit}"), commit=commit).started(2)
         batch = sink.read({0: (0, 4), 1: (0, 3)})
         meddler.order(loss, times)
         assert sink.table.commit(batch) is CommitOutcome.COMMITTED

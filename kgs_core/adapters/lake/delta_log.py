@@ -16,7 +16,7 @@ that only its new entries.
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -48,22 +48,28 @@ class LogState:
         apps: application id -> version.
         changed: number of the last entry, as far as is known, that holds metadata or protocol; or of the checkpoint
             that the reading began at.
+        maker: the writer that made the entry; empty where it is not known.
+        batches: how many batches the entry holds.
     """
 
     version: int
     stamp: str
     apps: Mapping[str, int]
     changed: int
+    maker: str = ""
+    batches: int = 0
 
-    def followed_by(self, version: int, stamp: str, apps: Mapping[str, int]) -> "LogState":
+    def followed_by(self, version: int, stamp: str, apps: Mapping[str, int], maker: str, batches: int) -> "LogState":
         """The state after one more entry, which changes neither metadata nor protocol."""
-        return LogState(version, stamp, {**self.apps, **apps}, self.changed)
+        return LogState(version, stamp, {**self.apps, **apps}, self.changed, maker, batches)
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
     apps: dict[str, int]
     changes_table: bool
+    maker: str
+    batches: int
 
 
 def read_state(log: LogStore) -> LogState | None:
@@ -115,16 +121,13 @@ def next_state(log: LogStore, state: LogState) -> LogState | None:
         return None
     if any(entry.changes_table for _, entry in entries):
         return None
-    if not new:
-        return state
-    apps = dict(state.apps)
-    for _, entry in entries:
-        apps |= entry.apps
-    return LogState(new[-1], listing.stamps[new[-1]], apps, state.changed)
+    for number, entry in entries:
+        state = state.followed_by(number, listing.stamps[number], entry.apps, entry.maker, entry.batches)
+    return state
 
 
 def followed(log: LogStore, state: LogState, ahead: int) -> LogState | None:
-    """The state after the entries right behind `state`, of which there is one at least; None: read the log anew.
+    """The state after the entries right behind `state`, itself where there is none; None: read the log anew.
 
     Args:
         ahead: how many entries there may be, a guess; asked for at once.
@@ -135,19 +138,14 @@ def followed(log: LogStore, state: LogState, ahead: int) -> LogState | None:
     """
     while True:
         asked = range(state.version + 1, state.version + 1 + ahead)
-        apps, stamp, version = dict(state.apps), state.stamp, state.version
         for number, found in zip(asked, _readers().map(lambda n: _entry_if_there(log, n), asked), strict=True):
             if found is None:
                 break
             entry = _parsed(found[0], entry_name(number))
             if entry.changes_table:
                 return None
-            apps |= entry.apps
-            version, stamp = number, found[1]
-        if version == state.version:
-            return None
-        state = LogState(version, stamp, apps, state.changed)
-        if version < asked[-1]:
+            state = state.followed_by(number, found[1], entry.apps, entry.maker, entry.batches)
+        if state.version < asked[-1]:
             return state
         ahead *= 2
 
@@ -159,8 +157,12 @@ def _entry_if_there(log: LogStore, version: int) -> tuple[bytes, str] | None:
         return None
 
 
-def entry_of(file: FileWritten | None, apps: Mapping[str, int]) -> bytes:
-    """A log entry that adds a file (or none) and moves versions."""
+def entry_of(files: Sequence[FileWritten], apps: Mapping[str, int], maker: str) -> bytes:
+    """A log entry that adds files (or none), one of each batch, and moves versions.
+
+    Args:
+        maker: the writer, for those who read the log; nothing is decided by it.
+    """
     now_ms = int(time.time() * 1000)
     actions: list[dict[str, Any]] = [
         {
@@ -170,10 +172,11 @@ def entry_of(file: FileWritten | None, apps: Mapping[str, int]) -> bytes:
                 "operationParameters": {"mode": "Append"},
                 "isBlindAppend": True,
                 "engineInfo": "kgs",
+                "kgs": {"writer": maker, "batches": max(len(files), 1)},
             }
         }
     ]
-    if file is not None:
+    for file in files:
         add = {"path": file.path, "partitionValues": {}, "size": file.size, "modificationTime": now_ms}
         actions.append({"add": add | {"dataChange": True, "stats": file.stats}})
     actions += [{"txn": {"appId": app, "version": version}} for app, version in sorted(apps.items())]
@@ -225,4 +228,6 @@ def _parsed(text: bytes, name: str) -> _Entry:
     except ValueError as e:
         raise LogBrokenError(f"log entry {name} is not whole: restore it") from e
     apps = {a["txn"]["appId"]: a["txn"]["version"] for a in actions if "txn" in a}
-    return _Entry(apps, any("metaData" in a or "protocol" in a for a in actions))
+    made: dict[str, Any] = next((a["commitInfo"].get("kgs") or {} for a in actions if "commitInfo" in a), {})
+    changes_table = any("metaData" in a or "protocol" in a for a in actions)
+    return _Entry(apps, changes_table, str(made.get("writer", "")), int(made.get("batches", 0)))

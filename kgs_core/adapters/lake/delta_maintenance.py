@@ -8,6 +8,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from kgs_core.adapters.lake.intent_store import intent_store
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError, UnsafeError, one_line
 from kgs_core.ports import Upkeep
@@ -19,7 +20,7 @@ _HOURS = {"hour": 1.0, "day": 24.0, "week": 168.0}
 
 
 def maintain_table(storage: Storage, name: str, retention_h: int, *, dry_run: bool = False) -> Upkeep | None:
-    """Compact, write a checkpoint, clean expired log entries, remove files that belong to no version; in this order.
+    """Compact, write a checkpoint, clean expired log entries, remove files that belong to no version, and old intents.
 
     Every step may run beside consumers: they append, and an append conflicts with none of these. Files younger than
     the retention are left alone, since a consumer may hold one whose commit is still to come.
@@ -48,6 +49,7 @@ def maintain_table(storage: Storage, name: str, retention_h: int, *, dry_run: bo
     hours = max(float(retention_h), _own_retention_h(table))
     removed, removed_bytes, problem = _vacuum(storage, name, table, hours, dry_run=dry_run)
     problems += [problem] if problem else []
+    problems += [] if dry_run else _remove_old_intents(storage, name)
     after = _size(table)
     return Upkeep(
         name,
@@ -95,6 +97,16 @@ def _compact(storage: Storage, name: str) -> list[str]:
         except Exception as e:  # noqa: BLE001 - as above
             problems.append(f"{what}: {one_line(e)}")
     return problems
+
+
+def _remove_old_intents(storage: Storage, name: str) -> list[str]:
+    """Those that writers left by which nobody removed; `combined_commit` passes them over long before."""
+    try:
+        store = intent_store(storage, name)
+        store.remove([intent for intent, age_s in store.ages().items() if age_s > MIN_RETENTION_H * 3600])
+    except Exception as e:  # noqa: BLE001 - as above
+        return [f"intents: {one_line(e)}"]
+    return []
 
 
 def _own_retention_h(table: DeltaTable) -> float:

@@ -25,63 +25,44 @@ Theory of operation. Correctness needs no lock, no lease and no Kafka group: the
 7. Checkpoints are made beside the commits, by whoever committed an entry whose number says so (`log_upkeep`), and by
    maintenance; a commit waits for neither.
 8. Losers of the race for a number wait a random time before they try again (`pace`): so many writers share a table
-   fairly, and one alone does not wait.
+   fairly, and one alone does not wait. Where they lose often, one makes an entry for all (`combined_commit`).
 """
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import TypeVar
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from kgs_core.adapters.lake.delta_log import LogBrokenError, LogState, entry_of, followed, next_state, read_state
-from kgs_core.adapters.lake.log_store import EntryExistsError, LogStore, log_store
-from kgs_core.adapters.lake.log_upkeep import keep_short
-from kgs_core.adapters.lake.pace import Pace
+from kgs_core.adapters.lake.combined_commit import CombinedCommits
+from kgs_core.adapters.lake.log_store import EntryExistsError
+from kgs_core.adapters.lake.pace import MOST_RACES, TRIES, Pace, pause_after_error
 from kgs_core.adapters.lake.storage import Storage
-from kgs_core.adapters.lake.table_properties import check_table, wanted_properties
+from kgs_core.adapters.lake.table_log import TableLog
+from kgs_core.adapters.lake.table_properties import wanted_properties
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PortError, TransientError, UnsafeError, one_line
+from kgs_core.exactly_once.combining import CommitIntent
 from kgs_core.exactly_once.commit_rule import CommitDecision, judge
 from kgs_core.ports import CommitOutcome, FileWritten
 
-TRIES = 8
-MOST_RACES = 1000
-"""Lost in a row before the commit is given up: its file is as old by then as many batches."""
-ANEW_S = 30.0
-"""After this, a commit that goes on losing looks at its file again, and at the log as a whole."""
-SURE_S = 600.0
-"""Of an entry made so long after the last look at the log as a whole, the log itself must tell what it is."""
-MOST_AHEAD = 8
-_CHECK_THREADS = 32
 T = TypeVar("T")
-
-
-class FileGoneError(TransientError):
-    """A file that was to be committed is not there, or not whole."""
 
 
 class DeltaTopicTable:
     """Port `LakeTable`: one Delta table and what is known of its log. Not for use by two threads at once."""
 
-    def __init__(self, storage: Storage, name: str, schema: pa.Schema, lake: LakeSettings) -> None:
+    def __init__(
+        self, storage: Storage, name: str, schema: pa.Schema, lake: LakeSettings, log: TableLog | None = None
+    ) -> None:
         self.name = name
-        self._storage = storage
         self.schema = schema
-        self._uri = storage.uri(name)
-        self._options = storage.delta_options()
-        self._max_file_age_s = lake.vacuum_retention_h * 3600 / 2
         self._lake = lake
-        self._log: LogStore | None = None
-        self._state: LogState | None = None
+        self._log = log or TableLog(storage, name, schema, lake)
         self._pace = Pace()
-        self._looked_s = 0.0
-        self._ahead = 2
-        self._was_there = False
+        self._combined = CombinedCommits(self._log)
 
     def create(self) -> None:
         """See `LakeTable`."""
@@ -89,16 +70,16 @@ class DeltaTopicTable:
         def attempt() -> None:
             try:
                 DeltaTable.create(
-                    self._uri,
+                    self._log.uri,
                     schema=self.schema,
                     mode="ignore",
                     configuration=wanted_properties(self._lake.checkpoint_interval, self._lake.log_retention_h),
-                    storage_options=self._options,
+                    storage_options=self._log.options,
                 )
             except Exception:
                 if not self._is_there():  # else another consumer made it in the same moment
                     raise
-            self._refreshed()
+            self._log.refreshed()
 
         self._persist(attempt)
 
@@ -109,7 +90,7 @@ class DeltaTopicTable:
     def _is_there(self) -> bool:
         # not `DeltaTable.is_deltatable`: it holds Python's lock until the store answers, heartbeats would stop
         try:
-            DeltaTable(self._uri, storage_options=self._options)
+            DeltaTable(self._log.uri, storage_options=self._log.options)
         except TableNotFoundError:
             return False
         return True
@@ -118,7 +99,7 @@ class DeltaTopicTable:
         """See `LakeTable`."""
 
         def read() -> dict[str, int | None]:
-            stored = self._refreshed().apps
+            stored = self._log.refreshed().apps
             return {app: stored.get(app) for app in apps}
 
         return self._persist(read)
@@ -131,17 +112,28 @@ class DeltaTopicTable:
         along: Mapping[str, int] | None = None,
     ) -> CommitOutcome:
         """See `LakeTable`; the versions go into the log as `txn` actions."""
+        batch = CommitIntent(expected, new, file, along or {})
+        if not self._combines() or file is None:  # what moves versions alone is rare
+            return self._commit_directly(batch)
+        outcome = self._combined.commit(batch)
+        if self._lake.commit == "auto" and self._combined.is_alone:
+            self._pace, self._combined = Pace(), CombinedCommits(self._log)
+        return outcome
+
+    def _combines(self) -> bool:
+        return self._lake.commit == "combined" or (self._lake.commit == "auto" and self._pace.is_crowded)
+
+    def _commit_directly(self, batch: CommitIntent) -> CommitOutcome:
         problem: Exception | None = None
         errors = races = 0
-        versions = {**(along or {}), **new}
         while errors < TRIES and races < MOST_RACES:
             began = time.monotonic()
             try:
-                state = self._looked_at(file, lost=isinstance(problem, EntryExistsError))
-                verdict = judge(state.apps, expected, new, retry=problem is not None)
+                state = self._log.looked_at(batch.file, lost=isinstance(problem, EntryExistsError))
+                verdict = judge(state.apps, batch.expected, batch.new, retry=problem is not None)
                 if verdict is not CommitDecision.COMMIT:
                     return CommitOutcome.COMMITTED if verdict is CommitDecision.LANDED else CommitOutcome.REFUSED
-                self._write(state, versions, file)
+                self._log.write(state, batch.versions, [] if batch.file is None else [batch.file])
             except PortError:
                 raise
             except EntryExistsError as e:
@@ -150,8 +142,8 @@ class DeltaTopicTable:
                 time.sleep(self._pace.lost(time.monotonic() - began))
             except Exception as e:  # noqa: BLE001 - stores' clients and deltalake raise what they like
                 problem = e
-                self._connect_anew()
-                time.sleep(min(0.02 * 2**errors, 1.0))
+                self._log.connect_anew()
+                time.sleep(pause_after_error(errors))
                 errors += 1
             else:
                 self._pace.won()
@@ -161,85 +153,13 @@ class DeltaTopicTable:
         last = one_line(problem) if problem else ""
         raise TransientError(f"table {self.name}: commit failed {TRIES} times, last: {last}") from problem
 
-    def _looked_at(self, file: FileWritten | None, *, lost: bool) -> LogState:
-        """The newest state, with the file there and young.
-
-        Args:
-            lost: the number behind the known state was just lost; then both are asked for at most once in `ANEW_S`.
-        """
-        if lost and self._state is not None and abs(time.time() - self._looked_s) < ANEW_S:
-            state = followed(self._connected(), self._state, self._ahead)
-            if state is not None:
-                self._ahead = min(max(state.version - self._state.version + 1, 2), MOST_AHEAD)
-                self._state = state
-                return state
-        checked = _checkers().submit(self._check_file, file)
-        self._looked_s = time.time()
-        state = self._refreshed()
-        try:
-            checked.result()
-        except FileGoneError:
-            self._connect_anew()
-            raise
-        return state
-
-    def _write(self, state: LogState, versions: Mapping[str, int], file: FileWritten | None) -> None:
-        """Create the entry behind `state`, which the positions were judged as of."""
-        number = state.version + 1
-        stamp = self._connected().create(number, entry_of(file, versions))
-        if abs(time.time() - self._looked_s) > SURE_S:
-            raise TimeoutError(f"entry {number} was made long after the log was looked at")
-        self._state = state.followed_by(number, stamp, versions)
-        keep_short(self._uri, self._options, number, self._lake.checkpoint_interval)
-
-    def _check_file(self, file: FileWritten | None) -> None:
-        """A log takes any name: a missing file would move the position without its rows.
-
-        The age is the file's own, on the clock that vacuum goes by: no clock of this process runs while it is stopped.
-        """
-        if file is None:
-            return
-        info = self._storage.filesystem().get_file_info(self._storage.path(self.name, file.path))
-        if not info.is_file or info.size != file.size:
-            raise FileGoneError(f"table {self.name}: {file.path} is gone or has another size: batch dropped")
-        if time.time() - info.mtime.timestamp() > self._max_file_age_s:
-            raise TransientError(
-                f"table {self.name}: {file.path} is older than half of vacuum's retention: batch dropped"
-            )
-
-    def _connected(self) -> LogStore:
-        if self._log is None:
-            self._log = log_store(self._storage, self.name)
-        return self._log
-
-    def _connect_anew(self) -> None:
-        """What was heard last may not have come from the store."""
-        self._log = self._state = None
-        self._storage.forget_connections()
-
-    def _refreshed(self) -> LogState:
-        state = next_state(self._connected(), self._state) if self._state is not None else None
-        self._state = state if state is not None else self._read_anew()
-        self._was_there = True
-        return self._state
-
-    def _read_anew(self) -> LogState:
-        """The newest state of a table whose schema, properties and protocol, as of then, were looked at."""
-        self._state = None
-        handle = DeltaTable(self._uri, storage_options=self._options)
-        state = read_state(self._connected())
-        if state is None or state.changed > handle.version():
-            raise LogBrokenError("its log changed while it was read")
-        check_table(handle, self.name, self.schema)
-        return state
-
     def _not_there(self, error: TableNotFoundError) -> str:
         """Also what a table that cannot be made is called by deltalake."""
-        if self._was_there:
+        if self._log.was_there:
             return f"table {self.name}: not there: it was moved or deleted: bring it back"
         return (
             f"table {self.name}: not there, and not made: {one_line(error)}: see that this user may write to "
-            f"{self._storage.root}; if the table was there before, it was moved or deleted: bring it back"
+            f"{self._log.storage.root}; if the table was there before, it was moved or deleted: bring it back"
         )
 
     def _persist(self, action: Callable[[], T]) -> T:
@@ -251,19 +171,14 @@ class DeltaTopicTable:
             except PortError:
                 raise
             except TableNotFoundError as e:
-                if self._state is None:
+                if self._log.state is None:
                     raise UnsafeError(self._not_there(e)) from e
                 problem = e
             except Exception as e:  # noqa: BLE001 - as above
                 problem = e
-            self._connect_anew()
-            time.sleep(min(0.02 * 2**attempt, 1.0))
+            self._log.connect_anew()
+            time.sleep(pause_after_error(attempt))
         raise TransientError(f"table {self.name}: {one_line(problem) if problem else ''}") from problem
-
-
-@cache
-def _checkers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_CHECK_THREADS, "file-check")
 
 
 def open_table(storage: Storage, name: str, lake: LakeSettings) -> DeltaTopicTable:

@@ -18,20 +18,18 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import uuid4
 
+from kgs_core.adapters.lake.s3_store import s3_store
 from kgs_core.adapters.lake.storage import Storage
 
 LOG_FOLDER = "_delta_log"
 LAST_CHECKPOINT = "_last_checkpoint"
 _ENTRY = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
-_TIMEOUT_S = 30.0
 _OLD_S = 3600.0  # no log is kept for less (lake.log_retention_h)
-_NOT_OF_THE_STORE = {"aws_allow_http", "aws_s3_allow_unsafe_rename", "aws_s3_locking_provider"}
 
 
 class EntryExistsError(Exception):
@@ -198,17 +196,7 @@ class S3Log(LogStore):
     """Port `LogStore` on S3."""
 
     def __init__(self, storage: Storage, table: str) -> None:
-        from obstore.store import S3Store
-
-        options = storage.delta_options()
-        http = options.get("aws_allow_http", options.get("allow_http", "false")).lower() == "true"
-        connect: Any = S3Store.from_url  # its types know the names of the options, which are the user's here
-        self._store: Any = connect(
-            f"{storage.uri(table)}/{LOG_FOLDER}",
-            config={k: v for k, v in options.items() if k.startswith("aws_") and k not in _NOT_OF_THE_STORE},
-            client_options={"allow_http": http, "timeout": timedelta(seconds=_TIMEOUT_S)},
-            retry_config={"max_retries": int(options["max_retries"])} if "max_retries" in options else None,
-        )
+        self._store = s3_store(storage, f"{table}/{LOG_FOLDER}")
 
     def since(self, version: int | None) -> LogListing:
         """See `LogStore`."""

@@ -21,6 +21,21 @@ MOST_TRY_S = 0.25
 """A try that takes longer waits for a machine or a store, and not for other writers: that is no measure of a wait."""
 MEMORY = 0.1
 """Weight of the newest commit in the usual number of losses."""
+CROWDED = 2.0
+"""Usual losses above which commits are better combined (docs/scale.md)."""
+TRIES = 8
+"""Errors of a store before a commit or a look is given up."""
+MOST_RACES = 1000
+"""Lost in a row before a commit is given up: its file is as old by then as many batches."""
+
+
+def pause_after_error(errors: int) -> float:
+    """Seconds to wait before a store is asked again.
+
+    Args:
+        errors: so many before this one.
+    """
+    return min(0.02 * 2.0**errors, 1.0)
 
 
 class Pace:
@@ -30,6 +45,11 @@ class Pace:
         self._chance = chance or random.Random()  # noqa: S311 - no secret
         self._losses = 0
         self._usual = 0.0
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether most of what this writer tries is lost to others."""
+        return self._usual > CROWDED
 
     def lost(self, try_s: float) -> float:
         """Seconds to wait after a lost race.

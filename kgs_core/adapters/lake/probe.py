@@ -100,7 +100,7 @@ def _race(log: LogStore, number: int) -> int:
     def commit(app: str) -> bool:
         barrier.wait()
         try:
-            log.create(number, entry_of(None, {app: number}))
+            log.create(number, entry_of([], {app: number}, "probe"))
         except EntryExistsError:
             return False
         return True

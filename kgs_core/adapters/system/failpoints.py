@@ -20,7 +20,10 @@ _CONTROL_POINTS = (
     *("before-launch", "launched", "before-stop", "stop-asked"),
 )
 _REBALANCE_POINTS = ("measured", "assigned", "priced", "handed-over")
-_LAKE_POINTS = ("adopted",)  # one table has changed hands
+_LAKE_POINTS = (
+    "adopted",  # one table has changed hands
+    *("intent-left", "entry-made"),  # of a combined commit
+)
 FAILPOINTS = _BATCH_POINTS + _GROUP_POINTS + _CONTROL_POINTS + _REBALANCE_POINTS + _LAKE_POINTS
 _SIGNALS = {"KILL": signal.SIGKILL, "STOP": signal.SIGSTOP}
 _reached: dict[str, int] = {}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _WIDTH_IN_LOG = 140
 _UNKNOWN = "-"
 _STORES = ("disk", "s3")
-_COMMITS = ("direct",)
+_COMMITS = ("direct", "combined", "auto")
 _MOST_WRITERS = 1000
 
 
@@ -29,7 +29,7 @@ _MOST_WRITERS = 1000
     "--delay-ms", type=click.FloatRange(0, 10_000), default=30.0, show_default=True, help="Added to each request to S3."
 )
 @click.option("--seconds", type=click.FloatRange(1, 3600), default=30.0, show_default=True, help="Of each run.")
-@click.option("--commit", default="direct", show_default=True, help="How commits are made.")
+@click.option("--commit", default="direct,combined", show_default=True, help="lake.commit: direct, combined, auto.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures there.")
 def bench_lake(  # noqa: PLR0913 - one per option
     *, writers: str, partitions: int, store: str, delay_ms: float, seconds: float, commit: str, json_file: Path | None
@@ -50,7 +50,7 @@ def bench_lake(  # noqa: PLR0913 - one per option
         partitions=partitions,
         delay_s=delay_ms / 1000,
         seconds=seconds,
-        commit=_chosen("--commit", commit, _COMMITS)[0],
+        commits=_chosen("--commit", commit, _COMMITS),
     )
     rows = run_lake_bench(plan, lambda text: click.echo(text, err=True))
     _print(rows)

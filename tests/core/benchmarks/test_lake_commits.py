@@ -15,8 +15,8 @@ from kgs_core.benchmarks.lake_writer import SCHEMA, TABLE, WriterJob, lake_setti
 def written(tmp_path):
     """A lake with two writers of two partitions each, and what they saw."""
     root = str(tmp_path)
-    open_lake(lake_settings(root, {})).table(TABLE, SCHEMA).create()
-    records = run_writers(WriterJob(root, {}, (0, 1), 2, 0.3), lambda: None)
+    open_lake(lake_settings(root, {}, "direct")).table(TABLE, SCHEMA).create()
+    records = run_writers(WriterJob(root, {}, "direct", (0, 1), 2, 0.3), lambda: None)
     assert [record.errors for record in records] == [[], []]
     assert all(record.commit_s for record in records)
     return tmp_path, records

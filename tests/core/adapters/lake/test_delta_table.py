@@ -2,8 +2,8 @@
 
 import pytest
 
-from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.table_log import TableLog
 from kgs_core.errors import TransientError
 from kgs_core.ports import CommitOutcome
 from tests.one_column import file_of, table_at, values_in
@@ -60,11 +60,11 @@ def test_second_commit_of_the_same_range_is_refused(storage, table):
 
 
 def test_other_partitions_commits_in_between_do_no_harm(storage, table):
-    class Interrupted(DeltaTopicTable):
-        def _write(self, state, new, file):
+    class Interrupted(TableLog):
+        def write(self, state, new, file):
             for n in range(12 if table.versions(["b"]) == {"b": None} else 0):  # more than a checkpoint apart
                 table.commit({"b": n or None}, {"b": n + 1}, None)
-            super()._write(state, new, file)
+            super().write(state, new, file)
 
     slow = table_at(storage, Interrupted)
     assert slow.commit({"a": None}, {"a": 1}, file_of(storage, 1)) is CommitOutcome.COMMITTED
@@ -75,13 +75,13 @@ def test_other_partitions_commits_in_between_do_no_harm(storage, table):
 def racing(rival, storage, *, refresh):
     """A table whose rival commits the same range between its check and its write; `refresh` is the mistake."""
 
-    class Racing(DeltaTopicTable):
-        def _write(self, state, new, file):
+    class Racing(TableLog):
+        def write(self, state, new, file):
             if rival.versions(["a"]) == {"a": None}:
                 rival.commit({"a": None}, {"a": 3}, file_of(storage, 1))
             if refresh:
-                state = self._refreshed()
-            super()._write(state, new, file)
+                state = self.refreshed()
+            super().write(state, new, file)
 
     return table_at(storage, Racing)
 
@@ -103,16 +103,16 @@ def test_state_refreshed_after_the_check_doubles_rows_so_these_tests_can_see_it(
 def failing(storage, *, lands, times=1):
     """A table whose writes raise, after or instead of the commit."""
 
-    class Failing(DeltaTopicTable):
+    class Failing(TableLog):
         failures = 0
 
-        def _write(self, state, new, file):
+        def write(self, state, new, file):
             if self.failures >= times:
-                super()._write(state, new, file)
+                super().write(state, new, file)
                 return
             self.failures += 1
             if lands:
-                super()._write(state, new, file)
+                super().write(state, new, file)
             raise OSError("the reply was lost")
 
     return table_at(storage, Failing)
@@ -127,8 +127,8 @@ def test_error_of_a_commit_is_answered_by_the_table_itself(storage, lands):
 
 
 def test_error_after_which_somebody_else_has_part_of_the_range_is_a_refusal(storage, table):
-    class Overtaken(DeltaTopicTable):
-        def _write(self, *_):
+    class Overtaken(TableLog):
+        def write(self, *_):
             table.commit({"a": None}, {"a": 1}, file_of(storage, 7))
             raise OSError("the store went away")
 

@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.table_log import TableLog
 from kgs_core.errors import TransientError, UnsafeError
 from kgs_core.ports import CommitOutcome
 from tests.one_column import LAKE, SCHEMA, file_of, table_at, values_in
@@ -67,11 +68,11 @@ def test_property_changed_while_running_is_noticed(storage, table):
 
 
 def test_property_changed_between_check_and_write_is_noticed(storage):
-    class Changed(DeltaTopicTable):
-        def _write(self, state, new, file):
+    class Changed(TableLog):
+        def write(self, state, new, file):
             properties = {"delta.setTransactionRetentionDuration": "interval 1 hours"}
-            DeltaTable(self._uri).alter.set_table_properties(properties)
-            super()._write(state, new, file)
+            DeltaTable(self.uri).alter.set_table_properties(properties)
+            super().write(state, new, file)
 
     with pytest.raises(UnsafeError, match="setTransactionRetentionDuration"):
         table_at(storage, Changed).commit({"a": None}, {"a": 2}, file_of(storage, 1))

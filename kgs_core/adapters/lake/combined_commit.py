@@ -1,0 +1,221 @@
+"""The combined commit: one writer makes a log entry for all whose batches are ready ("flat combining").
+
+A table's log has one next entry. With n writers that each want it, n - 1 lose each time and read what the winner wrote.
+Here a writer leaves an intent, a small file that says what it would commit, and waits until some entry holds it.
+
+1. Safety is the compare-and-set of the direct commit and nothing else (`delta_table`, 1 to 6): whoever makes an entry
+   judges every batch in it by equality, as of the version right before it. That a batch is brought by another writer,
+   late, twice, or after its owner died changes nothing (`exactly_once/combining.py`).
+2. Who makes the entry is a hint (`turns`). Two at once are two writers that want one number: one loses, looks, and
+   finds its batch landed, or tries again. None at all ends by every waiting writer's own patience. So a maker that is
+   killed, at whatever request, delays the others and harms nobody.
+3. The table answers what became of a batch, as after a lost reply: all positions at the end = landed, all at the
+   start = wait or make the entry oneself, anything else = refused. An intent that its writer gave up may land later;
+   then the positions have moved, the next batch from the same offsets is refused, and its rows are dropped.
+4. A maker checks that each file is there, whole and young, as for its own. An intent whose file is not is left to its
+   writer, which finds out itself. One that cannot be read or understood, or that is older than `STALE_S`, is left
+   alone, too: it holds up nobody. `kgs maintain` removes old ones.
+5. An intent is removed by the maker of the entry that ends it, by any other who sees that it is over, and by its writer
+   when that gives up. That is tidying only.
+6. What the writer itself promised before its intent holds for it in the same way as before a direct commit: topic ids,
+   owners of the table, and dead letters, which are committed to their own table first, by this same way.
+"""
+
+import time
+from collections.abc import Collection
+from contextlib import suppress
+
+from kgs_core.adapters.lake.delta_log import LogState
+from kgs_core.adapters.lake.intent_store import (
+    INTENT_SUFFIX,
+    IntentStore,
+    decode_intent,
+    encode_intent,
+    intent_store,
+    new_name,
+)
+from kgs_core.adapters.lake.log_store import EntryExistsError
+from kgs_core.adapters.lake.pace import MOST_RACES, TRIES, pause_after_error
+from kgs_core.adapters.lake.table_log import ANEW_S, TableLog, helpers
+from kgs_core.adapters.lake.turns import Turns
+from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.errors import PortError, TransientError, one_line
+from kgs_core.exactly_once.combining import CommitIntent, select
+from kgs_core.exactly_once.commit_rule import CommitDecision, judge
+from kgs_core.ports import CommitOutcome
+
+STALE_S = 600.0
+"""Age from which other writers pass an intent over: by then its writer has given up, or makes the entry itself."""
+MANY = 8
+"""New intents whose reading takes so long that others come meanwhile."""
+
+
+class CombinedCommits:
+    """One writer's combined commits to one table. Not for use by two threads at once."""
+
+    def __init__(self, log: TableLog, turns: Turns | None = None) -> None:
+        self._log = log
+        self._turns = turns or Turns()
+        self._intents: IntentStore | None = None
+        self._known: dict[str, CommitIntent] = {}
+        self._known_since_s = 0.0
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other writer was met for some time."""
+        return self._turns.is_alone
+
+    def commit(self, batch: CommitIntent) -> CommitOutcome:
+        """Commit a batch that has a file; see `LakeTable.commit`."""
+        waiting = _OpenCommit(batch)
+        outcome = None
+        try:
+            outcome = self._commit(waiting)
+            return outcome
+        finally:
+            self._turns.ended()
+            if waiting.name and outcome is not CommitOutcome.COMMITTED:
+                self._tidy([waiting.name])
+
+    def _commit(self, waiting: "_OpenCommit") -> CommitOutcome:
+        problem: Exception | None = None
+        errors = races = 0
+        lost = False
+        while errors < TRIES and races < MOST_RACES:
+            try:
+                state = self._look(waiting, lost=lost)
+                verdict = judge(state.apps, waiting.batch.expected, waiting.batch.new, retry=waiting.is_asked)
+                if verdict is not CommitDecision.COMMIT:
+                    return CommitOutcome.COMMITTED if verdict is CommitDecision.LANDED else CommitOutcome.REFUSED
+                if self._turns.is_due(time.monotonic()) and (lost or self._found_intents(waiting)):
+                    self._make_entry(state, waiting)
+                    return CommitOutcome.COMMITTED
+                lost = False
+                if not waiting.name and not self._turns.is_maker:
+                    self._ask(state, waiting)
+                time.sleep(self._turns.pause_s(time.monotonic()))
+            except PortError:
+                raise
+            except EntryExistsError as e:
+                problem, lost = e, True
+                races += 1
+            except Exception as e:  # noqa: BLE001 - stores' clients and deltalake raise what they like
+                problem, lost = e, False
+                self._log.connect_anew()
+                self._intents = None
+                time.sleep(pause_after_error(errors))
+                errors += 1
+        raise TransientError(
+            f"table {self._log.name}: combined commit failed after {errors} errors and {races} lost races, "
+            f"last: {one_line(problem) if problem else ''}"
+        ) from problem
+
+    def _look(self, waiting: "_OpenCommit", *, lost: bool) -> LogState:
+        state = self._log.looked_at(None, again=waiting.has_looked, lost=lost)
+        now = time.monotonic()
+        self._turns.saw(state.version, state.batches, now, is_mine=state.maker == self._log.writer)
+        if not waiting.has_looked:
+            self._turns.begin(now)
+            waiting.has_looked = True
+        return state
+
+    def _ask(self, state: LogState, waiting: "_OpenCommit") -> None:
+        """Leave the intent, for whoever makes the next entry."""
+        batch = waiting.batch
+        asked = CommitIntent(batch.expected, batch.new, batch.file, batch.along, looked_at=state.version)
+        # Before the request: should its reply be lost, the intent may be there, and land.
+        waiting.name, waiting.is_asked = new_name(), True
+        self._store().put(waiting.name, encode_intent(asked))
+        failpoint("intent-left")
+
+    def _make_entry(self, state: LogState, waiting: "_OpenCommit") -> None:
+        """Make the entry behind `state`, of this writer's batch and all that fit."""
+        chosen = select(state.apps, state.changed, waiting.batch, self._known.items())
+        taken = [self._known[name] for name in chosen.taken]
+        versions = waiting.batch.versions
+        for intent in taken:
+            versions |= intent.versions
+        files = [intent.file for intent in (waiting.batch, *taken) if intent.file is not None]
+        waiting.is_asked = True
+        self._log.write(state, versions, files)
+        failpoint("entry-made")
+        self._turns.made(state.version + 1, len(files), time.monotonic())
+        over = {*chosen.taken, *chosen.ended}
+        self._known = {name: intent for name, intent in self._known.items() if name not in over}
+        self._tidy({*over, waiting.name} - {""})
+
+    def _found_intents(self, waiting: "_OpenCommit") -> bool:
+        """Whether this writer may go ahead, knowing what others wait for, the oldest first.
+
+        Raises:
+            FileGoneError: its own file is gone.
+            TransientError: it is too old.
+            Exception: the store did not answer.
+        """
+        others, before = self._listed(waiting)
+        if not self._turns.is_first(before, time.monotonic()):
+            return False
+        checked = helpers().submit(self._log.check_file, waiting.batch.file)
+        if abs(time.time() - self._known_since_s) > ANEW_S:  # their files are looked at again
+            self._known, self._known_since_s = {}, time.time()
+        if self._read_new(others) > MANY:  # it took a while: take those, too, that came meanwhile
+            self._read_new(self._listed(waiting)[0])
+        checked.result()
+        return True
+
+    def _listed(self, waiting: "_OpenCommit") -> tuple[list[str], int]:
+        """Names of the others' intents, the oldest first; and how many of them are older than this writer's."""
+        ages = self._store().ages()
+        names = (name for name, age in ages.items() if age < STALE_S and name.endswith(INTENT_SUFFIX))
+        others = sorted((-ages[name], name) for name in names if name != waiting.name)
+        own = (-ages.get(waiting.name, 0.0), waiting.name)
+        return [name for _, name in others], sum(other < own for other in others)
+
+    def _read_new(self, names: list[str]) -> int:
+        """Know these intents, in their order, and only these; how many of them were not known before."""
+        reads = {name: helpers().submit(self._read, name) for name in names if name not in self._known}
+        found = {name: self._known.get(name) or reads[name].result() for name in names}
+        self._known = {name: intent for name, intent in found.items() if intent is not None}
+        return len(reads)
+
+    def _read(self, name: str) -> CommitIntent | None:
+        """An intent that may be taken."""
+        try:
+            intent = decode_intent(self._store().read(name))
+            if intent is not None:
+                self._log.check_file(intent.file)
+        except Exception:  # noqa: BLE001 - of whatever kind: this one is left to its writer
+            return None
+        return intent
+
+    def _store(self) -> IntentStore:
+        if self._intents is None:
+            self._intents = intent_store(self._log.storage, self._log.name)
+        return self._intents
+
+    def _tidy(self, names: Collection[str]) -> None:
+        """Remove intents that are over, beside what comes next."""
+        store = self._store()
+
+        def remove() -> None:
+            with suppress(Exception):  # another writer does it, or `kgs maintain`
+                store.remove(names)
+
+        if names:
+            helpers().submit(remove)
+
+
+class _OpenCommit:
+    """A batch that is being committed.
+
+    Attributes:
+        name: of its intent; empty: none was left.
+        is_asked: whether it may be in the table by what was tried.
+        has_looked: whether the log was looked at since it was ready.
+    """
+
+    def __init__(self, batch: CommitIntent) -> None:
+        self.batch = batch
+        self.name = ""
+        self.is_asked = False
+        self.has_looked = False

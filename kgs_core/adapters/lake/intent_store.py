@@ -1,0 +1,197 @@
+"""Intents of commits as small files beside a table's log, in a folder whose name every reader of tables passes over.
+
+A file is there whole or not at all. It is never changed. Whoever finds that it is over removes it; that may be left
+undone by a kill, and does no harm (`exactly_once/combining.py`).
+"""
+
+import json
+import os
+import time
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+from kgs_core.adapters.lake.s3_store import s3_store
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.exactly_once.combining import CommitIntent
+from kgs_core.ports import FileWritten
+
+INTENT_FOLDER = "_kgs_intents"
+_FORM = 1
+INTENT_SUFFIX = ".json"
+
+
+class IntentStore(Protocol):
+    """The folder of one table's intents. May be used by several threads."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Make a file.
+
+        Raises:
+            Exception: the store did not answer; the file may be there, now or later.
+        """
+
+    def ages(self) -> dict[str, float]:
+        """Name -> seconds since the file was made, by the store's clock for the file and this machine's for now.
+
+        Raises:
+            Exception: the store did not answer.
+        """
+
+    def read(self, name: str) -> bytes:
+        """Contents of a file.
+
+        Raises:
+            FileNotFoundError: there is none.
+            Exception: the store did not answer.
+        """
+
+    def remove(self, names: Collection[str]) -> None:
+        """Remove files, those that are there.
+
+        Raises:
+            Exception: the store did not answer.
+        """
+
+
+def intent_store(storage: Storage, table: str) -> IntentStore:
+    """The intents of a table."""
+    if storage.is_s3:
+        return S3Intents(storage, table)
+    return DiskIntents(Path(storage.uri(table), INTENT_FOLDER))
+
+
+def new_name() -> str:
+    """A name that no other intent has."""
+    return f"{uuid4().hex}{INTENT_SUFFIX}"
+
+
+def encode_intent(intent: CommitIntent) -> bytes:
+    """The bytes of an intent.
+
+    Raises:
+        ValueError: it has no file.
+    """
+    if intent.file is None:
+        raise ValueError("an intent needs a file")
+    file = {"path": intent.file.path, "size": intent.file.size, "rows": intent.file.rows, "stats": intent.file.stats}
+    found = {
+        "form": _FORM,
+        "expected": dict(intent.expected),
+        "new": dict(intent.new),
+        "along": dict(intent.along),
+        "looked_at": intent.looked_at,
+        "file": file,
+    }
+    return json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode_intent(data: bytes) -> CommitIntent | None:
+    """The intent; None where this version of kgs does not understand it: it is left to its writer."""
+    try:
+        found = json.loads(data)
+        file = FileWritten(
+            _plain_name(found["file"]["path"]),
+            _number(found["file"]["size"]),
+            _number(found["file"]["rows"]),
+            _text(found["file"]["stats"]),
+        )
+        expected = {_text(app): None if at is None else _number(at) for app, at in found["expected"].items()}
+        new = {_text(app): _number(at) for app, at in found["new"].items()}
+        along = {_text(app): _number(at) for app, at in found["along"].items()}
+        understood = found["form"] == _FORM and bool(expected) and bool(new)
+        return CommitIntent(expected, new, file, along, _number(found["looked_at"])) if understood else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(value)
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _plain_name(value: Any) -> str:
+    """All data files lie in the table's own folder."""
+    if "/" in _text(value) or value.startswith(("_", ".")):
+        raise ValueError(value)
+    return str(value)
+
+
+class DiskIntents(IntentStore):
+    """Port `IntentStore` on a local disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put(self, name: str, data: bytes) -> None:
+        """See `IntentStore`; a kill leaves at most a file with another ending, which maintenance removes."""
+        self._folder.mkdir(exist_ok=True)
+        temporary = self._folder / f"{name}#"
+        try:
+            temporary.write_bytes(data)
+            temporary.rename(self._folder / name)
+        finally:
+            with suppress(OSError):
+                temporary.unlink()
+
+    def ages(self) -> dict[str, float]:
+        """See `IntentStore`."""
+        found: dict[str, float] = {}
+        now = time.time()
+        with suppress(FileNotFoundError), os.scandir(self._folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    found[entry.name] = now - entry.stat().st_mtime
+        return found
+
+    def read(self, name: str) -> bytes:
+        """See `IntentStore`."""
+        return (self._folder / name).read_bytes()
+
+    def remove(self, names: Collection[str]) -> None:
+        """See `IntentStore`."""
+        for name in names:
+            (self._folder / name).unlink(missing_ok=True)
+
+
+class S3Intents(IntentStore):
+    """Port `IntentStore` on S3."""
+
+    def __init__(self, storage: Storage, table: str) -> None:
+        self._store = s3_store(storage, f"{table}/{INTENT_FOLDER}")
+
+    def put(self, name: str, data: bytes) -> None:
+        """See `IntentStore`."""
+        import obstore
+
+        obstore.put(self._store, name, data, use_multipart=False)
+
+    def ages(self) -> dict[str, float]:
+        """See `IntentStore`."""
+        import obstore
+
+        found = obstore.list(self._store).collect()
+        now = time.time()
+        return {str(file["path"]): now - file["last_modified"].timestamp() for file in found}
+
+    def read(self, name: str) -> bytes:
+        """See `IntentStore`."""
+        import obstore
+
+        return bytes(obstore.get(self._store, name).bytes())
+
+    def remove(self, names: Collection[str]) -> None:
+        """See `IntentStore`."""
+        import obstore
+
+        if names:
+            obstore.delete(self._store, list(names))

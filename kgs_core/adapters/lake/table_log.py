@@ -1,0 +1,150 @@
+"""What this process knows of one table's log: looking at it, checking what is found, and making its next entry.
+
+The rules are those of `delta_table`, 2 to 7, which the direct and the combined commit share.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from uuid import uuid4
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from kgs_core.adapters.lake.delta_log import LogBrokenError, LogState, entry_of, followed, next_state, read_state
+from kgs_core.adapters.lake.log_store import LogStore, log_store
+from kgs_core.adapters.lake.log_upkeep import keep_short
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.table_properties import check_table
+from kgs_core.config.settings import LakeSettings
+from kgs_core.errors import TransientError
+from kgs_core.ports import FileWritten
+
+ANEW_S = 30.0
+"""After this, a commit that goes on waiting or losing looks at its file again, and at the log as a whole."""
+SURE_S = 600.0
+"""Of an entry made so long after the last look at the log as a whole, the log itself must tell what it is."""
+MOST_AHEAD = 8
+_THREADS = 32
+
+
+class FileGoneError(TransientError):
+    """A file that was to be committed is not there, or not whole."""
+
+
+class TableLog:
+    """One table's log. Not for use by two threads at once.
+
+    Attributes:
+        writer: this process's name in the entries that it makes; another with each connection to the table.
+    """
+
+    def __init__(self, storage: Storage, name: str, schema: pa.Schema, lake: LakeSettings) -> None:
+        self.name = name
+        self.schema = schema
+        self.writer = uuid4().hex
+        self.lake = lake
+        self.storage = storage
+        self.uri = storage.uri(name)
+        self.options = storage.delta_options()
+        self.state: LogState | None = None
+        self.looked_s = 0.0
+        self.was_there = False
+        self._max_file_age_s = lake.vacuum_retention_h * 3600 / 2
+        self._log: LogStore | None = None
+        self._ahead = 2
+
+    def looked_at(self, file: FileWritten | None, *, again: bool = False, lost: bool = False) -> LogState:
+        """The newest state, with the file there and young.
+
+        Args:
+            again: the log was looked at a moment ago, so entries behind the known one are asked for by their names;
+                once in `ANEW_S` all of it, and the file.
+            lost: likewise, and there is such an entry, for this writer has just lost its number.
+
+        Raises:
+            FileGoneError: the file is gone.
+            TransientError: it is too old.
+            Exception: the store did not answer.
+        """
+        known = self.state
+        if (again or lost) and known is not None and abs(time.time() - self.looked_s) < ANEW_S:
+            state = followed(self.connected(), known, self._ahead if lost else 1)
+            if state is not None and not (lost and state is known):
+                if lost:
+                    self._ahead = min(max(state.version - known.version + 1, 2), MOST_AHEAD)
+                self.state = state
+                return state
+        checked = helpers().submit(self.check_file, file)
+        self.looked_s = time.time()
+        state = self.refreshed()
+        try:
+            checked.result()
+        except FileGoneError:
+            self.connect_anew()
+            raise
+        return state
+
+    def write(self, state: LogState, versions: Mapping[str, int], files: Sequence[FileWritten]) -> None:
+        """Create the entry behind `state`, which the positions were judged as of.
+
+        Raises:
+            EntryExistsError: the number is taken.
+            Exception: the entry may be there, now or later.
+        """
+        number = state.version + 1
+        stamp = self.connected().create(number, entry_of(files, versions, self.writer))
+        if abs(time.time() - self.looked_s) > SURE_S:
+            raise TimeoutError(f"entry {number} was made long after the log was looked at")
+        self.state = state.followed_by(number, stamp, versions, self.writer, len(files))
+        keep_short(self.uri, self.options, number, self.lake.checkpoint_interval)
+
+    def check_file(self, file: FileWritten | None) -> None:
+        """A log takes any name: a missing file would move the position without its rows.
+
+        The age is the file's own, on the clock that vacuum goes by: no clock of this process runs while it is stopped.
+        """
+        if file is None:
+            return
+        info = self.storage.filesystem().get_file_info(self.storage.path(self.name, file.path))
+        if not info.is_file or info.size != file.size:
+            raise FileGoneError(f"table {self.name}: {file.path} is gone or has another size: batch dropped")
+        if time.time() - info.mtime.timestamp() > self._max_file_age_s:
+            raise TransientError(
+                f"table {self.name}: {file.path} is older than half of vacuum's retention: batch dropped"
+            )
+
+    def connected(self) -> LogStore:
+        """The log's store."""
+        if self._log is None:
+            self._log = log_store(self.storage, self.name)
+        return self._log
+
+    def connect_anew(self) -> None:
+        """What was heard last may not have come from the store."""
+        self._log = self.state = None
+        self.storage.forget_connections()
+
+    def refreshed(self) -> LogState:
+        """The newest state, by a listing."""
+        state = next_state(self.connected(), self.state) if self.state is not None else None
+        self.state = state if state is not None else self._read_anew()
+        self.was_there = True
+        return self.state
+
+    def _read_anew(self) -> LogState:
+        """The newest state of a table whose schema, properties and protocol, as of then, were looked at."""
+        self.state = None
+        handle = DeltaTable(self.uri, storage_options=self.options)
+        state = read_state(self.connected())
+        if state is None or state.changed > handle.version():
+            raise LogBrokenError("its log changed while it was read")
+        check_table(handle, self.name, self.schema)
+        return state
+
+
+@cache
+def helpers() -> ThreadPoolExecutor:
+    """Threads for requests beside others: a look at a file, an intent that is read or removed."""
+    return ThreadPoolExecutor(_THREADS, "lake-helper")

@@ -1,0 +1,257 @@
+"""Writers of one table, each request of each of them a step: whose step comes next and what becomes of it is chosen.
+
+The store is a dictionary and time stands still unless all sleep, so a run is as exact as its choices. The writers run
+the real commit in threads of which one goes at a time.
+"""
+
+import json
+import random
+import threading
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+from kgs_core.adapters.lake import combined_commit, delta_log, delta_table, table_log
+from kgs_core.adapters.lake.combined_commit import CombinedCommits
+from kgs_core.adapters.lake.delta_table import DeltaTopicTable
+from kgs_core.adapters.lake.turns import Turns
+from kgs_core.config.settings import LakeSettings
+from kgs_core.errors import TransientError
+from kgs_core.ports import CommitOutcome, FileWritten
+from tests.core.adapters.lake.world_store import WorldIntents, WorldLog
+from tests.one_column import SCHEMA
+
+MOST_STEPS = 3000
+LATE_STEPS = 7
+
+
+class Fate(Enum):
+    """What becomes of one request."""
+
+    KILLED_BEFORE = auto()
+    KILLED_AFTER = auto()
+    FAILS = auto()
+    REPLY_LOST = auto()
+    LATE = auto()
+    """It fails, and is carried out some steps later."""
+
+
+class KilledError(BaseException):
+    """SIGKILL: nothing of the writer's own code handles it."""
+
+
+@dataclass
+class World:
+    """The store, and what was promised."""
+
+    rng: random.Random
+    fates: dict[int, Fate] = field(default_factory=dict)
+    entries: dict[int, bytes] = field(default_factory=dict)
+    intents: dict[str, tuple[float, bytes]] = field(default_factory=dict)
+    files: set[str] = field(default_factory=set)
+    now: float = 1_000_000.0
+    steps: int = 0
+    late: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
+    writers: list["Writer"] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Until every writer has ended."""
+        for writer in self.writers:
+            writer.thread.start()
+            writer.parked.acquire()
+        while alive := [w for w in self.writers if not w.has_ended]:
+            assert self.steps < MOST_STEPS, "they do not get on"
+            self.late, due = [x for x in self.late if x[0] > self.steps], [x for x in self.late if x[0] <= self.steps]
+            for _, effect in due:
+                effect()
+            awake = [w for w in alive if w.wakes_s <= self.now]
+            if not awake:
+                self.now = min(w.wakes_s for w in alive)
+                continue
+            writer = self.rng.choice(awake)
+            writer.go.release()
+            writer.parked.acquire()
+        for writer in self.writers:
+            writer.thread.join()
+
+    def ranges(self) -> dict[str, list[tuple[int, int]]]:
+        """Application id -> ranges of the files in the log, in the log's order."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for add in self._actions("add"):
+            for app, (start, end) in json.loads(add["stats"]).items():
+                found.setdefault(app, []).append((start, end))
+        return found
+
+    def stored(self) -> dict[str, int]:
+        """Positions that the log ends with."""
+        return {txn["appId"]: txn["version"] for txn in self._actions("txn")}
+
+    def _actions(self, kind: str) -> list[Any]:
+        lines = [json.loads(line) for number in sorted(self.entries) for line in self.entries[number].splitlines()]
+        return [line[kind] for line in lines if kind in line]
+
+    def check(self) -> None:
+        """Every offset once, none missing, and nothing that was reported is not there."""
+        assert sorted(self.entries) == list(range(len(self.entries)))
+        ranges, stored = self.ranges(), self.stored()
+        for app in {*ranges, *stored}:
+            at = 0
+            for start, end in ranges.get(app, []):
+                assert start == at, f"{app}: {ranges[app]}"
+                at = end
+            assert stored.get(app, 0) == at, app
+        for writer in self.writers:
+            assert writer.problem is None, writer.problem
+            for app, end in writer.reported:  # perhaps by somebody else's ranges
+                assert stored[app] >= end, f"{app}: {end} was reported: {ranges.get(app)}"
+
+
+class Writer:
+    """One consumer: commits batch after batch of its partitions, and reads the positions after every refusal."""
+
+    def __init__(self, world: World, number: int, apps: Collection[str], until: int, mode: str) -> None:
+        self.world = world
+        self.number = number
+        self.apps = tuple(apps)
+        self.until = until
+        self.go, self.parked = threading.Semaphore(0), threading.Semaphore(0)
+        self.wakes_s = 0.0
+        self.has_ended = self.was_killed = False
+        self.problem: BaseException | None = None
+        self.reported: list[tuple[str, int]] = []
+        lake = LakeSettings(root="/nowhere", commit=mode)  # type: ignore[arg-type]
+        log = WorldLog(self.request, world, lake)
+        self.table = DeltaTopicTable(log.storage, "t", SCHEMA, lake, log)
+        chance = random.Random(world.rng.random())
+        self.table._combined = CombinedCommits(log, Turns(chance))
+        self.table._combined._intents = WorldIntents(self.request, world)
+        self.table._combined._store = lambda: WorldIntents(self.request, world)  # type: ignore[method-assign]
+        self.table._pace._chance = chance
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        world.writers.append(self)
+
+    def request(self, effect: Callable[[], Any]) -> Any:
+        """One step."""
+        self._wait()
+        self.world.steps += 1
+        fate = self.world.fates.get(self.world.steps)
+        if fate is Fate.KILLED_BEFORE:
+            self._die()
+        if fate is Fate.FAILS:
+            raise OSError("the store is away")
+        if fate is Fate.LATE:
+
+            def later() -> None:
+                with suppress(Exception):
+                    effect()
+
+            self.world.late.append((self.world.steps + LATE_STEPS, later))
+            raise OSError("no answer in time")
+        result = effect()
+        if fate is Fate.KILLED_AFTER:
+            self._die()
+        if fate is Fate.REPLY_LOST:
+            raise OSError("the reply was lost")
+        return result
+
+    def sleep(self, seconds: float) -> None:
+        self.wakes_s = self.world.now + seconds
+        self._wait()
+
+    def _wait(self) -> None:
+        self.parked.release()
+        self.go.acquire()
+        if self.was_killed:
+            raise KilledError
+
+    def _die(self) -> None:
+        self.was_killed = True
+        raise KilledError
+
+    def _run(self) -> None:
+        _current.writer = self
+        try:
+            self._wait()
+            self._commit_all()
+        except KilledError:
+            pass
+        except BaseException as e:  # noqa: BLE001 - told by `check`
+            self.problem = e
+        finally:
+            self.has_ended = True
+            self.parked.release()
+
+    def _commit_all(self) -> None:
+        positions = self._positions()
+        while any((positions[app] or 0) < self.until for app in self.apps):
+            ranges = {
+                app: ((positions[app] or 0), (positions[app] or 0) + self.world.rng.choice((1, 2))) for app in self.apps
+            }
+            name = f"{self.number}-{self.world.rng.random()}.parquet"
+            self.world.files.add(name)
+            file = FileWritten(name, 1, 1, json.dumps(ranges))
+            try:
+                outcome = self.table.commit(dict(positions), {app: end for app, (_, end) in ranges.items()}, file)
+            except TransientError:
+                outcome = CommitOutcome.REFUSED
+            if outcome is CommitOutcome.COMMITTED:
+                self.reported += [(app, end) for app, (_, end) in ranges.items()]
+                positions = {app: end for app, (_, end) in ranges.items()}
+            else:
+                positions = self._positions()
+
+    def _positions(self) -> dict[str, int | None]:
+        while True:
+            with suppress(TransientError):
+                return self.table.versions(self.apps)
+
+
+class _Inline:
+    """Requests beside others come one after the other, so that each is a step."""
+
+    @staticmethod
+    def submit(action: Callable[..., Any], *args: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(action(*args))
+        except Exception as e:  # noqa: BLE001 - for whoever asks
+            done.set_exception(e)
+        return done
+
+    @staticmethod
+    def map(action: Callable[..., Any], names: Any) -> list[Any]:
+        return [action(name) for name in names]
+
+
+class _Clock:
+    """The world's time, for the writer whose thread asks."""
+
+    @staticmethod
+    def time() -> float:
+        return _current.writer.world.now
+
+    monotonic = time
+
+    @staticmethod
+    def sleep(seconds: float) -> None:
+        _current.writer.sleep(seconds)
+
+
+class _Current(threading.local):
+    writer: Writer
+
+
+_current = _Current()
+
+
+def make_world_real(monkeypatch: Any) -> None:
+    """Let the lake's code see the world's time and threads."""
+    for module in (combined_commit, delta_table, table_log):
+        monkeypatch.setattr(module, "time", _Clock)
+    for module in (combined_commit, table_log):
+        monkeypatch.setattr(module, "helpers", _Inline)
+    monkeypatch.setattr(delta_log, "_readers", _Inline)
+    monkeypatch.setattr(table_log, "keep_short", lambda *_: None)
