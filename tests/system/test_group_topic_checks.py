@@ -86,12 +86,15 @@ def test_topics_that_are_not_as_they_must_be_are_refused_with_every_fault(
     admin.create_topic(reports, 3, config={"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"})
     with pytest.raises(ConfigError) as refused:
         create_topics(settings, admin)
-    assert len(refused.value.problems) == 5
+    assert len(refused.value.problems) == 7
     text = "\n".join(refused.value.problems)
     for part in (
         f"topic {assignments}: has 2 partitions, membership.metadata_partitions is 8: raise",
         f"topic {assignments}: cleanup.policy is delete, must be compact: `kafka-configs.sh",
         f"topic {assignments}: message.timestamp.type is CreateTime, must be LogAppendTime",
+        f"topic {assignments}: max.message.bytes is 1048588, must be at least 8388608: `kafka-configs.sh --alter "
+        f"--topic {assignments} --add-config max.message.bytes=8388608`",
+        f"topic {reports}: max.message.bytes is 1048588, must be at least 8388608: `kafka-configs.sh",
         f"topic {reports}: has 3 partitions, must have one",
         f"topic {reports}: cleanup.policy is compact, must be delete",
     ):

@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.topic_description import TopicDescription
+from kgs_core.adapters.kafka.topic_description import TopicDescription, message_limit_problems
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, PermanentError, UnsafeError
 from kgs_core.model import ConsumerId, TopicId, TopicPartition
@@ -218,9 +218,10 @@ def _partition_problems(settings: Settings, which: GroupTopic, found: TopicDescr
 
 def _config_problems(settings: Settings, which: GroupTopic, found: Mapping[str, str]) -> list[str]:
     topic = which.of(settings.group)
-    return [
+    problems = [
         f"topic {topic}: {name} is {found.get(name)}, must be {wanted}: `kafka-configs.sh --alter --topic {topic} "
         f"--add-config {name}={wanted}`"
         for name, wanted in _required(which).items()
         if found.get(name) != wanted
     ]
+    return problems + message_limit_problems(topic, found, MAX_RECORD_BYTES)
