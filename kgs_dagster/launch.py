@@ -8,7 +8,6 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 
 import dagster as dg
 
@@ -21,6 +20,7 @@ from kgs_core.ports import Run
 from kgs_core.protocol import Process
 from kgs_dagster.pods import api_of, delete_jobs_of, in_cluster, pod_template, pods_are_gone
 from kgs_dagster.run_process import ENDED, kill, process_of
+from kgs_dagster.run_records import NOT_ENDED, RunRecords
 from kgs_dagster.settings import GroupConfig
 
 GROUP, CONSUMER, ROLE = "kgs/group", "kgs/consumer", "kgs/role"
@@ -33,7 +33,6 @@ POD = "dagster-k8s/config"
 CONSUMER_ROLE = "consumer"
 CONSUMER_JOB, CONSUME_OP = "consumer_job", "consume"
 
-_NOT_ENDED = tuple(status for status in dg.DagsterRunStatus if status not in ENDED)
 _NOT_LAUNCHED = (dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED)
 _EXIT_CODES = {dg.DagsterRunStatus.SUCCESS: 0, dg.DagsterRunStatus.FAILURE: 1}
 _REMEMBERED_S = 3600.0
@@ -96,6 +95,7 @@ class DagsterFleet:
         self._group = group
         self._submit = submit
         self._clock = clock
+        self._records = RunRecords(instance, {GROUP: group.name, ROLE: CONSUMER_ROLE})
         self._open_runs: frozenset[str] = frozenset()
         self._looked_s = float("-inf")
 
@@ -107,11 +107,10 @@ class DagsterFleet:
         """
         now = self._clock()
         with _failures_named("runs cannot be read"):
-            open_ = self._open(self._tags())
-            found = {record.dagster_run.run_id: record for record in (*open_, *self._ended(now))}
-            records = sorted(found.values(), key=lambda record: record.storage_id)
+            memory_s = min(max(_REMEMBERED_S, retry_after_s(self._group.settings.membership)), _LONGEST_MEMORY_S)
+            records = self._records.look(now, memory_s)
             runs = [self._run(record, now) for record in records]
-        self._open_runs = frozenset(id_ for id_, record in found.items() if record.dagster_run.status not in ENDED)
+        self._open_runs = frozenset(r.dagster_run.run_id for r in records if r.dagster_run.status not in ENDED)
         self._looked_s = now
         return tuple(run for run in runs if run is not None)
 
@@ -190,7 +189,7 @@ class DagsterFleet:
         now = self._clock()
         lost = []
         with _failures_named("lost runs cannot be closed"):
-            for record in () if in_cluster(self._instance) else self._open({GROUP: self._group.name}):
+            for record in () if in_cluster(self._instance) else self._not_ended():
                 why = self._why_lost(record, now)
                 run = self._instance.get_run_by_id(record.dagster_run.run_id) if why else None
                 if why and run is not None and run.status not in ENDED:  # its own last word counts
@@ -256,18 +255,9 @@ class DagsterFleet:
         if is_asked and is_overdue and CONSUMER in record.dagster_run.tags:
             kill(process, record.dagster_run.run_id)
 
-    def _open(self, tags: Mapping[str, str]) -> Sequence[dg.RunRecord]:
-        return self._instance.get_run_records(dg.RunsFilter(tags=tags, statuses=list(_NOT_ENDED)))
-
-    def _ended(self, now: float) -> Sequence[dg.RunRecord]:
-        memory_s = min(max(_REMEMBERED_S, retry_after_s(self._group.settings.membership)), _LONGEST_MEMORY_S)
-        since = datetime.fromtimestamp(now - memory_s, UTC)
-        return self._instance.get_run_records(
-            dg.RunsFilter(tags=self._tags(), statuses=list(ENDED), updated_after=since)
-        )
-
-    def _tags(self) -> dict[str, str]:
-        return {GROUP: self._group.name, ROLE: CONSUMER_ROLE}
+    def _not_ended(self) -> Sequence[dg.RunRecord]:
+        wanted = dg.RunsFilter(tags={GROUP: self._group.name}, statuses=list(NOT_ENDED))
+        return self._instance.get_run_records(wanted)
 
     def _run(self, record: dg.RunRecord, now: float) -> Run | None:
         run = record.dagster_run

@@ -39,10 +39,11 @@ _MEMBERS = "kgs_core.benchmarks.scale_members"
 
 
 class GroupSize(NamedTuple):
-    """Size of a group."""
+    """Size of a group; the Assignments of `shared_by` consumers are in one partition."""
 
     partitions: int
     consumers: int
+    shared_by: int = 1
 
 
 class _Steady(NamedTuple):
@@ -164,12 +165,12 @@ class _ScaleRun:
         self._size = size
         self._stop = stop
         self._data = kafka.nodes[0].data
-        settings = scale_settings(kafka.bootstrap_servers, size.consumers)
+        settings = scale_settings(kafka.bootstrap_servers, size.consumers, size.shared_by)
         self._settings = settings
         self._logs = GrowingLogs(settings, size.partitions, size.consumers)
         admin = KafkaAdmin(admin_client(settings))
         create_topics(settings, admin)
-        command = [sys.executable, "-m", _MEMBERS, kafka.bootstrap_servers, str(size.consumers)]
+        command = [sys.executable, "-m", _MEMBERS, kafka.bootstrap_servers, str(size.consumers), str(size.shared_by)]
         members = held.enter_context(BenchProcess("members", command, directory))
         members.start()
         self._fleet = _BenchFleet(members)

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Sequence
+from math import ceil
 from random import Random
 
 from kgs_core.adapters.monitor.clock import clock
@@ -21,15 +22,23 @@ _LOG_S = 100_000.0
 _GROUP = "scale"
 
 
-def scale_settings(bootstrap_servers: str, consumers: int) -> Settings:
-    """Settings of the simulated group: kgs' own, but for a short window and queues for all consumers."""
+def scale_settings(bootstrap_servers: str, consumers: int, shared_by: int = 1) -> Settings:
+    """Settings of the simulated group: kgs' own, but for a short window and queues for all consumers.
+
+    Args:
+        bootstrap_servers: of the broker.
+        consumers: how many there may be.
+        shared_by: consumers whose Assignments are in one partition.
+    """
     return Settings(
         group=_GROUP,
         kafka=KafkaSettings(bootstrap_servers=bootstrap_servers),
         lake=LakeSettings(root="none"),
         topics=(TopicRule(pattern=".*", table="{topic}"),),
         monitor=MonitorSettings(window_s=WINDOW_S, min_span_s=3.0),
-        membership=MembershipSettings(metadata_partitions=consumers + 1),
+        membership=MembershipSettings(
+            metadata_partitions=1 + ceil(consumers / shared_by), consumers_per_metadata_partition=shared_by
+        ),
     )
 
 

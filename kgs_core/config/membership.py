@@ -19,6 +19,7 @@ class MembershipSettings(Section):
     start_backoff_s: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
     max_measurement_age_s: Annotated[float, Field(ge=1, le=3600)] = 30.0
     metadata_partitions: Annotated[int, Field(ge=2, le=10_000)] = 64
+    consumers_per_metadata_partition: Annotated[int, Field(ge=1, le=1000)] = 1
     topic_replication: Annotated[int, Field(ge=1, le=100)] | None = Field(
         default=None, description="give a whole number from 1 to 100, or null for the cluster's own default"
     )
@@ -27,7 +28,7 @@ class MembershipSettings(Section):
     @property
     def highest_consumer(self) -> int:
         """The last consumer number that has a queue; partition 0 is the Target's."""
-        return self.metadata_partitions - 1
+        return (self.metadata_partitions - 1) * self.consumers_per_metadata_partition
 
     @model_validator(mode="after")
     def _silence_is_longer_than_a_pause(self) -> Self:

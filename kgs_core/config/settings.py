@@ -157,11 +157,12 @@ class Settings(Section):
                 f"vacuum_retention_h ({self.lake.vacuum_retention_h} h): vacuum would remove files of batches in flight"
             )
         most, spares = self.packing.max_consumers, self.packing.spare_consumers
-        # Partition 0 of consumer.metadata is the Target's; every consumer has one more
-        if (most or 1) + spares >= self.membership.metadata_partitions:
+        highest, each = self.membership.highest_consumer, self.membership.consumers_per_metadata_partition
+        if (most or 1) + spares > highest:
+            shared = f" times membership.consumers_per_metadata_partition ({each})" if each > 1 else ""
             raise ValueError(
-                f"membership.metadata_partitions ({self.membership.metadata_partitions}) must be greater than "
-                f"packing.max_consumers and packing.spare_consumers together ({most or 1} + {spares})"
+                f"membership.metadata_partitions ({self.membership.metadata_partitions}), less one{shared}, must be "
+                f"at least packing.max_consumers and packing.spare_consumers together ({most or 1} + {spares})"
             )
         for number, rule in enumerate(self.topics):
             if rule.topic is not None and self.is_internal(rule.topic):

@@ -9,7 +9,20 @@ from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.errors import ConfigError, PermanentError, UnsafeError
-from tests.system.group_topics import DESIRED, A, Group, gives, group_on, messages_of, settings_of, target
+from kgs_core.protocol import Message
+from tests.system.group_topics import (
+    DESIRED,
+    A,
+    B,
+    C,
+    Group,
+    assignments_in,
+    gives,
+    group_on,
+    messages_of,
+    settings_of,
+    target,
+)
 from tests.waiting import wait_until
 
 
@@ -73,15 +86,37 @@ def test_topics_that_are_not_as_they_must_be_are_refused_with_every_fault(
     admin.create_topic(reports, 3, config={"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"})
     with pytest.raises(ConfigError) as refused:
         create_topics(settings, admin)
-    assert len(refused.value.problems) == 5
+    assert len(refused.value.problems) == 7
     text = "\n".join(refused.value.problems)
     for part in (
         f"topic {assignments}: has 2 partitions, membership.metadata_partitions is 8: raise",
         f"topic {assignments}: cleanup.policy is delete, must be compact: `kafka-configs.sh",
         f"topic {assignments}: message.timestamp.type is CreateTime, must be LogAppendTime",
+        f"topic {assignments}: max.message.bytes is 1048588, must be at least 8388608: `kafka-configs.sh --alter "
+        f"--topic {assignments} --add-config max.message.bytes=8388608`",
+        f"topic {reports}: max.message.bytes is 1048588, must be at least 8388608: `kafka-configs.sh",
         f"topic {reports}: has 3 partitions, must have one",
         f"topic {reports}: cleanup.policy is compact, must be delete",
     ):
         assert part in text
     with pytest.raises(ConfigError, match="has 2 partitions"):
         GroupTopics(settings, admin, [GroupTopic.ASSIGNMENTS])
+
+
+def test_consumers_that_share_a_partition_are_given_their_own_assignments(
+    kafka: EmbeddedKafka, topic_prefix: str
+) -> None:
+    """On a broker: that one partition holds several keys and that offsets of one queue are compared is Kafka's part."""
+    with group_on(kafka.bootstrap_servers, topic_prefix, consumers_per_metadata_partition=2) as group:
+        queues = {number: group.assignment_reader(number) for number in (1, 2, 3)}
+        writer = group.writer()
+        writer.write(target(), [gives(1, A), gives(2, B), gives(3, C)], [])
+        writer.write(None, [gives(2, B, A)], [])
+        assert messages_of(queues[1].newest(10)) == [gives(1, A)]
+        assert messages_of(queues[3].newest(10)) == [gives(3, C)]
+        received: list[Message] = []
+        wait_until(lambda: received.extend(messages_of(queues[2].newest(1))) or len(received) > 1, 20, "both are there")
+        assert received == [gives(2, B), gives(2, B, A)]
+        assert sorted(map(repr, assignments_in(group.reader().read_to_end()))) == sorted(
+            map(repr, [gives(1, A), gives(2, B), gives(3, C), gives(2, B, A)])
+        )

@@ -27,9 +27,9 @@ class KafkaAssignmentReader:
             UnsafeError: a topic was made again since it was opened.
             PortError: refused, or no answer.
         """
-        partitions = topics.partitions(GroupTopic.ASSIGNMENTS)
-        if not 1 <= consumer < len(partitions):
-            topic, last = topics.name(GroupTopic.ASSIGNMENTS), len(partitions) - 1
+        last = topics.highest_consumer or 0
+        if not 1 <= consumer <= last:
+            topic = topics.name(GroupTopic.ASSIGNMENTS)
             raise ConfigError(
                 [
                     f"consumer {consumer}: the partitions of topic {topic} are for consumers 1 to {last}: "
@@ -37,7 +37,7 @@ class KafkaAssignmentReader:
                 ]
             )
         self._topics = topics
-        self._tp = partitions[consumer]
+        self._tp = topics.partitions(GroupTopic.ASSIGNMENTS)[topics.queue(consumer)]
         self._refusals = Refusals()
         self._held: list[Received[MemberAssignment]] = []
         self._refusal: PermanentError | None = None
@@ -46,7 +46,7 @@ class KafkaAssignmentReader:
         # an assignment to an earlier incarnation would still be given out
         start = topics.admin.offsets([self._tp], "latest")
         topics.check()  # else this is the end of another topic
-        self._reader = GroupReader(topics, start, self._refusals)
+        self._reader = GroupReader(topics, start, self._refusals, only=consumer)
 
     @property
     def refused(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as ClientMessage
 
-from kgs_core.adapters.group.topics import MAX_RECORD_BYTES, GroupTopic, GroupTopics
+from kgs_core.adapters.group.topics import MAX_RECORD_BYTES, GroupTopic, GroupTopics, extra_time_s
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.kafka.errors import ConnectionWatch
 from kgs_core.adapters.kafka.producers import make_producer, serve, write_error
@@ -19,8 +19,10 @@ from kgs_core.protocol import MemberAssignment, Message, Received, Target, Tombs
 from kgs_core.protocol.codec import encode
 
 TRANSACTION_TIMEOUT_S = 10.0
+"""And `GroupTopics.extra_time_s`."""
 WRITE_TIMEOUT_S = 8.0
-"""Of a whole write; less than the transaction's, so that we give up before the coordinator does."""
+"""Of a whole write, and `extra_time_s` of the partitions that it goes to. Less than the transaction's, so that we give
+up before the coordinator does."""
 FENCE_TIMEOUT_S = 25.0
 """An older controller's open transaction is ended first."""
 _ABORT_TIMEOUT_S = 1.0
@@ -35,6 +37,7 @@ class _Sending:
 
     Attributes:
         began: on `time.monotonic`.
+        timeout_s: of the whole.
         queued: how many of the messages the client has taken.
         received: index of a message -> as it stands in its topic.
         failed: a message that did not arrive, and why.
@@ -43,6 +46,7 @@ class _Sending:
 
     messages: Sequence[_Written]
     began: float
+    timeout_s: float
     queued: int = 0
     received: dict[int, Received[_Written]] = field(default_factory=dict)
     failed: tuple[_Written, KafkaError] | None = None
@@ -54,7 +58,7 @@ class _Sending:
 
     @property
     def left_s(self) -> float:
-        return max(0.1, WRITE_TIMEOUT_S - self.age_s)
+        return max(0.1, self.timeout_s - self.age_s)
 
     @property
     def is_delivered(self) -> bool:
@@ -92,17 +96,19 @@ class KafkaControllerWriter:
         self._watch = ConnectionWatch()
         self._producer: Producer | None = None
         self._fenced: FencedError | None = None
+        self._transaction_timeout_s = TRANSACTION_TIMEOUT_S + topics.extra_time_s
+        longest_ms = round((WRITE_TIMEOUT_S + topics.extra_time_s) * 1000)
         self._config: dict[str, Any] = {
             "reconnect.backoff.max.ms": 1000,
             **admin_client(settings),
             "transactional.id": f"{settings.group}-controller",
-            "transaction.timeout.ms": round(TRANSACTION_TIMEOUT_S * 1000),
-            "message.timeout.ms": round(WRITE_TIMEOUT_S * 1000),
+            "transaction.timeout.ms": round(self._transaction_timeout_s * 1000),
+            "message.timeout.ms": longest_ms,
             "message.max.bytes": MAX_RECORD_BYTES,
             "compression.type": "lz4",
             "linger.ms": 0,
             # More than a transaction's time-out is refused by the client, whoever has set it
-            "socket.timeout.ms": round(WRITE_TIMEOUT_S * 1000),
+            "socket.timeout.ms": longest_ms,
             "error_cb": self._watch.note,
         }
 
@@ -151,7 +157,8 @@ class KafkaControllerWriter:
         # Taken out until the transaction is known to be over: whatever ends this call early must not leave one open
         # behind a writer that looks fit
         producer, self._producer = self._producer, None
-        sending = _Sending(messages, time.monotonic())
+        spread = len({partition for partition, _, _ in records})
+        sending = _Sending(messages, time.monotonic(), WRITE_TIMEOUT_S + extra_time_s(spread))
         try:
             producer.begin_transaction()
             for index, (partition, key, value) in enumerate(records):
@@ -185,12 +192,13 @@ class KafkaControllerWriter:
     def _partition(self, message: _Written) -> int:
         if isinstance(message, Target):
             return 0
-        number, there = message.member.consumer, len(self._topics.partitions(GroupTopic.ASSIGNMENTS))
-        if 1 <= number < there:
-            return number
+        number, highest = message.member.consumer, self._topics.highest_consumer or 0
+        if 1 <= number <= highest:
+            return self._topics.queue(number)
+        there = len(self._topics.partitions(GroupTopic.ASSIGNMENTS))
         raise PermanentError(
             f"{self._who}: consumer {number}: topic {self._topic} has {there} partitions, for consumers 1 to "
-            f"{there - 1}: raise membership.metadata_partitions and the topic's partitions, or lower max_consumers"
+            f"{highest}: raise membership.metadata_partitions and the topic's partitions, or lower max_consumers"
         )
 
     def _give_up(self, producer: Producer, sending: _Sending, error: KafkaError | None) -> PortError:
@@ -220,17 +228,17 @@ class KafkaControllerWriter:
         elif sending.queued < len(sending.messages):
             what = f"{what} {_named(sending.messages[sending.queued])}"
         if error is None:
-            return TransientError(f"{what}: no answer in {WRITE_TIMEOUT_S:g} s: {result}")
+            return TransientError(f"{what}: no answer in {sending.timeout_s:g} s: {result}")
         failure = write_error(self._where, what, error, cause)
         return failure if isinstance(failure, PermanentError) else TransientError(f"{failure}: {result}")
 
     def _fenced_out(self, age_s: float, result: str) -> PortError:
         self._producer = None
-        if age_s >= TRANSACTION_TIMEOUT_S:
+        if age_s >= self._transaction_timeout_s:
             # The coordinator itself ends and fences a transaction of this age: no proof that somebody else is there
             return TransientError(
-                f"{self._who}: its transaction was open for {age_s:.0f} s, longer than the {TRANSACTION_TIMEOUT_S:g} s "
-                f"that it may be: {result}"
+                f"{self._who}: its transaction was open for {age_s:.0f} s, longer than the "
+                f"{self._transaction_timeout_s:g} s that it may be: {result}"
             )
         self._fenced = FencedError(
             f"{self._who}: a newer controller has taken over: this one ends, and needs no mending"

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, assert_never
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -13,11 +13,12 @@ from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.adapters.kafka.errors import port_error
 from kgs_core.adapters.kafka.records import PARTITION_END, RANGE_ERRORS, Record, arrived
 from kgs_core.errors import PermanentError, ProtocolError, TransientError
-from kgs_core.model import TopicPartition
+from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import (
     DesiredState,
     DesiredVersion,
     Heartbeat,
+    Member,
     MemberAssignment,
     Message,
     Received,
@@ -72,17 +73,37 @@ class GroupReader:
         out_of_range: partitions whose next offset the log does not have; not read until it is rewound.
         problem: the newest error event, which may pass by itself; empty without one.
         is_served: Kafka has given out something since the partitions were asked for last, if only an end.
+        misplaced: Assignments that no tombstone has removed, in a partition that is not their consumer's.
     """
 
-    def __init__(self, topics: GroupTopics, starts: Mapping[TopicPartition, int], refusals: Refusals) -> None:
+    def __init__(
+        self,
+        topics: GroupTopics,
+        starts: Mapping[TopicPartition, int],
+        refusals: Refusals,
+        only: ConsumerId | None = None,
+    ) -> None:
+        """Begins to read.
+
+        Args:
+            topics: of the group.
+            starts: partition -> first offset.
+            refusals: counts what is no message of ours.
+            only: passes over the others whose Assignments are in the same partition.
+
+        Raises:
+            PortError: the client's settings are wrong.
+        """
         settings = topics.settings
         self._topics = topics
         self._where = settings.kafka.bootstrap_servers
         self._kinds = {tp: kind for kind in GroupTopic for tp in starts if tp.topic == kind.of(settings.group)}
         self._refusals = refusals
+        self._only = only
         self._read: list[ReadMessage] = []
         self._refused: PermanentError | None = None
         self.positions = dict(starts)
+        self.misplaced: dict[Member, TopicPartition] = {}
         self.out_of_range: set[TopicPartition] = set()
         self.problem = ""
         self.is_served = False
@@ -174,6 +195,8 @@ class GroupReader:
             self._note_error(tp, error)
 
     def _decode(self, tp: TopicPartition, record: Record) -> None:
+        if self._only is not None and self._is_of_another(record.key(), tp.partition):
+            return
         try:
             message = self._message(tp, record)
         except ProtocolError as e:
@@ -183,10 +206,27 @@ class GroupReader:
 
     def _message(self, tp: TopicPartition, record: Record) -> Message:
         message = decode(record.key(), record.value())
-        if not belongs(message, self._kinds[tp], tp.partition):
+        if not belongs(message, self._kinds[tp], tp.partition, self._topics.queue):
+            self._note_misplaced(message, tp)
             raise ProtocolError(f"{type(message).__name__} does not belong into partition {tp}")
         self._refuse_without_queue(message)
         return message
+
+    def _is_of_another(self, key: bytes | None, partition: int) -> bool:
+        """Whether the record speaks of another consumer that this partition is for, too."""
+        number = (key or b"").partition(b"/")[0]
+        if not number.isdigit():
+            return False
+        consumer = ConsumerId(int(number))
+        return consumer != self._only and self._topics.queue(consumer) == partition
+
+    def _note_misplaced(self, message: Message, tp: TopicPartition) -> None:
+        if self._kinds[tp] is not GroupTopic.ASSIGNMENTS or tp.partition == 0:
+            return
+        if isinstance(message, MemberAssignment):
+            self.misplaced[message.member] = tp
+        elif isinstance(message, Tombstone):
+            self.misplaced.pop(message.member, None)
 
     def _refuse_without_queue(self, message: Message) -> None:
         """Whoever has no queue can be told nothing: an Assignment to it would end the controller that writes it."""
@@ -210,13 +250,20 @@ class GroupReader:
         self.problem = str(port_error(self._where, "read", error))
 
 
-def belongs(message: Message, kind: GroupTopic, partition: int) -> bool:
-    """Whether a message may come from there: what a role may not write, it must not be able to say elsewhere."""
+def belongs(message: Message, kind: GroupTopic, partition: int, queue: Callable[[ConsumerId], int]) -> bool:
+    """Whether a message may come from there: what a role may not write, it must not be able to say elsewhere.
+
+    Args:
+        message: that was read.
+        kind: topic that it is in.
+        partition: that it is in.
+        queue: consumer -> the partition of its Assignments.
+    """
     match message:
         case Target():
             return kind is GroupTopic.ASSIGNMENTS and partition == 0
         case MemberAssignment() | Tombstone():
-            return kind is GroupTopic.ASSIGNMENTS and partition == message.member.consumer
+            return kind is GroupTopic.ASSIGNMENTS and partition == queue(message.member.consumer)
         case Report() | Heartbeat() | Starting():
             return kind is GroupTopic.REPORTS
         case DesiredState() | DesiredVersion():

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from kgs_core.adapters.group.reader import GroupReader, ReadMessage, Refusals
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
-from kgs_core.errors import TransientError
+from kgs_core.errors import TransientError, UnsafeError
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import Message, Received
 
@@ -39,7 +39,8 @@ class KafkaGroupTopicReader:
         """See `GroupTopicReader`. Every call begins anew; one that fails leaves `poll` where it was.
 
         Raises:
-            UnsafeError: a topic was made again since it was opened.
+            UnsafeError: a topic was made again since it was opened, or its Assignments are where another setting has
+                put them: what their consumers may own would be overlooked.
             TransientError: Kafka does not answer, or a transaction stays open.
             PermanentError: refused.
         """
@@ -48,8 +49,9 @@ class KafkaGroupTopicReader:
         ends = self._topics.admin.offsets(starts, "latest")
         reader = GroupReader(self._topics, starts, self._refusals)
         try:
-            read = reader.take_up_to(ends, self._timeout_s)
+            read = reader.take_up_to(ends, self._timeout_s + self._topics.extra_time_s)
             self._topics.check()  # else this may be the end of another topic
+            self._refuse_another_layout(reader)
         except BaseException:
             reader.close()
             raise
@@ -86,6 +88,16 @@ class KafkaGroupTopicReader:
         if self._reader is not None:
             self._reader.close()
         self._reader, self._held = None, []
+
+    def _refuse_another_layout(self, reader: GroupReader) -> None:
+        for member, tp in sorted(reader.misplaced.items()):
+            name = "membership.consumers_per_metadata_partition"
+            each = self._topics.settings.membership.consumers_per_metadata_partition
+            raise UnsafeError(
+                f"{tp}: holds an Assignment of consumer {member.consumer}, which belongs into partition "
+                f"{self._topics.queue(member.consumer)} by {name} {each}: set that back to what the group runs with, "
+                "or end the group by `kgs stop` before it is changed"
+            )
 
     def _starts(self) -> dict[TopicPartition, int]:
         topics, admin = self._topics, self._topics.admin

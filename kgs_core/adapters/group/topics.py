@@ -18,14 +18,16 @@ from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.topic_description import TopicDescription
+from kgs_core.adapters.kafka.topic_description import TopicDescription, message_limit_problems
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, PermanentError, UnsafeError
-from kgs_core.model import TopicId, TopicPartition
+from kgs_core.model import ConsumerId, TopicId, TopicPartition
 
 MAX_RECORD_BYTES = 8_388_608
 """Of one record as the brokers get it, compressed: a Target of more than 100,000 partitions."""
 CHECK_EVERY_S = 10.0
+_EXTRA_S_PER_PARTITION = 0.02
+_WITHOUT_EXTRA_TIME = 100
 _CLUSTER_DEFAULT = -1
 _HOUR_MS = 3_600_000
 _log = logging.getLogger(__name__)
@@ -124,7 +126,22 @@ class GroupTopics:
     def highest_consumer(self) -> int | None:
         """The highest number that has a queue, as of the last check; None where the queues were not opened."""
         name = self._names.get(GroupTopic.ASSIGNMENTS)
-        return None if name is None else self._known[name].partitions - 1
+        if name is None:
+            return None
+        return (self._known[name].partitions - 1) * self.settings.membership.consumers_per_metadata_partition
+
+    @property
+    def extra_time_s(self) -> float:
+        """See the function of this name: for a transaction to every queue."""
+        which = GroupTopic.ASSIGNMENTS
+        return extra_time_s(len(self.partitions(which))) if which in self._names else 0.0
+
+    def queue(self, consumer: ConsumerId) -> int:
+        """Partition of the consumer's Assignments; there may be none of this number, see `highest_consumer`.
+
+        It goes by the numbers alone: more partitions move nobody's queue.
+        """
+        return 1 + (consumer - 1) // self.settings.membership.consumers_per_metadata_partition
 
     def check(self) -> None:
         """Asks Kafka whether these are the topics that were opened.
@@ -152,6 +169,11 @@ class GroupTopics:
         """
         if time.monotonic() - self._checked_at >= CHECK_EVERY_S:
             self.check()
+
+
+def extra_time_s(partitions: int) -> float:
+    """What a transaction may take longer that goes to so many partitions: each costs a request of its own."""
+    return _EXTRA_S_PER_PARTITION * max(0, partitions - _WITHOUT_EXTRA_TIME)
 
 
 def _partitions(settings: Settings, which: GroupTopic) -> int:
@@ -196,9 +218,10 @@ def _partition_problems(settings: Settings, which: GroupTopic, found: TopicDescr
 
 def _config_problems(settings: Settings, which: GroupTopic, found: Mapping[str, str]) -> list[str]:
     topic = which.of(settings.group)
-    return [
+    problems = [
         f"topic {topic}: {name} is {found.get(name)}, must be {wanted}: `kafka-configs.sh --alter --topic {topic} "
         f"--add-config {name}={wanted}`"
         for name, wanted in _required(which).items()
         if found.get(name) != wanted
     ]
+    return problems + message_limit_problems(topic, found, MAX_RECORD_BYTES)

@@ -41,3 +41,22 @@ def known_id(where: str, topic: str, theirs: object) -> TopicId:
 def topic_id_of(theirs: object) -> TopicId:
     """Kafka writes its ids in URL-safe base64; librdkafka in the other, whose slash would split our application ids."""
     return TopicId(str(theirs).rstrip("=").replace("+", "-").replace("/", "_"))
+
+
+def message_limit_problems(topic: str, config: Mapping[str, str], wanted: int) -> list[str]:
+    """What is wrong with the limit of a topic's records; somebody else may have made it, with Kafka's default of 1 MB.
+
+    With a lower one a group works until it has grown, and then a Target or a report is refused in the middle of it.
+
+    Args:
+        topic: its name.
+        config: settings that hold for it.
+        wanted: bytes that must fit.
+    """
+    name = "max.message.bytes"
+    if int(config.get(name, 0)) >= wanted:
+        return []
+    return [
+        f"topic {topic}: {name} is {config.get(name)}, must be at least {wanted}: `kafka-configs.sh --alter --topic "
+        f"{topic} --add-config {name}={wanted}`"
+    ]

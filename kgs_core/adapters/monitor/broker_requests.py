@@ -1,8 +1,8 @@
-"""One request to each of several brokers, side by side and with a deadline: sizes of logs, recent record batches."""
+"""Requests to several brokers, side by side and each with a deadline: sizes of logs, recent record batches."""
 
 import struct
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,8 @@ from kgs_core.model import TopicPartition
 
 MAX_BATCHES_BYTES = 1_048_588
 """Of one partition in one answer: Kafka's default limit of one batch, since a batch over the limit is not sent."""
+SIZES_AT_ONCE = 5000
+"""Partitions whose sizes are in one request, which has the whole time-out for itself."""
 _THREADS = 32
 _FETCH_BYTES = 16_000_000
 _BY_NAME = 12  # newer versions of the request name topics by id only
@@ -30,7 +32,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class LogSizes:
-    """Sizes of one broker's logs.
+    """Sizes of one broker's logs, those of one request.
 
     Attributes:
         time_s: middle of the request, `time.monotonic`.
@@ -64,12 +66,20 @@ class BrokerRequests:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="broker-requests")
         self._busy: dict[int, Future[Any]] = {}
 
-    def log_sizes(self, wanted: Mapping[int, Collection[TopicPartition]]) -> dict[int, LogSizes | str]:
-        """By broker the sizes of its logs of the wanted partitions, or why there are none.
+    def log_sizes(self, wanted: Mapping[int, Collection[TopicPartition]]) -> dict[int, list[LogSizes | str]]:
+        """By broker the answers about its logs of the wanted partitions: sizes, or last of all why there are no more.
 
+        One that leads more than `SIZES_AT_ONCE` is asked several times, one after the other; the brokers side by side.
         Replicas on their way to another directory of the broker are left out: a log is there twice meanwhile.
         """
-        return self._ask({broker: partial(self._log_sizes, broker, tps) for broker, tps in wanted.items()})
+        parts = {broker: _in_parts(sorted(tps)) for broker, tps in wanted.items()}
+        found: dict[int, list[LogSizes | str]] = {broker: [] for broker in wanted}
+        while jobs := {b: partial(self._log_sizes, b, tps) for b, rest in parts.items() if (tps := next(rest, None))}:
+            for broker, answer in self._ask(jobs).items():
+                found[broker].append(answer)
+                if isinstance(answer, str):
+                    del parts[broker]
+        return found
 
     def batches(self, wanted: Mapping[int, Mapping[TopicPartition, int]]) -> dict[int, dict[TopicPartition, Batches]]:
         """The stored batches from the one that holds the given offset on, of all brokers together.
@@ -150,6 +160,10 @@ def _batch_headers(data: bytes) -> Iterator[tuple[int, int]]:
             return
         yield size, _LAST_OFFSET.unpack_from(data, at + _LAST_OFFSET_AT)[0] + 1
         at += size
+
+
+def _in_parts(tps: Sequence[TopicPartition]) -> Iterator[Sequence[TopicPartition]]:
+    return (tps[first : first + SIZES_AT_ONCE] for first in range(0, len(tps), SIZES_AT_ONCE))
 
 
 def _by_topic(tps: Collection[TopicPartition]) -> dict[str, list[int]]:

@@ -18,7 +18,7 @@ from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor import Measure, PartitionReading, Reading
 
 TIMEOUT_S = 4.0
-"""Of each of the requests that a reading is made of: one to each broker, side by side, for 5,000 partitions at most."""
+"""Of each of the requests that a reading is made of: the brokers side by side, for 5,000 partitions at most."""
 SELDOM_S = 10.0
 """Topics' ids and logs' starts are asked so often, and at once where a log has become shorter or is new."""
 SAMPLE_EVERY_S = 5.0
@@ -172,20 +172,16 @@ class PartitionSizes:
     def _sizes(self, partitions: _Partitions) -> "dict[TopicPartition, _Size]":
         """The sizes that are told; the other partitions are dropped, unless all of them can be measured by offsets."""
         answers = self._requests.log_sizes(partitions.by_leader())
-        answered = [answer for answer in answers.values() if isinstance(answer, LogSizes)]
+        answered = [answer for each in answers.values() for answer in each if isinstance(answer, LogSizes)]
         if answered and all(answer.refused for answer in answered):
             self._fall_back()
             return {}
-        sizes = {}
-        for tp, broker in list(partitions.leaders.items()):
-            answer = answers[broker]
-            if isinstance(answer, str):
-                partitions.drop(tp, answer)
-            elif tp not in answer.sizes:
-                partitions.drop(tp, f"broker {broker} tells no size of it")
-            else:
-                sizes[tp] = _Size(answer.time_s, answer.sizes[tp])
-        return sizes
+        sizes = {tp: _Size(each.time_s, size) for each in answered for tp, size in each.sizes.items()}
+        failed = {b: last for b, each in answers.items() for last in each[-1:] if isinstance(last, str)}
+        for tp in partitions.leaders.keys() - sizes.keys():
+            broker = partitions.leaders[tp]
+            partitions.drop(tp, failed.get(broker, f"broker {broker} tells no size of it"))
+        return {tp: sizes[tp] for tp in partitions.leaders}
 
     def _fall_back(self) -> None:
         refused = (

@@ -15,6 +15,7 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
 from kgs_core.adapters.kafka.errors import port_error
 from kgs_core.adapters.kafka.records import read_until
+from kgs_core.adapters.kafka.topic_description import message_limit_problems
 from kgs_core.config import Settings
 from kgs_core.errors import PermanentError, ProtocolError
 from kgs_core.model import OffsetRange, TopicPartition
@@ -44,7 +45,7 @@ def topic_name(settings: Settings) -> str:
 
 
 def create_topic(settings: Settings, admin: KafkaAdmin) -> bool:
-    """Makes the topic if it is missing; one that is there stays as it is, and is named if it keeps everything.
+    """Makes the topic if it is missing. One that is there stays as it is; what it should have otherwise is logged.
 
     Raises:
         PortError: refused, or no answer.
@@ -59,9 +60,12 @@ def create_topic(settings: Settings, admin: KafkaAdmin) -> bool:
     if admin.create_topic(topic, 1, monitor.topic_replication or CLUSTER_DEFAULT, config):
         return True
     try:
-        policy = admin.topic_config(topic).get("cleanup.policy", "")
+        found = admin.topic_config(topic)
     except PermanentError:  # whoever may write need not have the right to ask
         return False
+    for problem in message_limit_problems(topic, found, MAX_RECORD_BYTES):
+        _log.warning("%s (else the measurements of very many partitions are refused)", problem)
+    policy = found.get("cleanup.policy", "")
     if "compact" not in policy:
         wanted = ",".join(f"{name}={f'[{value}]' if ',' in value else value}" for name, value in _THINNED.items())
         _log.warning(

@@ -143,9 +143,16 @@ def test_every_consumer_has_a_partition_for_its_assignments(problems_of):
     assert problems_of(**sections) == []
     sections["packing"] = "packing: {max_consumers: 62, spare_consumers: 2}"
     assert problems_of(**sections) == [
-        "membership.metadata_partitions (64) must be greater than packing.max_consumers and packing.spare_consumers "
-        "together (62 + 2)"
+        "membership.metadata_partitions (64), less one, must be at least packing.max_consumers and "
+        "packing.spare_consumers together (62 + 2)"
     ]
+    sections["packing"] = "packing: {max_consumers: 1007, spare_consumers: 1}"
+    shared = "membership: {consumers_per_metadata_partition: 16}"
+    assert problems_of(**sections, membership=shared) == []
+    sections["packing"] = "packing: {max_consumers: 1008, spare_consumers: 1}"
+    (found,) = problems_of(**sections, membership=shared)
+    assert "times membership.consumers_per_metadata_partition (16)" in found
+    sections["packing"] = "packing: {max_consumers: 62, spare_consumers: 2}"
     assert problems_of(**sections, membership="membership: {metadata_partitions: 65}") == []
     assert problems_of(membership="membership: {metadata_partitions: 3}") == []
     (found,) = problems_of(membership="membership: {metadata_partitions: 2}")
@@ -168,6 +175,7 @@ def test_one_late_heartbeat_makes_no_suspect(problems_of):
         ("strict_handover", "'no'", "'no': give true or false"),
         ("start_attempts", "0", "0: give a whole number from 1 to 100"),
         ("metadata_partitions", "1", "1: give a whole number from 2 to 10000"),
+        ("consumers_per_metadata_partition", "0", "0: give a whole number from 1 to 1000"),
         ("topic_replication", "0", "0: give a whole number from 1 to 100, or null for the cluster's own default"),
         ("report_retention_h", "1.5", "1.5: give a whole number from 1 to 8760 (hours)"),
     ],

@@ -15,7 +15,7 @@ QUEUE = TopicPartition("kgs.g.consumer.metadata", 1)
 class OnceRefused:
     """A reader whose right was taken away: one error, then silence, until it is asked anew and has the right."""
 
-    def __init__(self, *_):
+    def __init__(self, *_, only):
         self.positions = {QUEUE: 0}
         self.out_of_range = set()
         self.problem = ""
@@ -40,6 +40,8 @@ def queue(monkeypatch):
         partitions=lambda _: (TopicPartition(QUEUE.topic, 0), QUEUE),
         admin=SimpleNamespace(offsets=lambda tps, _: dict.fromkeys(tps, 0)),
         check=lambda: None,
+        highest_consumer=1,
+        queue=int,
         check_now_and_then=lambda: None,
     )
     return KafkaAssignmentReader(topics, ConsumerId(1))

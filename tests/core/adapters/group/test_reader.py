@@ -27,7 +27,7 @@ def says(consumer):
 
 def taken(message, highest):
     reader = object.__new__(GroupReader)
-    reader._topics = SimpleNamespace(highest_consumer=highest)
+    reader._topics = SimpleNamespace(highest_consumer=highest, queue=int)
     reader._kinds = {REPORTS: GroupTopic.REPORTS}
     key, value = encode(message)
     return reader._message(REPORTS, SimpleNamespace(key=lambda: key, value=lambda: value))

@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import pytest
 import yaml
 
@@ -25,6 +27,7 @@ from tests.processes import a_process
 
 TWO = Member(ConsumerId(2), Incarnation("two"))
 PLACES = [*((GroupTopic.ASSIGNMENTS, number) for number in range(4)), (GroupTopic.OPERATOR, 0), (GroupTopic.REPORTS, 0)]
+OWN_QUEUE: Callable[[ConsumerId], int] = int
 MESSAGES: list[tuple[Message, tuple[GroupTopic, int]]] = [
     (Target("mwf", {}, (), {}, 1.0, 0.0, "", (), (), 0), (GroupTopic.ASSIGNMENTS, 0)),
     (MemberAssignment(TWO), (GroupTopic.ASSIGNMENTS, 2)),
@@ -49,7 +52,7 @@ def settings(**membership: int) -> Settings:
 
 @pytest.mark.parametrize(("message", "home"), MESSAGES, ids=lambda value: type(value).__name__)
 def test_every_message_belongs_into_one_place_only(message: Message, home: tuple[GroupTopic, int]) -> None:
-    assert [place for place in PLACES if belongs(message, *place)] == [home]
+    assert [place for place in PLACES if belongs(message, *place, OWN_QUEUE)] == [home]
 
 
 @pytest.mark.parametrize(("replicas", "in_sync"), [(1, "1"), (2, "1"), (3, "2")])

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.errors import KafkaConnectionError
 
+from kgs_core.adapters.monitor import broker_requests
 from kgs_core.adapters.monitor.broker_requests import Batches, BrokerRequests, LogSizes, sum_batches
 from kgs_core.model import TopicPartition
 
@@ -88,14 +89,14 @@ def requests_to():
 
 
 def test_a_replica_on_its_way_to_another_disk_does_not_count(requests_to):
-    (answer,) = requests_to(b1=logs((500, False)) + logs((90, True))).log_sizes({1: [TP]}).values()
+    (answer,) = requests_to(b1=logs((500, False)) + logs((90, True))).log_sizes({1: [TP]})[1]
     assert isinstance(answer, LogSizes)
     assert (answer.sizes, answer.refused) == ({TP: 500}, False)
 
 
 def test_an_empty_answer_is_a_refusal_and_an_empty_directory_is_none(requests_to):
     answers = requests_to(b1=[], b2=[{"topics": []}]).log_sizes({1: [TP], 2: [TP]})
-    assert (answers[1].refused, answers[2].refused) == (True, False)
+    assert [answer.refused for answer in answers[1] + answers[2]] == [True, False]
 
 
 def test_a_broker_that_fails_does_not_touch_the_others(requests_to):
@@ -103,8 +104,8 @@ def test_a_broker_that_fails_does_not_touch_the_others(requests_to):
         raise KafkaConnectionError("gone")
 
     answers = requests_to(b1=fail, b2=logs((7, False))).log_sizes({1: [TP], 2: [TP]})
-    assert answers[1] == "broker 1 did not answer: KafkaConnectionError: gone"
-    assert answers[2].sizes == {TP: 7}
+    assert answers[1] == ["broker 1 did not answer: KafkaConnectionError: gone"]
+    assert answers[2][0].sizes == {TP: 7}
 
 
 def test_a_broker_that_is_slow_holds_up_nobody_and_is_not_asked_twice(requests_to):
@@ -116,10 +117,47 @@ def test_a_broker_that_is_slow_holds_up_nobody_and_is_not_asked_twice(requests_t
 
     requests = requests_to(timeout_s=0.2, b1=wait, b2=logs((7, False)))
     first = requests.log_sizes({1: [TP], 2: [TP]})
-    assert first[1] == "broker 1 did not answer in 0.2 s"
-    assert first[2].sizes == {TP: 7}
-    assert requests.log_sizes({1: [TP], 2: [TP]})[1] == "broker 1 still does not answer"
+    assert first[1] == ["broker 1 did not answer in 0.2 s"]
+    assert first[2][0].sizes == {TP: 7}
+    assert requests.log_sizes({1: [TP], 2: [TP]})[1] == ["broker 1 still does not answer"]
     assert requests._client.asked.count(1) == 1
     may_answer.set()
     requests._busy[1].result(10)
-    assert requests.log_sizes({1: [TP]})[1].sizes == {TP: 9}
+    assert requests.log_sizes({1: [TP]})[1][0].sizes == {TP: 9}
+
+
+class CountingBrokers(Brokers):
+    """Brokers that tell the number of a partition as its size; one falls silent after so many requests."""
+
+    def __init__(self, silent_after):
+        super().__init__()
+        self.left = silent_after
+        self.sizes_asked = []
+
+    def describe_log_dirs(self, wanted, brokers):
+        if brokers == [1] and not self.left:
+            raise KafkaConnectionError("gone")
+        self.left -= brokers == [1]
+        self.sizes_asked.append((brokers[0], len(wanted["t"])))
+        partitions = [{"partition_index": n, "partition_size": n, "is_future_key": False} for n in wanted["t"]]
+        return [{"broker": brokers[0], "log_dirs": [{"topics": [{"name": "t", "partitions": partitions}]}]}]
+
+
+@pytest.mark.parametrize("silent_after", [0, 1, 2, 99])
+def test_a_broker_of_many_partitions_is_asked_part_by_part(monkeypatch, silent_after):
+    """What it has told before it fell silent counts; what is left is not asked for."""
+    monkeypatch.setattr(broker_requests, "SIZES_AT_ONCE", 10)
+    wanted = {1: [TopicPartition("t", n) for n in range(25)], 2: [TopicPartition("t", n) for n in range(100, 112)]}
+    requests = BrokerRequests(brokers := CountingBrokers(silent_after), 5.0)
+    try:
+        answers = requests.log_sizes(wanted)
+    finally:
+        requests.close()
+    told = {n: [each.sizes for each in answers[n] if isinstance(each, LogSizes)] for n in wanted}
+    parts = [range(10), range(10, 20), range(20, 25)][:silent_after]
+    assert told[1] == [{TopicPartition("t", n): n for n in part} for part in parts]
+    assert sum(map(len, told[2])) == 12
+    assert [each for each in answers[1] if isinstance(each, str)] == (
+        [] if silent_after >= 3 else ["broker 1 did not answer: KafkaConnectionError: gone"]
+    )
+    assert max(count for _, count in brokers.sizes_asked) == 10

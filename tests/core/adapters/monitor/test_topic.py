@@ -68,3 +68,13 @@ def test_a_topic_that_keeps_everything_is_named_with_the_cure(settings, caplog, 
     with caplog.at_level(logging.WARNING):
         assert not create_topic(settings, Admin(found))
     assert ("--add-config cleanup.policy=[compact,delete],min.compaction.lag.ms=3600000" in caplog.text) == warned
+
+
+@pytest.mark.parametrize(("limit", "warned"), [("1048588", True), ("8388608", False), ("9000000", False)])
+def test_a_topic_with_too_low_a_limit_is_named_with_the_cure(settings, caplog, limit, warned):  # noqa: F811
+    found = {"cleanup.policy": "compact,delete", "max.message.bytes": limit}
+    with caplog.at_level(logging.WARNING):
+        assert not create_topic(settings, Admin(found))
+    assert (
+        "max.message.bytes is 1048588, must be at least 8388608: `kafka-configs.sh --alter" in caplog.text
+    ) == warned
