@@ -47,7 +47,7 @@ _CLOCKS: Sequence[tuple[ModuleType, str, str]] = (
     (process_batch, "parse_values", "parse"),
     (process_batch, "sort_records", "rows"),
     (process_batch, "write_table", "Parquet"),
-    (arrow_task, "process_topic", "rows"),
+    (arrow_task, "prepare_topic", "rows"),
 )
 
 

@@ -4,8 +4,9 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from kgs_core.runtime.consumer_context import ConsumerContext
 _PREFIX = "bench."
 _AT_ONCE = 100
 _MADE_S = 300.0
+_STREAM_S = 0.02
+_BUSY_RECORD = b"x" * 1000
 Say = Callable[[str], None]
 
 
@@ -39,6 +42,7 @@ class TopicsPlan:
         seconds: for how long at most; it is over sooner once `rounds` rounds are measured.
         rounds: measured from when every topic has been read once.
         records_per_s: written to each topic.
+        busy_mb_per_s: written to the first topic besides, in 10^6 bytes.
         lake_delay_s: added to each call of a table.
         hung: so many topics whose tables never answer.
     """
@@ -47,10 +51,16 @@ class TopicsPlan:
     seconds: float = 120.0
     rounds: int = 20
     records_per_s: float = 1.0
+    busy_mb_per_s: float = 0.0
     lake_delay_s: float = 0.0
     wait_time_s: float = 1.0
     batch_timeout_s: float = 20.0
     hung: int = 0
+
+    def most_files_per_h(self, batch_bytes: int) -> float:
+        """As docs/operations.md has it: a file of each topic in `wait_time_s`, and the busy one's in full batches."""
+        full = 2 * self.busy_mb_per_s * 1e6 / batch_bytes
+        return 3600 * (self.topics / self.wait_time_s + full)
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,7 @@ class TopicsResult:
         rounds_s: of the rounds measured, also the parts of them: fetching, writing files, committing.
         longest_step_s: what the watchdog would see, from the beginning on; it ends a consumer at `batch_timeout_s`.
         files_per_h: committed, while rounds were measured.
+        most_files_per_h: what the settings allow.
         cpu_s_per_file: of this process alone: tables are asked and committed in it.
     """
 
@@ -77,6 +88,7 @@ class TopicsResult:
     commit_s: Sequence[float]
     files_per_h: float | None
     cpu_s_per_file: float | None
+    most_files_per_h: float
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
@@ -134,16 +146,24 @@ def run_topics_bench(plan: TopicsPlan, folder: Path, say: Say) -> TopicsResult:
         held.callback(context.close)
         say("starting the consumer")
         context.warm_up()
-        held.enter_context(_written(names, kafka, plan.records_per_s))
+        held.enter_context(_written(names, kafka, plan))
         say("reading")
-        return _Measuring(plan, context, names, hung).run()
+        return _Measuring(plan, context, names, hung, settings.consumer.batch_bytes).run()
 
 
 class _Measuring:
     """The steps of a consumer, timed."""
 
-    def __init__(self, plan: TopicsPlan, context: ConsumerContext, names: Sequence[str], hung: frozenset[str]) -> None:
+    def __init__(
+        self,
+        plan: TopicsPlan,
+        context: ConsumerContext,
+        names: Sequence[str],
+        hung: frozenset[str],
+        batch_bytes: int,
+    ) -> None:
         self._plan = plan
+        self._batch_bytes = batch_bytes
         self._context = context
         self._names = names
         self._wanted = frozenset(names) - hung
@@ -180,6 +200,7 @@ class _Measuring:
             commit,
             files / (last - since) * 3600 if files else None,
             (time.process_time() - cpu) / files if files else None,
+            self._plan.most_files_per_h(self._batch_bytes),
         )
 
     def _step(self, began: float, *, is_measured: bool) -> None:
@@ -235,23 +256,39 @@ def _make_topics(names: Sequence[str], kafka: EmbeddedKafka, admin: KafkaAdmin) 
 
 
 @contextmanager
-def _written(names: Sequence[str], kafka: EmbeddedKafka, per_s: float) -> Iterator[None]:
+def _written(names: Sequence[str], kafka: EmbeddedKafka, plan: TopicsPlan) -> Iterator[None]:
     """Every topic gets a record at once, and then so many per second, until the end of the block."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 50, "log_level": 2})
     over = threading.Event()
-
-    def write() -> None:
-        while not over.is_set():
-            for name in names:
-                producer.produce(name, b"record", partition=0)
-                producer.poll(0)
-            over.wait(1 / per_s)
-
-    thread = threading.Thread(target=write, name="load", daemon=True)
-    thread.start()
+    loads = [partial(_trickle, producer, names, plan.records_per_s, over)]
+    if plan.busy_mb_per_s:
+        loads.append(partial(_stream, producer, names[0], plan.busy_mb_per_s, over))
+    threads = [threading.Thread(target=load, name="load", daemon=True) for load in loads]
+    for thread in threads:
+        thread.start()
     try:
         yield
     finally:
         over.set()
-        thread.join()
+        for thread in threads:
+            thread.join()
         producer.flush(10)
+
+
+def _trickle(producer: Producer, names: Sequence[str], per_s: float, over: threading.Event) -> None:
+    while not over.is_set():
+        for name in names:
+            producer.produce(name, b"record", partition=0)
+            producer.poll(0)
+        over.wait(1 / per_s)
+
+
+def _stream(producer: Producer, name: str, mb_per_s: float, over: threading.Event) -> None:
+    began, written = time.monotonic(), 0
+    while not over.wait(_STREAM_S):
+        wanted = int((time.monotonic() - began) * mb_per_s * 1e6 / len(_BUSY_RECORD))
+        for _ in range(wanted - written):
+            with suppress(BufferError):  # the broker is slower than that
+                producer.produce(name, _BUSY_RECORD, partition=0)
+        written = wanted
+        producer.poll(0)

@@ -4,9 +4,11 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import cast
 
+import numpy as np
 from confluent_kafka import Consumer
 
 from kgs_core.adapters.ingest.fetch_client import POLL_MESSAGES, POLL_S, FetchClient, Fetched, trouble_of
+from kgs_core.adapters.ingest.small_topics import Longs
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.kafka.records import PARTITION_END, Record, arrived, record_bytes
 from kgs_core.consumer.round.stops import StopCause
@@ -124,11 +126,19 @@ class FetchSession(FetchClient):
     def _expect(self, tps: Sequence[TopicPartition]) -> None:
         """Nothing to prepare: a record names its topic."""
 
-    def _take(self, fetched: Fetched, batch_bytes: int) -> None:
+    def _held_events(self) -> tuple[Longs, Longs]:
+        numbers: dict[str, int] = {}
+        topics = [numbers.setdefault(message.topic(), len(numbers)) for message in self._held]
+        return np.array(topics, np.int64), np.array(self._sizes, np.int64)
+
+    def _reorder(self, order: Longs) -> None:
+        self._held, self._sizes = [self._held[i] for i in order], [self._sizes[i] for i in order]
+
+    def _take(self, fetched: Fetched, batch_bytes: int, most: int) -> None:
         held, sizes = self._held, self._sizes
         messages: dict[str, list[Record]] = {}
-        following, end = self._next, len(held)
-        for i, message in enumerate(held):
+        following, end = self._next, most
+        for i, message in enumerate(held[:most]):
             tp, error = (message.topic(), message.partition()), message.error()  # a plain tuple: this loop is hot
             if tp not in following or tp in fetched.troubles or (error is not None and error.code() != PARTITION_END):
                 self._note_error(fetched, TopicPartition(*tp), error)

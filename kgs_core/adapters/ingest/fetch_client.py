@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPosition
 
+from kgs_core.adapters.ingest.small_topics import Longs, taking_order
 from kgs_core.adapters.ingest.topic_records import TopicRecords, records_of
 from kgs_core.adapters.kafka.errors import is_passing
 from kgs_core.consumer.round.stops import StopCause
@@ -70,6 +71,7 @@ class FetchClient(ABC):
         self._next: dict[tuple[str, int], int] = {}
         self._waiting_bytes = 0
         self._gathering_since: float | None = None
+        self._are_small_waiting = False
         self._record_bytes = 1000.0
 
     def close(self) -> None:
@@ -86,6 +88,8 @@ class FetchClient(ABC):
         is_interrupted: Callable[[], bool] = lambda: False,
     ) -> Fetched:
         """At most `batch_bytes` (but at least one record), or what came within `wait_time_s` of the first record.
+
+        A batch that is full before leaves small topics to the next one (`small_topics`), until `wait_time_s` is over.
 
         Returns after `slice_s` at the latest, or soon after `is_interrupted` says so; a batch that is not due by then
         is kept here, and the next call with the same start goes on with it. Then, and when there is nothing, no range
@@ -110,14 +114,20 @@ class FetchClient(ABC):
         is_due = self._gathering_since is not None and time.monotonic() >= self._gathering_since + wait_time_s
         if self._waiting_bytes < batch_bytes and not is_due:
             return Fetched()
-        fetched = self._batch(start, batch_bytes)
-        self._gathering_since = time.monotonic() if self._has_held() else None
+        fetched = self._batch(start, batch_bytes, is_due=is_due)
+        if not self._are_small_waiting:
+            self._gathering_since = time.monotonic() if self._has_held() else None
         return fetched
 
-    def _batch(self, start: Mapping[TopicPartition, int], batch_bytes: int) -> Fetched:
+    def _batch(self, start: Mapping[TopicPartition, int], batch_bytes: int, *, is_due: bool) -> Fetched:
         fetched = Fetched()
         try:
-            self._take(fetched, batch_bytes)
+            held, sizes = self._held_events()
+            order, most = taking_order(held, sizes, batch_bytes, is_due=is_due)
+            self._are_small_waiting = most < len(held)
+            if order is not None:
+                self._reorder(order)
+            self._take(fetched, batch_bytes, most)
         except BaseException:  # what it had taken is read again
             self._begin_anew()
             raise
@@ -137,10 +147,18 @@ class FetchClient(ABC):
         """
 
     @abstractmethod
-    def _take(self, fetched: Fetched, batch_bytes: int) -> None:
+    def _held_events(self) -> tuple[Longs, Longs]:
+        """Of each held event the number of its topic, -1 where it has none, and its bytes."""
+
+    @abstractmethod
+    def _reorder(self, order: Longs) -> None:
+        """Put the held events into this order."""
+
+    @abstractmethod
+    def _take(self, fetched: Fetched, batch_bytes: int, most: int) -> None:
         """Move held events to a result, up to the size of a batch, and go on in `_next`; the rest stays for the next.
 
-        Of a partition in trouble nothing more is taken.
+        Only the first `most` of them may be taken. Of a partition in trouble nothing more is taken.
         """
 
     @abstractmethod
@@ -165,7 +183,8 @@ class FetchClient(ABC):
         self._next = {(tp.topic, tp.partition): offset for tp, offset in start.items()}
         self._drop_held()
         self._expect(sorted(start))
-        self._gathering_since = None
+        if not self._are_small_waiting:  # else whoever moves every position again and again would have them wait longer
+            self._gathering_since = None
 
     def _check_epochs(self, start: Mapping[TopicPartition, int]) -> None:
         """Have librdkafka compare known epochs with the log: it does so at a seek, and not at an assignment.

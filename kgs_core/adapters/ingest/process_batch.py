@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -80,8 +80,8 @@ def sort_records(job: TopicJob, records: TopicRecords) -> Sorted:
         keep = [n for n, i in enumerate(good) if i not in records.faults and not _is_stopped(places[n], stopped)]
         rows, good = rows.take(pa.array(keep, pa.int64())), [good[n] for n in keep]
     chosen = origin if len(good) == len(records) else origin.take(pa.array(good, pa.int64()))
-    for field_, column in zip(chosen.schema, chosen.columns, strict=True):
-        rows = rows.append_column(field_, column)
+    columns = pa.schema([*rows.schema, *chosen.schema])
+    rows = pa.Table.from_arrays([*rows.columns, *chosen.columns], schema=columns)
     return Sorted(rows, _dead_letters(job, records, bad, origin), len(bad), stopped)
 
 
@@ -98,6 +98,8 @@ def _is_stopped(at: tuple[int, int], stopped: Mapping[int, tuple[int, str]]) -> 
 
 
 def _dead_letters(job: TopicJob, records: TopicRecords, bad: Mapping[int, str], origin: pa.Table) -> pa.Table:
+    if not bad:
+        return DEAD_LETTER_SCHEMA.empty_table()
     places = zip(sorted(bad), records.places(sorted(bad)), strict=True)
     new = [i for i, (partition, offset) in places if offset >= (job.dead_letter_marks.get(partition) or 0)]
     if not new:
@@ -107,10 +109,37 @@ def _dead_letters(job: TopicJob, records: TopicRecords, bad: Mapping[int, str], 
     return pa.Table.from_arrays([*columns, *origin.take(which).columns], schema=DEAD_LETTER_SCHEMA)
 
 
-def process_topic(
-    storage: Storage, job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange]
-) -> tuple[TopicBatch | None, dict[int, tuple[int, str]]]:
-    """The arrow processor: rows and dead letters of one topic in files, waiting for their commit.
+@dataclass(frozen=True, slots=True)
+class UnwrittenBatch:
+    """A batch whose rows and dead letters are in no files yet.
+
+    Attributes:
+        job: what is known of its topic.
+        batch: all but the files.
+        rows: in the table's columns.
+        dead_letters: in those of a dead-letter table.
+    """
+
+    job: TopicJob
+    batch: TopicBatch
+    rows: pa.Table
+    dead_letters: pa.Table
+
+    def written(self, storage: Storage) -> TopicBatch:
+        """The batch with its files. May be called by any thread: no code of the user's runs in it.
+
+        Raises:
+            TransientError: the table did not take a file.
+        """
+        job, rows = self.job, self.rows
+        file = write_table(storage, job.table, rows.to_batches(), job.schema) if rows.num_rows else None
+        return replace(self.batch, file=file, dead_letters=write_dead_letters(storage, job, self.dead_letters))
+
+
+def prepare_topic(
+    job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange]
+) -> tuple[UnwrittenBatch | None, dict[int, tuple[int, str]]]:
+    """The arrow processor: rows and dead letters of one topic.
 
     Returns:
         The batch (None when a bad record stands at the very start of all that was read), and the partitions that
@@ -118,21 +147,16 @@ def process_topic(
 
     Raises:
         TransformError: the transform raised or broke its promise.
-        TransientError: the table did not take the file.
     """
     found = sort_records(job, records)
     ranges = ranges_to_read(ranges, found.stopped)
     if not ranges:
         return None, found.stopped
-    rows = transform_arrow(job, found.rows) if found.rows.num_rows else found.rows
-    file = write_table(storage, job.table, rows.to_batches(), job.schema) if rows.num_rows else None
-    dead_letters = write_dead_letters(storage, job, found.dead_letters)
     batch = TopicBatch(
         topic=job.topic,
         topic_id=job.topic_id,
         ranges=ranges,
-        file=file,
-        dead_letters=dead_letters,
+        file=None,
         dead_letter_marks=job.dead_letter_marks,
         records=len(records),
         consumed_bytes=records.consumed_bytes,
@@ -140,7 +164,21 @@ def process_topic(
         bad_records=found.bad,
         leader_epochs=records.leader_epochs(ranges),
     )
-    return batch, found.stopped
+    rows = transform_arrow(job, found.rows) if found.rows.num_rows else found.rows
+    return UnwrittenBatch(job, batch, rows, found.dead_letters), found.stopped
+
+
+def process_topic(
+    storage: Storage, job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange]
+) -> tuple[TopicBatch | None, dict[int, tuple[int, str]]]:
+    """As `prepare_topic`, and written.
+
+    Raises:
+        TransformError: the transform raised or broke its promise.
+        TransientError: the table did not take a file.
+    """
+    unwritten, stopped = prepare_topic(job, records, ranges)
+    return unwritten.written(storage) if unwritten is not None else None, stopped
 
 
 def ranges_to_read(ranges: Mapping[int, OffsetRange], stopped: Mapping[int, tuple[int, str]]) -> dict[int, OffsetRange]:

@@ -23,6 +23,13 @@ _NOT_MEASURED = "-"
 @click.option("--rounds", type=click.IntRange(min=1), default=20, show_default=True, help="Rounds to measure.")
 @click.option("--records-per-s", type=_ABOVE_0, default=1.0, show_default=True, help="Written to each topic.")
 @click.option(
+    "--busy-mb-per-s",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="Written to the first topic besides, so that batches are full before --wait-time.",
+)
+@click.option(
     "--lake-delay-ms",
     type=click.FloatRange(min=0),
     default=0.0,
@@ -39,6 +46,7 @@ def bench_topics(  # noqa: PLR0913 - one per option
     seconds: float,
     rounds: int,
     records_per_s: float,
+    busy_mb_per_s: float,
     lake_delay_ms: float,
     hung: int,
     wait_time_s: float,
@@ -60,6 +68,7 @@ def bench_topics(  # noqa: PLR0913 - one per option
         seconds=seconds,
         rounds=rounds,
         records_per_s=records_per_s,
+        busy_mb_per_s=busy_mb_per_s,
         lake_delay_s=lake_delay_ms / 1e3,
         wait_time_s=wait_time_s,
         batch_timeout_s=batch_timeout_s,
@@ -98,4 +107,4 @@ def print_result(result: "TopicsResult") -> None:
     files = _NOT_MEASURED if result.files_per_h is None else f"{result.files_per_h:,.0f}"
     console = Console()
     console.print(table)
-    console.print(f"{files} files per hour", highlight=False)
+    console.print(f"{files} files per hour, at most {result.most_files_per_h:,.0f} by these settings", highlight=False)

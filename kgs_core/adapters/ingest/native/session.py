@@ -7,7 +7,6 @@ A message is ours from `consume` on, and is freed once: by `fill` with the batch
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 from confluent_kafka import KafkaError
 
 from kgs_core.adapters.ingest.fetch_client import FetchClient, Fetched
@@ -30,13 +29,13 @@ from kgs_core.adapters.ingest.native.layout import (
     VALUE_BYTES,
 )
 from kgs_core.adapters.ingest.native.library import NativeClient, calls, message_error, message_topic
+from kgs_core.adapters.ingest.small_topics import Longs
 from kgs_core.adapters.system.machine_code import Loop, machine_code
 from kgs_core.model import TopicPartition
 
 _LOOPS = "kgs_core.adapters.ingest.native.loops"
 _ROOM = 1024
 _IN_TROUBLE = -1
-Longs = npt.NDArray[np.int64]
 
 
 class NativeFetchSession(FetchClient):
@@ -102,7 +101,17 @@ class NativeFetchSession(FetchClient):
         count, self._count, self._waiting_bytes = self._count, 0, 0
         self._loops["free"](address_of(self._messages), 0, count, self._call_address)
 
-    def _take(self, fetched: Fetched, batch_bytes: int) -> None:
+    def _held_events(self) -> tuple[Longs, Longs]:
+        notes = self._notes[: self._count]
+        slots = notes[:, SLOT]
+        topics = np.append(self._topic_of, NOBODY)[slots]  # NOBODY names the last
+        return topics, notes[:, VALUE_BYTES] + notes[:, KEY_BYTES] + notes[:, HEADER_BYTES]
+
+    def _reorder(self, order: Longs) -> None:
+        for table in (self._messages, self._notes):
+            table[: self._count] = table[: self._count][order]
+
+    def _take(self, fetched: Fetched, batch_bytes: int, most: int) -> None:
         following = np.array([self._next[tp] for tp in self._tps], np.int64)
         sums, batch = np.zeros((len(self._names), SUMS), np.int64), np.zeros(BATCH, np.int64)
         end = 0
@@ -110,14 +119,14 @@ class NativeFetchSession(FetchClient):
             end = self._loops["take"](
                 address_of(self._notes),
                 end,
-                self._count,
+                most,
                 address_of(following),
                 address_of(self._topic_of),
                 address_of(sums),
                 address_of(batch),
                 batch_bytes,
             )
-            if end == self._count or batch[IS_FULL]:
+            if end == most or batch[IS_FULL]:
                 break
             self._pass_over(fetched, end, following)
             end += 1

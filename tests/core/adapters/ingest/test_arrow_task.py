@@ -2,6 +2,8 @@
 
 import itertools
 import sys
+import threading
+from contextlib import contextmanager
 from types import ModuleType
 
 import pyarrow as pa
@@ -190,3 +192,41 @@ def test_a_new_format_is_a_line_in_the_table(reader, monkeypatch):
     assert (dead_letter["value"], dead_letter["error"]) == (b"seven", "no number")
     with pytest.raises(ValueError, match="format 'number' takes no 'schema'; say format: json"):
         TopicRule.model_validate({"topic": "t", "format": "number", "schema": {"n": "int"}})
+
+
+class StoreThatWaits(Storage):
+    """An object store that takes a file once all of `files` are on their way, and never those of the table `sick`."""
+
+    files: threading.Barrier
+    sick: str
+
+    is_s3 = True
+
+    def filesystem(self):
+        return self
+
+    @contextmanager
+    def open_output_stream(self, path):
+        self.files.wait(30)
+        if self.sick in path:
+            raise OSError("the store says no")
+        with Storage.filesystem(Storage("/")).open_output_stream(path) as stream:
+            yield stream
+
+    def delete_file(self, path):
+        pass
+
+
+def test_files_go_to_a_store_side_by_side_and_one_that_is_refused_is_its_topics_affair(reader, tmp_path):
+    """One after the other, 500 topics would wait 500 times."""
+    store = reader.storage = StoreThatWaits(str(tmp_path))
+    topics = [reader.topic(f"t{i}", b"x", b"y") for i in range(4)]
+    for topic in topics:
+        (tmp_path / topic).mkdir()
+    object.__setattr__(store, "files", threading.Barrier(len(topics)))
+    object.__setattr__(store, "sick", topics[1])
+    kept = reader.round()
+    assert list(kept.unavailable) == [topics[1]]
+    assert "the store says no" in kept.unavailable[topics[1]]
+    assert [batch.topic for batch in kept.batches] == sorted({*topics} - {topics[1]})
+    assert [len(reader.rows(batch.topic, batch.file)) for batch in kept.batches] == [2, 2, 2]

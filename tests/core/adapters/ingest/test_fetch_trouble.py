@@ -167,7 +167,12 @@ def places(fetched):
 
 def scripted(logs, turns=()):
     session = object.__new__(FetchSession)
-    session.__dict__ |= {"_next": {}, "_gathering_since": None, "_record_bytes": 1.0}
+    session.__dict__ |= {
+        "_next": {},
+        "_gathering_since": None,
+        "_record_bytes": 1.0,
+        "_are_small_waiting": False,
+    }
     session._consumer = session._client = Client(logs, turns)
     session._drop_held()
     return session

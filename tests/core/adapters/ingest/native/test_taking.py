@@ -37,7 +37,7 @@ def test_nothing_behind_a_batch_that_fails_its_check_is_taken(session, monkeypat
     monkeypatch.setattr(
         "kgs_core.adapters.ingest.native.session.message_error", lambda _, code: KafkaError(code, "failed its check")
     )
-    fetched = session._batch(dict.fromkeys(tps, 0), 1000)
+    fetched = session._batch(dict.fromkeys(tps, 0), 1000, is_due=True)
     assert fetched.ranges == {tps[0]: OffsetRange(0, 2), tps[1]: OffsetRange(0, 3)}
     assert fetched.troubles == {tps[0]: (StopCause.CORRUPT, "failed its check")}
     assert taken == [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
