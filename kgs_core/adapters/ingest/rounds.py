@@ -2,16 +2,19 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Literal
 
 from kgs_core.adapters.ingest.batch_runner import BatchRunner
+from kgs_core.adapters.ingest.port_answers import each, log_of, trouble_of
 from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
 from kgs_core.adapters.lake.topic_table import TopicTable
+from kgs_core.config.settings import ConsumerSettings
+from kgs_core.consumer.batch_size import BatchSize
 from kgs_core.consumer.round.machine import answered, begin, part
 from kgs_core.consumer.round.questions import (
     Answer,
@@ -30,8 +33,6 @@ from kgs_core.consumer.round.questions import (
     topic_of,
 )
 from kgs_core.consumer.round.state import Round, RoundLimits
-from kgs_core.consumer.round.stops import StopCause
-from kgs_core.errors import PermanentError, PortError, UnsafeError
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import TopicPartition
 from kgs_core.ports import CommitOutcome
@@ -40,8 +41,6 @@ SIDE_BY_SIDE = 32
 PATIENCE_S = 1.0
 """A table is late that takes longer than this, and than twice the time in which half of the topics were done."""
 LULL_S = 1.0
-K = TypeVar("K", str, TopicPartition)
-V = TypeVar("V")
 _log = logging.getLogger(__name__)
 
 
@@ -90,14 +89,15 @@ class Ingest:
     def __init__(
         self,
         topics: Mapping[str, TopicState],
-        pace: RoundLimits,
+        consumer: ConsumerSettings,
         runner: BatchRunner,
         admin: KafkaAdmin,
         group_offsets: GroupOffsets,
     ) -> None:
         self.topics = topics
         self.runner = runner
-        self._pace = pace
+        self._wait_time_s = consumer.wait_time_s
+        self._size = BatchSize.between(consumer.batch_bytes, consumer.largest_batch_bytes, consumer.batch_timeout_s)
         self._admin = admin
         self._group_offsets = group_offsets
         self._pool = ThreadPoolExecutor(SIDE_BY_SIDE, thread_name_prefix="lake")
@@ -119,7 +119,8 @@ class Ingest:
             self._go_on(aside)
         report, self._report = self._report, RoundReport()
         states = {name: state for name, state in self.topics.items() if not state.is_at_work}
-        at = begin({name: state.progress for name, state in states.items()}, self._pace, began)
+        limits = RoundLimits(self._size.now, self._wait_time_s)
+        at = begin({name: state.progress for name, state in states.items()}, limits, began)
         try:
             while at.open:
                 answers, late = self._carry_out(at, report)
@@ -132,6 +133,7 @@ class Ingest:
         finally:
             for name, progress in at.topics.items():
                 states[name].progress = progress
+        self._resize(at, report, time.monotonic() - began)
         self._tell(at, report)
         return report
 
@@ -211,19 +213,32 @@ class Ingest:
             case AskEnds(tps=tps):
                 return Ends(self._offsets(tps, "latest", committed_reads=True))
             case AskTopicIds(topics=topics):
-                return TopicIds(_each(lambda: self._admin.each_topic_id(topics), topics))
+                return TopicIds(each(lambda: self._admin.each_topic_id(topics), topics))
             case AskLogs(tps=tps):
                 first, end = self._offsets(tps, "earliest"), self._offsets(tps, "latest")
-                return Logs({tp: _log_of(first[tp], end[tp]) for tp in tps})
+                return Logs({tp: log_of(first[tp], end[tp]) for tp in tps})
             case _:
                 return Trouble(f"{type(question).__name__} is a question to a table")
 
     def _offsets(
         self, tps: Sequence[TopicPartition], which: Literal["earliest", "latest"], *, committed_reads: bool = False
     ) -> dict[TopicPartition, int | Trouble]:
-        return _each(lambda: self._admin.each_offset(tps, which, committed_reads=committed_reads), tps)
+        return each(lambda: self._admin.each_offset(tps, which, committed_reads=committed_reads), tps)
 
     # What came of it
+
+    def _resize(self, at: Round, report: RoundReport, round_s: float) -> None:
+        read, before = at.result.batches, self._size.now
+        self._size = self._size.after(
+            sum(batch.consumed_bytes for batch in read),
+            round_s - report.commit_s,
+            report.commit_s or None,  # as long as nothing is exactly what it takes to try nothing
+            has_landed=len(at.landed) == len(read),
+        )
+        if self._size.now != before:
+            _log.debug(
+                "batches of %d bytes at most: commits took %.2f of %.2f s", self._size.now, report.commit_s, round_s
+            )
 
     def _tell(self, at: Round, report: RoundReport) -> None:
         report.problems |= at.result.problems
@@ -255,7 +270,7 @@ def _ask_table(question: Question, table: TopicTable) -> Answer:
             case _:
                 return Trouble(f"{type(question).__name__} is no question to a table")
     except BaseException as e:  # noqa: BLE001 - their exceptions are many, and a panic of Rust is no Exception
-        return _trouble(e)
+        return trouble_of(e)
 
 
 def _wait_for_one(asides: Sequence[_Aside], timeout_s: float | None = None) -> None:
@@ -280,30 +295,3 @@ def _late(at_work: Mapping[int, Future[Answer]], idle: int) -> Mapping[int, Futu
         _, missing = wait(missing, None if left == float("inf") else left, FIRST_COMPLETED)
         done = len(at_work) - len(missing)
     return {number: answer for number, answer in at_work.items() if answer in missing}
-
-
-def _each(ask: Callable[[], Mapping[K, V | PortError]], subjects: Collection[K]) -> dict[K, V | Trouble]:
-    """What Kafka says of each subject: none answers for another, and no answer at all is an answer for each."""
-    try:
-        return {k: _trouble(found) if isinstance(found, PortError) else found for k, found in ask().items()}
-    except PortError as e:
-        return dict.fromkeys(subjects, _trouble(e))
-
-
-def _log_of(first: int | Trouble, end: int | Trouble) -> tuple[int, int] | Trouble:
-    if isinstance(first, Trouble):
-        return first
-    return end if isinstance(end, Trouble) else (first, end)
-
-
-def _trouble(error: BaseException) -> Trouble:
-    """What an exception of an adapter stops a partition for; a foreign one is passing trouble until it lasts."""
-    match error:
-        case UnsafeError():
-            return Trouble(str(error), StopCause.TABLE)
-        case PermanentError():
-            return Trouble(str(error), StopCause.DENIED)
-        case PortError():
-            return Trouble(str(error))
-        case _:
-            return Trouble(f"{type(error).__name__}: {error}")

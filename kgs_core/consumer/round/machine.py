@@ -124,7 +124,7 @@ def _read(at: Round, now: float) -> Round:
     start = {TopicPartition(t.topic, p): offset for t in arrow for p, offset in t.active.items()}
     epochs = {TopicPartition(t.topic, p): t.epochs[p] for t in arrow for p in t.active if p in t.epochs}
     has_dataframe = any(t.uses_dataframe and t.active for t in new.topics.values())
-    return new.asking([ReadBatch(start, epochs, planned, has_dataframe)])
+    return new.asking([ReadBatch(start, epochs, planned, has_dataframe, at.pace.batch_bytes)])
 
 
 def _plan(at: Round, now: float) -> tuple[Round, PlannedRead | None]:
