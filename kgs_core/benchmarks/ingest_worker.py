@@ -135,7 +135,10 @@ class BenchConsumer:
         }
 
     def _phases(self, total: RoundReport, elapsed_s: float) -> dict[str, float]:
-        """Where the time went; the dataframe processor fetches, parses and writes inside one Spark job (`job`)."""
+        """Where the time went; the dataframe processor fetches, parses and writes inside one Spark job (`job`).
+
+        What is read while others commit counts to both, so `other` may be less than nothing.
+        """
         asked = self._admin.seconds
         if any(state.progress.uses_dataframe for state in self._topics.values()):
             parts = {"ends": float(asked["ends"]), "job": total.write_s}

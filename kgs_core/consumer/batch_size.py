@@ -53,19 +53,22 @@ class BatchSize:
         """As small as may be; no round shall come near `timeout_s`."""
         return cls(least, most, TIMEOUT_SHARE * timeout_s, least)
 
-    def after(self, taken_bytes: int, work_s: float, commit_s: float | None, *, has_landed: bool) -> "BatchSize":
+    def after(
+        self, taken_bytes: int, asked_bytes: int, work_s: float, commit_s: float | None, *, has_landed: bool
+    ) -> "BatchSize":
         """The size after one more round.
 
         Args:
             taken_bytes: consumed bytes of what was read.
-            work_s: how long the round took, but for its commits.
+            asked_bytes: how large it might have been: what was read ahead was asked for with an earlier size.
+            work_s: how long gathering, transforms and writing took.
             commit_s: how long all its commits together took, side by side; None: none was tried.
             has_landed: each batch that was read is in its table, by the end of the round.
         """
         work_s = max(self.work_s + work_s, _SHORTEST_S)
         if not taken_bytes:
             return replace(self, work_s=work_s)
-        if taken_bytes < FULL_SHARE * self.now:
+        if taken_bytes < FULL_SHARE * asked_bytes:
             wanted = 0.0
         elif commit_s is None:
             wanted = self.now

@@ -78,6 +78,7 @@ class BatchRunner(ABC):
             result = ReadResult()
         if planned is not None:
             result.add(self.read_dataframe(jobs[planned.topic], planned.ranges))
+        result.asked_bytes = question.batch_bytes
         return result
 
     def warm(self) -> None:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from kgs_core.adapters.ingest.batch_runner import BatchRunner
 from kgs_core.adapters.ingest.port_answers import each, log_of, trouble_of
+from kgs_core.adapters.ingest.reading_ahead import ReadingAhead
 from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
@@ -84,6 +85,8 @@ class Ingest:
 
     A table that is late is left behind by its round, and its topic left out of the next ones until it has answered
     (`TopicState.is_at_work`). Its batch is in hand for as long: see `settle`.
+
+    While a round commits, what the next one will ask for is read in a thread. Between two rounds nothing is being read.
     """
 
     def __init__(
@@ -102,6 +105,7 @@ class Ingest:
         self._group_offsets = group_offsets
         self._pool = ThreadPoolExecutor(SIDE_BY_SIDE, thread_name_prefix="lake")
         self._asides: list[_Aside] = []
+        self._ahead = ReadingAhead(runner)
         self._report = RoundReport()
 
     def round(self) -> RoundReport:
@@ -130,20 +134,28 @@ class Ingest:
                     at, parted = part(at, time.monotonic())
                     for alone in parted:
                         self._put_aside(alone, states, late, began)
+            self._resize(at, report)
+            self._tell(at, report)
         finally:
             for name, progress in at.topics.items():
                 states[name].progress = progress
-        self._resize(at, report, time.monotonic() - began)
-        self._tell(at, report)
+            self._ahead.wait()
         return report
 
     @property
     def late_since(self) -> float | None:
-        """When the oldest round began that a batch is still in hand of, on the steady clock; None without one."""
+        """When the oldest round began that a batch is still in hand of, on the steady clock; None without one.
+
+        What was read ahead does not count: it has cost its round's time, and is committed or dropped by the next one.
+        """
         return min((aside.since for aside in self._asides), default=None)
 
     def settle(self, topics: Collection[str] | None = None) -> None:
-        """Wait until no batch of these topics (None: of any) is in hand, for as long as it takes."""
+        """Wait until no batch of these topics (None: of any) is in hand, for as long as it takes.
+
+        What was read ahead is dropped if one of them is in it.
+        """
+        self._ahead.drop(topics)
         while mine := [a for a in self._asides if topics is None or a.state.topic in topics]:
             _wait_for_one(mine)
             for aside in mine:
@@ -152,6 +164,7 @@ class Ingest:
     def close(self) -> None:
         """End the threads and what the runner holds for reads, once nothing is in hand; the runner goes on."""
         self.settle()
+        self._ahead.close()
         self._pool.shutdown()
         self.runner.end_task()
 
@@ -193,6 +206,7 @@ class Ingest:
             number: self._pool.submit(_ask_table, questions[number], self.topics[topic].table)
             for number, topic in asked.items()
         }
+        self._ahead.begin(at, self.topics)
         try:
             answers = [(n, self._ask(question, at)) for n, question in questions.items() if n not in asked]
         except BaseException:
@@ -208,6 +222,8 @@ class Ingest:
     def _ask(self, question: Question, at: Round) -> Answer:
         match question:
             case ReadBatch():
+                if (ready := self._ahead.take(at, question, self.topics)) is not None:
+                    return ready
                 # As the round has them: a look may have found the table further than it was at the round's begin
                 return self.runner.read(question, {name: self.topics[name].job(now) for name, now in at.topics.items()})
             case AskEnds(tps=tps):
@@ -227,18 +243,17 @@ class Ingest:
 
     # What came of it
 
-    def _resize(self, at: Round, report: RoundReport, round_s: float) -> None:
+    def _resize(self, at: Round, report: RoundReport) -> None:
         read, before = at.result.batches, self._size.now
         self._size = self._size.after(
             sum(batch.consumed_bytes for batch in read),
-            round_s - report.commit_s,
+            at.result.asked_bytes,
+            at.result.fetch_s + at.result.write_s,
             report.commit_s or None,  # as long as nothing is exactly what it takes to try nothing
             has_landed=len(at.landed) == len(read),
         )
         if self._size.now != before:
-            _log.debug(
-                "batches of %d bytes at most: commits took %.2f of %.2f s", self._size.now, report.commit_s, round_s
-            )
+            _log.debug("batches of %d bytes at most: commits took %.2f s", self._size.now, report.commit_s)
 
     def _tell(self, at: Round, report: RoundReport) -> None:
         report.problems |= at.result.problems

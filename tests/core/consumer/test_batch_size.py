@@ -19,19 +19,22 @@ seconds = st.floats(0, 1000)
 def settled(size, bytes_per_s, fixed_s, commit_s, rounds=100):
     """After many full batches, each read in a fixed time and so many bytes/s."""
     for _ in range(rounds):
-        size = size.after(size.now, fixed_s + size.now / bytes_per_s, commit_s, has_landed=True)
+        size = size.after(size.now, size.now, fixed_s + size.now / bytes_per_s, commit_s, has_landed=True)
     return size
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 10**10), seconds, st.none() | seconds, st.booleans()), max_size=30),
+    st.lists(
+        st.tuples(st.integers(0, 10**10), st.integers(1, 10**9), seconds, st.none() | seconds, st.booleans()),
+        max_size=30,
+    ),
     st.integers(1_000, 10**9),
     st.integers(0, 10**9),
 )
 def test_always_between_the_bounds_and_one_step_at_a_time(rounds, least, more):
     size = BatchSize.between(least, least + more, TIMEOUT_S)
-    for taken, work_s, commit_s, has_landed in rounds:
-        after = size.after(taken, work_s, commit_s, has_landed=has_landed)
+    for taken, asked, work_s, commit_s, has_landed in rounds:
+        after = size.after(taken, asked, work_s, commit_s, has_landed=has_landed)
         assert least <= after.now <= least + more
         assert size.now / 2 - 1 <= after.now <= 2 * size.now
         size = after
@@ -49,33 +52,39 @@ def test_with_commits_of_one_length_it_comes_to_rest_from_wherever_it_was(bytes_
 
 
 def test_slow_commits_let_it_grow_and_quick_ones_shrink():
-    slow = SIZE.after(LEAST, 1.0, 2.0, has_landed=True)
+    slow = SIZE.after(LEAST, LEAST, 1.0, 2.0, has_landed=True)
     assert slow.now == 2 * LEAST
-    slow = slow.after(2 * LEAST, 2.0, 1.5, has_landed=True)
+    slow = slow.after(2 * LEAST, 2 * LEAST, 2.0, 1.5, has_landed=True)
     assert slow.now == 3 * LEAST
-    quick = slow.after(3 * LEAST, 3.0, 0.05, has_landed=True)
+    quick = slow.after(3 * LEAST, 3 * LEAST, 3.0, 0.05, has_landed=True)
     assert quick.now == 1.5 * LEAST
-    assert quick.after(quick.now, 1.5, 0.05, has_landed=True).now == LEAST
+    assert quick.after(quick.now, quick.now, 1.5, 0.05, has_landed=True).now == LEAST
 
 
 def test_without_a_backlog_it_shrinks_however_slow_commits_are():
     grown = replace(SIZE, now=MOST)
     taken = int(FULL_SHARE * MOST) - 1
-    assert [grown := grown.after(taken // n, 1.0, 9.0, has_landed=True) for n in (1, 2, 4)][-1].now == LEAST
+    assert [grown := grown.after(taken // n, MOST // n, 1.0, 9.0, has_landed=True) for n in (1, 2, 4)][-1].now == LEAST
+
+
+def test_a_batch_that_was_asked_for_with_an_earlier_size_was_full_all_the_same():
+    assert replace(SIZE, now=2 * LEAST).after(LEAST, LEAST, 1.0, 2.0, has_landed=True).now == 4 * LEAST
 
 
 def test_what_is_not_known_is_not_zero():
     grown = replace(SIZE, now=2 * LEAST)
-    assert grown.after(2 * LEAST, 1.0, None, has_landed=False).now == 2 * LEAST, "no commit was tried"
-    assert grown.after(2 * LEAST, 1.0, 0.01, has_landed=False).now == 2 * LEAST, "it is not over"
-    assert grown.after(2 * LEAST, 1.0, 30.0, has_landed=False).now == 4 * LEAST, "it has taken so long already"
+    assert grown.after(2 * LEAST, 2 * LEAST, 1.0, None, has_landed=False).now == 2 * LEAST, "no commit was tried"
+    assert grown.after(2 * LEAST, 2 * LEAST, 1.0, 0.01, has_landed=False).now == 2 * LEAST, "it is not over"
+    assert grown.after(2 * LEAST, 2 * LEAST, 1.0, 30.0, has_landed=False).now == 4 * LEAST, (
+        "it has taken so long already"
+    )
 
 
 def test_rounds_that_gather_count_to_the_batch_that_comes_of_them():
     size = replace(SIZE, now=2 * LEAST)
-    gathering = size.after(0, 1.0, None, has_landed=True).after(0, 1.0, None, has_landed=True)
+    gathering = size.after(0, LEAST, 1.0, None, has_landed=True).after(0, LEAST, 1.0, None, has_landed=True)
     assert gathering.now == size.now
-    full = gathering.after(2 * LEAST, 0.5, 1.25, has_landed=True)
+    full = gathering.after(2 * LEAST, 2 * LEAST, 0.5, 1.25, has_landed=True)
     assert (full.now, full.work_s) == (2 * LEAST, 0.0), "two thirds of 3.75 s are 2.5 s"
 
 
@@ -107,7 +116,7 @@ def bytes_per_s(writers, size, end_s=200.0, seed=1):
         now = sizes[writer].now
         if free_at > end_s / 2:
             written += now
-        sizes[writer] = sizes[writer].after(now, read_at - began[writer], free_at - read_at, has_landed=True)
+        sizes[writer] = sizes[writer].after(now, now, read_at - began[writer], free_at - read_at, has_landed=True)
         began[writer] = free_at
         reading_s = sizes[writer].now / READ_BYTES_PER_S * chance.uniform(0.9, 1.1)
         heapq.heappush(ready, (free_at + reading_s, writer))

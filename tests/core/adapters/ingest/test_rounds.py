@@ -3,13 +3,11 @@
 import shutil
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from kgs_core.adapters.ingest import rounds
 from kgs_core.adapters.ingest.process_batch import TopicJob
 from kgs_core.adapters.ingest.rounds import Ingest
 from kgs_core.adapters.ingest.topic_state import TopicState
@@ -215,43 +213,3 @@ def test_tables_are_asked_and_written_side_by_side(rig: Rig, monkeypatch: pytest
         monkeypatch.setattr(state.table, "commit", together)
     rig.ingest.round()
     assert (rig.position("sick"), rig.position("well")) == (10, 10)
-
-
-class Clock:
-    """A clock that stands still but for what is said."""
-
-    now = 0.0
-
-    def monotonic(self):
-        return self.now
-
-    def time(self):
-        return self.now
-
-
-def test_batches_grow_while_commits_are_slow_and_shrink_without_a_backlog(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    del rig.states["sick"]
-    clock, table = Clock(), rig.states["well"].table
-    commit, read, taken = table.commit, rig.runner.read, 1.0
-    monkeypatch.setattr(rounds, "time", clock)
-
-    def full(question: ReadBatch, jobs: dict[str, TopicJob]) -> ReadResult:
-        clock.now += 1.0
-        found = read(question, jobs)
-        found.batches = [replace(batch, consumed_bytes=int(taken * question.batch_bytes)) for batch in found.batches]
-        return found
-
-    def slow(batch: TopicBatch) -> object:
-        clock.now += 5.0
-        return commit(batch)
-
-    monkeypatch.setattr(rig.runner, "read", full)
-    monkeypatch.setattr(table, "commit", slow)
-    for _ in range(4):
-        rig.ingest.round()
-    taken = 0.5
-    for _ in range(4):
-        rig.ingest.round()
-    assert [seen.batch_bytes / 1e6 for seen in rig.runner.seen] == [1, 2, 4, 4, 4, 2, 1, 1]
