@@ -27,7 +27,6 @@ from kgs_core.adapters.spark.session import start_spark, stop_spark
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import Settings, TableSpec, resolve_tables
 from kgs_core.consumer.round.progress import SHARE_RECORDS
-from kgs_core.consumer.round.state import RoundLimits
 from kgs_core.errors import PermanentError, PortError
 from kgs_core.model import TopicPartition
 from kgs_core.monitor import Reading
@@ -161,8 +160,7 @@ class _Pass:
             state = TopicState(opener.open(spec, topic_id, max(partitions) + 1), frozenset(partitions))
             state.reload()
             self._topics[topic] = state
-        pace = RoundLimits(trial.consumer.batch_bytes, trial.consumer.wait_time_s)
-        self._ingest = Ingest(self._topics, pace, runner, admin, self._offsets)
+        self._ingest = Ingest(self._topics, trial.consumer, runner, admin, self._offsets)
 
     def __enter__(self) -> "_Pass":
         return self

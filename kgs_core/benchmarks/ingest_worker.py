@@ -25,7 +25,6 @@ from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.spark.session import start_spark, stop_spark
 from kgs_core.config import Settings, parse_settings, resolve_tables
 from kgs_core.config.settings import SparkSettings
-from kgs_core.consumer.round.state import RoundLimits
 from kgs_core.errors import PermanentError, PortError
 from kgs_core.model import TopicId, TopicPartition
 
@@ -94,12 +93,12 @@ class BenchConsumer:
 
     def _new_ingest(self, settings: Settings) -> Ingest:
         runner = SparkBatchRunner(self._spark, self._context, settings.consumer)
-        pace = RoundLimits(settings.consumer.batch_bytes, settings.consumer.wait_time_s)
-        return Ingest(self._topics, pace, runner, self._admin, self._offsets)
+        return Ingest(self._topics, settings.consumer, runner, self._admin, self._offsets)
 
     def set_batch_bytes(self, batch_bytes: int) -> None:
-        """Go on where it is, with batches of another size."""
-        consumer = self._settings.consumer.model_copy(update={"batch_bytes": batch_bytes})
+        """Go on where it is, with batches of another size; they do not grow."""
+        sizes = {"batch_bytes": batch_bytes, "max_batch_bytes": batch_bytes}
+        consumer = self._settings.consumer.model_copy(update=sizes)
         self._ingest.close()
         self._ingest = self._new_ingest(self._settings.model_copy(update={"consumer": consumer}))
 
@@ -136,7 +135,10 @@ class BenchConsumer:
         }
 
     def _phases(self, total: RoundReport, elapsed_s: float) -> dict[str, float]:
-        """Where the time went; the dataframe processor fetches, parses and writes inside one Spark job (`job`)."""
+        """Where the time went; the dataframe processor fetches, parses and writes inside one Spark job (`job`).
+
+        What is read while others commit counts to both, so `other` may be less than nothing.
+        """
         asked = self._admin.seconds
         if any(state.progress.uses_dataframe for state in self._topics.values()):
             parts = {"ends": float(asked["ends"]), "job": total.write_s}

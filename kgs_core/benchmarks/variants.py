@@ -112,7 +112,11 @@ class Processor(Variant):
             "kafka": {"bootstrap_servers": source.servers},
             "lake": {"root": str(self.lake)},
             "topics": [rule],
-            "consumer": {"batch_bytes": batch_bytes, "wait_time_s": source.wait_time_s},
+            "consumer": {
+                "batch_bytes": batch_bytes,
+                "max_batch_bytes": batch_bytes,  # what is measured is this size
+                "wait_time_s": source.wait_time_s,
+            },
         }
         return {"settings": yaml.safe_dump(settings)}
 

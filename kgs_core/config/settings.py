@@ -95,17 +95,32 @@ class ConsumerSettings(Section):
     """The size and the pace of one consumer's batches."""
 
     batch_bytes: Annotated[int, Field(ge=1_000, le=1_000_000_000)] = 16_000_000
+    max_batch_bytes: Annotated[int, Field(ge=1_000, le=1_000_000_000)] | None = Field(
+        default=None, description="give a whole number from 1000 to 1000000000 (bytes), or null"
+    )
     wait_time_s: Seconds = 1.0
     batch_timeout_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = 300.0
     topics_refresh_s: Annotated[float, Field(ge=0.1, le=86_400, allow_inf_nan=False)] = 10.0
 
     @model_validator(mode="after")
-    def _wait_is_shorter_than_the_timeout(self) -> Self:
+    def _bounds_are_in_order(self) -> Self:
+        problems = []
         if self.wait_time_s >= self.batch_timeout_s:
-            raise ValueError(
+            problems.append(
                 f"wait_time_s ({self.wait_time_s:g}) must be less than batch_timeout_s ({self.batch_timeout_s:g})"
             )
+        if self.max_batch_bytes is not None and self.max_batch_bytes < self.batch_bytes:
+            problems.append(
+                f"max_batch_bytes ({self.max_batch_bytes}) must be at least batch_bytes ({self.batch_bytes})"
+            )
+        if problems:
+            raise ValueError("; ".join(problems))
         return self
+
+    @property
+    def largest_batch_bytes(self) -> int:
+        """`max_batch_bytes`, or what it is by default: above 64 MB nothing is gained."""
+        return self.max_batch_bytes or max(self.batch_bytes, min(4 * self.batch_bytes, 64_000_000))
 
 
 class SparkSettings(Section):

@@ -26,7 +26,6 @@ from kgs_core.adapters.spark.session import interrupt_handler_kept, start_spark
 from kgs_core.adapters.system.failpoints import crash_plan
 from kgs_core.adapters.system.watchdog import limited
 from kgs_core.config import Settings
-from kgs_core.consumer.round.state import RoundLimits
 from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Lake
@@ -77,9 +76,7 @@ class ConsumerContext:
     @cached_property
     def ingest(self) -> Ingest:
         """The rounds over `topics`."""
-        consumer = self._settings.consumer
-        pace = RoundLimits(consumer.batch_bytes, consumer.wait_time_s)
-        return Ingest(self.topics.states, pace, self.runner, self.admin, self._offsets)
+        return Ingest(self.topics.states, self._settings.consumer, self.runner, self.admin, self._offsets)
 
     def _schema(self, transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
         return self.runner.transform_schema(transform, topic, schema)

@@ -10,7 +10,7 @@ from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext
 from kgs_core.adapters.ingest.process_batch import TopicJob
 from kgs_core.config.settings import ConsumerSettings
 from kgs_core.consumer.round.questions import ReadBatch, ReadResult
-from kgs_core.model import OffsetRange, TopicPartition
+from kgs_core.model import OffsetRange
 
 SLICE_S = 1.0
 MIXED_SLICES_S = (0.01, 0.1)
@@ -21,7 +21,7 @@ class BatchRunner(ABC):
 
     Args:
         context: what each task is given.
-        consumer: how much a batch gathers, and how long it waits.
+        consumer: how long a batch waits.
     """
 
     def __init__(self, context: TaskContext, consumer: ConsumerSettings) -> None:
@@ -72,17 +72,18 @@ class BatchRunner(ABC):
         slice_s = self._slice_s(is_planned=planned is not None, has_dataframe=question.has_dataframe)
         if question.start:
             topics = {tp.topic for tp in question.start}
-            result = self._read({topic: jobs[topic] for topic in topics}, question.start, question.epochs, slice_s)
+            result = self._read({topic: jobs[topic] for topic in topics}, question, slice_s)
         else:
             time.sleep(slice_s)
             result = ReadResult()
         if planned is not None:
             result.add(self.read_dataframe(jobs[planned.topic], planned.ranges))
+        result.asked_bytes = question.batch_bytes
         return result
 
     def warm(self) -> None:
         """Have a worker that is up, with Kafka's client in it; reads nothing."""
-        self._read({}, {}, {}, 0.0)
+        self._read({}, ReadBatch({}, {}, None, has_dataframe=False, batch_bytes=0), 0.0)
 
     def warm_topic(self, job: TopicJob) -> None:
         """Have the workers up that the transform of a topic runs in; reads nothing of it."""
@@ -107,14 +108,8 @@ class BatchRunner(ABC):
         shortest, longest = MIXED_SLICES_S
         return 0.0 if is_planned else min(max(self._consumer.wait_time_s / 10, shortest), longest)
 
-    def _read(
-        self,
-        jobs: Mapping[str, TopicJob],
-        start: Mapping[TopicPartition, int],
-        epochs: Mapping[TopicPartition, int],
-        slice_s: float,
-    ) -> ReadResult:
-        consumer = self._consumer
+    def _read(self, jobs: Mapping[str, TopicJob], question: ReadBatch, slice_s: float) -> ReadResult:
+        start, most = question.start, question.batch_bytes
         return self.read_arrow(
-            ArrowRequest(self._context, jobs, start, consumer.batch_bytes, consumer.wait_time_s, slice_s, epochs)
+            ArrowRequest(self._context, jobs, start, most, self._consumer.wait_time_s, slice_s, question.epochs)
         )

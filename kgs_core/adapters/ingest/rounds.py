@@ -2,16 +2,20 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Literal
 
 from kgs_core.adapters.ingest.batch_runner import BatchRunner
+from kgs_core.adapters.ingest.port_answers import each, log_of, trouble_of
+from kgs_core.adapters.ingest.reading_ahead import ReadingAhead
 from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
 from kgs_core.adapters.lake.topic_table import TopicTable
+from kgs_core.config.settings import ConsumerSettings
+from kgs_core.consumer.batch_size import BatchSize
 from kgs_core.consumer.round.machine import answered, begin, part
 from kgs_core.consumer.round.questions import (
     Answer,
@@ -30,8 +34,6 @@ from kgs_core.consumer.round.questions import (
     topic_of,
 )
 from kgs_core.consumer.round.state import Round, RoundLimits
-from kgs_core.consumer.round.stops import StopCause
-from kgs_core.errors import PermanentError, PortError, UnsafeError
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import TopicPartition
 from kgs_core.ports import CommitOutcome
@@ -40,8 +42,6 @@ SIDE_BY_SIDE = 32
 PATIENCE_S = 1.0
 """A table is late that takes longer than this, and than twice the time in which half of the topics were done."""
 LULL_S = 1.0
-K = TypeVar("K", str, TopicPartition)
-V = TypeVar("V")
 _log = logging.getLogger(__name__)
 
 
@@ -85,23 +85,27 @@ class Ingest:
 
     A table that is late is left behind by its round, and its topic left out of the next ones until it has answered
     (`TopicState.is_at_work`). Its batch is in hand for as long: see `settle`.
+
+    While a round commits, what the next one will ask for is read in a thread. Between two rounds nothing is being read.
     """
 
     def __init__(
         self,
         topics: Mapping[str, TopicState],
-        pace: RoundLimits,
+        consumer: ConsumerSettings,
         runner: BatchRunner,
         admin: KafkaAdmin,
         group_offsets: GroupOffsets,
     ) -> None:
         self.topics = topics
         self.runner = runner
-        self._pace = pace
+        self._wait_time_s = consumer.wait_time_s
+        self._size = BatchSize.between(consumer.batch_bytes, consumer.largest_batch_bytes, consumer.batch_timeout_s)
         self._admin = admin
         self._group_offsets = group_offsets
         self._pool = ThreadPoolExecutor(SIDE_BY_SIDE, thread_name_prefix="lake")
         self._asides: list[_Aside] = []
+        self._ahead = ReadingAhead(runner)
         self._report = RoundReport()
 
     def round(self) -> RoundReport:
@@ -119,7 +123,8 @@ class Ingest:
             self._go_on(aside)
         report, self._report = self._report, RoundReport()
         states = {name: state for name, state in self.topics.items() if not state.is_at_work}
-        at = begin({name: state.progress for name, state in states.items()}, self._pace, began)
+        limits = RoundLimits(self._size.now, self._wait_time_s)
+        at = begin({name: state.progress for name, state in states.items()}, limits, began)
         try:
             while at.open:
                 answers, late = self._carry_out(at, report)
@@ -129,19 +134,28 @@ class Ingest:
                     at, parted = part(at, time.monotonic())
                     for alone in parted:
                         self._put_aside(alone, states, late, began)
+            self._resize(at, report)
+            self._tell(at, report)
         finally:
             for name, progress in at.topics.items():
                 states[name].progress = progress
-        self._tell(at, report)
+            self._ahead.wait()
         return report
 
     @property
     def late_since(self) -> float | None:
-        """When the oldest round began that a batch is still in hand of, on the steady clock; None without one."""
+        """When the oldest round began that a batch is still in hand of, on the steady clock; None without one.
+
+        What was read ahead does not count: it has cost its round's time, and is committed or dropped by the next one.
+        """
         return min((aside.since for aside in self._asides), default=None)
 
     def settle(self, topics: Collection[str] | None = None) -> None:
-        """Wait until no batch of these topics (None: of any) is in hand, for as long as it takes."""
+        """Wait until no batch of these topics (None: of any) is in hand, for as long as it takes.
+
+        What was read ahead is dropped if one of them is in it.
+        """
+        self._ahead.drop(topics)
         while mine := [a for a in self._asides if topics is None or a.state.topic in topics]:
             _wait_for_one(mine)
             for aside in mine:
@@ -150,6 +164,7 @@ class Ingest:
     def close(self) -> None:
         """End the threads and what the runner holds for reads, once nothing is in hand; the runner goes on."""
         self.settle()
+        self._ahead.close()
         self._pool.shutdown()
         self.runner.end_task()
 
@@ -191,6 +206,7 @@ class Ingest:
             number: self._pool.submit(_ask_table, questions[number], self.topics[topic].table)
             for number, topic in asked.items()
         }
+        self._ahead.begin(at, self.topics)
         try:
             answers = [(n, self._ask(question, at)) for n, question in questions.items() if n not in asked]
         except BaseException:
@@ -206,24 +222,38 @@ class Ingest:
     def _ask(self, question: Question, at: Round) -> Answer:
         match question:
             case ReadBatch():
+                if (ready := self._ahead.take(at, question, self.topics)) is not None:
+                    return ready
                 # As the round has them: a look may have found the table further than it was at the round's begin
                 return self.runner.read(question, {name: self.topics[name].job(now) for name, now in at.topics.items()})
             case AskEnds(tps=tps):
                 return Ends(self._offsets(tps, "latest", committed_reads=True))
             case AskTopicIds(topics=topics):
-                return TopicIds(_each(lambda: self._admin.each_topic_id(topics), topics))
+                return TopicIds(each(lambda: self._admin.each_topic_id(topics), topics))
             case AskLogs(tps=tps):
                 first, end = self._offsets(tps, "earliest"), self._offsets(tps, "latest")
-                return Logs({tp: _log_of(first[tp], end[tp]) for tp in tps})
+                return Logs({tp: log_of(first[tp], end[tp]) for tp in tps})
             case _:
                 return Trouble(f"{type(question).__name__} is a question to a table")
 
     def _offsets(
         self, tps: Sequence[TopicPartition], which: Literal["earliest", "latest"], *, committed_reads: bool = False
     ) -> dict[TopicPartition, int | Trouble]:
-        return _each(lambda: self._admin.each_offset(tps, which, committed_reads=committed_reads), tps)
+        return each(lambda: self._admin.each_offset(tps, which, committed_reads=committed_reads), tps)
 
     # What came of it
+
+    def _resize(self, at: Round, report: RoundReport) -> None:
+        read, before = at.result.batches, self._size.now
+        self._size = self._size.after(
+            sum(batch.consumed_bytes for batch in read),
+            at.result.asked_bytes,
+            at.result.fetch_s + at.result.write_s,
+            report.commit_s or None,  # as long as nothing is exactly what it takes to try nothing
+            has_landed=len(at.landed) == len(read),
+        )
+        if self._size.now != before:
+            _log.debug("batches of %d bytes at most: commits took %.2f s", self._size.now, report.commit_s)
 
     def _tell(self, at: Round, report: RoundReport) -> None:
         report.problems |= at.result.problems
@@ -255,7 +285,7 @@ def _ask_table(question: Question, table: TopicTable) -> Answer:
             case _:
                 return Trouble(f"{type(question).__name__} is no question to a table")
     except BaseException as e:  # noqa: BLE001 - their exceptions are many, and a panic of Rust is no Exception
-        return _trouble(e)
+        return trouble_of(e)
 
 
 def _wait_for_one(asides: Sequence[_Aside], timeout_s: float | None = None) -> None:
@@ -280,30 +310,3 @@ def _late(at_work: Mapping[int, Future[Answer]], idle: int) -> Mapping[int, Futu
         _, missing = wait(missing, None if left == float("inf") else left, FIRST_COMPLETED)
         done = len(at_work) - len(missing)
     return {number: answer for number, answer in at_work.items() if answer in missing}
-
-
-def _each(ask: Callable[[], Mapping[K, V | PortError]], subjects: Collection[K]) -> dict[K, V | Trouble]:
-    """What Kafka says of each subject: none answers for another, and no answer at all is an answer for each."""
-    try:
-        return {k: _trouble(found) if isinstance(found, PortError) else found for k, found in ask().items()}
-    except PortError as e:
-        return dict.fromkeys(subjects, _trouble(e))
-
-
-def _log_of(first: int | Trouble, end: int | Trouble) -> tuple[int, int] | Trouble:
-    if isinstance(first, Trouble):
-        return first
-    return end if isinstance(end, Trouble) else (first, end)
-
-
-def _trouble(error: BaseException) -> Trouble:
-    """What an exception of an adapter stops a partition for; a foreign one is passing trouble until it lasts."""
-    match error:
-        case UnsafeError():
-            return Trouble(str(error), StopCause.TABLE)
-        case PermanentError():
-            return Trouble(str(error), StopCause.DENIED)
-        case PortError():
-            return Trouble(str(error))
-        case _:
-            return Trouble(f"{type(error).__name__}: {error}")

@@ -39,7 +39,6 @@ from kgs_core.consumer.round.questions import (
     AskTopicIds,
     Commit,
     Question,
-    ReadBatch,
     ReadResult,
     topic_of,
 )
@@ -120,11 +119,7 @@ def _on_trial(at: Round, now: float) -> Round:
 
 def _read(at: Round, now: float) -> Round:
     new, planned = _plan(at, now)
-    arrow = [t for t in new.topics.values() if not t.uses_dataframe]
-    start = {TopicPartition(t.topic, p): offset for t in arrow for p, offset in t.active.items()}
-    epochs = {TopicPartition(t.topic, p): t.epochs[p] for t in arrow for p in t.active if p in t.epochs}
-    has_dataframe = any(t.uses_dataframe and t.active for t in new.topics.values())
-    return new.asking([ReadBatch(start, epochs, planned, has_dataframe)])
+    return new.asking([new.reading(planned)])
 
 
 def _plan(at: Round, now: float) -> tuple[Round, PlannedRead | None]:

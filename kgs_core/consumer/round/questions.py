@@ -1,7 +1,7 @@
 """Questions of a round, and their answers. Pure values; `machine` says when, the driver carries it out."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from kgs_core.consumer.batch_plan import PlannedRead
 from kgs_core.consumer.round.progress import TablePositions
@@ -60,12 +60,14 @@ class ReadBatch:
         epochs: leader epoch of the record before it, where it is known.
         planned: exact ranges of the one topic that has a job of its own this time.
         has_dataframe: there are such topics, so the others may not be waited for long.
+        batch_bytes: how much to gather of the topics that share a task, at most.
     """
 
     start: Mapping[TopicPartition, int]
     epochs: Mapping[TopicPartition, int]
     planned: PlannedRead | None
     has_dataframe: bool
+    batch_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,10 @@ class Landed:
     committed: bool
 
 
+_BY_PARTITION = ("lost", "stopped", "corrupt", "refused", "silent")
+_BY_TOPIC = ("failed", "unavailable")
+
+
 @dataclass(slots=True)
 class ReadResult:
     """Result of one round of reading, over one or more topics.
@@ -135,6 +141,7 @@ class ReadResult:
             exception), with the reason.
         unavailable: topics whose table or store did not take the file, with the reason: passing trouble.
         problems: Kafka's other errors; librdkafka goes on trying.
+        asked_bytes: the `batch_bytes` of its question.
     """
 
     batches: list[TopicBatch] = field(default_factory=list)
@@ -146,6 +153,7 @@ class ReadResult:
     failed: dict[str, str] = field(default_factory=dict)
     unavailable: dict[str, str] = field(default_factory=dict)
     problems: set[str] = field(default_factory=set)
+    asked_bytes: int = 0
     fetch_s: float = 0.0
     write_s: float = 0.0
 
@@ -154,10 +162,19 @@ class ReadResult:
         kinds = {StopCause.OUT_OF_RANGE: self.lost, StopCause.CORRUPT: self.corrupt, StopCause.DENIED: self.refused}
         kinds[cause][tp] = words
 
+    def of(self, topics: Collection[str]) -> "ReadResult":
+        """Only what is about these topics; problems, and what it has cost, are nobody's."""
+        new = replace(self, batches=[batch for batch in self.batches if batch.topic in topics])
+        for name in _BY_PARTITION:
+            setattr(new, name, {tp: what for tp, what in getattr(self, name).items() if tp.topic in topics})
+        for name in _BY_TOPIC:
+            setattr(new, name, {topic: what for topic, what in getattr(self, name).items() if topic in topics})
+        return new
+
     def add(self, other: "ReadResult") -> None:
         """Take in what another job of the same round came to."""
         self.batches += other.batches
-        for name in ("lost", "stopped", "corrupt", "refused", "silent", "failed", "unavailable"):
+        for name in (*_BY_PARTITION, *_BY_TOPIC):
             getattr(self, name).update(getattr(other, name))
         self.problems |= other.problems
         self.fetch_s += other.fetch_s

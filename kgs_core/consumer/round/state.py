@@ -5,8 +5,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, auto
 
+from kgs_core.consumer.batch_plan import PlannedRead
 from kgs_core.consumer.round.progress import TopicProgress
-from kgs_core.consumer.round.questions import Question, ReadResult, topic_of
+from kgs_core.consumer.round.questions import Question, ReadBatch, ReadResult, topic_of
 from kgs_core.consumer.round.stops import StopCause
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import TopicPartition
@@ -84,6 +85,14 @@ class Round:
             unsure=self.unsure & topics,
             looks=self.looks & topics,
         )
+
+    def reading(self, planned: PlannedRead | None) -> ReadBatch:
+        """The question for all that is active, and for what is planned of a topic that has a job of its own."""
+        arrow = [t for t in self.topics.values() if not t.uses_dataframe]
+        start = {TopicPartition(t.topic, p): offset for t in arrow for p, offset in t.active.items()}
+        epochs = {TopicPartition(t.topic, p): t.epochs[p] for t in arrow for p in t.active if p in t.epochs}
+        has_dataframe = any(t.uses_dataframe and t.active for t in self.topics.values())
+        return ReadBatch(start, epochs, planned, has_dataframe, self.pace.batch_bytes)
 
     def with_topic(self, topic: TopicProgress) -> "Round":
         """With the newer value of one topic."""

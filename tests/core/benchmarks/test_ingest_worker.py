@@ -7,9 +7,9 @@ import pytest
 from kgs_core.adapters.ingest.rounds import Ingest
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.benchmarks.ingest_worker import TimedAdmin
+from kgs_core.config.settings import ConsumerSettings
 from kgs_core.consumer.round.progress import TopicProgress
 from kgs_core.consumer.round.questions import ReadResult
-from kgs_core.consumer.round.state import RoundLimits
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import OffsetRange, TopicId
 
@@ -28,7 +28,7 @@ def test_every_question_of_a_round_has_its_time(admin):
     state = SimpleNamespace(progress=progress, job=lambda _: None, is_at_work=False)
     batch = TopicBatch("t", TopicId("id"), {0: OffsetRange(0, 10)}, None, records=10)
     reads = SimpleNamespace(read=lambda question, jobs: ReadResult(batches=[batch]), end_task=lambda: None)
-    ingest = Ingest({"t": state}, RoundLimits(1000, 0.0), reads, admin, None)
+    ingest = Ingest({"t": state}, ConsumerSettings(batch_bytes=1000, wait_time_s=0.0), reads, admin, None)
     ingest.round()
     ingest.close()
     assert set(admin.seconds) == {"ends", "topic_ids"}

@@ -122,12 +122,6 @@ def test_a_section_with_every_line_commented_out_is_its_defaults(settings_of):
     assert bare.kafka.client == {}
 
 
-def test_a_wait_not_shorter_than_the_timeout_names_both(problems_of):
-    assert problems_of(consumer="consumer: {wait_time_s: 5, batch_timeout_s: 5}") == [
-        "consumer: wait_time_s (5) must be less than batch_timeout_s (5)"
-    ]
-
-
 def test_vacuum_never_reaches_a_batch_in_flight(problems_of):
     assert problems_of(
         lake="lake: {root: /x, vacuum_retention_h: 24}", consumer="consumer: {batch_timeout_s: 50000}"

@@ -70,7 +70,7 @@ def test_others_are_read_and_committed_while_a_table_does_not_answer(rig: Rig, c
     rig.ingest.round()
     assert began <= (rig.ingest.late_since or 0.0) <= time.monotonic()
     round_until(rig, lambda: rig.position("well") >= 40)
-    assert not any(SICK in question.start for question in rig.runner.seen[1:])
+    assert not any(SICK in question.start for question in rig.runner.seen[2:]), "one was read ahead"
     commit.answers.set()
     round_until(rig, lambda: SICK in rig.runner.seen[-1].start)
     assert rig.runner.seen[-1].start[SICK] == 10
@@ -117,7 +117,7 @@ def test_only_topic_is_waited_for_and_its_report_is_that_of_its_round(rig: Rig, 
     del rig.states["well"]
     threading.Timer(0.2, commit.answers.set).start()
     assert rig.ingest.round().batches == 1
-    assert rig.ingest.late_since is None
+    assert not rig.states["sick"].is_at_work
 
 
 def test_tables_that_are_all_slow_alike_are_waited_for_together(
@@ -136,7 +136,8 @@ def test_tables_that_are_all_slow_alike_are_waited_for_together(
 def test_nothing_is_read_while_every_table_is_late(rig: Rig, commit: Late) -> None:
     rig.ingest.round()
     rig.runner.result = ReadResult(lost={WELL: "gone"})
-    rig.ingest.round()
+    for _ in range(2):  # the first commits what was read ahead
+        rig.ingest.round()
     reads = len(rig.runner.seen)
     threading.Timer(0.2, commit.answers.set).start()
     rig.runner.result = None

@@ -43,7 +43,7 @@ def job(kafka, request):
 
 def read(runner, job):
     start = {TopicPartition(job.topic, 0): 0}
-    return runner.read(ReadBatch(start, {}, None, has_dataframe=False), {job.topic: job})
+    return runner.read(ReadBatch(start, {}, None, has_dataframe=False, batch_bytes=1_000_000), {job.topic: job})
 
 
 def test_a_round_reads_and_writes_what_a_task_of_spark_would(kafka, runner, storage, job):

@@ -16,9 +16,8 @@ from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config import TopicRule
-from kgs_core.config.settings import LakeSettings
+from kgs_core.config.settings import ConsumerSettings, LakeSettings
 from kgs_core.consumer.round.questions import ReadBatch, ReadResult
-from kgs_core.consumer.round.state import RoundLimits
 from kgs_core.consumer.round.stops import StopCause
 from kgs_core.errors import PermanentError, PortError, TransientError
 from kgs_core.exactly_once.batch import TopicBatch
@@ -83,7 +82,9 @@ class Rig:
         self.kafka, self.runner = Kafka(), Runner()
         self.states = {topic: self.state(topic, **rule) for topic in ("sick", "well")}
         offsets = SimpleNamespace(report=lambda positions: None)
-        self.ingest = Ingest(self.states, RoundLimits(1_000_000, 0.0), self.runner, self.kafka, offsets)
+        self.ingest = Ingest(
+            self.states, ConsumerSettings(batch_bytes=1_000_000, wait_time_s=0.0), self.runner, self.kafka, offsets
+        )
 
     def state(self, topic: str, **rule: str) -> TopicState:
         rule_ = TopicRule(topic=topic, table=topic, **rule)

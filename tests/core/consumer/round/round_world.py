@@ -6,7 +6,6 @@ Topic `a` has all the trouble there is, `b` none at all: what happens to `b` sho
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from kgs_core.consumer.round.machine import answered, begin, part
 from kgs_core.consumer.round.progress import TablePositions, TopicProgress
 from kgs_core.consumer.round.questions import (
     Answer,
@@ -24,7 +23,7 @@ from kgs_core.consumer.round.questions import (
     TopicIds,
     Trouble,
 )
-from kgs_core.consumer.round.state import Round, RoundLimits
+from kgs_core.consumer.round.state import RoundLimits
 from kgs_core.consumer.round.stops import StopCause
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
@@ -48,6 +47,7 @@ class World:
         late: a commit that may still land, at any time.
         rivals: how often another consumer may still commit.
         bad: offset of a record of `a:0` that cannot be taken; None: there is none.
+        most: so many records of a partition are read at once.
     """
 
     ends: Mapping[TopicPartition, int]
@@ -55,6 +55,7 @@ class World:
     late: TopicBatch | None = None
     rivals: int = 0
     bad: int | None = None
+    most: int = 1_000_000
 
     def commits(self, batch: TopicBatch) -> "World | None":
         """The world after a compare-and-set; None where it is refused."""
@@ -98,12 +99,12 @@ def good_read(world: World, question: ReadBatch, without: tuple[str, ...] = ()) 
     result, starts = ReadResult(), starts_of(question)
     for topic in sorted({tp.topic for tp in starts} - set(without)):
         ranges = {tp.partition: world.range_of(tp, at) for tp, at in starts.items() if tp.topic == topic}
-        ranges = {p: r for p, r in ranges.items() if r.end > r.start}
+        ranges = {p: r._replace(end=min(r.end, r.start + world.most)) for p, r in ranges.items() if r.end > r.start}
         if ranges:
             records = sum(r.end - r.start for r in ranges.values())
             result.batches.append(TopicBatch(topic, ID, ranges, None, records=records))
     bad = TopicPartition(SICK, 0)
-    if world.bad is not None and SICK not in without and starts.get(bad, world.bad + 1) <= world.bad:
+    if world.bad is not None and SICK not in without and 0 <= world.bad - starts.get(bad, world.bad + 1) < world.most:
         result.stopped[bad] = (world.bad, "not JSON")
     return result
 
@@ -196,112 +197,3 @@ def progress(topic: str, partitions: int, *, uses_dataframe: bool = False) -> To
     owned = frozenset(range(partitions))
     empty = TopicProgress(topic, ID, uses_dataframe=uses_dataframe)
     return empty.owning(owned, TablePositions(dict.fromkeys(owned, 0)))
-
-
-@dataclass(frozen=True)
-class Consumer:
-    """A consumer between or inside rounds, in its world.
-
-    Attributes:
-        at: the round in hand.
-        now: seconds.
-        distrusted: Kafka has not said, in this round, that `a` is the topic that its table was filled from.
-        asides: rounds of topics whose tables are late.
-    """
-
-    world: World
-    at: Round
-    now: float = 0.0
-    distrusted: bool = False
-    asides: tuple[Round, ...] = ()
-
-    @classmethod
-    def starting(cls, topics: Mapping[str, TopicProgress], world: World) -> "Consumer":
-        """At the beginning of its first round."""
-        return cls(world, begin(topics, PACE, 0.0))
-
-    @property
-    def topics(self) -> dict[str, TopicProgress]:
-        """All topics, also those that are late."""
-        found = dict(self.at.topics)
-        for aside in self.asides:
-            assert not found.keys() & aside.topics.keys(), "a topic is in one round at a time"
-            found |= aside.topics
-        return found
-
-    def next_round(self, after_s: float) -> "Consumer":
-        """Once the round is over: with the topics whose tables have answered."""
-        now = self.now + after_s
-        late = tuple(aside for aside in self.asides if aside.open)
-        free = {name: topic for name, topic in self.topics.items() if not any(name in aside.topics for aside in late)}
-        return replace(self, at=begin(free, PACE, now), now=now, distrusted=False, asides=late)
-
-    def parted(self) -> "Consumer":
-        """Without those that have not answered."""
-        at, asides = part(self.at, self.now)
-        return replace(self, at=at, asides=(*self.asides, *asides))
-
-    def given(self, number: int, world: World, answer: Answer) -> "Consumer":
-        """With one question answered."""
-        distrusted = self.distrusted
-        if isinstance(answer, TopicIds) and SICK in answer.ids:
-            distrusted = answer.ids[SICK] != ID
-        if isinstance(answer, ReadResult) and SICK in {*answer.failed, *answer.unavailable, *_topics(answer)}:
-            # Said once: it must not be forgotten when what is asked about it goes wrong.
-            assert 0 in answered(self.at, number, answer, self.now).topics[SICK].stops
-        return replace(self, world=world, at=answered(self.at, number, answer, self.now), distrusted=distrusted)
-
-    def given_late(self, aside: Round, number: int, world: World, answer: Answer) -> "Consumer":
-        """With one question answered to a topic that is late."""
-        new = answered(aside, number, answer, self.now)
-        return replace(self, world=world, asides=tuple(new if each is aside else each for each in self.asides))
-
-    def with_late_answers(self) -> "Consumer":
-        """With all tables that are late answering well."""
-        here = self
-        while open_ := [(aside, *item) for aside in here.asides for item in aside.open.items()]:
-            aside, number, question = open_[0]
-            here = here.given_late(aside, number, *good_answer(here.world, question))
-        return here
-
-    def calm_round(self, after_s: float) -> "Consumer":
-        """Through one round in which nothing is wrong any more."""
-        here = self.with_late_answers()
-        here = here if here.at.open else here.next_round(after_s)
-        while here.at.open:
-            number, question = next(iter(here.at.open.items()))
-            here = here.given(number, *good_answer(here.world, question))
-        return here
-
-    def key(self) -> object:
-        """Equal for consumers that go on alike: times count from now."""
-        rounds = [_round_key(at, self.now) for at in (self.at, *self.asides)]
-        return (self.world.key(), self.distrusted, tuple(rounds))
-
-
-def _round_key(at: Round, now: float) -> object:
-    topics = tuple(
-        (
-            t.topic,
-            tuple(t.positions.items()),
-            tuple(
-                (p, s.cause, s.position, _left(s.look_at, now), s.tries, _left(s.trial_until, now))
-                for p, s in sorted(t.stops.items())
-            ),
-            tuple(sorted(t.tries.items())),
-            t.waiting_since is None,
-            t.is_missing,
-        )
-        for t in at.topics.values()
-    )
-    stage = (at.stage, at.same, tuple(sorted(at.logs.items())), at.unsure, at.looks)
-    asked = tuple(repr(q) for q in at.open.values())
-    return (topics, stage, asked, repr(at.result), tuple(at.refused), len(at.landed))
-
-
-def _topics(result: ReadResult) -> set[str]:
-    return {tp.topic for tp in (*result.lost, *result.corrupt)}
-
-
-def _left(until: float | None, now: float) -> float | None:
-    return None if until is None else until - now

@@ -11,7 +11,8 @@ from kgs_core.consumer.round.state import RoundLimits
 from kgs_core.consumer.round.stops import StopCause
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
-from tests.core.consumer.round.round_world import Consumer, World, good_answer, progress
+from tests.core.consumer.round.round_consumer import Consumer
+from tests.core.consumer.round.round_world import World, good_answer, progress
 
 A, A1, B = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 

@@ -9,12 +9,14 @@ from dataclasses import replace
 
 import pytest
 
+from kgs_core.consumer.round.ahead import foresee
 from kgs_core.consumer.round.machine import answered
 from kgs_core.consumer.round.questions import Commit, Landed, ReadBatch, Trouble
 from kgs_core.consumer.round.state import Round
 from kgs_core.consumer.round.stops import StopCause
 from kgs_core.model import TopicPartition
-from tests.core.consumer.round.round_world import SICK, WELL, Consumer, World, events, every_answer, progress
+from tests.core.consumer.round.round_consumer import Consumer
+from tests.core.consumer.round.round_world import SICK, WELL, World, events, every_answer, progress
 
 ROUND_S = 4.0
 """Between rounds: a first look is due after one or two of them, a trial is over after two."""
@@ -22,10 +24,11 @@ LONG_S = 400.0
 """Longer than the longest look."""
 
 
-def consumer(*, uses_dataframe: bool, partitions: int = 1) -> Consumer:
+def consumer(*, uses_dataframe: bool, partitions: int = 1, reads_ahead: bool = False) -> Consumer:
     topics = {t: progress(t, partitions, uses_dataframe=uses_dataframe) for t in (SICK, WELL)}
     tps = [TopicPartition(t, p) for t in topics for p in range(partitions)]
-    return Consumer.starting(topics, World(dict.fromkeys(tps, 2), dict.fromkeys(tps, 0), rivals=1))
+    world = World(dict.fromkeys(tps, 2), dict.fromkeys(tps, 0), rivals=1)
+    return Consumer.starting(topics, replace(world, most=1) if reads_ahead else world)
 
 
 def late_steps(here: Consumer) -> Iterator[Consumer]:
@@ -37,9 +40,20 @@ def late_steps(here: Consumer) -> Iterator[Consumer]:
         yield parted
 
 
-def steps(here: Consumer, *, is_patient: bool) -> Iterator[Consumer]:
+def readings_ahead(here: Consumer) -> Iterator[Consumer]:
+    if here.ahead is None and (ahead := foresee(here.at)) is not None:
+        for world, answer in every_answer(here.world, ahead.question):
+            yield here.reading_ahead(ahead, world, answer)
+
+
+def steps(here: Consumer, *, is_patient: bool, reads_ahead: bool = False) -> Iterator[Consumer]:
+    if (ready := here.answered_ahead()) is not None:
+        yield ready
+        return
     if not is_patient:
         yield from late_steps(here)
+    if reads_ahead:
+        yield from readings_ahead(here)
     if not here.at.open:
         yield here.next_round(ROUND_S)
         return
@@ -94,24 +108,36 @@ def check_after_round(here: Consumer, *, is_every_turn: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("uses_dataframe", "partitions", "depth", "is_patient"),
-    [(False, 1, 18, True), (True, 1, 18, True), (False, 2, 12, True), (False, 1, 13, False), (True, 1, 13, False)],
+    ("uses_dataframe", "partitions", "depth", "is_patient", "reads_ahead"),
+    [
+        (False, 1, 18, True, False),
+        (True, 1, 18, True, False),
+        (False, 2, 12, True, False),
+        (False, 1, 13, False, False),
+        (True, 1, 13, False, False),
+        (False, 1, 12, True, True),
+        (False, 1, 10, False, True),
+    ],
 )
-def test_whatever_is_answered(uses_dataframe: bool, partitions: int, depth: int, is_patient: bool) -> None:
-    start = consumer(uses_dataframe=uses_dataframe, partitions=partitions)
-    seen, layer, rounds = {start.key()}, [start], 0
+def test_whatever_is_answered(
+    uses_dataframe: bool, partitions: int, depth: int, is_patient: bool, reads_ahead: bool
+) -> None:
+    start = consumer(uses_dataframe=uses_dataframe, partitions=partitions, reads_ahead=reads_ahead)
+    seen, layer, rounds, used = {start.key()}, [start], 0, 0
     for _ in range(depth):
         following = []
         for here in layer:
-            for after in steps(here, is_patient=is_patient):
+            for after in steps(here, is_patient=is_patient, reads_ahead=reads_ahead):
+                used += here.ahead is not None and after.ahead is None and len(after.at.result.batches)
                 if (key := after.key()) in seen:
                     continue
                 seen.add(key)
                 check(after)
                 if not after.at.open:
                     rounds += 1
-                    check_after_round(after, is_every_turn=not uses_dataframe)
+                    check_after_round(after, is_every_turn=not uses_dataframe and not reads_ahead)
                 following.append(after)
         layer = following
-    print(f"{len(seen)} states, {rounds} ends of rounds")
+    print(f"{len(seen)} states, {rounds} ends of rounds, {used} batches that were read ahead")
     assert rounds > 100
+    assert bool(used) == reads_ahead

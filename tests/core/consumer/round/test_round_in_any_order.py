@@ -11,12 +11,12 @@ from kgs_core.consumer.round.progress import TopicProgress
 from kgs_core.consumer.round.questions import Commit
 from kgs_core.consumer.round.stops import StopCause
 from kgs_core.model import TopicId, TopicPartition
+from tests.core.consumer.round.round_consumer import Consumer
 from tests.core.consumer.round.round_world import (
     PACE,
     SICK,
     SICK_ONE,
     WELL,
-    Consumer,
     World,
     events,
     every_answer,

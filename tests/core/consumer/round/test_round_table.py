@@ -23,15 +23,15 @@ from kgs_core.consumer.round.stops import TRIAL_S, StopCause, StoppedPartition, 
 from kgs_core.errors import ProtocolError
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
-from tests.core.consumer.round.round_world import ID, Consumer, World, progress
+from tests.core.consumer.round.round_consumer import Consumer
+from tests.core.consumer.round.round_world import ID, World, progress
 
-A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+TPS = A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
 
 def consumer(*, uses_dataframe: bool = False) -> Consumer:
     topics = {"a": progress("a", 2, uses_dataframe=uses_dataframe), "b": progress("b", 1)}
-    tps = (A0, A1, B0)
-    return Consumer.starting(topics, World(dict.fromkeys(tps, 9), dict.fromkeys(tps, 0)))
+    return Consumer.starting(topics, World(dict.fromkeys(TPS, 9), dict.fromkeys(TPS, 0)))
 
 
 def answer(here: Consumer, kind: type, given: object) -> Consumer:

@@ -1,0 +1,65 @@
+"""Reading ahead: the next batch is gathered and written while this one is committed. Pure.
+
+Theory of operation. When a round commits, the question of the next one is known if every commit lands: the same topics,
+from where the batches end. So it is asked then, once, beside the commits, and its answer is kept. The next round asks
+by the positions that it has by then. For each topic where these and all else that the question is made of are what was
+foreseen, the kept answer is the answer. Where anything is not, the kept answer is dropped: the commit was refused or
+its outcome is not known, the topic's table is late, a partition stopped, was let go or taken up.
+
+So nothing changes for a round. Its batch was read from the positions that it has, its topic's id is asked for after
+the reading and before the commit, and the commit is made on the condition that the table stands where the batch begins.
+A dropped answer is a file that no log names, as after a kill; what Kafka said in it, it says again to whoever asks.
+Two batches are in hand at most, since a round that does not commit reads nothing ahead.
+"""
+
+from dataclasses import dataclass, replace
+
+from kgs_core.consumer.round.progress import TopicProgress
+from kgs_core.consumer.round.questions import Commit, ReadBatch, ReadResult
+from kgs_core.consumer.round.state import Round
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAhead:
+    """A round that is foreseen.
+
+    Attributes:
+        at: with the topics as they are once every open commit has landed.
+        question: what it will ask the reader.
+    """
+
+    at: Round
+    question: ReadBatch
+
+    def answer(self, result: ReadResult, at: Round, question: ReadBatch) -> ReadResult | None:
+        """What of `result`, the answer to the question that was foreseen, answers the one of `at`; None: nothing does.
+
+        A topic that it leaves out is read by the next round.
+        """
+        foreseen = {tp.topic for tp in self.question.start}
+        if question.has_dataframe or question.planned is not None:
+            return None
+        asked = {tp.topic for tp in question.start} & foreseen
+        alike = {topic for topic in asked if _basis(at.topics[topic]) == _basis(self.at.topics[topic])}
+        return result.of(alike) if alike else None
+
+
+def foresee(at: Round) -> ReadAhead | None:
+    """What is read beside the commits that are open; None where nothing is.
+
+    Topics with a job of their own are not read ahead: their ends are asked for first, and they take turns.
+    """
+    commits = [question for question in at.open.values() if isinstance(question, Commit)]
+    if not commits or at.is_aside or any(topic.uses_dataframe for topic in at.topics.values()):
+        return None
+    topics = dict(at.topics)
+    for commit in commits:
+        topics[commit.batch.topic] = topics[commit.batch.topic].advanced(commit.batch)
+    following = replace(at, topics=topics)
+    question = following.reading(None)
+    return ReadAhead(following, question) if question.start else None
+
+
+def _basis(topic: TopicProgress) -> object:
+    """All of a topic that a reading goes by."""
+    return topic.topic_id, topic.active, topic.marks, topic.epochs

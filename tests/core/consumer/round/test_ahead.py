@@ -1,0 +1,89 @@
+"""What is read beside the commits of a round, and which of it the next round takes."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from kgs_core.consumer.round.ahead import ReadAhead, foresee
+from kgs_core.consumer.round.machine import answered, begin
+from kgs_core.consumer.round.progress import TopicProgress
+from kgs_core.consumer.round.questions import Commit, Landed, ReadBatch, ReadResult
+from kgs_core.consumer.round.state import Round, Stage
+from kgs_core.exactly_once.batch import TopicBatch
+from kgs_core.model import OffsetRange, TopicId, TopicPartition
+from kgs_core.ports import FileWritten
+from tests.core.consumer.round.round_world import ID, PACE, progress
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+FILE = FileWritten("f", 1, 1, "")
+
+
+def batch(topic: str, start: int, **more: object) -> TopicBatch:
+    return TopicBatch(topic, ID, {0: OffsetRange(start, start + 3)}, None, records=3, **more)
+
+
+def committing(*, uses_dataframe: bool = False) -> Round:
+    """A round that commits a batch of each of two topics; that of `a` has dead letters and an epoch."""
+    topics = {"a": progress("a", 1), "b": progress("b", 1, uses_dataframe=uses_dataframe)}
+    batches = (batch("a", 0, dead_letters=FILE, leader_epochs={0: 7}), batch("b", 0))
+    at = Round(PACE, topics, stage=Stage.COMMIT, batches=batches, same=frozenset({"a", "b"}))
+    return at.asking([Commit(each) for each in batches])
+
+
+def foreseen(at: Round) -> ReadAhead:
+    ahead = foresee(at)
+    assert ahead is not None
+    return ahead
+
+
+def reading(topics: Mapping[str, TopicProgress]) -> tuple[Round, ReadBatch]:
+    """A round, where it reads."""
+    at = begin(topics, PACE, 0.0)
+    (question,) = at.open.values()
+    assert isinstance(question, ReadBatch)
+    return at, question
+
+
+def test_the_next_round_asks_what_was_foreseen_and_takes_all_of_the_answer():
+    ahead = foreseen(committing())
+    assert (ahead.question.start, ahead.question.epochs) == ({A: 3, B: 3}, {A: 7})
+    assert ahead.at.topics["a"].marks == {0: 3}
+    at = committing()
+    for number in list(at.open):
+        at = answered(at, number, Landed(committed=True), 0.0)
+    at, question = reading(at.topics)
+    assert question == ahead.question
+    result = ReadResult([batch("a", 3), batch("b", 3)], lost={B: "gone"}, failed={"a": "raised"}, problems={"x"})
+    assert ahead.answer(result, at, question) == result
+
+
+def test_nothing_of_a_topic_whose_batch_did_not_land_is_taken():
+    ahead = foreseen(committing())
+    topics = {"a": progress("a", 1), "b": ahead.at.topics["b"]}
+    at, question = reading(topics)
+    result = ReadResult([batch("a", 3), batch("b", 3)], corrupt={A: "bad CRC"}, stopped={B: (3, "bad")})
+    assert ahead.answer(result, at, question) == ReadResult([batch("b", 3)], stopped={B: (3, "bad")})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"marks": {0: 4}},
+        {"epochs": {0: 8}},
+        {"positions": {0: 4}},
+        {"topic_id": TopicId("another")},
+        {"owned": frozenset()},
+    ],
+)
+def test_a_topic_of_which_anything_is_otherwise_than_foreseen_is_read_again(change):
+    ahead = foreseen(committing())
+    at, question = reading({"a": replace(ahead.at.topics["a"], **change)})
+    assert ahead.answer(ReadResult([batch("a", 3)]), at, question) is None
+
+
+def test_topics_that_take_turns_are_not_read_ahead_and_nothing_is_without_a_commit():
+    assert foresee(committing(uses_dataframe=True)) is None
+    assert foresee(replace(committing(), open={})) is None
+    assert foresee(replace(committing(), is_aside=True)) is None
+    assert foresee(begin({"a": progress("a", 1)}, PACE, 0.0)) is None
