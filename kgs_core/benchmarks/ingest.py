@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,10 +12,11 @@ from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.spark.java import find_java
 from kgs_core.benchmarks.family import MemoryWatch, family_cpu_s, wait_quiet
-from kgs_core.benchmarks.figures import BenchResult, Latency, Pass, StartTimes
+from kgs_core.benchmarks.figures import MB, BenchResult, Latency, Pass, StartTimes
 from kgs_core.benchmarks.latency import measure_latency
 from kgs_core.benchmarks.machine import machine
 from kgs_core.benchmarks.peer_environment import VERSIONS, peer_environment
+from kgs_core.benchmarks.process import BenchProcess
 from kgs_core.benchmarks.records import produce_backlog
 from kgs_core.benchmarks.variants import SETTLE_BYTES, Peer, Processor, Source, Variant
 from kgs_core.errors import PermanentError
@@ -65,9 +66,14 @@ class IngestPlan:
         fetched within the measured time. The dataframe processor has a client for each topic and reads one at a time.
         """
         largest, measured = max(self.sizes_mb) * 1e6, max(self.records_mb, _MIN_BATCHES * max(self.sizes_mb)) * 1e6
-        whole = QUEUE_BYTES + 2 * SETTLE_BYTES * self.topics + measured + 3 * largest
+        whole = QUEUE_BYTES + self.settle_bytes + measured + 3 * largest
         one = QUEUE_BYTES + 4 * SETTLE_BYTES + measured / self.topics + 2 * largest
         return int(max(whole / self.topics, one if "dataframe" in self.processors else 0))
+
+    @property
+    def settle_bytes(self) -> int:
+        """The most that is consumed before a pass is measured."""
+        return 2 * SETTLE_BYTES * self.topics
 
     @property
     def steps(self) -> int:
@@ -103,6 +109,24 @@ def run_ingest_bench(plan: IngestPlan, say: Say, step: Step) -> BenchResult:
         for variant in bench.variants:
             bench.latency(variant)
     return result
+
+
+def check_pass(plan: IngestPlan, name: str, found: Mapping[str, Any], committed: int) -> None:
+    """Hold what a process says of its pass against its tables' rows, and against the plan.
+
+    Raises:
+        PermanentError: it has read less than it says, or the backlog ran out. The last batch has waited for more then.
+    """
+    if not found["batch_s"] or committed < found["records"]:
+        raise PermanentError(
+            f"bench {name}: says it read {found['records']} records in {len(found['batch_s'])} batches, "
+            f"its tables have {committed}"
+        )
+    if found["consumed_bytes"] < int(plan.records_mb * MB) and found["elapsed_s"] < plan.pass_s:
+        raise PermanentError(
+            f"bench {name}: the backlog ran out after {found['consumed_bytes'] / MB:.0f} of {plan.records_mb:g} MB: "
+            "nothing to compare"
+        )
 
 
 class _Bench:
@@ -153,7 +177,7 @@ class _Bench:
             process.request("measure", until_bytes=0, min_rounds=1, max_s=0)
             self._result.starts.append(StartTimes(variant.name, session_s, time.monotonic() - process.started_s))
             self._say(f"{variant.name}: warming up")
-            process.request("settle", settle_bytes=SETTLE_BYTES, batch_bytes=_WARM_UP_BYTES, max_s=_SETTLE_S)
+            self._settle(process, _WARM_UP_BYTES)
             process.request(
                 "measure",
                 until_bytes=10**15,
@@ -168,7 +192,7 @@ class _Bench:
         self._say(f"run {run} of {plan.runs}: {variant.name}, batches of {size_mb:g} MB")
         process, others = variant.process, [v.process.session for v in self.variants if v is not variant]
         with self._opened(variant, self._backlog, batch_bytes):
-            process.request("settle", settle_bytes=SETTLE_BYTES, batch_bytes=batch_bytes, max_s=_SETTLE_S)
+            self._settle(process, batch_bytes)
             if variant.fills_queue:
                 wait_quiet(process.session, _QUIET_S)
             before, others_before = family_cpu_s(process.session), sum(map(family_cpu_s, others))
@@ -177,7 +201,7 @@ class _Bench:
                 found = process.request("measure", **until)
                 cpu_s = family_cpu_s(process.session) - before
                 other_cpu_s = sum(map(family_cpu_s, others)) - others_before
-            self._check(variant, found)
+            check_pass(plan, variant.name, found, variant.committed_rows())
             self._result.passes.append(
                 Pass(
                     variant.name, size_mb, run, cpu_s=cpu_s, rss_bytes=memory.highest, other_cpu_s=other_cpu_s, **found
@@ -185,15 +209,9 @@ class _Bench:
             )
         self._advance()
 
-    @staticmethod
-    def _check(variant: Variant, found: dict[str, Any]) -> None:
-        """Against figures that only look good: what a process says it has read must be in its tables."""
-        committed = variant.committed_rows()
-        if not found["batch_s"] or committed < found["records"]:
-            raise PermanentError(
-                f"bench {variant.name}: says it read {found['records']} records in {len(found['batch_s'])} batches, "
-                f"its tables have {committed}"
-            )
+    def _settle(self, process: BenchProcess, batch_bytes: int) -> None:
+        most = self._plan.settle_bytes
+        process.request("settle", settle_bytes=SETTLE_BYTES, batch_bytes=batch_bytes, max_s=_SETTLE_S, max_bytes=most)
 
     def latency(self, variant: Variant) -> None:
         """Records one by one, with nothing else to do."""

@@ -102,17 +102,24 @@ class BenchConsumer:
         self._ingest.close()
         self._ingest = self._new_ingest(self._settings.model_copy(update={"consumer": consumer}))
 
-    def settle(self, max_s: float) -> dict[str, Any]:
-        """Rounds until every topic has been read once: each topic's first fetch takes up to a second."""
-        began = time.monotonic()
-        while time.monotonic() - began < max_s:
-            self.round()
+    def settle(self, max_s: float, max_bytes: int) -> dict[str, Any]:
+        """Rounds until every topic has been read once, or so much is consumed: a first fetch takes up to a second.
+
+        A client of all topics reads the partitions of a backlog in their order, some at a time, and would otherwise
+        have most of it behind it before it comes to the last ones.
+        """
+        began, consumed = time.monotonic(), 0
+        while time.monotonic() - began < max_s and consumed < max_bytes:
+            consumed += self.round().consumed_bytes
             if all(state.progress.positions != self._first[topic] for topic, state in self._topics.items()):
                 break
         return {"elapsed_s": time.monotonic() - began}
 
     def measure(self, until_bytes: int, min_rounds: int, max_s: float) -> dict[str, Any]:
-        """Rounds until so much is consumed or so long has passed, but so many at least; or until nothing is left."""
+        """Rounds until so much is consumed or so long has passed, but so many at least; or until nothing is left.
+
+        What is left over at a backlog's end waits for more, as every batch does: no figures for a comparison.
+        """
         total, rounds = RoundReport(), list[float]()
         self._admin.seconds.clear()
         began = last = time.monotonic()
@@ -208,7 +215,7 @@ class IngestRequests:
         match what:
             case "settle":
                 consumer.set_batch_bytes(request["settle_bytes"])
-                answer = consumer.settle(request["max_s"])
+                answer = consumer.settle(request["max_s"], request["max_bytes"])
                 consumer.set_batch_bytes(request["batch_bytes"])
             case "measure":
                 answer = consumer.measure(**request)

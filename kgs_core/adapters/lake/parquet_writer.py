@@ -17,6 +17,10 @@ from kgs_core.errors import TransientError
 from kgs_core.ports import FileWritten
 
 MAX_STRING_STATISTIC = 32
+DICTIONARY_BYTES = 16_384
+"""Where a column's dictionary is given up: one that has outgrown this has mostly values that never come again, and
+looking each up took half the time of the file; files of batches are hardly ever larger for it."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # in a second
 _LAST_CHARACTER = "\U0010ffff"
@@ -49,7 +53,12 @@ def _write(filesystem: Any, path: str, name: str, batches: Iterable[pa.RecordBat
     dictionary = [f.name for f in schema if not (pa.types.is_binary(f.type) or pa.types.is_nested(f.type))]
     with filesystem.open_output_stream(path) as sink:
         writer = pq.ParquetWriter(
-            sink, schema, compression="snappy", use_dictionary=dictionary, metadata_collector=collected
+            sink,
+            schema,
+            compression="snappy",
+            use_dictionary=dictionary,
+            dictionary_pagesize_limit=DICTIONARY_BYTES,
+            metadata_collector=collected,
         )
         try:
             for batch in batches:

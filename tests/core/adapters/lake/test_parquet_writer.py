@@ -186,6 +186,16 @@ def test_columns_of_bytes_and_lists_have_no_bounds(tmp_path):
     assert pq.read_table(tmp_path / "t" / file.path) == pa.Table.from_batches(batches)
 
 
+def test_dictionary_is_given_up_where_values_do_not_come_again(tmp_path):
+    rows = 50_000
+    schema = pa.schema([("few", pa.int64()), ("different", pa.int64())])
+    few, different = pa.array([n % 1000 for n in range(rows)]), pa.array([n * 2**40 for n in range(rows)])
+    file = write_table(Storage(str(tmp_path)), "t", [pa.record_batch([few, different], schema=schema)], schema)
+    group = pq.ParquetFile(tmp_path / "t" / file.path).metadata.row_group(0)
+    assert group.column(0).total_uncompressed_size < 2 * rows
+    assert group.column(1).total_uncompressed_size < 8 * rows + 32_768
+
+
 def test_folder_that_cannot_be_written_is_worth_another_try(tmp_path):
     (tmp_path / "t").write_text("a file where the folder should be")
     with pytest.raises(TransientError, match="table t: "):
