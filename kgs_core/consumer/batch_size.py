@@ -23,8 +23,8 @@ that a commit takes:
 from dataclasses import dataclass, replace
 
 COMMIT_SHARE = 1 / 3
-FULL_SHARE = 0.9
-"""Of its size has a batch that is full: less than one record is missing, and large records are a tenth of that."""
+FULL_SHARE = 0.5
+"""Of its size has a batch that is full: one that leaves small topics behind takes a half at least."""
 STEP = 2.0
 TIMEOUT_SHARE = 0.25
 _SHORTEST_S = 0.001

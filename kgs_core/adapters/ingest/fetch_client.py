@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPosition
 
-from kgs_core.adapters.ingest.small_topics import Longs, taking_order
+from kgs_core.adapters.ingest.small_topics import MOST_PASSED_BYTES, Longs, taking_order
 from kgs_core.adapters.ingest.topic_records import TopicRecords, records_of
 from kgs_core.adapters.kafka.errors import is_passing
 from kgs_core.consumer.round.stops import StopCause
@@ -72,6 +72,7 @@ class FetchClient(ABC):
         self._waiting_bytes = 0
         self._gathering_since: float | None = None
         self._are_small_waiting = False
+        self._passed_bytes = 0
         self._record_bytes = 1000.0
 
     def close(self) -> None:
@@ -112,6 +113,7 @@ class FetchClient(ABC):
             ):
                 break
         is_due = self._gathering_since is not None and time.monotonic() >= self._gathering_since + wait_time_s
+        is_due = is_due or self._passed_bytes > MOST_PASSED_BYTES
         if self._waiting_bytes < batch_bytes and not is_due:
             return Fetched()
         fetched = self._batch(start, batch_bytes, is_due=is_due)
@@ -131,6 +133,7 @@ class FetchClient(ABC):
         except BaseException:  # what it had taken is read again
             self._begin_anew()
             raise
+        self._passed_bytes = self._passed_bytes + fetched.consumed_bytes if self._are_small_waiting else 0
         if fetched.records:
             self._record_bytes = max(1.0, fetched.consumed_bytes / fetched.records)
         fetched.ranges = {tp: OffsetRange(o, self._next[tp]) for tp, o in start.items() if self._next[tp] > o}

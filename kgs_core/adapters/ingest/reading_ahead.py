@@ -1,5 +1,6 @@
 """Reading ahead in a thread beside the commits of a round; `consumer.round.ahead` says what, and what is of use."""
 
+import logging
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -9,6 +10,9 @@ from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.consumer.round.ahead import ReadAhead, foresee
 from kgs_core.consumer.round.questions import ReadBatch, ReadResult
 from kgs_core.consumer.round.state import Round
+from kgs_core.errors import one_line
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +64,9 @@ class ReadingAhead:
         """Forget what was read ahead, if one of these topics (None: any) is in it."""
         if self._reading is not None and (topics is None or not self._reading.states.keys().isdisjoint(topics)):
             self.wait()
+            problem = self._reading.answer.exception()
+            if isinstance(problem, Exception):
+                _log.info("read ahead in vain: %s", one_line(problem))
             self._reading = None
 
     def close(self) -> None:

@@ -206,8 +206,8 @@ class Ingest:
             number: self._pool.submit(_ask_table, questions[number], self.topics[topic].table)
             for number, topic in asked.items()
         }
-        self._ahead.begin(at, self.topics)
         try:
+            self._ahead.begin(at, self.topics)
             answers = [(n, self._ask(question, at)) for n, question in questions.items() if n not in asked]
         except BaseException:
             wait(at_work.values())  # the next round must not meet them

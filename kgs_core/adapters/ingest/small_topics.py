@@ -9,6 +9,9 @@ grows beyond a batch.
 import numpy as np
 import numpy.typing as npt
 
+MOST_PASSED_BYTES = 256_000_000
+"""Taken of other topics while small ones wait. The client keeps the whole answer of a broker that a record came with,
+which may be most of these bytes, as long as the record is held."""
 LARGE_SHARE = 64
 """A topic is large that has one part in so many of `batch_bytes`."""
 Longs = npt.NDArray[np.int64]

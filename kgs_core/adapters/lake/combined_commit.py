@@ -12,9 +12,9 @@ Here a writer leaves an intent, a small file that says what it would commit, and
 3. The table answers what became of a batch, as after a lost reply: all positions at the end = landed, all at the
    start = wait or make the entry oneself, anything else = refused. An intent that its writer gave up may land later;
    then the positions have moved, the next batch from the same offsets is refused, and its rows are dropped.
-4. A maker checks that each file is there, whole and young, as for its own. An intent whose file is not is left to its
-   writer, which finds out itself. One that cannot be read or understood, or that is older than `STALE_S`, is left
-   alone, too: it holds up nobody. `kgs maintain` removes old ones.
+4. A maker checks, after it looked at the log, that each file is there, whole and young, as for its own. An intent whose
+   file is not is left to its writer, which finds out itself. One that cannot be read or understood, or that is older
+   than `STALE_S`, is left alone, too: it holds up nobody. `kgs maintain` removes old ones.
 5. An intent is removed by the maker of the entry that ends it, by any other who sees that it is over, and by its writer
    when that gives up. That is tidying only.
 6. What the writer itself promised before its intent holds for it in the same way as before a direct commit: topic ids,
@@ -33,6 +33,7 @@ from kgs_core.adapters.lake.intent_store import (
     encode_intent,
     intent_store,
     new_name,
+    remove_beside,
 )
 from kgs_core.adapters.lake.log_store import EntryExistsError
 from kgs_core.adapters.lake.pace import MOST_RACES, TRIES, pause_after_error
@@ -59,15 +60,20 @@ class CombinedCommits:
         self._intents: IntentStore | None = None
         self._known: dict[str, CommitIntent] = {}
         self._known_since_s = 0.0
+        self._over: set[str] = set()
 
     @property
     def is_alone(self) -> bool:
         """Whether no other writer was met for some time."""
         return self._turns.is_alone
 
-    def commit(self, batch: CommitIntent) -> CommitOutcome:
-        """Commit a batch that has a file; see `LakeTable.commit`."""
-        waiting = _OpenCommit(batch)
+    def commit(self, batch: CommitIntent, *, is_tried: bool = False) -> CommitOutcome:
+        """Commit a batch that has a file; see `LakeTable.commit`.
+
+        Args:
+            is_tried: this writer has tried to commit it, and does not know for sure that it failed.
+        """
+        waiting = _OpenCommit(batch, is_asked=is_tried)
         outcome = None
         try:
             outcome = self._commit(waiting)
@@ -80,29 +86,20 @@ class CombinedCommits:
     def _commit(self, waiting: "_OpenCommit") -> CommitOutcome:
         problem: Exception | None = None
         errors = races = 0
-        lost = False
+        waiting.is_anew = self._turns.is_maker
         while errors < TRIES and races < MOST_RACES:
             try:
-                state = self._look(waiting, lost=lost)
-                verdict = judge(state.apps, waiting.batch.expected, waiting.batch.new, retry=waiting.is_asked)
-                if verdict is not CommitDecision.COMMIT:
-                    return CommitOutcome.COMMITTED if verdict is CommitDecision.LANDED else CommitOutcome.REFUSED
-                if self._turns.is_due(time.monotonic()) and (lost or self._found_intents(waiting)):
-                    self._make_entry(state, waiting)
-                    return CommitOutcome.COMMITTED
-                lost = False
-                if not waiting.name and not self._turns.is_maker:
-                    self._ask(state, waiting)
-                time.sleep(self._turns.pause_s(time.monotonic()))
+                outcome = self._attempt(waiting)
+                if outcome is not None:
+                    return outcome
             except PortError:
                 raise
             except EntryExistsError as e:
-                problem, lost = e, True
+                problem, waiting.has_lost = e, True
                 races += 1
             except Exception as e:  # noqa: BLE001 - stores' clients and deltalake raise what they like
-                problem, lost = e, False
+                problem, self._intents = e, None
                 self._log.connect_anew()
-                self._intents = None
                 time.sleep(pause_after_error(errors))
                 errors += 1
         raise TransientError(
@@ -110,8 +107,37 @@ class CombinedCommits:
             f"last: {one_line(problem) if problem else ''}"
         ) from problem
 
-    def _look(self, waiting: "_OpenCommit", *, lost: bool) -> LogState:
-        state = self._log.looked_at(None, again=waiting.has_looked, lost=lost)
+    def _attempt(self, waiting: "_OpenCommit") -> CommitOutcome | None:
+        """A look, and what follows from it; None: nothing is decided yet."""
+        lost, anew = waiting.has_lost, waiting.is_anew
+        waiting.has_lost = waiting.is_anew = False
+        state = self._look(waiting, lost=lost, anew=anew)
+        verdict = judge(state.apps, waiting.batch.expected, waiting.batch.new, retry=waiting.is_asked)
+        if verdict is not CommitDecision.COMMIT:
+            return CommitOutcome.COMMITTED if verdict is CommitDecision.LANDED else CommitOutcome.REFUSED
+        if self._turns.is_due(time.monotonic()):
+            if not (lost or anew):
+                waiting.is_anew = True
+                return None
+            if self._may_make_entry(waiting, lost=lost):
+                self._make_entry(state, waiting)
+                return CommitOutcome.COMMITTED
+        if not waiting.has_asked and not self._turns.is_maker:
+            self._ask(state, waiting)
+        time.sleep(self._turns.pause_s(time.monotonic()))
+        return None
+
+    def _look(self, waiting: "_OpenCommit", *, lost: bool, anew: bool) -> LogState:
+        """The newest state.
+
+        Args:
+            anew: by a listing, with this writer's file: before it makes an entry. A log that was put back to an older
+                state while it waited is noticed by that.
+        """
+        if anew or not waiting.has_looked:
+            state = self._log.looked_at(waiting.batch.file if anew else None)
+        else:
+            state = self._log.looked_at(waiting.batch.file, again=True, lost=lost)
         now = time.monotonic()
         self._turns.saw(state.version, state.batches, now, is_mine=state.maker == self._log.writer)
         if not waiting.has_looked:
@@ -120,12 +146,15 @@ class CombinedCommits:
         return state
 
     def _ask(self, state: LogState, waiting: "_OpenCommit") -> None:
-        """Leave the intent, for whoever makes the next entry."""
+        """Leave the intent, for whoever makes the next entry; where that fails this writer waits for its own turn."""
         batch = waiting.batch
         asked = CommitIntent(batch.expected, batch.new, batch.file, batch.along, looked_at=state.version)
         # Before the request: should its reply be lost, the intent may be there, and land.
-        waiting.name, waiting.is_asked = new_name(), True
-        self._store().put(waiting.name, encode_intent(asked))
+        waiting.name, waiting.has_asked, waiting.is_asked = new_name(), True, True
+        try:
+            self._store().put(waiting.name, encode_intent(asked))
+        except Exception:  # noqa: BLE001 - of whatever kind: nobody needs the intent
+            self._intents = None
         failpoint("intent-left")
 
     def _make_entry(self, state: LogState, waiting: "_OpenCommit") -> None:
@@ -142,32 +171,39 @@ class CombinedCommits:
         self._turns.made(state.version + 1, len(files), time.monotonic())
         over = {*chosen.taken, *chosen.ended}
         self._known = {name: intent for name, intent in self._known.items() if name not in over}
+        self._over |= over
         self._tidy({*over, waiting.name} - {""})
 
-    def _found_intents(self, waiting: "_OpenCommit") -> bool:
+    def _may_make_entry(self, waiting: "_OpenCommit", *, lost: bool) -> bool:
         """Whether this writer may go ahead, knowing what others wait for, the oldest first.
 
+        Files are looked at after the log: an entry that is no writer's, as vacuum makes one, leads to looking at the
+        log as a whole, and at all files again.
+
+        Args:
+            lost: a race, just now, so nothing is asked for again where that is not needed.
+
         Raises:
-            FileGoneError: its own file is gone.
-            TransientError: it is too old.
             Exception: the store did not answer.
         """
+        is_known = self._log.looked_s <= self._known_since_s and abs(time.time() - self._known_since_s) < ANEW_S
+        if lost and is_known:
+            return True
         others, before = self._listed(waiting)
         if not self._turns.is_first(before, time.monotonic()):
             return False
-        checked = helpers().submit(self._log.check_file, waiting.batch.file)
-        if abs(time.time() - self._known_since_s) > ANEW_S:  # their files are looked at again
+        if not is_known:
             self._known, self._known_since_s = {}, time.time()
         if self._read_new(others) > MANY:  # it took a while: take those, too, that came meanwhile
             self._read_new(self._listed(waiting)[0])
-        checked.result()
         return True
 
     def _listed(self, waiting: "_OpenCommit") -> tuple[list[str], int]:
         """Names of the others' intents, the oldest first; and how many of them are older than this writer's."""
         ages = self._store().ages()
+        self._over &= ages.keys()
         names = (name for name, age in ages.items() if age < STALE_S and name.endswith(INTENT_SUFFIX))
-        others = sorted((-ages[name], name) for name in names if name != waiting.name)
+        others = sorted((-ages[name], name) for name in names if name != waiting.name and name not in self._over)
         own = (-ages.get(waiting.name, 0.0), waiting.name)
         return [name for _, name in others], sum(other < own for other in others)
 
@@ -176,6 +212,7 @@ class CombinedCommits:
         reads = {name: helpers().submit(self._read, name) for name in names if name not in self._known}
         found = {name: self._known.get(name) or reads[name].result() for name in names}
         self._known = {name: intent for name, intent in found.items() if intent is not None}
+        self._over |= found.keys() - self._known.keys()  # not to be read for each entry again
         return len(reads)
 
     def _read(self, name: str) -> CommitIntent | None:
@@ -194,15 +231,10 @@ class CombinedCommits:
         return self._intents
 
     def _tidy(self, names: Collection[str]) -> None:
-        """Remove intents that are over, beside what comes next."""
-        store = self._store()
-
-        def remove() -> None:
-            with suppress(Exception):  # another writer does it, or `kgs maintain`
-                store.remove(names)
-
+        """Remove intents that are over, beside what comes next; another writer does it, or `kgs maintain`, if not."""
         if names:
-            helpers().submit(remove)
+            with suppress(Exception):
+                remove_beside(self._store(), names)
 
 
 class _OpenCommit:
@@ -210,12 +242,16 @@ class _OpenCommit:
 
     Attributes:
         name: of its intent; empty: none was left.
+        has_asked: whether it was tried to leave one.
         is_asked: whether it may be in the table by what was tried.
         has_looked: whether the log was looked at since it was ready.
+        has_lost: whether a number was lost just now.
+        is_anew: whether the next look is at the log as a whole.
     """
 
-    def __init__(self, batch: CommitIntent) -> None:
+    def __init__(self, batch: CommitIntent, *, is_asked: bool) -> None:
         self.batch = batch
         self.name = ""
-        self.is_asked = False
-        self.has_looked = False
+        self.has_asked = False
+        self.is_asked = is_asked
+        self.has_looked = self.has_lost = self.is_anew = False

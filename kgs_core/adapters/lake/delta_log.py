@@ -11,7 +11,8 @@ that only its new entries.
 3. Who has just lost a number knows that there is an entry behind its state, and asks for that and the next few by their
    names, without a listing. Sound only a moment after a listing: later, a name without a file may be a hole.
 4. An entry that changes metadata or protocol ends the chain: what follows must be looked at as a whole, for the table
-   may not let the guarantee hold any more.
+   may not let the guarantee hold any more. So does one that no writer of kgs made, where entries are asked for by their
+   names: it may be vacuum's, and what is known of files is worth nothing then, whatever the clocks say.
 """
 
 import json
@@ -142,7 +143,7 @@ def followed(log: LogStore, state: LogState, ahead: int) -> LogState | None:
             if found is None:
                 break
             entry = _parsed(found[0], entry_name(number))
-            if entry.changes_table:
+            if entry.changes_table or not entry.maker:
                 return None
             state = state.followed_by(number, found[1], entry.apps, entry.maker, entry.batches)
         if state.version < asked[-1]:

@@ -20,7 +20,7 @@ _HOURS = {"hour": 1.0, "day": 24.0, "week": 168.0}
 
 
 def maintain_table(storage: Storage, name: str, retention_h: int, *, dry_run: bool = False) -> Upkeep | None:
-    """Compact, write a checkpoint, clean expired log entries, remove files that belong to no version, and old intents.
+    """Compact, write a checkpoint, clean expired log entries, remove old intents and files that belong to no version.
 
     Every step may run beside consumers: they append, and an append conflicts with none of these. Files younger than
     the retention are left alone, since a consumer may hold one whose commit is still to come.
@@ -47,9 +47,9 @@ def maintain_table(storage: Storage, name: str, retention_h: int, *, dry_run: bo
     problems = [] if dry_run else _compact(storage, name)
     table = _load(storage, name) or table
     hours = max(float(retention_h), _own_retention_h(table))
+    problems += [] if dry_run else _remove_old_intents(storage, name)
     removed, removed_bytes, problem = _vacuum(storage, name, table, hours, dry_run=dry_run)
     problems += [problem] if problem else []
-    problems += [] if dry_run else _remove_old_intents(storage, name)
     after = _size(table)
     return Upkeep(
         name,

@@ -113,20 +113,9 @@ class DeltaTopicTable:
     ) -> CommitOutcome:
         """See `LakeTable`; the versions go into the log as `txn` actions."""
         batch = CommitIntent(expected, new, file, along or {})
-        if not self._combines() or file is None:  # what moves versions alone is rare
-            return self._commit_directly(batch)
-        outcome = self._combined.commit(batch)
-        if self._lake.commit == "auto" and self._combined.is_alone:
-            self._pace, self._combined = Pace(), CombinedCommits(self._log)
-        return outcome
-
-    def _combines(self) -> bool:
-        return self._lake.commit == "combined" or (self._lake.commit == "auto" and self._pace.is_crowded)
-
-    def _commit_directly(self, batch: CommitIntent) -> CommitOutcome:
         problem: Exception | None = None
         errors = races = 0
-        while errors < TRIES and races < MOST_RACES:
+        while errors < TRIES and races < MOST_RACES and not self._is_combined(batch):
             began = time.monotonic()
             try:
                 state = self._log.looked_at(batch.file, lost=isinstance(problem, EntryExistsError))
@@ -148,10 +137,27 @@ class DeltaTopicTable:
             else:
                 self._pace.won()
                 return CommitOutcome.COMMITTED
+        if self._is_combined(batch):
+            return self._commit_combined(batch, is_tried=problem is not None)
+        raise self._given_up(races, problem) from problem
+
+    def _given_up(self, races: int, problem: Exception | None) -> TransientError:
         if races == MOST_RACES:
-            raise TransientError(f"table {self.name}: {races} other commits were faster: batch dropped")
+            return TransientError(f"table {self.name}: {races} other commits were faster: batch dropped")
         last = one_line(problem) if problem else ""
-        raise TransientError(f"table {self.name}: commit failed {TRIES} times, last: {last}") from problem
+        return TransientError(f"table {self.name}: commit failed {TRIES} times, last: {last}")
+
+    def _is_combined(self, batch: CommitIntent) -> bool:
+        if batch.file is None:  # what moves versions alone is rare
+            return False
+        return self._lake.commit == "combined" or (self._lake.commit == "auto" and self._pace.is_crowded)
+
+    def _commit_combined(self, batch: CommitIntent, *, is_tried: bool) -> CommitOutcome:
+        self._pace.left()
+        outcome = self._combined.commit(batch, is_tried=is_tried)
+        if self._lake.commit == "auto" and self._combined.is_alone:
+            self._pace, self._combined = Pace(), CombinedCommits(self._log)
+        return outcome
 
     def _not_there(self, error: TableNotFoundError) -> str:
         """Also what a table that cannot be made is called by deltalake."""

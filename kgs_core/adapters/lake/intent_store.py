@@ -6,6 +6,7 @@ undone by a kill, and does no harm (`exactly_once/combining.py`).
 
 import json
 import os
+import threading
 import time
 from collections.abc import Collection
 from contextlib import suppress
@@ -20,6 +21,7 @@ from kgs_core.ports import FileWritten
 
 INTENT_FOLDER = "_kgs_intents"
 _FORM = 1
+_removals = threading.BoundedSemaphore(8)
 INTENT_SUFFIX = ".json"
 
 
@@ -61,6 +63,21 @@ def intent_store(storage: Storage, table: str) -> IntentStore:
     if storage.is_s3:
         return S3Intents(storage, table)
     return DiskIntents(Path(storage.uri(table), INTENT_FOLDER))
+
+
+def remove_beside(store: IntentStore, names: Collection[str]) -> None:
+    """Remove files in a thread. Where a store is slow to do so, those that are too many are left."""
+    if not _removals.acquire(blocking=False):
+        return
+
+    def remove() -> None:
+        try:
+            with suppress(Exception):
+                store.remove(names)
+        finally:
+            _removals.release()
+
+    threading.Thread(target=remove, name="intent-removal", daemon=True).start()
 
 
 def new_name() -> str:
@@ -159,8 +176,14 @@ class DiskIntents(IntentStore):
 
     def remove(self, names: Collection[str]) -> None:
         """See `IntentStore`."""
+        problem: OSError | None = None
         for name in names:
-            (self._folder / name).unlink(missing_ok=True)
+            try:
+                (self._folder / name).unlink(missing_ok=True)
+            except OSError as e:  # one that somebody else owns keeps none of the others
+                problem = e
+        if problem is not None:
+            raise problem
 
 
 class S3Intents(IntentStore):

@@ -21,7 +21,10 @@ def keep_short(uri: str, options: Mapping[str, str], version: int, interval: int
     if version % interval or not _at_work.acquire(blocking=False):
         return
     cleans = version % (interval * CLEAN_EVERY) == 0
-    threading.Thread(target=_keep, args=(uri, dict(options), cleans), name="log-upkeep", daemon=True).start()
+    try:
+        threading.Thread(target=_keep, args=(uri, dict(options), cleans), name="log-upkeep", daemon=True).start()
+    except RuntimeError:  # no more threads: the next one does it
+        _at_work.release()
 
 
 def wait_for_upkeep() -> None:

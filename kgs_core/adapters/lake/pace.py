@@ -21,8 +21,10 @@ MOST_TRY_S = 0.25
 """A try that takes longer waits for a machine or a store, and not for other writers: that is no measure of a wait."""
 MEMORY = 0.1
 """Weight of the newest commit in the usual number of losses."""
-CROWDED = 2.0
+CROWDED = 1.2
 """Usual losses above which commits are better combined (docs/scale.md)."""
+CROWDED_AT_ONCE = 4
+"""Losses of one commit after which it need not wait to know what is usual."""
 TRIES = 8
 """Errors of a store before a commit or a look is given up."""
 MOST_RACES = 1000
@@ -49,7 +51,12 @@ class Pace:
     @property
     def is_crowded(self) -> bool:
         """Whether most of what this writer tries is lost to others."""
-        return self._usual > CROWDED
+        return self._usual > CROWDED or self._losses >= CROWDED_AT_ONCE
+
+    def left(self) -> None:
+        """The commit goes on in another way; its losses are no chance of this one commit."""
+        self._usual = max(self._usual, self._losses)
+        self._losses = 0
 
     def lost(self, try_s: float) -> float:
         """Seconds to wait after a lost race.

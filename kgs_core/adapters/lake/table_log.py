@@ -37,7 +37,7 @@ class TableLog:
     """One table's log. Not for use by two threads at once.
 
     Attributes:
-        writer: this process's name in the entries that it makes; another with each connection to the table.
+        writer: the name of this one of all writers in the entries that it makes.
     """
 
     def __init__(self, storage: Storage, name: str, schema: pa.Schema, lake: LakeSettings) -> None:

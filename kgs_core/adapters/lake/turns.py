@@ -16,7 +16,8 @@ GATHER_S = 0.006
 MOST_GATHER_S = 0.6
 PATIENCE = 3
 FIRST_INTERVAL_S = 0.2
-MOST_INTERVAL_S = 4.0
+MOST_INTERVAL_S = 2.0
+MOST_WAIT_S = 8.0
 LEAST_RANK_S = 0.3
 MOST_RANK = 10
 LEAST_POLL_S = 0.03
@@ -41,6 +42,7 @@ class Turns:
         self._due_s = 0.0
         self._postponed = 0
         self._has_counted = False
+        self._began_s: float | None = None
         self._in_company = False
         self._company = 1.0
 
@@ -58,6 +60,7 @@ class Turns:
         """A batch is ready; the log was looked at just now."""
         self._postponed = 0
         self._has_counted = False
+        self._began_s = now
         self._due_s = max(now, self._seen_s + self._gather_s()) if self._is_mine else now + self._wait_s()
 
     def saw(self, version: int, batches: int, now: float, *, is_mine: bool) -> None:
@@ -68,16 +71,20 @@ class Turns:
         """
         if version == self._version:
             return
-        if self._version >= 0:
-            steps = version - self._version
-            interval = min((now - self._seen_s) / steps, MOST_INTERVAL_S)
+        is_waiting = self._began_s is not None  # what came while this writer had nothing to commit says little
+        if is_waiting and version > self._version >= 0:
+            interval = min((now - self._seen_s) / (version - self._version), MOST_INTERVAL_S)
             self._interval_s += MEMORY * (interval - self._interval_s)
         self._version, self._seen_s, self._is_mine = version, now, is_mine
         self._batches = max(batches, 1)
-        self._in_company |= not is_mine
+        self._in_company |= is_waiting and not is_mine
         if batches > 1 and self._postponed < PATIENCE:
             self._postponed += 1
-            self._due_s = max(self._due_s, now + self._wait_s())
+            self._put_off(self._wait_s(), now)
+
+    def _put_off(self, seconds: float, now: float) -> None:
+        latest = (now if self._began_s is None else self._began_s) + MOST_WAIT_S
+        self._due_s = max(self._due_s, min(now + seconds, latest))
 
     def made(self, version: int, batches: int, now: float) -> None:
         """This writer's own entry."""
@@ -88,6 +95,7 @@ class Turns:
         """The batch is committed, or dropped."""
         self._company += 0.1 * (self._in_company - self._company)
         self._in_company = False
+        self._began_s = None
 
     def is_due(self, now: float) -> bool:
         """Whether to make an entry now."""
@@ -102,8 +110,8 @@ class Turns:
         if self._is_mine or not before or self._has_counted:
             return True
         self._has_counted = True
-        self._due_s = now + min(before, MOST_RANK) * max(self._interval_s, LEAST_RANK_S)
-        return False
+        self._put_off(min(before, MOST_RANK) * max(self._interval_s, LEAST_RANK_S), now)
+        return self.is_due(now)
 
     def pause_s(self, now: float) -> float:
         """Seconds until there is something to look at or to do."""

@@ -172,6 +172,7 @@ def scripted(logs, turns=()):
         "_gathering_since": None,
         "_record_bytes": 1.0,
         "_are_small_waiting": False,
+        "_passed_bytes": 0,
     }
     session._consumer = session._client = Client(logs, turns)
     session._drop_held()

@@ -178,7 +178,7 @@ def test_batches_grow_while_commits_are_slow_and_shrink_without_a_backlog(
     for _ in range(4):
         rig.ingest.round()
     assert [seen.batch_bytes / 1e6 for seen in rig.runner.seen] == [1, 1, 2, 4, 4]
-    taken = 0.5
+    taken = 0.4
     for _ in range(4):
         rig.ingest.round()
     assert [seen.batch_bytes / 1e6 for seen in rig.runner.seen][5:] == [4, 4, 2, 1]

@@ -108,7 +108,13 @@ class Run:
         self.positions = {TopicPartition(topic, 0): 0 for topic in logs}
         self.batches = []
         self.session = object.__new__(FetchSession)
-        empty = {"_next": {}, "_gathering_since": None, "_record_bytes": 100.0, "_are_small_waiting": False}
+        empty = {
+            "_next": {},
+            "_gathering_since": None,
+            "_record_bytes": 100.0,
+            "_are_small_waiting": False,
+            "_passed_bytes": 0,
+        }
         self.session.__dict__ |= {**empty, "_consumer": self.feed, "_client": self.feed}
         self.session._drop_held()
 

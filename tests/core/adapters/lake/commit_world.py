@@ -253,5 +253,6 @@ def make_world_real(monkeypatch: Any) -> None:
         monkeypatch.setattr(module, "time", _Clock)
     for module in (combined_commit, table_log):
         monkeypatch.setattr(module, "helpers", _Inline)
+    monkeypatch.setattr(combined_commit, "remove_beside", lambda store, names: store.remove(names))
     monkeypatch.setattr(delta_log, "_readers", _Inline)
     monkeypatch.setattr(table_log, "keep_short", lambda *_: None)

@@ -14,7 +14,7 @@ OVERLAPPING = (("a", "b"), ("b", "c"), ("a",))
 ZOMBIE_BESIDE = (("a",), ("a",), ("b",))
 """Two intents for the same range, before a third writer."""
 SHAPES = {"alone": ALONE, "same": SAME, "overlapping": OVERLAPPING, "zombie beside": ZOMBIE_BESIDE}
-MODES = {"combined": ("combined",) * 3, "mixed": ("combined", "direct", "combined")}
+MODES = {"combined": ("combined",) * 3, "mixed": ("combined", "direct", "auto")}
 
 
 @pytest.fixture(autouse=True)

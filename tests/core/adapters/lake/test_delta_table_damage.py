@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from kgs_core.adapters.lake.combined_commit import CombinedCommits
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_log import TableLog
@@ -77,6 +78,43 @@ def test_property_changed_between_check_and_write_is_noticed(storage):
     with pytest.raises(UnsafeError, match="setTransactionRetentionDuration"):
         table_at(storage, Changed).commit({"a": None}, {"a": 2}, file_of(storage, 1))
     assert values_in(storage) == []
+
+
+@pytest.mark.parametrize("commit", ["direct", "combined"])
+def test_file_that_vacuum_took_between_check_and_write_is_noticed(storage, commit):
+    """A machine that was halted in between: vacuum has taken the number, too, and no clock need tell of it."""
+
+    class Halted(TableLog):
+        def write(self, state, new, files):
+            if DeltaTable(self.uri).version() < 2:
+                for file in files:
+                    os.remove(storage.path("t", file.path))
+                handle = DeltaTable(self.uri)
+                handle.create_write_transaction([], "append", handle.schema())
+            super().write(state, new, files)
+
+    table = table_at(storage, Halted, lake=LAKE.model_copy(update={"commit": commit}))
+    table_at(storage).commit({"b": None}, {"b": 1}, None)
+    with pytest.raises(TransientError, match="is gone"):
+        table.commit({"a": None}, {"a": 2}, file_of(storage, 1))
+    assert table.versions(["a"]) == {"a": None}
+
+
+def test_log_put_back_while_a_batch_waits_gets_no_hole(storage):
+    class PutBack(CombinedCommits):
+        def _ask(self, *args):
+            super()._ask(*args)
+            for version in (2, 3, 4):
+                os.remove(storage.path("t", f"_delta_log/{version:020d}.json"))
+
+    lake = LAKE.model_copy(update={"commit": "combined"})
+    table = table_at(storage, lake=lake)
+    for n in range(4):
+        table_at(storage).commit({"b": n or None}, {"b": n + 1}, None)
+    table._combined = PutBack(table._log)
+    assert table.commit({"a": None}, {"a": 2}, file_of(storage, 1)) is CommitOutcome.COMMITTED
+    assert DeltaTable(storage.uri("t")).version() == 2
+    assert table_at(storage).versions(["a", "b"]) == {"a": 2, "b": 1}
 
 
 def test_column_added_by_somebody_is_noticed(storage, table):

@@ -35,8 +35,8 @@ def test_others_wait_and_go_ahead_in_the_end(turns):
     assert turns.is_due(12.0)
     assert not turns.is_first(3, 12.0)
     assert not turns.is_due(12.0)
-    assert turns.is_due(16.0)
-    assert turns.is_first(3, 16.0)
+    assert turns.is_due(13.0)
+    assert turns.is_first(3, 13.0)
 
 
 def test_entries_of_many_postpone_a_turn_but_not_for_ever(turns):
@@ -63,10 +63,29 @@ def test_alone_after_many_commits_without_others(turns):
         turns.made(n, 1, float(n))
         turns.ended()
     assert turns.is_alone
-    for n in range(30, 40):
+    for n in range(30, 40):  # what came while there was nothing to commit was in nobody's way
+        turns.saw(n, 1, float(n), is_mine=False)
+        turns.begin(float(n))
+        turns.ended()
+    assert turns.is_alone
+    for n in range(40, 50):
+        turns.begin(float(n))
         turns.saw(n, 1, float(n), is_mine=False)
         turns.ended()
     assert not turns.is_alone
+
+
+def test_idle_time_is_no_interval_and_no_wait_is_long(turns):
+    for n in range(20):
+        turns.saw(n, 1, 100.0 * n, is_mine=False)
+        turns.begin(100.0 * n)
+        turns.ended()
+    turns.begin(2000.0)
+    assert turns.is_due(2001.0)
+    for n in range(20, 60):  # entry after entry of many, never with this batch
+        turns.saw(n, 50, 2000.0 + 0.5 * (n - 19), is_mine=False)
+    turns.is_first(99, 2007.0)
+    assert turns.is_due(2008.0)
 
 
 def test_pause_is_short_and_never_none(turns):
