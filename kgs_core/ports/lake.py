@@ -207,6 +207,13 @@ class Lake(Protocol):
             TransientError: the store did not answer.
         """
 
+    def forget_intents(self, name: str) -> None:
+        """Remove what writers that have ended have left for others to commit (`lake.commit`).
+
+        Raises:
+            TransientError: the store did not answer.
+        """
+
     def pin(self, name: str) -> PinnedTable | None:
         """A table as it is now; None where there is none. What the table's library raises passes through."""
 

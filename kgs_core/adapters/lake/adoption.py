@@ -80,6 +80,9 @@ class GroupAdoption:
             UnsafeError: both names fill it.
             TransientError: the store did not answer, or others committed all the time.
         """
+        for table in self._tables(adopted.topics):
+            # A partition without dead letters has no position in their table that could be closed
+            self._lake.forget_intents(table)
         target = self._lake.open(adopted.table)
         for _ in range(TRIES):
             stored = self._lake.all_versions(adopted.table)

@@ -12,10 +12,11 @@ from pyarrow import fs
 from kgs_core.adapters.lake.delta_log import load_transactions
 from kgs_core.adapters.lake.delta_maintenance import maintain_table
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable, open_table
+from kgs_core.adapters.lake.intent_store import INTENT_FOLDER, intent_store
 from kgs_core.adapters.lake.probe import probe, remove_left_over
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config.settings import LakeSettings
-from kgs_core.errors import PermanentError, one_line
+from kgs_core.errors import PermanentError, TransientError, one_line
 from kgs_core.ports import Lake, TableContents, Upkeep
 
 
@@ -59,6 +60,14 @@ class DeltaLake(Lake):
     def all_versions(self, name: str) -> dict[str, int]:
         """See `Lake`."""
         return load_transactions(self._storage, name)
+
+    def forget_intents(self, name: str) -> None:
+        """See `Lake`."""
+        try:
+            store = intent_store(self._storage, name)
+            store.remove(store.ages())
+        except Exception as e:
+            raise TransientError(f"table {name}: {INTENT_FOLDER}: {one_line(e)}") from e
 
     def pin(self, name: str) -> "PinnedDelta | None":
         """See `Lake`."""

@@ -86,6 +86,8 @@ class Migration:
         """
         spec, group = move.spec, self._settings.group
         old, new = AppIds(group, spec.topic, move.old_id), AppIds(group, spec.topic, move.new_id)
+        for table in (spec.dead_letters_table, spec.table):  # as in `adoption`
+            self._lake.forget_intents(table)
         dead_letters = self._lake.all_versions(spec.dead_letters_table)
         if dead_letters:
             marks = {p: dead_letters.get(old.position(p)) for p in move.ended}

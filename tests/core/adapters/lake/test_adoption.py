@@ -15,9 +15,11 @@ from kgs_core.adapters.kafka.topic_description import TopicDescription
 from kgs_core.adapters.lake import adoption, delta_lake, migration
 from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.adapters.lake.delta_log import load_transactions
+from kgs_core.adapters.lake.intent_store import encode_intent, intent_store
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError, UnsafeError
+from kgs_core.exactly_once.combining import CommitIntent
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome
 from tests.failpoints import crash_at
@@ -136,6 +138,20 @@ def test_dead_letters_before_a_kill_are_not_written_again_by_the_heir(storage, s
     heir = Sink(storage, group="h")
     assert heir.ingest({0: (12, 25)}) is CommitOutcome.COMMITTED
     assert heir.assert_exact(2) == {0: 25, 1: 0}
+
+
+def test_what_a_killed_consumer_left_to_be_committed_lands_under_no_heir(storage, sink):
+    """Of a partition that had no dead letter, so that no position in their table tells whose it is."""
+    batch = sink.read({1: (0, 8)})
+    table = delta_lake.DeltaLake(sink.lake).open("t_dead_letters")
+    position = sink.ids.position(1)
+    left = CommitIntent({position: None}, {position: 8}, batch.dead_letters, looked_at=99)
+    intent_store(storage, "t_dead_letters").put("left.json", encode_intent(left))
+    assert table.versions([position]) == {position: None}
+    adopt(storage)
+    heir = Sink(storage, group="h", commit="combined")
+    assert heir.ingest({1: (0, 8)}) is CommitOutcome.COMMITTED
+    assert heir.assert_exact(2) == {0: 12, 1: 8}
 
 
 def test_adoption_that_others_commits_outrun_looks_again(storage, sink, monkeypatch):
