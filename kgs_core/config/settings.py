@@ -11,8 +11,10 @@ from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.monitor import MonitorSettings
 from kgs_core.config.packing import PackingSettings
 from kgs_core.config.passthrough import check_kafka_client
+from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.section import Passthrough, Section, key_of, none_is_empty
 from kgs_core.config.topic_rule import FIELD_TYPES, TopicRule, start_timestamp_ms
+from kgs_core.config.value_formats import FORMATS
 
 __all__ = [
     "FIELD_TYPES",
@@ -23,6 +25,7 @@ __all__ = [
     "MembershipSettings",
     "MonitorSettings",
     "PackingSettings",
+    "RegistrySettings",
     "Settings",
     "SparkSettings",
     "TopicRule",
@@ -141,6 +144,7 @@ class Settings(Section):
     kafka: KafkaSettings
     lake: LakeSettings
     topics: Annotated[tuple[TopicRule, ...], Field(strict=False)]
+    registry: RegistrySettings | None = None
     consumer: ConsumerSettings = Field(default_factory=ConsumerSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)
     monitor: MonitorSettings = Field(default_factory=MonitorSettings)
@@ -180,6 +184,8 @@ class Settings(Section):
                 f"at least packing.max_consumers and packing.spare_consumers together ({most or 1} + {spares})"
             )
         for number, rule in enumerate(self.topics):
+            if self.registry is None and FORMATS[rule.format].columns_of is not None:
+                raise ValueError(f"topics[{number}].format: '{rule.format}' needs a registry: give registry.url")
             if rule.topic is not None and self.is_internal(rule.topic):
                 raise ValueError(
                     f"topics[{number}].topic: '{rule.topic}' belongs to Kafka or kgs and is never read: remove the rule"

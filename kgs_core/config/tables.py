@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.settings import Settings
 from kgs_core.config.topic_rule import TopicRule, is_topic_name
 from kgs_core.errors import ConfigError
@@ -19,12 +20,14 @@ class TableSpec:
     Attributes:
         table: path of the rows' table relative to the lake's root.
         dead_letters_table: path of the table for records that could not be parsed, relative to the root too.
+        registry: where schemas of values are; None where there is no registry.
     """
 
     topic: str
     table: str
     dead_letters_table: str
     rule: TopicRule
+    registry: RegistrySettings | None = None
 
 
 def resolve_tables(settings: Settings, topics: Collection[str]) -> dict[str, TableSpec]:
@@ -46,7 +49,7 @@ def resolve_tables(settings: Settings, topics: Collection[str]) -> dict[str, Tab
         rule = settings.rule_of(topic)
         if rule is not None:
             table = rule.table_of(topic)
-            specs[topic] = TableSpec(topic, table, f"{table}{DEAD_LETTERS_SUFFIX}", rule)
+            specs[topic] = TableSpec(topic, table, f"{table}{DEAD_LETTERS_SUFFIX}", rule, settings.registry)
     problems = [*_bad_names(specs.values()), *_collisions(specs.values())]
     if problems:
         raise ConfigError(problems)

@@ -14,6 +14,7 @@ from kgs_core.ports.group import (
     Run,
 )
 from kgs_core.ports.lake import CommitOutcome, FileWritten, Lake, LakeTable, PinnedTable, TableContents, Upkeep
+from kgs_core.ports.registry import RegisteredSchema, SchemaKind, SchemaRegistry, UnknownSchemaError
 
 __all__ = [
     "AssignmentReader",
@@ -26,8 +27,12 @@ __all__ = [
     "Lake",
     "LakeTable",
     "PinnedTable",
+    "RegisteredSchema",
     "ReportWriter",
     "Run",
+    "SchemaKind",
+    "SchemaRegistry",
     "TableContents",
+    "UnknownSchemaError",
     "Upkeep",
 ]

@@ -176,7 +176,9 @@ class DataFrameProcessor:
 
         hook = load_hook(str(job.rule.transform))
         with _worker_pool(self._spark, "reader"):
-            source: DataFrame = self._spark.range(1).mapInArrow(reader, from_arrow_schema(parsed_schema(job.rule)))
+            source: DataFrame = self._spark.range(1).mapInArrow(
+                reader, from_arrow_schema(parsed_schema(job.rule, job.columns))
+            )
         rows = hook(source, job.topic).select(*job.schema.names).coalesce(1)
         with _worker_pool(self._spark, "writer"):
             files = rows.mapInArrow(writer, from_arrow_schema(_FILE_SCHEMA))

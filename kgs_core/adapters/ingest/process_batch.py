@@ -7,12 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.formats import Parsed, Parser
+from kgs_core.adapters.ingest.formats import json_objects, raw  # noqa: F401 - not in the first batch
+from kgs_core.adapters.ingest.formats.parsed import Parsed, Parser, ValueBatch
 from kgs_core.adapters.ingest.topic_records import TopicRecords
 from kgs_core.adapters.lake.parquet_writer import write_table
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, value_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule
+from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.value_formats import FORMATS
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import OffsetRange, TopicId
@@ -29,6 +31,8 @@ class TopicJob:
         dead_letter_marks: partition -> offset below which dead letters are in the lake already; None where there are
             none.
         leader_epochs: partition -> leader epoch of the record before its position; for the dataframe processor.
+        columns: what a value becomes, before the transform; None: as the rule says.
+        registry: where the schemas of values are.
     """
 
     topic: str
@@ -39,6 +43,8 @@ class TopicJob:
     schema: pa.Schema
     dead_letter_marks: Mapping[int, int | None]
     leader_epochs: Mapping[int, int] = field(default_factory=dict)
+    columns: pa.Schema | None = None
+    registry: RegistrySettings | None = None
 
 
 class TransformError(Exception):
@@ -65,7 +71,7 @@ class Sorted:
 
 def sort_records(job: TopicJob, records: TopicRecords) -> Sorted:
     """Parse records; what comes of a record depends on that record alone."""
-    parsed = parse_values(job.rule, records)
+    parsed = parse_values(job, records)
     origin = records.with_topic(job.topic_id)
     bad = {**records.faults, **parsed.bad}
     stopped: dict[int, tuple[int, str]] = {}
@@ -85,10 +91,12 @@ def sort_records(job: TopicJob, records: TopicRecords) -> Sorted:
     return Sorted(rows, _dead_letters(job, records, bad, origin), len(bad), stopped)
 
 
-def parse_values(rule: TopicRule, records: TopicRecords) -> Parsed:
+def parse_values(job: TopicJob, records: TopicRecords) -> Parsed:
     """What the parser of the rule's format makes of the values."""
-    parse: Parser = load_hook(FORMATS[rule.format].parser)
-    return parse(records.values, value_schema(rule))
+    parse: Parser = load_hook(FORMATS[job.rule.format].parser)
+    headers = records.origin["_headers"].combine_chunks()
+    columns = value_schema(job.rule) if job.columns is None else job.columns
+    return parse(ValueBatch(records.values, columns, job.topic, job.rule, headers, job.registry))
 
 
 def _is_stopped(at: tuple[int, int], stopped: Mapping[int, tuple[int, str]]) -> bool:

@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from kgs_core.adapters.ingest.formats.parsed import ColumnsOf
 from kgs_core.adapters.ingest.process_batch import TransformError, load_hook
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
-from kgs_core.adapters.lake.row_schema import ORIGIN_FIELDS, parsed_schema
+from kgs_core.adapters.lake.row_schema import ORIGIN_FIELDS, parsed_schema, value_schema
 from kgs_core.adapters.lake.topic_table import TopicTable, earlier_topic_ids
 from kgs_core.config import Settings, TableSpec
 from kgs_core.config.topic_rule import start_timestamp_ms
+from kgs_core.config.value_formats import FORMATS
 from kgs_core.consumer.round.reasons import recreated
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.exactly_once.positions import AppIds
@@ -49,7 +51,8 @@ class TopicOpener:
             ConfigError: the transform cannot be loaded or drops the columns that must be kept.
         """
         ids = AppIds(self._settings.group, spec.topic, topic_id)
-        table = TopicTable(self._lake, spec, ids, self.schema_of(spec))
+        columns = self.columns_of(spec)
+        table = TopicTable(self._lake, spec, ids, self.schema_of(spec, columns), columns)
         table.open()
         if not table.is_started(partitions):
             earlier = earlier_topic_ids(self._lake, spec.table, ids)
@@ -59,14 +62,28 @@ class TopicOpener:
             _log.info("started topic=%s id=%s table=%s start=%s", spec.topic, topic_id, spec.table, spec.rule.start)
         return table
 
-    def schema_of(self, spec: TableSpec) -> pa.Schema:
-        """Columns of the topic's table.
+    def columns_of(self, spec: TableSpec) -> pa.Schema:
+        """What values of the topic become: as its rule says or, where that leaves it to a registry, as that says.
+
+        Raises:
+            ConfigError: the registry has no schema for the topic, or one that no columns can be made of.
+            TransientError: it does not answer.
+        """
+        rule, registry = spec.rule, spec.registry
+        columns_of = FORMATS[rule.format].columns_of
+        if rule.fields or columns_of is None or registry is None:
+            return value_schema(rule)
+        find: ColumnsOf = load_hook(columns_of)
+        return find(spec.topic, rule, registry)
+
+    def schema_of(self, spec: TableSpec, columns: pa.Schema) -> pa.Schema:
+        """Columns of the table of a topic whose values become `columns`.
 
         Raises:
             ConfigError: see `open`.
         """
         rule = spec.rule
-        schema = parsed_schema(rule)
+        schema = parsed_schema(rule, columns)
         lock = self._locks.setdefault(rule.transform or rule.transform_arrow or "", threading.Lock())
         try:
             if rule.transform is not None:

@@ -57,6 +57,8 @@ class TopicState:
             table.schema,
             dict(at.marks),
             dict(at.epochs),
+            table.columns,
+            spec.registry,
         )
 
     def own(self, partitions: frozenset[int]) -> None:

@@ -33,10 +33,15 @@ DEAD_LETTER_SCHEMA = pa.schema([RAW_VALUE, pa.field("error", pa.string()), *ORIG
 
 
 def value_schema(rule: TopicRule) -> pa.Schema:
-    """The columns that a record's value becomes."""
+    """The columns that a record's value becomes, as far as the rule says so."""
     return pa.schema([pa.field(name, _COLUMN_TYPES[kind]) for name, kind in rule.value_columns.items()])
 
 
-def parsed_schema(rule: TopicRule) -> pa.Schema:
-    """What a transform is given, and what the table holds where there is none."""
-    return pa.schema([*value_schema(rule), *ORIGIN_FIELDS])
+def parsed_schema(rule: TopicRule, columns: pa.Schema | None = None) -> pa.Schema:
+    """What a transform is given, and what the table holds where there is none.
+
+    Args:
+        rule: the topic's.
+        columns: what a record's value becomes; None: as the rule says.
+    """
+    return pa.schema([*(value_schema(rule) if columns is None else columns), *ORIGIN_FIELDS])

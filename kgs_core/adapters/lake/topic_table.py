@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
-from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, ORIGIN_FIELDS
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import TableSpec
@@ -18,11 +18,19 @@ from kgs_core.ports import CommitOutcome, Lake, LakeTable
 
 
 class TopicTable:
-    """The lake's side of one topic id. Used by one thread at a time."""
+    """The lake's side of one topic id. Used by one thread at a time.
 
-    def __init__(self, lake: Lake, spec: TableSpec, ids: AppIds, schema: pa.Schema) -> None:
+    Attributes:
+        schema: the table's columns.
+        columns: what a record's value becomes; before a transform, where there is one.
+    """
+
+    def __init__(
+        self, lake: Lake, spec: TableSpec, ids: AppIds, schema: pa.Schema, columns: pa.Schema | None = None
+    ) -> None:
         self.spec = spec
         self.ids = ids
+        self.columns = columns if columns is not None else pa.schema([f for f in schema if f not in ORIGIN_FIELDS])
         self.schema = schema
         self._lake = lake
         self._rows = lake.table(spec.table, schema)

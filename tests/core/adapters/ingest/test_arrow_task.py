@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, read_round
-from kgs_core.adapters.ingest.formats import Parsed
+from kgs_core.adapters.ingest.formats.parsed import Parsed
 from kgs_core.adapters.ingest.process_batch import TopicJob
 from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.adapters.lake.row_schema import parsed_schema
@@ -172,11 +172,11 @@ def test_transform_that_ends_the_process_is_a_failed_transform(reader):
     assert "SystemExit" in reader.round().failed[topic]
 
 
-def parse_numbers(values, schema):
+def parse_numbers(batch):
     """A format of one whole number a value, as text."""
-    values = values.to_pylist()
+    values = batch.values.to_pylist()
     good = [i for i, value in enumerate(values) if value is not None and value.isdigit()]
-    table = pa.Table.from_pylist([{"number": int(values[i])} for i in good], schema=schema)
+    table = pa.Table.from_pylist([{"number": int(values[i])} for i in good], schema=batch.columns)
     return Parsed(table, good, {i: "no number" for i in range(len(values)) if i not in good})
 
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kgs_core.adapters.ingest import formats
-from kgs_core.adapters.ingest.formats import MAX_REASON, parse_raw
+from kgs_core.adapters.ingest.formats import json_objects
+from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, ValueBatch
+from kgs_core.adapters.ingest.formats.raw import parse_raw
 from kgs_core.adapters.ingest.process_batch import load_hook
 from kgs_core.adapters.lake.row_schema import VALUE_TYPES, value_schema
 from kgs_core.config import TopicRule
@@ -94,8 +95,12 @@ BAD = {
 }
 
 
+def batch_of(values, schema):
+    return ValueBatch(pa.array(values, pa.binary()), schema, "t", TopicRule(topic="t"))
+
+
 def parse_json(values, schema):
-    return formats.parse_json(pa.array(values, pa.binary()), schema)
+    return json_objects.parse_json(batch_of(values, schema))
 
 
 def rows_of(parsed):
@@ -129,18 +134,18 @@ def test_every_format_has_a_parser_that_judges_each_value_alone(name):
     rule = TopicRule(topic="t", format=name, schema={"long": "long"} if FORMATS[name].columns is None else {})
     parse, schema = load_hook(FORMATS[name].parser), value_schema(rule)
     values = [b'{"long": 1}', None, b"", b"\xff\x00", b'{"long": 2}', b"{"]
-    together = parse(pa.array(values, pa.binary()), schema)
+    together = parse(batch_of(values, schema))
     assert together.table.schema == schema
     assert together.table.num_rows == len(together.good)
     assert sorted([*together.good, *together.bad]) == list(range(len(values)))
-    alone = [parse(pa.array([value], pa.binary()), schema) for value in values]
+    alone = [parse(batch_of([value], schema)) for value in values]
     assert together.bad == {i: one.bad[0] for i, one in enumerate(alone) if one.bad}
     assert together.table == pa.concat_tables([schema.empty_table(), *(one.table for one in alone)])
-    assert parse(pa.array([], pa.binary()), schema).table == schema.empty_table()
+    assert parse(batch_of([], schema)).table == schema.empty_table()
 
 
 def test_raw_keeps_every_value_as_it_came():
-    parsed = parse_raw(pa.array([b"a", None, b""], pa.binary()), value_schema(TopicRule(topic="t")))
+    parsed = parse_raw(batch_of([b"a", None, b""], value_schema(TopicRule(topic="t"))))
     assert parsed.table.to_pydict() == {"value": [b"a", None, b""]}
     assert (list(parsed.good), parsed.bad) == ([0, 1, 2], {})
 

@@ -10,8 +10,9 @@ from confluent_kafka.cimpl import Message
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kgs_core.adapters.ingest import formats
-from kgs_core.adapters.ingest.json_faults import JsonFaults
+from kgs_core.adapters.ingest.formats import json_objects
+from kgs_core.adapters.ingest.formats.json_faults import JsonFaults
+from kgs_core.adapters.ingest.formats.parsed import ValueBatch
 from kgs_core.adapters.ingest.process_batch import TopicJob, process_topic
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake.row_schema import VALUE_TYPES, parsed_schema
@@ -61,7 +62,7 @@ ANY = OBJECTS | CUT.map(lambda it: it[0][: it[1]] + it[2] + it[0][it[1] :])
 
 
 def parse_json(values, schema):
-    return formats.parse_json(pa.array(values, pa.binary()), schema)
+    return json_objects.parse_json(ValueBatch(pa.array(values, pa.binary()), schema, "t", TopicRule(topic="t")))
 
 
 @pytest.mark.slow

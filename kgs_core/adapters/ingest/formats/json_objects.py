@@ -1,20 +1,15 @@
-"""Record values to typed columns. Whether a record is good never depends on the records beside it.
-
-Which formats there are, and which function parses each, says `kgs_core.config.value_formats`.
-"""
+"""JSON objects to typed columns."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from kgs_core.adapters.ingest.json_faults import WHITE, JsonFaults
+from kgs_core.adapters.ingest.formats.json_faults import WHITE, JsonFaults
+from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, Parsed, ValueBatch
 
-MAX_REASON = 300
 _SINGLE = 1
 _OPEN, _CLOSE = b"{}"
 _READ_AS = {
@@ -23,40 +18,14 @@ _READ_AS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """Columns of the good values, and why the others are bad.
-
-    Attributes:
-        table: one row a good value, in order.
-        good: positions (in the input) of the rows, ascending.
-        bad: position -> reason.
-    """
-
-    table: pa.Table
-    good: Sequence[int]
-    bad: dict[int, str]
-
-
-class Parser(Protocol):
-    """What parses the values of one format."""
-
-    def __call__(self, values: pa.Array, schema: pa.Schema, /) -> Parsed:
-        """Values (binary), null where a record has none, to the columns of `schema`; each is good or bad by itself."""
-
-
-def parse_raw(values: pa.Array, schema: pa.Schema) -> Parsed:
-    """Values as they are, in one binary column; all are good."""
-    return Parsed(pa.Table.from_arrays([values], schema=schema), range(len(values)), {})
-
-
-def parse_json(values: pa.Array, schema: pa.Schema) -> Parsed:
-    """One JSON object a value to the columns of `schema`; missing fields are null, unknown ones ignored.
+def parse_json(batch: ValueBatch) -> Parsed:
+    """One JSON object a value to columns; missing fields are null, unknown ones ignored.
 
     All values are parsed at once. Where that fails, each is looked at for faults on its own, which takes some
     microseconds, and the others are parsed at once. Halving down to the bad one, some hundred microseconds each, is
     left for values that only pyarrow can judge: those nested so deep that none of them is small.
     """
+    values, schema = batch.values, batch.columns
     bad = {i: reason for i in _odd_ends(values) if (reason := _shape_problem(values[i].as_py())) is not None}
     candidates: Sequence[int] = [i for i in range(len(values)) if i not in bad] if bad else range(len(values))
     table = _attempt(values, candidates, schema)

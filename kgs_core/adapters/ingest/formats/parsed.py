@@ -1,0 +1,75 @@
+"""What a parser of record values is given and what it gives. Whether a record is good never depends on its neighbours.
+
+A parser is a function from a `ValueBatch` to `Parsed`. Which formats there are, and which function parses each, says
+`kgs_core.config.value_formats`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from kgs_core.config import TopicRule
+from kgs_core.config.registry import RegistrySettings
+
+MAX_REASON = 300
+NO_COLUMNS = pa.schema([])
+
+
+@dataclass(frozen=True, slots=True)
+class ValueBatch:
+    """Values of one topic, to be parsed at once.
+
+    Attributes:
+        values: binary; null where a record has none.
+        columns: what they become: the table's value columns or, where there is a transform, what that is given.
+        headers: those of each record, as `row_schema.HEADERS`.
+        registry: where the schemas are; None where the settings name no registry.
+    """
+
+    values: pa.Array
+    columns: pa.Schema
+    topic: str
+    rule: TopicRule
+    headers: pa.Array | None = None
+    registry: RegistrySettings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """Columns of the good values, and why the others are bad.
+
+    Attributes:
+        table: one row a good value, in order.
+        good: positions (in the input) of the rows, ascending.
+        bad: position -> reason.
+        waiting: position -> what cannot be had for now and is needed to judge the value (a registry that does not
+            answer): neither good nor bad. Its partition is read up to there, and tried again.
+        missing: columns that good values have and `ValueBatch.columns` lacks, all nullable.
+    """
+
+    table: pa.Table
+    good: Sequence[int]
+    bad: Mapping[int, str]
+    waiting: Mapping[int, str] = field(default_factory=dict)
+    missing: pa.Schema = NO_COLUMNS
+
+
+class Parser(Protocol):
+    """What parses the values of one format."""
+
+    def __call__(self, batch: ValueBatch, /) -> Parsed:
+        """Values to columns; each is good, bad or waiting by itself."""
+
+
+class ColumnsOf(Protocol):
+    """What tells the value columns of a topic whose rule has no `schema`, from a registry."""
+
+    def __call__(self, topic: str, rule: TopicRule, registry: RegistrySettings, /) -> pa.Schema:
+        """The columns, all nullable.
+
+        Raises:
+            TransientError: the registry does not answer.
+            ConfigError: it has no schema for the topic, or one that no columns can be made of.
+        """

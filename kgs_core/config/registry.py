@@ -1,0 +1,28 @@
+"""Settings of the schema registry, by the interface that Confluent's has."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from kgs_core.config.section import Section
+
+
+class RegistrySettings(Section):
+    """Settings of the schema registry: where it is, and who asks it."""
+
+    url: Annotated[
+        str, StringConstraints(pattern=r"^https?://[^\s@?#]+$"), Field(description="give http(s)://host:port")
+    ]
+    username: str | None = None
+    password: str | None = Field(default=None, repr=False)
+    token: str | None = Field(default=None, repr=False)
+    ca_location: str | None = None
+    timeout_s: Annotated[float, Field(ge=0.1, le=300, allow_inf_nan=False)] = 5.0
+
+    @model_validator(mode="after")
+    def _one_way_to_sign_in(self) -> Self:
+        if (self.username is None) != (self.password is None):
+            raise ValueError("give both 'username' and 'password', or neither")
+        if self.username is not None and self.token is not None:
+            raise ValueError("give 'username' and 'password', or 'token', not both")
+        return self
