@@ -21,7 +21,7 @@ UV := $(or $(wildcard $(BIN)/uv),uv)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the parts of `test` share two cores and one environment
-.PHONY: help setup dev demo test test-fast lint fast system soak test-k8s mutants s3-server bench experiments image cluster-demo lock clean
+.PHONY: help setup dev demo test test-fast lint fast system soak test-k8s mutants s3-server bench experiments image alerts cluster-demo lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -75,6 +75,10 @@ experiments: setup ## the published experiments again, and docs/experiments.md f
 image: build/versitygw ## build the images kgs:VERSION and kgs-local:VERSION; IMAGE_BUILD="docker build" names the builder
 	$(IMAGE_BUILD) -f k8s/image/Dockerfile --target kgs -t kgs:$(VERSION) .
 	$(IMAGE_BUILD) -f k8s/image/Dockerfile --target local -t kgs-local:$(VERSION) .
+
+alerts: ## play the alerts of ops/prometheus through with promtool, which must be there (Debian: apt install prometheus)
+	@command -v promtool >/dev/null || { echo 'error: make alerts: no promtool: install Prometheus'; exit 2; }
+	cd ops/prometheus && promtool check rules rules.yaml && promtool test rules rules_test.yaml
 
 cluster-demo: ## the demo in the cluster of KUBECONFIG (kind), or in one that K8SLAB=program makes; BARE=1, KEEP=1
 	@BARE=$(BARE) KEEP=$(KEEP) K8SLAB=$(K8SLAB) k8s/local/demo

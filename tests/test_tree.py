@@ -9,7 +9,8 @@ import grimp
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCES = sorted(path for folder in ("kgs_core", "kgs_dagster", "tests") for path in (ROOT / folder).rglob("*.py"))
+FOLDERS = ("kgs_core", "kgs_dagster", "ops", "tests")
+SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 REQUIREMENTS = sorted((ROOT / "requirements").glob("*.txt"))
 MAX_LINES = 320
 

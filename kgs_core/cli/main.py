@@ -11,6 +11,7 @@ from kgs_core.cli.bench.capacity import capacity
 from kgs_core.cli.bench.command import bench_group
 from kgs_core.cli.group.consume import consume
 from kgs_core.cli.group.control import control
+from kgs_core.cli.group.metrics import metrics
 from kgs_core.cli.group.monitor import monitor
 from kgs_core.cli.group.operator_commands import pause, replace, resume, stop
 from kgs_core.cli.group.plan import plan
@@ -64,6 +65,7 @@ for command in (
     consume,
     control,
     status,
+    metrics,
     pause,
     resume,
     stop,

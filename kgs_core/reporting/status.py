@@ -44,6 +44,7 @@ class ConsumerRow:
         load: sum of the write speeds of these, stored bytes/s; None where one is not known.
         bytes_per_s: what it has consumed of late, uncompressed.
         lag: offsets of these that the lake has not yet; None where one is not known.
+        batch_age_s: age of the batch in hand at its last sign of life; 0.0 without one; None before the first.
         stopped: which of these stand still, and why.
         state: for people.
         needs_attention: somebody should know of it.
@@ -65,6 +66,7 @@ class ConsumerRow:
     config_hash: str = ""
     needs_attention: bool = False
     process: Process | None = None
+    batch_age_s: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; null where something is not known.
@@ -234,6 +236,7 @@ class _Lines:
             bytes_per_s=report.bytes_per_s,
             lag=_sum(seen.lags.get(tp) for tp in report.owned),
             report_age_s=age_s,
+            batch_age_s=report.batch_age_s or 0.0,
             stopped=report.stopped,
             last_drain_s=report.last_drain_s,
             max_drain_s=report.max_drain_s,

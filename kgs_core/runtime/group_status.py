@@ -1,14 +1,14 @@
 """The group from outside: what its topics, the monitor and the lake say of it. Reads only."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.adapters.lake.stats import LakeView
+from kgs_core.adapters.lake.stats import LakeSnapshot, LakeView
 from kgs_core.adapters.monitor.clock import age_s
 from kgs_core.adapters.monitor.topic import load_history
 from kgs_core.config import Settings
@@ -26,10 +26,20 @@ _SILENT_AT_LEAST_S = 10.0
 
 
 class GroupWatch:
-    """Looks at the group again and again; a context manager that ends its connections. For one thread."""
+    """Looks at the group again and again; a context manager that ends its connections. For one thread.
 
-    def __init__(self, settings: Settings) -> None:
+    Attributes:
+        snapshot: the lake as the last look with it has found it.
+    """
+
+    def __init__(
+        self, settings: Settings, observe: Callable[[Sequence[Received[Message]]], None] = lambda _: None
+    ) -> None:
         """Reads all that the group's topics hold.
+
+        Args:
+            settings: of the group.
+            observe: is given all messages in their order; at first, at once, those that are there.
 
         Raises:
             PermanentError: the topics do not exist yet, or may not be read.
@@ -39,6 +49,8 @@ class GroupWatch:
         self._admin = KafkaAdmin(admin_client(settings))
         self._topic_reader = KafkaGroupTopicReader(GroupTopics(settings, self._admin))
         self._lake = LakeView(settings)
+        self._observe = observe
+        self.snapshot: LakeSnapshot | None = None
         self._view = GroupView()
         self._take(self._topic_reader.read_to_end())
 
@@ -75,6 +87,7 @@ class GroupWatch:
         self._topic_reader.close()
 
     def _take(self, received: Sequence[Received[Message]]) -> None:
+        self._observe(received)
         # The view takes the newest report for one that has come just now; after an outage that may be days ago
         newest_ms = max((r.timestamp_ms for r in received if isinstance(r.message, Report | Heartbeat)), default=None)
         age_s = 0.0 if newest_ms is None else max(0.0, time.time() - newest_ms / 1000)
@@ -84,7 +97,7 @@ class GroupWatch:
         problems: list[str] = []
         lags: dict[TopicPartition, int | None] = {}
         if with_lake:
-            snapshot = self._lake.snapshot()
+            snapshot = self.snapshot = self._lake.snapshot()
             problems += snapshot.problems
             lags = {TopicPartition(t.topic, p): t.lag_of(p) for t in snapshot.tables for p in t.ends}
         measurement = self._measurement(problems)

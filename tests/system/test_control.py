@@ -23,6 +23,7 @@ from kgs_core.model import TopicPartition
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.group_status import GroupWatch
 from tests.failpoints import crash_at
+from tests.system.exporter import Scrape, counted, exporter
 from tests.system.pipeline import KGS, Pipeline, json_values, produce
 from tests.waiting import wait_until
 
@@ -77,13 +78,8 @@ class Rig:
     def controller(self, *arguments: str, **environ: str) -> Iterator["subprocess.Popen[bytes]"]:
         """`kgs control`, killed at the end of the block if it is still there."""
         with self.log.open("ab") as log:
-            process = subprocess.Popen(
-                self.command("control", *arguments),
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                env={**os.environ, **environ},
-            )
+            command, env = self.command("control", *arguments), {**os.environ, **environ}
+            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=env)
         try:
             yield process
         finally:
@@ -180,7 +176,9 @@ def positions(rig: Rig) -> dict[TopicPartition, int | None]:
 def test_a_group_follows_its_load(rig: Rig) -> None:
     """One consumer, two when four times as much is written, one again; nothing lost."""
     speed = CALM
-    with KnownLoad(rig.pipeline.bootstrap, rig.topic, lambda _: speed), rig.controller() as control:
+    load = KnownLoad(rig.pipeline.bootstrap, rig.topic, lambda _: speed)
+    with load, rig.controller() as control, exporter(rig.command("metrics")) as metrics:
+        assert "kgs_controller_up" not in "".join(metrics())  # no topics of the group yet: nothing is known
         rig.wait_readers(1)
         found = json.loads(rig.kgs("status", "--json").stdout)
         assert (found["converged"], found["controller"]) == (True, "heard")
@@ -200,10 +198,24 @@ def test_a_group_follows_its_load(rig: Rig) -> None:
         found = rig.wait_readers(1)
         assert [number for number, _ in groupby(change.consumers for change in found.changes)] == [1, 2, 1]
         wait_until(lambda: len(rig.consumers()) == 1, 60, f"the other one ended: {rig.tail()}")
+        assert_all_is_shown(rig, metrics)
         assert ended(control) == 0, rig.tail()
     rig.pipeline.wait_caught_up([rig.topic])
     rig.pipeline.assert_exact(rig.topic)
     rig.pipeline.assert_audit_is_clean()
+
+
+def assert_all_is_shown(rig: Rig, metrics: Scrape) -> None:
+    """What `kgs metrics` says of one consumer that reads all, after two changes."""
+    wait_until(lambda: counted(metrics()) >= (2, 1, 1), 60, f"changes are counted: {rig.tail()}")
+    shown = metrics()  # of two changes the end of one is known: it stands in the Target after it
+    assert [shown[name] for name in shown if "kgs_consumers{" in name and 'state="joined"' in name] == [1]
+    assert [shown[name] for name in shown if 'state="owned"' in name] == [1.0] * PARTITIONS
+    lags = [0 <= value < 60 for name, value in shown.items() if name.startswith("kgs_partition_lag_seconds")]
+    assert lags == [True] * PARTITIONS
+    rows = len(rig.pipeline.rows(rig.topic))
+    wait_until(lambda: max(v for n, v in metrics().items() if "kgs_table_rows" in n) >= rows, 60, "rows of the table")
+    assert {v for n, v in metrics().items() if "kgs_audit_findings" in n} == {0.0}
 
 
 def test_a_group_follows_its_people(rig: Rig) -> None:

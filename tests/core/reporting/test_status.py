@@ -71,6 +71,7 @@ def test_a_group_where_everything_is_in_its_place():
         lag=1,
         report_age_s=0.0,
         process=PROCESS,
+        batch_age_s=0.0,
     )
 
 

@@ -1,0 +1,80 @@
+"""`kgs metrics`: the group's figures for Prometheus. Reads only."""
+
+import os
+from pathlib import Path
+
+import click
+
+from kgs_core.cli.options import config_option
+from kgs_core.config.file import load_settings
+
+
+@click.command()
+@config_option
+@click.option("--once", is_flag=True, help="Print all metrics and end; exit status 1 where nothing could be learned.")
+@click.option("--address", default="127.0.0.1", show_default=True, help="Where to listen; 0.0.0.0: everywhere.")
+@click.option("--port", type=click.IntRange(0, 65535), default=9464, show_default=True, help="0: a free one.")
+@click.option("--every", type=click.FloatRange(1, 3600), default=10.0, show_default=True, help="Seconds between looks.")
+@click.option(
+    "--per-partition/--no-per-partition",
+    default=True,
+    show_default=True,
+    help="Up to nine series for each partition.",
+)
+@click.option(
+    "--lag-seconds/--no-lag-seconds",
+    default=True,
+    show_default=True,
+    help="Ask Kafka for the record at each position, which needs the right to read the topics.",
+)
+@click.option(
+    "--audit-every",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="HOURS",
+    help="Also audit the lake as `kgs audit` does, which reads the positions of every row.  [default: never]",
+)
+def metrics(  # noqa: PLR0913 - one per option
+    *,
+    config_file: Path,
+    once: bool,
+    address: str,
+    port: int,
+    every: float,
+    per_partition: bool,
+    lag_seconds: bool,
+    audit_every: float | None,
+) -> None:
+    """Give out the group's metrics at /metrics, as OpenMetrics text.
+
+    One process for a group. It reads the group's topics, the monitor's and the tables' logs with a viewer's rights,
+    changes nothing, and outlives controller and consumers: it works without Dagster, too. Where Kafka is away it stays
+    and counts errors; figures that are not known are left out, so a missing series is not a zero.
+
+    docs/operations.md has the table of all metrics.
+    """
+    settings = load_settings(config_file, os.environ)
+    from kgs_core.adapters.metrics.exposition import MetricsServer, text_of
+    from kgs_core.adapters.system.patience import LogOnChange
+    from kgs_core.adapters.system.shutdown import stop_on_signals
+    from kgs_core.runtime.metrics_reader import MetricsReader
+
+    shown = {"per_partition": per_partition, "lag_seconds": lag_seconds}
+    if once:
+        with MetricsReader(settings, **shown) as reader:
+            problems = reader.look()
+            click.echo(text_of(reader.page()), nl=False)
+            for problem in problems:
+                click.echo(problem, err=True)
+            if not reader.has_looked:
+                raise click.exceptions.Exit(1)
+        return
+    say = LogOnChange(lambda text: click.echo(text, err=True))
+    with (
+        stop_on_signals() as stop,
+        MetricsReader(settings, **shown, audit_every_h=audit_every) as reader,
+        MetricsServer(reader.page, address, port) as server,
+    ):
+        click.echo(f"metrics of {settings.group}: http://{address}:{server.port}/metrics", err=True)
+        while not stop.is_set:
+            say("; ".join(reader.look()))
+            stop.wait(every)

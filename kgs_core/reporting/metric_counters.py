@@ -1,0 +1,139 @@
+"""Counters and histograms over what the group's topics say, from the moment on at which the counting began. Pure."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+
+from kgs_core.controller.handover_gaps import Unread
+from kgs_core.metrics import METRICS
+from kgs_core.planning.rebalance_budget import MAX_HISTORY
+from kgs_core.planning.triggers import Reason
+from kgs_core.protocol import Change, Ending, Incarnation, Message, Phase, Received, Report, Target
+from kgs_core.reporting.metric_samples import Sample
+
+OTHER = "other"
+_FORCED = ("false", "true")
+_MOST_REMEMBERED = 20_000
+
+
+class Histogram:
+    """Counts of values by upper bounds, and their sum."""
+
+    def __init__(self, metric: str) -> None:
+        self.metric = metric
+        self._bounds = METRICS[metric].buckets
+        self._counts = [0] * (len(self._bounds) + 1)
+        self.sum = 0.0
+
+    def add(self, value: float) -> None:
+        """One more value; a bound counts as below."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Upper bound -> how many are not above it, as OpenMetrics has them; the last is `+Inf`."""
+        names = [*(str(bound) for bound in self._bounds), "+Inf"]
+        return list(zip(names, map(float, accumulate(self._counts)), strict=True))
+
+
+class GroupCounters:
+    """Counts what happens in the group. What had happened before the first `take` is known, and not counted.
+
+    So an exporter that starts anew begins at zero, as Prometheus expects of one, and no change is counted twice.
+    """
+
+    def __init__(self) -> None:
+        self.reaction = Histogram("kgs_change_reaction_seconds")
+        self.unread = Histogram("kgs_partition_unread_seconds")
+        # All are there from the first look on: of a series that begins with 1, nobody sees that it rose
+        self._counts: Counter[tuple[str, tuple[str, ...]]] = Counter(dict.fromkeys(_series(), 0))
+        self._totals = {("kgs_rscore_total", (forced,)): 0.0 for forced in _FORCED}
+        self._changes: dict[tuple[int, str], bool] = {}
+        self._ended: dict[Incarnation, None] = {}
+        self._have_read: dict[Incarnation, None] = {}
+        self._gaps = Unread()
+        self._target_offset = -1
+        self._is_counting = False
+
+    def take(self, messages: Iterable[Received[Message]]) -> None:
+        """More of what the topics say, in their order; the first time, all that they held at the start."""
+        received = list(messages)
+        for one in received:
+            match one.message:
+                case Target(history=history) if one.offset > self._target_offset:
+                    self._target_offset = one.offset  # after a new connection old ones are read again
+                    for change in history[-MAX_HISTORY:]:  # what stands before has been summed up
+                        self._take_change(change)
+                case Report() as report:
+                    self._take_report(report)
+                case _:
+                    pass
+        self._gaps.take(received)
+        for gap_s in self._gaps.gaps_s.values():
+            if self._is_counting:
+                self.unread.add(gap_s)
+        self._gaps.forget_gaps()
+        self._is_counting = True
+
+    def samples(self) -> Iterator[Sample]:
+        """All counters."""
+        for (name, labels), count in sorted(self._counts.items()):
+            yield Sample(name, labels, count)
+        for (name, labels), total in sorted(self._totals.items()):
+            yield Sample(name, labels, total)
+
+    def _take_change(self, change: Change) -> None:
+        key = (change.time_ms, change.reason)
+        forced = str(is_forced(change.reason)).lower()
+        if key not in self._changes:
+            self._changes[key] = False
+            if len(self._changes) > 2 * MAX_HISTORY:
+                del self._changes[next(iter(self._changes))]  # by when it was seen: clocks go back
+            if self._is_counting:
+                self._counts["kgs_changes_total", (reason_label(change.reason), forced)] += 1
+                self._counts["kgs_moved_partitions_total", (forced,)] += change.moved
+                self._totals["kgs_rscore_total", (forced,)] += change.rscore
+        if change.duration_s is not None and not self._changes[key]:
+            self._changes[key] = True
+            if self._is_counting:
+                self.reaction.add(change.duration_s)
+
+    def _take_report(self, report: Report) -> None:
+        incarnation = report.member.incarnation
+        if report.phase is Phase.READING:
+            _remember(self._have_read, incarnation)
+        if report.phase is not Phase.ENDED or incarnation in self._ended:
+            return
+        _remember(self._ended, incarnation)
+        if self._is_counting:
+            self._counts["kgs_consumers_ended_total", (str(report.ending or OTHER),)] += 1
+            if report.ending is Ending.FAILED and incarnation not in self._have_read:
+                self._counts["kgs_consumer_start_failures_total", ()] += 1
+
+
+def _series() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Every series that is counted."""
+    for reason in (*(each.name.lower() for each in Reason), OTHER):
+        yield from (("kgs_changes_total", (reason, forced)) for forced in _FORCED)
+    yield from (("kgs_moved_partitions_total", (forced,)) for forced in _FORCED)
+    yield from (("kgs_consumers_ended_total", (str(ending),)) for ending in (*Ending, OTHER))
+    yield ("kgs_consumer_start_failures_total", ())
+
+
+def _remember(known: dict[Incarnation, None], incarnation: Incarnation) -> None:
+    """Keeps the last thousands: an exporter lives for a year."""
+    known[incarnation] = None
+    if len(known) > _MOST_REMEMBERED:
+        del known[next(iter(known))]
+
+
+def reason_label(reason: str) -> str:
+    """The first reason of a change in one word of a fixed set: `overloaded`, `lost`, ...; `other`."""
+    found = [each for each in Reason if reason.startswith(each.value)]
+    return found[0].name.lower() if found else OTHER
+
+
+def is_forced(reason: str) -> bool:
+    """Whether a change was made for more than a better packing."""
+    return any(part != Reason.TIMEOUT.value for part in reason.split("; "))

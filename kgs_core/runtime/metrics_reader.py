@@ -1,0 +1,196 @@
+"""What `kgs metrics` gives out: looks at a group again and again, keeps what the last look has found. Reads only."""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.metadata import version
+
+from kgs_core.adapters.kafka.record_times import RecordTimes
+from kgs_core.adapters.lake.audit import audit_lake
+from kgs_core.adapters.lake.stats import LakeSnapshot
+from kgs_core.adapters.metrics.exposition import MetricsPage
+from kgs_core.config import Settings
+from kgs_core.errors import KgsError
+from kgs_core.exactly_once import Fault
+from kgs_core.metrics import METRICS
+from kgs_core.model import TopicPartition
+from kgs_core.protocol import Message, Received
+from kgs_core.reporting.audit_json import COUNTED
+from kgs_core.reporting.metric_counters import GroupCounters
+from kgs_core.reporting.metric_samples import LakeFigures, Sample, TableFigures, samples
+from kgs_core.reporting.status import GroupStatus
+from kgs_core.runtime.group_status import GroupWatch
+
+_log = logging.getLogger(__name__)
+_RECORDS_TIMEOUT_S = 3.0
+_HOUR_S = 3600.0
+
+
+class MetricsReader:
+    """Looks at one group; `page` may be asked by any thread, all else is for one. A context manager.
+
+    A look that fails leaves no figures behind: what was true a minute ago is not known to be so now. What is counted
+    goes on from where it stood.
+    """
+
+    def __init__(
+        self, settings: Settings, *, per_partition: bool, lag_seconds: bool, audit_every_h: float | None = None
+    ) -> None:
+        """Connects with the first look.
+
+        Args:
+            settings: of the group.
+            per_partition: also the series of each partition.
+            lag_seconds: also ask Kafka for the record at each position, which needs the right to read the topics.
+            audit_every_h: hours between two audits; None: none.
+        """
+        self._settings = settings
+        self._per_partition = per_partition
+        self._watch: GroupWatch | None = None
+        self._times = RecordTimes(settings) if lag_seconds and per_partition else None
+        self._counters = GroupCounters()
+        self._moved_at: dict[str, tuple[dict[int, int | None], float]] = {}
+        self._errors = 0
+        self._page = MetricsPage(settings.group)
+        self._audits = _Audits(settings, audit_every_h) if audit_every_h is not None else None
+
+    def __enter__(self) -> "MetricsReader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._disconnect()
+        if self._times is not None:
+            self._times.close()
+        if self._audits is not None:
+            self._audits.stop()
+
+    def page(self) -> MetricsPage:
+        """What the last look has found."""
+        return self._page
+
+    @property
+    def has_looked(self) -> bool:
+        """Whether the last look has found the group."""
+        return any(one.metric == "kgs_exporter_look_timestamp_seconds" for one in self._page.samples)
+
+    def look(self) -> tuple[str, ...]:
+        """Look once.
+
+        Returns:
+            What could not be learned, a line each.
+        """
+        try:
+            problems = self._look()
+        except KgsError as e:
+            self._disconnect()
+            problems = (str(e),)
+            self._publish([])
+        self._errors += bool(problems)
+        return problems
+
+    def _look(self) -> tuple[str, ...]:
+        if self._watch is None:
+            self._watch = GroupWatch(self._settings, self._observe)
+        found = self._watch.look()
+        now_s = time.time()
+        problems = list(found.surroundings.problems)
+        lake = self._lake(found, self._watch.snapshot, now_s, problems)
+        every = samples(found, lake, self._settings, round(now_s * 1000))
+        shown = [one for one in every if self._per_partition or not METRICS[one.metric].per_partition]
+        shown.append(Sample("kgs_exporter_look_timestamp_seconds", (), now_s))
+        self._publish(shown, failed=bool(problems))
+        return tuple(problems)
+
+    def _publish(self, shown: list[Sample], *, failed: bool = True) -> None:
+        own = [
+            Sample("kgs_exporter_errors_total", (), self._errors + failed),
+            Sample("kgs_build", (version("kgs"),), 1.0),
+        ]
+        audits = self._audits.samples() if self._audits is not None else ()
+        histograms = (self._counters.reaction, self._counters.unread)
+        every = (*shown, *audits, *self._counters.samples(), *own)
+        self._page = MetricsPage(self._settings.group, every, histograms)
+
+    def _observe(self, received: Sequence[Received[Message]]) -> None:
+        self._counters.take(received)
+
+    def _lake(
+        self, found: GroupStatus, snapshot: LakeSnapshot | None, now_s: float, problems: list[str]
+    ) -> LakeFigures:
+        if snapshot is None:
+            return LakeFigures()
+        tables: list[TableFigures] = []
+        positions: dict[TopicPartition, int] = {}
+        for table in snapshot.tables:
+            places = dict(table.positions)
+            before = self._moved_at.get(table.table)
+            if before is None or before[0] != places:
+                self._moved_at[table.table] = (places, now_s if before is not None else 0.0)
+            moved_s = self._moved_at[table.table][1]
+            tables.append(
+                TableFigures(
+                    table.table, table.rows, table.files, table.size_bytes, table.dead_letters, moved_s or None
+                )
+            )
+            positions |= {TopicPartition(table.topic, p): at for p, at in places.items() if at is not None}
+        return LakeFigures(tuple(tables), positions, self._lag_seconds(found, positions, now_s, problems))
+
+    def _lag_seconds(
+        self, found: GroupStatus, positions: dict[TopicPartition, int], now_s: float, problems: list[str]
+    ) -> dict[TopicPartition, float]:
+        lags = found.surroundings.lags
+        ages = {tp: 0.0 for tp in positions if lags.get(tp) == 0}
+        behind = {tp: at for tp, at in positions.items() if lags.get(tp)}
+        if self._times is None:
+            return ages
+        try:
+            stamps = self._times.at(behind, _RECORDS_TIMEOUT_S)
+        except KgsError as e:
+            problems.append(str(e))
+            return ages
+        return ages | {tp: max(0.0, now_s - stamp / 1000) for tp, stamp in stamps.items()}
+
+    def _disconnect(self) -> None:
+        if self._watch is not None:
+            with suppress(KgsError):
+                self._watch.close()
+            self._watch = None
+
+
+class _Audits:
+    """Audits the lake now and then, in a thread of its own: it takes as long as it takes."""
+
+    def __init__(self, settings: Settings, every_h: float) -> None:
+        self._settings = settings
+        self._every_s = every_h * _HOUR_S
+        self._samples: tuple[Sample, ...] = ()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="audits", daemon=True)
+        self._thread.start()
+
+    def samples(self) -> tuple[Sample, ...]:
+        """Findings of the last audit that was made; none before the first."""
+        return self._samples
+
+    def stop(self) -> None:
+        """Begin no further one."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._samples = self._audited()
+            self._stop.wait(self._every_s)
+
+    def _audited(self) -> tuple[Sample, ...]:
+        try:
+            found = audit_lake(self._settings, with_log=True)
+        except KgsError as e:  # the next one is not far; the time of the last one tells that this one is missing
+            _log.warning("audit not made: %s", e)
+            return self._samples
+        counts = {fault: sum(table.count(fault) for table in found.tables) for fault in COUNTED}
+        rows = [Sample("kgs_audit_findings", (fault.value,), count) for fault, count in counts.items()]
+        odd = [f for t in found.tables for p in t.partitions for f in p.findings if f.fault not in COUNTED]
+        rows.append(Sample("kgs_audit_findings", (Fault.CONTRADICTION.value,), len(odd)))
+        return (*rows, Sample("kgs_audit_timestamp_seconds", (), time.time()))

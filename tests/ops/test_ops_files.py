@@ -1,0 +1,58 @@
+"""Dashboard, alerts and the page of all metrics say what the table of metrics says."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+from kgs_core.metrics import METRICS
+from ops import make_dashboard
+
+ROOT = Path(__file__).parents[2]
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
+RULES = ROOT / "ops" / "prometheus" / "rules.yaml"
+
+
+def alerts():
+    return [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+
+
+def test_dashboard_is_the_one_that_the_script_makes():
+    assert make_dashboard.TARGET.read_text() == make_dashboard.text()
+
+
+def test_dashboard_shows_every_metric_and_no_two_panels_overlap():
+    shown = {n for *_, queries in make_dashboard.PANELS for q in queries.values() for n in make_dashboard.names_in(q)}
+    assert shown == METRICS.keys()
+    panels = [panel["gridPos"] for panel in make_dashboard.dashboard()["panels"]]
+    cells = [(x, y) for p in panels for x in range(p["x"], p["x"] + p["w"]) for y in range(p["y"], p["y"] + p["h"])]
+    assert len(set(cells)) == len(cells)
+    assert max(x for x, _ in cells) < make_dashboard.COLUMNS
+
+
+def test_alerts_name_metrics_that_are_there_and_a_runbook_that_is_there():
+    headings = {re.sub(r"[^a-z0-9]", "", line.lower()) for line in OPERATIONS.splitlines() if line.startswith("#### ")}
+    for rule in alerts():
+        assert make_dashboard.names_in(rule["expr"]) <= METRICS.keys(), rule["alert"]
+        page, _, anchor = rule["annotations"]["runbook"].partition("#")
+        assert (page, anchor) == ("docs/operations.md", rule["alert"].lower())
+        assert anchor in headings
+
+
+def test_labels_that_alerts_choose_by_are_those_of_the_metrics():
+    for rule in alerts():
+        for name, chosen in re.findall(r"(kgs_\w+)\{(\w+)=", rule["expr"]):
+            assert chosen in METRICS[name].labels
+
+
+def test_page_of_all_metrics_is_the_table():
+    rows = [
+        f"| `{m.name}` | {m.kind} | {', '.join(m.labels)} | {m.help.removesuffix('.')} | {m.source} |"
+        for m in METRICS.values()
+    ]
+    assert "\n".join(rows) in OPERATIONS, "docs/operations.md, Metrics: the rows are\n" + "\n".join(rows)
+
+
+def test_every_alert_is_played_through():
+    played = (RULES.parent / "rules_test.yaml").read_text()
+    assert [rule["alert"] for rule in alerts() if rule["alert"] not in played] == []
