@@ -3,11 +3,12 @@
 import io
 import json
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import fastavro
 import pyarrow as pa
 
+EXACT = Context(prec=60)
 LOGICAL = [
     {"type": "int", "logicalType": "date"},
     {"type": "int", "logicalType": "time-millis"},
@@ -102,7 +103,7 @@ MEANINGS = {
     "timestamp-millis": lambda kind, datum: instant(datum * 1000),
     "timestamp-micros": lambda kind, datum: instant(datum),
     "timestamp-nanos": lambda kind, datum: instant(datum // 1000),
-    "decimal": lambda kind, datum: Decimal(int.from_bytes(datum, "big", signed=True)).scaleb(-kind["scale"]),
+    "decimal": lambda kind, datum: EXACT.scaleb(Decimal(int.from_bytes(datum, "big", signed=True)), -kind["scale"]),
     "array": lambda kind, datum: [meant(kind["items"], each) for each in datum],
     "map": lambda kind, datum: [(key, meant(kind["values"], each)) for key, each in datum.items()],
     "record": lambda kind, datum: {f["name"]: meant(f["type"], datum[f["name"]]) for f in kind["fields"]},
