@@ -184,8 +184,11 @@ class Settings(Section):
                 f"at least packing.max_consumers and packing.spare_consumers together ({most or 1} + {spares})"
             )
         for number, rule in enumerate(self.topics):
-            if self.registry is None and FORMATS[rule.format].columns_of is not None:
-                raise ValueError(f"topics[{number}].format: '{rule.format}' needs a registry: give registry.url")
+            if self.registry is None and FORMATS[rule.format].columns_of is not None and rule.avro_schema is None:
+                without = ", or the rule an 'avro_schema'" if rule.format == "avro" else ""
+                raise ValueError(
+                    f"topics[{number}].format: '{rule.format}' needs a registry: give registry.url{without}"
+                )
             if rule.topic is not None and self.is_internal(rule.topic):
                 raise ValueError(
                     f"topics[{number}].topic: '{rule.topic}' belongs to Kafka or kgs and is never read: remove the rule"

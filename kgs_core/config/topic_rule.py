@@ -33,6 +33,7 @@ class TopicRule(Section):
     fields: Annotated[dict[str, FieldType], BeforeValidator(none_is_empty)] = Field(
         default_factory=dict, alias="schema"
     )
+    avro_schema: str | None = None
     transform: HookName | None = Field(default=None, description="write module:function")
     transform_arrow: HookName | None = Field(default=None, description="write module:function")
     rows: Literal["one_to_one", "filter", "any"] = "one_to_one"
@@ -97,6 +98,7 @@ class TopicRule(Section):
                 f"table '{self.table}' needs {{topic}} in it, since 'pattern' can match several topics",
             ),
             (bool(of_schema), of_schema),
+            (self.avro_schema is not None and self.format != "avro", "'avro_schema' is for format avro alone"),
             (
                 bool(self.transform and self.transform_arrow),
                 "give 'transform' (DataFrame) or 'transform_arrow' (Arrow table), not both",

@@ -24,6 +24,10 @@ class ValueFormat:
 FORMATS: dict[str, ValueFormat] = {
     "raw": ValueFormat("kgs_core.adapters.ingest.formats.raw:parse_raw", {"value": "binary"}),
     "json": ValueFormat("kgs_core.adapters.ingest.formats.json_objects:parse_json"),
+    "avro": ValueFormat(
+        "kgs_core.adapters.ingest.formats.avro:parse_avro",
+        columns_of="kgs_core.adapters.ingest.formats.avro:avro_columns_of",
+    ),
 }
 """Name, as `format` takes it -> format."""
 

@@ -69,12 +69,11 @@ class TopicOpener:
             ConfigError: the registry has no schema for the topic, or one that no columns can be made of.
             TransientError: it does not answer.
         """
-        rule, registry = spec.rule, spec.registry
-        columns_of = FORMATS[rule.format].columns_of
-        if rule.fields or columns_of is None or registry is None:
-            return value_schema(rule)
+        columns_of = FORMATS[spec.rule.format].columns_of
+        if spec.rule.fields or columns_of is None:
+            return value_schema(spec.rule)
         find: ColumnsOf = load_hook(columns_of)
-        return find(spec.topic, rule, registry)
+        return find(spec.topic, spec.rule, spec.registry)
 
     def schema_of(self, spec: TableSpec, columns: pa.Schema) -> pa.Schema:
         """Columns of the table of a topic whose values become `columns`.

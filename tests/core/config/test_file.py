@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgs_core.config.file import load_settings
+from kgs_core.config.fingerprint import config_hash
 from kgs_core.config.yaml_tree import MAX_BYTES
 from kgs_core.errors import ConfigError
 
@@ -113,3 +114,34 @@ def test_settings_are_read_without_the_libraries_of_what_they_name():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+AVRO = """
+group: g
+kafka: {bootstrap_servers: "localhost:9092"}
+lake: {root: lake}
+topics: [{topic: t, format: avro, avro_schema: %s}]
+"""
+
+
+def test_avro_schema_in_a_file_is_part_of_the_settings(tmp_path):
+    (tmp_path / "k.yaml").write_text(AVRO % "t.avsc")
+    problem = refusal(tmp_path / "k.yaml")
+    assert problem.startswith(str(tmp_path / "t.avsc"))
+    assert "no such file" in problem
+    (tmp_path / "t.avsc").write_bytes(b"\xff")
+    assert refusal(tmp_path / "k.yaml") == "topics[0].avro_schema: t.avsc is not UTF-8: name an Avro schema as JSON"
+    (tmp_path / "t.avsc").write_text('{"type": "record"}')
+    one = load_settings(tmp_path / "k.yaml", {})
+    assert one.topics[0].avro_schema == '{"type": "record"}'
+    (tmp_path / "t.avsc").write_text("{}")
+    assert config_hash(load_settings(tmp_path / "k.yaml", {})) != config_hash(one)
+    (tmp_path / "k.yaml").write_text(AVRO % "'{}'")
+    assert load_settings(tmp_path / "k.yaml", {}).topics[0].avro_schema == "{}"
+
+
+def test_avro_needs_a_registry_or_a_schema(tmp_path):
+    (tmp_path / "k.yaml").write_text(AVRO % "null")
+    assert refusal(tmp_path / "k.yaml").endswith("needs a registry: give registry.url, or the rule an 'avro_schema'")
+    (tmp_path / "k.yaml").write_text((AVRO % "'{}'").replace("format: avro", "format: raw"))
+    assert refusal(tmp_path / "k.yaml").endswith("'avro_schema' is for format avro alone")

@@ -66,8 +66,8 @@ class Parser(Protocol):
 class ColumnsOf(Protocol):
     """What tells the value columns of a topic whose rule has no `schema`, from a registry."""
 
-    def __call__(self, topic: str, rule: TopicRule, registry: RegistrySettings, /) -> pa.Schema:
-        """The columns, all nullable.
+    def __call__(self, topic: str, rule: TopicRule, registry: RegistrySettings | None, /) -> pa.Schema:
+        """The columns, all nullable; `registry` is None where the rule itself has the values' schema.
 
         Raises:
             TransientError: the registry does not answer.

@@ -5,8 +5,10 @@ A message is ours from `consume` on, and is freed once: by `fill` with the batch
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from confluent_kafka import KafkaError
 
 from kgs_core.adapters.ingest.fetch_client import FetchClient, Fetched
@@ -186,7 +188,7 @@ def native_loops() -> Mapping[str, Loop]:
     return machine_code(_LOOPS, [layout])
 
 
-def address_of(array: Longs) -> int:
+def address_of(array: npt.NDArray[Any]) -> int:
     """Where a contiguous array begins."""
     address: int = array.ctypes.data
     return address

@@ -1,0 +1,169 @@
+"""Client of a schema registry with Confluent's interface, over the one that confluent-kafka brings."""
+
+import os
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, TypeVar
+
+import httpx2
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.error import SchemaRegistryError
+
+from kgs_core.config.registry import RegistrySettings
+from kgs_core.errors import ConfigError, TransientError, one_line
+from kgs_core.ports.registry import RegisteredSchema, SchemaKind, UnknownSchemaError
+
+RETRIES = 1  # a connection that the registry closed while it was idle is worth one; who asks tries again anyway
+RETRY_WAIT_MS = 200
+UNREACHABLE_S = 1.0
+_NO_SUCH = range(40401, 40500)  # 40401 subject, 40402 version, 40403 schema; a plain 404 is some other server's
+_SERIALIZED = "serialized"
+T = TypeVar("T")
+
+
+def open_registry(settings: RegistrySettings) -> "RegistryClient":
+    """The client of these settings: one in a process.
+
+    Raises:
+        ConfigError: the settings' certificates cannot be read.
+    """
+    return _client(settings, os.getpid())  # a forked process has no share in its parent's connections
+
+
+@lru_cache(maxsize=16)
+def _client(settings: RegistrySettings, _pid: int) -> "RegistryClient":
+    return RegistryClient(settings)
+
+
+class RegistryClient:
+    """Client of one registry (port `SchemaRegistry`); may be used by several threads. Pickled, it is its settings.
+
+    A registry that cannot be reached is not asked again for `UNREACHABLE_S`, so that a batch with many schemas waits
+    for one time-out and not for each.
+    """
+
+    def __init__(self, settings: RegistrySettings) -> None:
+        """Client that asks as these settings say.
+
+        Raises:
+            ConfigError: certificates cannot be read.
+        """
+        self._settings = settings
+        # Two, for its cache does not tell by the format in which a schema was asked for
+        try:
+            self._plain, self._serialized = (SchemaRegistryClient(_conf(settings)) for _ in range(2))
+        except (OSError, ssl.SSLError, ValueError) as e:
+            raise ConfigError([f"registry: {one_line(e)}: check registry.ca_location"]) from e
+        self._lock = threading.Lock()
+        self._kept: dict[int | str, RegisteredSchema] = {}
+        self._unreachable: tuple[float, str] | None = None
+
+    def __reduce__(self) -> tuple[Callable[..., "RegistryClient"], tuple[RegistrySettings]]:
+        return open_registry, (self._settings,)
+
+    def by_id(self, number: int) -> RegisteredSchema:
+        """The schema of this id; see the port."""
+        return self._of(number, number, lambda client, form: client.get_schema(number, fmt=form))
+
+    def by_guid(self, guid: str) -> RegisteredSchema:
+        """The schema of this GUID; see the port."""
+        return self._of(guid, None, lambda client, form: client.get_schema_by_guid(guid, fmt=form))
+
+    def latest(self, subject: str) -> RegisteredSchema:
+        """The newest schema of a subject; see the port."""
+        self._plain.clear_latest_caches()  # type: ignore[no-untyped-call]
+        found = self._ask(f"subject {subject}", lambda: self._plain.get_latest_version(subject))
+        number = found.schema_id
+        return self._resolved(found.schema, number) if number is None else self.by_id(number)
+
+    def _of(
+        self, key: int | str, number: int | None, get: Callable[[SchemaRegistryClient, str | None], Schema]
+    ) -> RegisteredSchema:
+        kept = self._kept.get(key)
+        if kept is not None:
+            return kept
+        schema = self._ask(f"schema {key}", lambda: get(self._plain, None))
+        if schema.schema_type == SchemaKind.PROTOBUF:
+            schema = self._ask(f"schema {key}", lambda: get(self._serialized, _SERIALIZED))
+        found = self._resolved(schema, number)
+        with self._lock:
+            return self._kept.setdefault(key, found)
+
+    def _resolved(
+        self, schema: Schema, number: int | None, known: dict[tuple[str, int], RegisteredSchema] | None = None
+    ) -> RegisteredSchema:
+        """The schema with what it refers to, each asked for once; a subject may be deleted (softly) meanwhile."""
+        try:
+            kind = SchemaKind(schema.schema_type or SchemaKind.AVRO)
+        except ValueError:
+            raise UnknownSchemaError(f"schema {number}: a kind that kgs does not know: {schema.schema_type}") from None
+        known = {} if known is None else known
+        form, client = (_SERIALIZED, self._serialized) if kind is SchemaKind.PROTOBUF else (None, self._plain)
+        references = []
+        for each in schema.references or ():
+            at = (str(each.subject), int(each.version or 0))
+            if at not in known:
+                of = self._ask(f"subject {at[0]} version {at[1]}", partial(_version, client, *at, form))
+                known[at] = self._resolved(of.schema, of.schema_id, known)
+            references.append((str(each.name), known[at]))
+        return RegisteredSchema(number, kind, schema.schema_str or "", tuple(references))
+
+    def _ask(self, what: str, question: Callable[[], T]) -> T:
+        """The answer.
+
+        Raises:
+            UnknownSchemaError: there is no such thing.
+            TransientError: any other outcome; it says nothing of the schema.
+        """
+        if self._unreachable is not None and time.monotonic() < self._unreachable[0]:
+            raise TransientError(self._unreachable[1])
+        try:
+            answer = question()
+        except SchemaRegistryError as e:
+            self._unreachable = None
+            if e.error_code in _NO_SUCH:
+                raise UnknownSchemaError(f"the schema registry has no {what}: {one_line(e)}") from e
+            raise TransientError(f"schema registry {self._settings.url}: {what}: {_words(e)}") from e
+        except (httpx2.HTTPError, OSError) as e:
+            words = f"schema registry {self._settings.url} does not answer: {one_line(e)}"
+            self._unreachable = (time.monotonic() + UNREACHABLE_S, words)
+            raise TransientError(words) from e
+        except (ValueError, TypeError, AttributeError, KeyError) as e:  # a page of another server, which is no JSON
+            words = f"{self._settings.url} does not answer as a schema registry does: check registry.url: {one_line(e)}"
+            raise TransientError(words) from e
+        self._unreachable = None
+        return answer
+
+
+def _version(client: SchemaRegistryClient, subject: str, version: int, form: str | None) -> Any:
+    return client.get_version(subject, version, deleted=True, fmt=form)
+
+
+def _words(error: SchemaRegistryError) -> str:
+    way_out = {
+        401: ": check registry.username and password, or token",
+        403: ": check what registry.username or token may read",
+        404: ": check registry.url",
+    }
+    return one_line(error) + way_out.get(error.http_status_code, "")
+
+
+def _conf(settings: RegistrySettings) -> dict[str, object]:
+    conf: dict[str, object] = {
+        "url": settings.url,
+        "timeout": settings.timeout_s,
+        "max.retries": RETRIES,
+        "retries.wait.ms": RETRY_WAIT_MS,
+    }
+    if settings.username is not None:
+        conf["basic.auth.user.info"] = f"{settings.username}:{settings.password}"
+    if settings.token is not None:
+        conf["bearer.auth.credentials.source"] = "STATIC_TOKEN"
+        conf["bearer.auth.token"] = settings.token
+        conf["bearer.auth.logical.cluster"] = ""  # Confluent Cloud goes by the host name
+    if settings.ca_location is not None:
+        conf["ssl.ca.location"] = settings.ca_location
+    return conf

@@ -1,0 +1,153 @@
+"""The registry's client against a registry that is down, slow, wrong, or has no such schema."""
+
+import base64
+import pickle
+import socket
+from uuid import UUID
+
+import pytest
+
+from kgs_core.adapters.registry.client import RegistryClient, open_registry
+from kgs_core.adapters.registry.stub import running_registry
+from kgs_core.config.registry import RegistrySettings
+from kgs_core.errors import ConfigError, TransientError
+from kgs_core.ports.registry import SchemaKind, UnknownSchemaError
+
+AVRO = '{"type": "record", "name": "r", "fields": []}'
+
+
+@pytest.fixture
+def registry():
+    with running_registry() as found:
+        yield found
+
+
+def client(registry, **settings):
+    return RegistryClient(RegistrySettings(url=registry.url, timeout_s=0.5, **settings))
+
+
+def test_schema_by_id_guid_and_subject_is_asked_for_once(registry):
+    number, asking = registry.register("t-value", AVRO), client(registry)
+    first = asking.by_id(number)
+    assert (first.id, first.kind, first.text, first.references) == (number, SchemaKind.AVRO, AVRO, ())
+    assert asking.by_guid(registry.guid(number)).text == AVRO
+    asked = len(registry.asked)
+    assert asking.by_id(number) is first
+    asking.by_guid(registry.guid(number))
+    assert len(registry.asked) == asked
+
+
+def test_newest_of_a_subject_is_asked_for_each_time(registry):
+    asking = client(registry)
+    registry.register("t-value", AVRO)
+    assert asking.latest("t-value").text == AVRO
+    newer = AVRO.replace('"r"', '"s"')
+    registry.register("t-value", newer)
+    assert asking.latest("t-value").text == newer
+
+
+def test_no_such_schema_is_asked_for_again(registry):
+    asking = client(registry)
+    for ask in (lambda: asking.by_id(1), lambda: asking.by_guid(str(UUID(int=1))), lambda: asking.latest("t-value")):
+        with pytest.raises(UnknownSchemaError, match="has no"):
+            ask()
+    number = registry.register("t-value", AVRO)
+    assert asking.by_id(number).text == AVRO
+
+
+def test_subject_deleted_softly_is_gone_and_its_schema_is_not(registry):
+    number = registry.register("t-value", AVRO)
+    registry.delete("t-value")
+    with pytest.raises(UnknownSchemaError, match="Subject not found"):
+        client(registry).latest("t-value")
+    assert client(registry).by_id(number).text == AVRO
+
+
+@pytest.mark.parametrize("status", [401, 403, 408, 429, 500, 503])
+def test_anything_but_there_is_none_is_passing_trouble(registry, status):
+    number, asking = registry.register("t-value", AVRO), client(registry)
+    registry.faults.status = status
+    with pytest.raises(TransientError, match=registry.url):
+        asking.by_id(number)
+    registry.faults.status = None
+    assert asking.by_id(number).text == AVRO
+
+
+def test_registry_that_is_down_is_not_asked_for_each_schema(registry, monkeypatch):
+    number, asking = registry.register("t-value", AVRO), client(registry)
+    registry.go_down()
+    with pytest.raises(TransientError, match="does not answer"):
+        asking.by_id(number)
+    registry.go_up()
+    registry.asked.clear()
+    with pytest.raises(TransientError, match="does not answer"):
+        asking.by_id(number + 1)
+    assert registry.asked == []
+    monkeypatch.setattr("kgs_core.adapters.registry.client.UNREACHABLE_S", 0)
+    asking._unreachable = None
+    assert asking.by_id(number).text == AVRO
+
+
+def test_slow_registry_is_passing_trouble_and_a_lost_reply_is_asked_for_again(registry):
+    number = registry.register("t-value", AVRO)
+    registry.faults.delay_s = 5
+    with pytest.raises(TransientError, match="does not answer"):
+        RegistryClient(RegistrySettings(url=registry.url, timeout_s=0.1)).by_id(number)
+    registry.faults.delay_s, registry.faults.lost_replies = 0, 1
+    assert client(registry).by_id(number).text == AVRO
+
+
+def test_another_server_is_not_taken_for_a_registry_without_the_schema(registry):
+    url = registry.url + "/elsewhere"
+    with pytest.raises(TransientError, match=r"check registry\.url"):
+        RegistryClient(RegistrySettings(url=url)).by_id(1)
+
+
+def test_references_are_resolved_each_once_and_in_subjects_that_are_deleted(registry):
+    registry.register("leaf", '"string"')
+    registry.register("branch", '"int"', references=[("Leaf", "leaf", 1)])
+    number = registry.register("t-value", AVRO, references=[("Branch", "branch", 1), ("Leaf", "leaf", 1)])
+    registry.delete("leaf")
+    found = client(registry).by_id(number)
+    (branch, of_branch), (leaf, of_leaf) = found.references
+    assert (branch, of_branch.text, leaf, of_leaf.text) == ("Branch", '"int"', "Leaf", '"string"')
+    assert of_branch.references == (("Leaf", of_leaf),)
+    assert sum("leaf" in path for path in registry.asked) == 1
+
+
+def test_protobuf_is_given_serialized_with_its_references(registry):
+    def text(name):
+        return base64.b64encode(name).decode()
+
+    registry.register("leaf", text(b"leaf"), SchemaKind.PROTOBUF)
+    number = registry.register("t-value", text(b"top"), SchemaKind.PROTOBUF, [("leaf.proto", "leaf", 1)])
+    for found in (client(registry).by_id(number), client(registry).latest("t-value")):
+        assert (found.kind, found.text, found.references[0][1].text) == ("PROTOBUF", text(b"top"), text(b"leaf"))
+
+
+def test_client_is_one_in_a_process_and_survives_pickling(registry):
+    settings = RegistrySettings(url=registry.url)
+    assert open_registry(settings) is open_registry(RegistrySettings(url=registry.url))
+    assert pickle.loads(pickle.dumps(open_registry(settings))) is open_registry(settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [({"username": "u", "password": "p:q"}, "Basic dTpwOnE="), ({"token": "secret"}, "Bearer secret"), ({}, None)],
+)
+def test_who_asks_signs_in(settings, wanted):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(5)
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        asking = RegistryClient(RegistrySettings(url=url, timeout_s=0.1, **settings))
+        with pytest.raises(TransientError):
+            asking.by_id(1)
+        with server.accept()[0] as connection:
+            heard = connection.recv(10_000).decode()
+    found = [line.partition(": ")[2] for line in heard.splitlines() if line.lower().startswith("authorization")]
+    assert found == ([wanted] if wanted else [])
+
+
+def test_certificates_that_are_not_there_are_refused_in_words(tmp_path):
+    with pytest.raises(ConfigError, match="ca_location"):
+        RegistryClient(RegistrySettings(url="https://127.0.0.1:1", ca_location=str(tmp_path / "none.pem")))
