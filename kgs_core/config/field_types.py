@@ -1,4 +1,4 @@
-"""Types of columns in text: `long`, `decimal(10,2)`, `array<string>`, `map<string,long>`, `struct<a: int, b: date>`.
+"""Types of columns in text: `long`, `decimal(10,2)`, `array<string>`, `map<string,long>`, `struct<a:int,b:date>`.
 
 The words and the grammar are those of Spark's and Delta's DDL. A type has one canonical text (`bigint` is `long`),
 which is what settings hold; `parse_type` makes a tree of any text, and `str` of a tree is the canonical text.
@@ -26,7 +26,7 @@ FIELD_TYPES = (
     "binary",
     "array<T>",
     "map<K,V>",
-    "struct<a: T, b: T>",
+    "struct<a:T,b:T>",
 )
 """All that a type can be, as one writes it."""
 
@@ -45,7 +45,7 @@ _ELSEWHERE = {
     "number": "write long, double or decimal(p,s)",
     "datetime": "write timestamp",
     "list": "write array<...>",
-    "object": "write struct<a: ...>, or map<string,...>",
+    "object": "write struct<a:...>, or map<string,...>",
     "variant": "it raises the table's protocol; write string",
 }
 MAX_PRECISION = 38
@@ -109,7 +109,7 @@ class StructType:
 
     def __str__(self) -> str:
         """Canonical text."""
-        return f"struct<{', '.join(f'{_quoted(name)}: {kind}' for name, kind in self.fields)}>"
+        return f"struct<{','.join(f'{_quoted(name)}:{kind}' for name, kind in self.fields)}>"
 
 
 FieldType = ScalarType | DecimalType | ArrayType | MapType | StructType
@@ -178,7 +178,7 @@ def has_other_map_keys(kind: FieldType) -> bool:
 
 def _struct(fields: list[tuple[str, FieldType]]) -> StructType:
     if not fields:
-        raise ValueError("a struct needs a field, as struct<a: string>; for fields of any name: map<string,string>")
+        raise ValueError("a struct needs a field, as struct<a:string>; for fields of any name: map<string,string>")
     if problem := problem_of_names(name for name, _ in fields):
         raise ValueError(problem)
     return StructType(tuple(fields))
@@ -235,7 +235,7 @@ class _TypeReader:
     def _name(self) -> str:
         if self._peek().startswith("`"):
             return self._take("quoted", "a name")[1:-1].replace("``", "`")
-        return self._take("word", "a field's name, as in struct<a: int>; odd ones in `backquotes`")
+        return self._take("word", "a field's name, as in struct<a:int>; odd ones in `backquotes`")
 
     def _decimal(self) -> DecimalType:
         if self._peek() != "(":

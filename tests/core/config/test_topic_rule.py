@@ -106,7 +106,7 @@ def test_a_rule_that_can_never_count_is_a_mistake(problems_of, first):
         ("format: json, schema: {a: [int]}", "[0].schema.a: give a type in text, as long or array<string>, or a "
          "mapping of field: type"),
         ("format: json, schema: {a: {1: int}}", "[0].schema.a: 1: keys are text: put it in quotes"),
-        ("format: json, schema: {a: {b: {}}}", "[0].schema.a: field b: a struct needs a field, as struct<a: string>; "
+        ("format: json, schema: {a: {b: {}}}", "[0].schema.a: field b: a struct needs a field, as struct<a:string>; "
          "for fields of any name: map<string,string>"),
         ("format: json, schema: {a: 'array<map<int,int>>'}", "[0]: column a: the keys of a JSON object are texts: "
          "write map<string,...>"),
