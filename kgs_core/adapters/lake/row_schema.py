@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from kgs_core.config import TopicRule
-from kgs_core.config.field_types import ArrayType, DecimalType, FieldType, MapType, StructType, parse_type
+from kgs_core.config.field_types import ArrayType, DecimalType, FieldType, MapType, ScalarType, StructType, parse_type
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 TIMESTAMP = pa.timestamp("us", tz="UTC")  # a naive one would raise the table's protocol
@@ -31,6 +31,7 @@ VALUE_TYPES: Mapping[str, pa.DataType] = {
     "date": pa.date32(),
     "binary": pa.binary(),
 }
+_NAMES = {kind: name for name, kind in VALUE_TYPES.items()}
 RAW_VALUE = pa.field("value", pa.binary())
 RESCUED = pa.field("_rescued", pa.string())
 DEAD_LETTER_SCHEMA = pa.schema([RAW_VALUE, pa.field("error", pa.string()), *ORIGIN_FIELDS])
@@ -54,6 +55,27 @@ def arrow_type(kind: FieldType) -> pa.DataType:
 def schema_of(columns: Mapping[str, str]) -> pa.Schema:
     """Columns whose types are in the texts of `kgs_core.config.field_types`."""
     return pa.schema([pa.field(name, arrow_type(parse_type(kind))) for name, kind in columns.items()])
+
+
+def column_types(schema: pa.Schema) -> dict[str, str]:
+    """Column -> type in the texts of `kgs_core.config.field_types`; the inverse of `schema_of`.
+
+    Raises:
+        KeyError: there is no text for a type.
+    """
+    return {field.name: str(_field_type(field.type)) for field in schema}
+
+
+def _field_type(kind: pa.DataType) -> FieldType:
+    if pa.types.is_struct(kind):
+        return StructType(tuple((field.name, _field_type(field.type)) for field in kind))
+    if pa.types.is_map(kind):
+        return MapType(_field_type(kind.key_type), _field_type(kind.item_type))
+    if pa.types.is_list(kind):
+        return ArrayType(_field_type(kind.value_type))
+    if pa.types.is_decimal(kind):
+        return DecimalType(kind.precision, kind.scale)
+    return ScalarType(_NAMES[kind])
 
 
 def value_schema(rule: TopicRule) -> pa.Schema:
