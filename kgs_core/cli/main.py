@@ -19,6 +19,7 @@ from kgs_core.cli.group.status import status
 from kgs_core.cli.lake.adopt import adopt
 from kgs_core.cli.lake.audit import audit
 from kgs_core.cli.lake.commands import accept_loss, accept_topic, maintain
+from kgs_core.cli.lake.schema import schema_group
 from kgs_core.cli.local.demo import demo
 from kgs_core.cli.local.example import example
 from kgs_core.cli.local.generate import generate
@@ -77,6 +78,7 @@ for command in (
     accept_loss,
     accept_topic,
     adopt,
+    schema_group,
     kafka_group,
     topics_group,
     generate,

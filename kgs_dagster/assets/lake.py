@@ -32,7 +32,7 @@ _OWN_COLUMNS = (
     ("_offset", "long", "offset of the record"),
     ("_timestamp", "timestamp", "the record's time in Kafka, UTC"),
     ("_key", "binary", "the record's key"),
-    ("_headers", "list<struct<key string, value binary>>", "the record's headers"),
+    ("_headers", "array<struct<key:string,value:binary>>", "the record's headers"),
 )
 
 
@@ -186,8 +186,17 @@ def _about(group: GroupConfig, rule: TopicRule) -> dict[str, Any]:
         own = [dg.TableColumn(*column) for column in _OWN_COLUMNS]
         value = rule.value_columns.items()
         columns = [dg.TableColumn(n, kind, None if n in rule.fields else "the record's value") for n, kind in value]
-        about["dagster/column_schema"] = dg.TableSchema([*own, *columns])
+        about["dagster/column_schema"] = dg.TableSchema([*own, *columns, *_extra_columns(rule)])
     return about
+
+
+def _extra_columns(rule: TopicRule) -> list[dg.TableColumn]:
+    rescued = [dg.TableColumn("_rescued", "string", "fields of the value without a column, as JSON")]
+    return [
+        *(rescued if rule.unknown_fields == "rescue" else ()),
+        *(dg.TableColumn(name, kind, "of the record's key") for name, kind in rule.key_columns.items()),
+        *(dg.TableColumn(name, "string", f"header {header}") for name, header in rule.headers.items()),
+    ]
 
 
 def _plain(pattern: str) -> str:

@@ -85,6 +85,19 @@ def test_columns_are_shown_where_they_are_known():
     assert [schemas[at].columns[6].description for at in (0, 1)] == [None, "the record's value"]
 
 
+def test_nested_columns_and_those_of_key_and_headers_are_shown_with_their_types():
+    rule = """{topic: a, format: json, schema: {s: {n: bigint, l: 'array<date>'}}, unknown_fields: rescue,
+      key_format: json, key_schema: {id: 'decimal(9,2)'}, headers: {trace: traceparent}}"""
+    (spec,) = lake_assets(group(topics=f"[{rule}]"))[1::2]
+    shown = [(column.name, column.type) for column in spec.metadata["dagster/column_schema"].columns[6:]]
+    assert shown == [
+        ("s", "struct<n:long,l:array<date>>"),
+        ("_rescued", "string"),
+        ("key_id", "decimal(9,2)"),
+        ("trace", "string"),
+    ]
+
+
 def test_a_table_that_is_caught_up_is_materialized_with_plain_numbers():
     (event,), _ = events(seen(table(position=10, end=10)))
     assert isinstance(event, dg.AssetMaterialization)

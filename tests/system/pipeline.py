@@ -48,6 +48,10 @@ def spark_twice_read(df, topic):
 def spark_limited(df, topic):
     return df.limit(3)
 
+def spark_nested(df, topic):
+    from pyspark.sql import functions as F
+    return df.withColumn("first", F.col("s.l")[0]["x"])
+
 def spark_raises(df, topic):
     from pyspark.sql import functions as F
     return df.withColumn("boom", F.raise_error(F.lit("cannot do this")).cast("string"))

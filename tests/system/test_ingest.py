@@ -1,13 +1,16 @@
 """One consumer over everything at once: formats, processors, transactions, codecs, topics and partitions that come."""
 
+import datetime as dt
 import json
+import subprocess
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pytest
 from confluent_kafka import Producer
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from tests.system.pipeline import JSON_FIELDS, ConsumerProcess, Pipeline, json_values, produce
+from tests.system.pipeline import JSON_FIELDS, KGS, ConsumerProcess, Pipeline, json_values, produce
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -23,8 +26,25 @@ HOOKED = {
     "strictspark": {"on_error": "stop", "transform": "hooks:spark_double"},
     "json": {},
 }
+NESTED_RULE = {
+    "format": "json",
+    "schema": {
+        "i": "long",
+        "s": {"d": "decimal(10,2)", "l": "array<struct<x:int,day:date>>", "at": "timestamp"},
+        "m": "map<string,struct<b:binary>>",
+        "small": "byte",
+    },
+    "unknown_fields": "rescue",
+    "key_format": "json",
+    "key_schema": {"id": "int"},
+    "headers": {"trace": "traceparent"},
+}
 RULES = [{"pattern": r"ingest\.raw.*"}] + [
     {"pattern": rf"ingest\.{name}-.*", **JSON_RULE, **rule} for name, rule in HOOKED.items()
+]
+RULES += [
+    {"pattern": r"ingest\.nested-.*", **NESTED_RULE},
+    {"pattern": r"ingest\.nestedspark-.*", **NESTED_RULE, "transform": "hooks:spark_nested"},
 ]
 
 
@@ -70,6 +90,52 @@ def test_json_to_typed_columns(pipeline: Pipeline, consumer: ConsumerProcess, na
     assert len(rows) == 3000 - 75
     if name in ("arrow", "spark"):
         assert all(row["twice"] == 2 * row["i"] for row in rows)
+
+
+@pytest.mark.parametrize("name", ["nested", "nestedspark"])
+def test_nested_values_keys_headers_and_what_has_no_column(
+    pipeline: Pipeline, consumer: ConsumerProcess, name: str
+) -> None:
+    topic = f"ingest.{name}-a"
+    pipeline.admin.create_topic(topic, 2)
+    producer = Producer({"bootstrap.servers": pipeline.bootstrap})
+    for i in range(300):
+        value = {
+            "i": i,
+            "s": {"d": f"{i}.50", "l": [{"x": i, "day": "2026-01-31", "new": i}, None], "at": "2026-01-31T12:00:00Z"},
+            "m": {"k": {"b": "YQ=="}},
+            "small": i % 100,
+        }
+        key = b'{"id": "no number"}' if i % 50 == 1 else b'{"id": %d}' % i if i % 2 else None
+        trace = b"\xff" if i % 50 == 2 else b"00-%d" % i
+        producer.produce(topic, json.dumps(value), key, headers=[("traceparent", b"0"), ("traceparent", trace)])
+    assert producer.flush(30) == 0
+    pipeline.wait_caught_up([topic])
+    consumer.assert_alive()
+    errors = [row["error"] for row in pipeline.rows(f"{topic}_dead_letters")]
+    assert len([e for e in errors if e.startswith("key: column id: a text")]) == 6
+    assert errors.count("header traceparent: not UTF-8") == 6
+    rows = {row["i"]: row for row in pipeline.rows(topic)}
+    assert set(rows) == {i for i in range(300) if i % 50 not in (1, 2)}
+    day, at = dt.date(2026, 1, 31), dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
+    for i, row in rows.items():
+        assert row["s"] == {"d": Decimal(f"{i}.50"), "l": [{"x": i, "day": day}, None], "at": at}
+        assert (row["m"], row["small"]) == ([("k", {"b": b"a"})], i % 100)
+        assert (row["key_id"], row["trace"]) == (i if i % 2 else None, f"00-{i}")
+        assert json.loads(row["_rescued"]) == {"s": {"l": [{"new": i}, None]}}
+        assert name == "nested" or row["first"] == i
+    described = subprocess.run(
+        [KGS, "schema", "topic", topic, "--config", str(pipeline.config), "--json"],
+        check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    found = json.loads(described.stdout)
+    assert (found["records"], found["fitting"], found["read_in_time"]) == (300, 300, True)
+    assert found["schema"] == {
+        "i": "long",
+        "s": "struct<d:string,l:array<struct<x:long,day:date,new:long>>,at:timestamp>",
+        "m": "struct<k:struct<b:string>>",
+        "small": "long",
+    }
 
 
 def test_filter_keeps_at_most_one_row_an_offset(pipeline: Pipeline, consumer: ConsumerProcess) -> None:

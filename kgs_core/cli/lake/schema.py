@@ -1,0 +1,126 @@
+"""`kgs schema`: columns for a topic's rule, from its records or from the registry."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import yaml
+
+from kgs_core.cli.options import config_option
+from kgs_core.config import Settings
+from kgs_core.config.file import load_settings
+from kgs_core.config.value_formats import FORMATS
+from kgs_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.ingest.formats.json_inference import SchemaProposal
+    from kgs_core.adapters.ingest.topic_sample import TopicSample
+
+_MAX_REASONS = 5
+
+
+@click.group("schema")
+def schema_group() -> None:
+    """Columns for a topic's rule."""
+
+
+@schema_group.command("topic")
+@click.argument("topic")
+@config_option
+@click.option(
+    "--records",
+    type=click.IntRange(1, 1_000_000),
+    default=1000,
+    show_default=True,
+    help="How many to look at, at most.",
+)
+@click.option(
+    "--seconds", type=click.FloatRange(0.1, 3600), default=10.0, show_default=True, help="How long to read, at most."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of YAML.")
+def schema_topic(topic: str, *, config_file: Path, records: int, seconds: float, as_json: bool) -> None:
+    """Propose `schema` for TOPIC from its newest records, which are JSON objects. Paste it into the rule and check it.
+
+    A whole number becomes long, one with a fraction double; texts that are all dates or times become date or timestamp;
+    an object of ever other fields becomes a map. A field that was null only, or whose kinds differ, gets no type: it is
+    named below with what to do. Last comes how many of the records would be rows with these columns, and why the others
+    would be bad.
+
+    Where the topic's rule has a format with a registry, its columns are printed as the registry's schema makes them.
+
+    It reads without a group and changes nothing, the configuration neither.
+    """
+    settings = load_settings(config_file, os.environ)
+    found = _of_registry(settings, topic)
+    if found is not None:
+        shown = {"topic": topic, "schema": found}
+        click.echo(json.dumps(shown, indent=2) if as_json else "\n".join(_yaml({}, found)))
+        return
+    from kgs_core.adapters.ingest.formats.json_inference import propose_schema
+    from kgs_core.adapters.ingest.topic_sample import sample_topic
+
+    sample = sample_topic(settings, topic, records, seconds)
+    if not sample.values:
+        more = "" if sample.is_whole else f" that came within {seconds:g} s: give --seconds"
+        raise ConfigError([f"topic {topic}: no records{more}"])
+    proposal = propose_schema(sample.values)
+    if as_json:
+        click.echo(json.dumps(_tree(topic, sample, proposal), indent=2))
+    else:
+        for line in _lines(topic, sample, proposal):
+            click.echo(line)
+
+
+def _of_registry(settings: Settings, topic: str) -> dict[str, str] | None:
+    """The columns by the registry; None where the topic's rule does not ask one."""
+    rule = settings.rule_of(topic)
+    columns_of = FORMATS[rule.format].columns_of if rule is not None else None
+    if rule is None or columns_of is None or settings.registry is None:
+        return None
+    from kgs_core.adapters.ingest.process_batch import load_hook
+    from kgs_core.adapters.lake.row_schema import column_types
+
+    return column_types(load_hook(columns_of)(topic, rule, settings.registry))
+
+
+def _tree(topic: str, sample: "TopicSample", found: "SchemaProposal") -> dict[str, Any]:
+    return {
+        "topic": topic,
+        "partitions": sample.partitions,
+        "records": found.looked_at,
+        "read_in_time": sample.is_whole,
+        "format": "json",
+        "schema": found.columns,
+        "absent": found.absent,
+        "without_type": found.without_type,
+        "fitting": found.fitting,
+        "bad": found.bad,
+    }
+
+
+def _lines(topic: str, sample: "TopicSample", found: "SchemaProposal") -> Iterator[str]:
+    cut = "" if sample.is_whole else "; time was over before all were read"
+    yield f"# topic {topic}: {found.looked_at} records of {sample.partitions} partitions, each one's newest{cut}"
+    if found.columns:
+        yield "format: json"
+        yield from _yaml(found.absent, found.columns)
+    else:
+        yield "# No columns: none of them is a JSON object with a field that has a type."
+    if found.without_type:
+        yield "# Without a type, and left out:"
+        yield from (f"#   {path}: {why}" for path, why in found.without_type.items())
+    yield f"# With these columns {found.fitting} of {found.looked_at} records are rows."
+    for reason, n in list(found.bad.items())[:_MAX_REASONS]:
+        yield f"#   {n} bad: {reason}"
+    if len(found.bad) > _MAX_REASONS:
+        yield f"#   {sum(list(found.bad.values())[_MAX_REASONS:])} bad for other reasons"
+
+
+def _yaml(absent: dict[str, int], columns: dict[str, str]) -> Iterator[str]:
+    yield "schema:"
+    for name, kind in columns.items():
+        line = yaml.safe_dump({name: kind}, width=10**6, allow_unicode=True).rstrip()
+        yield f"  {line}" + (f"  # missing or null in {absent[name]}" if name in absent else "")

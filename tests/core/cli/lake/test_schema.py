@@ -1,0 +1,78 @@
+"""`kgs schema topic`: what is printed can be pasted into the rule as it is."""
+
+import json
+
+import pyarrow as pa
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from kgs_core.adapters.ingest import topic_sample
+from kgs_core.adapters.ingest.topic_sample import TopicSample
+from kgs_core.cli.main import cli
+from kgs_core.config import TopicRule
+from kgs_core.config.value_formats import FORMATS, ValueFormat
+
+VALUES = [
+    b'{"id": 1, "total": 1, "items": [{"sku": "a", "n": null}], "note: odd": "x", "mixed": 1}',
+    b'{"id": 2, "total": 1.5, "mixed": "a"}',
+    b"hello",
+]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    def call(*options, values=VALUES, whole=True, rule="pattern: .*", more=""):
+        config = tmp_path / "kgs.yaml"
+        config.write_text(
+            f"group: g\nkafka: {{bootstrap_servers: 'b:9092'}}\nlake: {{root: lake}}\ntopics: [{{{rule}}}]\n{more}"
+        )
+        monkeypatch.setattr(topic_sample, "sample_topic", lambda *_: TopicSample(values, 2, is_whole=whole))
+        return CliRunner().invoke(cli, ["schema", "topic", "t", "--config", str(config), *options])
+
+    return call
+
+
+def test_what_is_printed_is_part_of_a_rule(run):
+    out = run().output
+    rule = TopicRule.model_validate({"topic": "t", **yaml.safe_load(out)})
+    assert rule.fields == {
+        "id": "long",
+        "total": "double",
+        "items": "array<struct<sku:string>>",
+        "note: odd": "string",
+    }
+    assert out.splitlines()[0] == "# topic t: 3 records of 2 partitions, each one's newest"
+    assert "  items: array<struct<sku:string>>  # missing or null in 1\n" in out
+    assert "#   items[].n: null in all 1: give it a type, or leave it out\n" in out
+    assert "#   mixed: whole numbers (1), texts (1): no type takes all; mend the producers" in out
+    assert "# With these columns 2 of 3 records are rows.\n#   1 bad: not a JSON object\n" in out
+
+
+def test_json_says_the_same(run):
+    found = json.loads(run("--json", whole=False).output)
+    assert (found["records"], found["fitting"], found["bad"]) == (3, 2, {"not a JSON object": 1})
+    assert found["read_in_time"] is False
+    assert set(found["without_type"]) == {"mixed", "items[].n"}
+
+
+def test_records_that_are_no_objects_get_no_columns(run):
+    out = run(values=[b"hello"]).output
+    assert "# No columns: none of them is a JSON object with a field that has a type." in out
+    assert "schema:" not in out
+
+
+def test_time_that_was_too_short_is_said(run):
+    assert "; time was over before all were read" in run(whole=False).output
+    assert run(values=[], whole=False).exit_code == 2
+
+
+def columns_by_registry(topic, rule, registry):
+    assert (topic, registry.url) == ("t", "http://r:1")
+    return pa.schema([("a", pa.list_(pa.struct([("b", pa.decimal128(5, 2))])))])
+
+
+def test_columns_of_a_registry_are_printed(run, monkeypatch):
+    monkeypatch.setitem(FORMATS, "kept", ValueFormat("m:f", columns_of=f"{__name__}:columns_by_registry"))
+    out = run(rule="pattern: .*, format: kept", more="registry: {url: 'http://r:1'}").output
+    assert yaml.safe_load(out) == {"schema": {"a": "array<struct<b:decimal(5,2)>>"}}
