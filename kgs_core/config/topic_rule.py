@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 import re2
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
+from kgs_core.config.layout import PartitionColumn, partition_column, problem_of_partitions
 from kgs_core.config.section import Section, key_of, none_is_empty
 from kgs_core.config.value_formats import FORMATS, problem_of_schema
 
@@ -39,6 +40,15 @@ class TopicRule(Section):
     on_error: Literal["dead_letter", "stop"] = "dead_letter"
     max_bad_share_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 50.0
     start: str = "earliest"
+    partition_by: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    max_files_per_batch: Annotated[int, Field(ge=1, le=100)] = 20
+    sort_by: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    z_order_by: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    target_file_bytes: Annotated[int, Field(ge=1_000_000, le=10_000_000_000)] | None = Field(
+        default=None, description="give a whole number from 1000000 to 10000000000 (bytes), or null"
+    )
+    description: str | None = None
+    comments: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
 
     @field_validator("topic")
     @classmethod
@@ -90,6 +100,7 @@ class TopicRule(Section):
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
         of_schema = problem_of_schema(self.format, has_schema=bool(self.fields))
+        of_partitions = problem_of_partitions(self.partition_by)
         checks = [
             ((self.topic is None) == (self.pattern is None), "give either 'topic' or 'pattern'"),
             (
@@ -97,6 +108,7 @@ class TopicRule(Section):
                 f"table '{self.table}' needs {{topic}} in it, since 'pattern' can match several topics",
             ),
             (bool(of_schema), of_schema),
+            (bool(of_partitions), of_partitions),
             (
                 bool(self.transform and self.transform_arrow),
                 "give 'transform' (DataFrame) or 'transform_arrow' (Arrow table), not both",
@@ -111,6 +123,11 @@ class TopicRule(Section):
         """Column -> type of what a record's value becomes, before a transform."""
         columns = FORMATS[self.format].columns
         return self.fields if columns is None else columns
+
+    @property
+    def partition_columns(self) -> tuple[PartitionColumn, ...]:
+        """The columns that the table is partitioned by, in this order; none: it is not partitioned."""
+        return tuple(partition_column(word) for word in self.partition_by)
 
     def matches(self, topic: str) -> bool:
         """Whether this rule is meant for `topic`."""
