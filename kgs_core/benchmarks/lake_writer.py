@@ -108,7 +108,7 @@ class _Writer:
                 expected = {IDS.position(p): at for p, at in positions.items()}
                 new = {app: (at or 0) + ROWS for app, at in expected.items()}
                 began = time.monotonic()
-                outcome = self._table.commit(expected, new, file)
+                outcome = self._table.commit(expected, new, [file])
                 ended = time.monotonic()
                 if outcome is CommitOutcome.COMMITTED:
                     commit_s.append(ended - began)

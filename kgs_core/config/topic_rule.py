@@ -9,6 +9,7 @@ import re2
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
 from kgs_core.config.field_types import canonical_type, has_other_map_keys, parse_type, problem_of_names
+from kgs_core.config.layout import PartitionColumn, partition_column, problem_of_partitions
 from kgs_core.config.section import Section, key_of, none_is_empty
 from kgs_core.config.value_formats import FORMATS, problem_of_key, problem_of_schema
 
@@ -46,6 +47,15 @@ class TopicRule(Section):
     on_error: Literal["dead_letter", "stop"] = "dead_letter"
     max_bad_share_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 50.0
     start: str = "earliest"
+    partition_by: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    max_files_per_batch: Annotated[int, Field(ge=1, le=100)] = 20
+    sort_by: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    z_order_by: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    target_file_bytes: Annotated[int, Field(ge=1_000_000, le=10_000_000_000)] | None = Field(
+        default=None, description="give a whole number from 1000000 to 10000000000 (bytes), or null"
+    )
+    description: str | None = None
+    comments: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
 
     @field_validator("topic")
     @classmethod
@@ -100,6 +110,7 @@ class TopicRule(Section):
         of_key = problem_of_key(self.key_format, has_schema=bool(self.key_fields))
         extra = [*self.key_columns, *self.headers]
         of_columns = problem_of_names([*self.value_columns, *extra])
+        of_partitions = problem_of_partitions(self.partition_by)
         checks = [
             ((self.topic is None) == (self.pattern is None), "give either 'topic' or 'pattern'"),
             (
@@ -126,6 +137,7 @@ class TopicRule(Section):
                 bool(of_columns),
                 f"of schema, key and headers, {of_columns}: change 'key_prefix', or the header's column",
             ),
+            (bool(of_partitions), of_partitions),
             (
                 bool(self.transform and self.transform_arrow),
                 "give 'transform' (DataFrame) or 'transform_arrow' (Arrow table), not both",
@@ -148,6 +160,11 @@ class TopicRule(Section):
         if columns is None:
             return {f"{self.key_prefix}{name}": kind for name, kind in self.key_fields.items()}
         return {} if self.key_format == "raw" else dict.fromkeys([KEY_COLUMN], *columns.values())
+
+    @property
+    def partition_columns(self) -> tuple[PartitionColumn, ...]:
+        """The columns that the table is partitioned by, in this order; none: it is not partitioned."""
+        return tuple(partition_column(word) for word in self.partition_by)
 
     def matches(self, topic: str) -> bool:
         """Whether this rule is meant for `topic`."""

@@ -1,6 +1,6 @@
 """A batch of one topic, written out and waiting for its commit."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kgs_core.model import OffsetRange, TopicId
@@ -13,7 +13,7 @@ class TopicBatch:
 
     Attributes:
         ranges: partition -> offsets read. Every one of them moves the table's position, rows or not.
-        file: the rows; None when the ranges held none.
+        files: the rows; none when the ranges held none.
         dead_letters: records that could not be parsed; None when there were none.
         dead_letter_marks: partition -> the dead-letter table's position that the dead letters were filtered by (None:
             none yet).
@@ -27,7 +27,7 @@ class TopicBatch:
     topic: str
     topic_id: TopicId
     ranges: Mapping[int, OffsetRange]
-    file: FileWritten | None
+    files: Sequence[FileWritten]
     dead_letters: FileWritten | None = None
     dead_letter_marks: Mapping[int, int | None] = field(default_factory=dict)
     records: int = 0

@@ -1,13 +1,13 @@
 """Which waiting commits one log entry may hold. Pure.
 
-A writer that does not make its own entry leaves an intent: its file, and the positions that it moves, from and to. One
+A writer that does not make its own entry leaves an intent: its files, and the positions that it moves, from and to. One
 writer makes an entry of its own batch and of all intents that fit.
 1. An intent fits if each of its positions is where its batch began, as of the version that the entry is based on: the
    rule of the direct commit (`commit_rule`), judged by another writer. So it does not matter who made the intent, when,
    whether its writer is alive, or whether it was meant to be taken back.
 2. It must fit after the intents taken before it, too: two for the same range never stand in one entry.
 3. One that does not fit as of that version never will, since positions only grow: it has landed, or was overtaken. It
-   is ended, and its file may be removed by anybody.
+   is ended, and it may be removed by anybody.
 4. One that fits as of that version, but not after those taken before it, is left: should this entry not be made, it may
    be the one that lands.
 5. Its writer must have looked at the table since its schema and properties last changed; else it is left to its writer,
@@ -16,32 +16,34 @@ writer makes an entry of its own batch and of all intents that fit.
 """
 
 from collections import ChainMap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kgs_core.exactly_once.commit_rule import CommitDecision, judge
 from kgs_core.ports import FileWritten
 
-MOST_TAKEN = 200
-"""Intents in one entry; its size is below 1 MB then, and its readers are not slowed down."""
+MOST_FILES = 200
+"""Files that intents bring into one entry; its size is below 1 MB then, and its readers are not slowed down."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitIntent:
-    """A batch whose file is written, and what its commit moves.
+    """A batch whose files are written, and what its commit moves.
 
     Attributes:
         expected: application id -> version that must be stored (None: none).
         new: application id -> version afterwards.
         along: more versions for the same entry, which nothing is compared with.
         looked_at: version of the table that its writer has checked schema and properties of.
+        consumer: who read it, for those who read the log; nothing is decided by it.
     """
 
     expected: Mapping[str, int | None]
     new: Mapping[str, int]
-    file: FileWritten | None
+    files: Sequence[FileWritten]
     along: Mapping[str, int] = field(default_factory=dict)
     looked_at: int = -1
+    consumer: str = ""
 
     @property
     def versions(self) -> dict[str, int]:
@@ -62,7 +64,7 @@ def select(
     changed: int,
     own: CommitIntent,
     others: Iterable[tuple[str, CommitIntent]],
-    most: int = MOST_TAKEN,
+    most: int = MOST_FILES,
 ) -> Selection:
     """Choose the intents that go into an entry beside the maker's own batch.
 
@@ -70,18 +72,25 @@ def select(
         stored: versions as of the table's version that the entry is based on; `own` fits it.
         changed: version of the last entry that changed schema or properties.
         others: names and intents, the oldest first.
+        most: files of theirs at most. One that brings too many is left; it comes first in the next entry.
     """
     at: ChainMap[str, int | None] = ChainMap(dict(own.versions), dict(stored))
     taken: list[str] = []
     ended: list[str] = []
+    files = 0
     for name, intent in others:
         if judge(stored, intent.expected, intent.new, retry=False) is not CommitDecision.COMMIT:
             ended.append(name)
         elif (
-            len(taken) < most
+            files + _weight(intent) <= most
             and intent.looked_at >= changed
             and judge(at, intent.expected, intent.new, retry=False) is CommitDecision.COMMIT
         ):
             taken.append(name)
+            files += _weight(intent)
             at.update(intent.versions)
     return Selection(taken, ended)
+
+
+def _weight(intent: CommitIntent) -> int:
+    return max(len(intent.files), 1)

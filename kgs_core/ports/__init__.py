@@ -13,10 +13,21 @@ from kgs_core.ports.group import (
     ReportWriter,
     Run,
 )
-from kgs_core.ports.lake import CommitOutcome, FileWritten, Lake, LakeTable, PinnedTable, TableContents, Upkeep
+from kgs_core.ports.lake import (
+    PLAIN,
+    CommitOutcome,
+    FileWritten,
+    Lake,
+    LakeTable,
+    PinnedTable,
+    TableContents,
+    TableLayout,
+    Upkeep,
+)
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind, SchemaRegistry, UnknownSchemaError
 
 __all__ = [
+    "PLAIN",
     "AssignmentReader",
     "CommitOutcome",
     "ControllerWriter",
@@ -33,6 +44,7 @@ __all__ = [
     "SchemaKind",
     "SchemaRegistry",
     "TableContents",
+    "TableLayout",
     "UnknownSchemaError",
     "Upkeep",
 ]

@@ -1,7 +1,7 @@
 """Ports of the lake: the lake as a whole, a table that rows are committed to, a table that is only looked at."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Protocol
 
@@ -17,12 +17,36 @@ class FileWritten:
         path: relative to the table's root.
         size: bytes.
         stats: statistics of the file in Delta's form, as JSON text.
+        partition_values: value of each partition column in Delta's form, None for null; the file has no such column.
     """
 
     path: str
     size: int
     rows: int
     stats: str
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """Layout of a table, and words about it.
+
+    Attributes:
+        partition_by: its partition columns, in this order; none: it is not partitioned.
+        description: of the table; used when it is made.
+        comments: column -> words about it; likewise.
+        target_file_bytes: size of the files that upkeep makes; None: the library's own.
+        z_order_by: columns that upkeep orders rows by, all at once; none: it joins small files only.
+    """
+
+    partition_by: tuple[str, ...] = ()
+    description: str | None = None
+    comments: Mapping[str, str] = field(default_factory=dict)
+    target_file_bytes: int | None = None
+    z_order_by: tuple[str, ...] = ()
+
+
+PLAIN = TableLayout()
 
 
 class CommitOutcome(Enum):
@@ -51,7 +75,7 @@ class LakeTable(Protocol):
         """Make the table, with its properties, if it is not there; several consumers may do so at once.
 
         Raises:
-            UnsafeError: what is there has another schema, or properties that break the guarantee.
+            UnsafeError: what is there has another schema or layout, or properties that break the guarantee.
             TransientError: the store did not answer.
         """
 
@@ -74,19 +98,19 @@ class LakeTable(Protocol):
         self,
         expected: Mapping[str, int | None],
         new: Mapping[str, int],
-        file: FileWritten | None,
+        files: Sequence[FileWritten],
         along: Mapping[str, int] | None = None,
     ) -> CommitOutcome:
-        """Commit `file` and move the versions from `expected` to `new`, all or nothing, by compare-and-set.
+        """Commit `files` and move the versions from `expected` to `new`, all or nothing, by compare-and-set.
 
         Args:
             expected: application id -> version that must be stored now (None: none yet). What is expected and not in
                 `new` is compared and left alone.
-            file: the rows; None moves the versions only.
+            files: the rows; none moves the versions only.
             along: more versions to write in the same commit, which nothing is compared with.
 
         Raises:
-            TransientError: the outcome could not be learned, or the file is gone or too old; the positions must be read
+            TransientError: the outcome could not be learned, or a file is gone or too old; the positions must be read
                 again before going on.
             UnsafeError: the table's properties break the guarantee.
         """
@@ -134,7 +158,7 @@ class PinnedTable(Protocol):
         """Names of the data files."""
 
     def read(self, file: str, columns: Sequence[str]) -> Any:
-        """Columns of one file, as a pyarrow table. May be called by several threads."""
+        """Columns of one of `files`, as a pyarrow table. May be called by several threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +208,8 @@ class Lake(Protocol):
             PermanentError: it cannot be listed.
         """
 
-    def table(self, name: str, schema: Schema) -> LakeTable:
-        """A table with these columns, which may have to be created yet; nothing is asked of the store.
+    def table(self, name: str, schema: Schema, layout: TableLayout = PLAIN) -> LakeTable:
+        """A table with these columns and this layout, which may have to be created yet; nothing is asked of the store.
 
         Raises:
             UnsafeError: no safe address: it leads out of the root, or an option would take the guarantee away.
@@ -217,10 +241,11 @@ class Lake(Protocol):
     def pin(self, name: str) -> PinnedTable | None:
         """A table as it is now; None where there is none. What the table's library raises passes through."""
 
-    def maintain(self, name: str, *, dry_run: bool) -> Upkeep | None:
+    def maintain(self, name: str, layout: TableLayout = PLAIN, *, dry_run: bool) -> Upkeep | None:
         """Compact a table, keep its log short, remove files that belong to no version; consumers may go on committing.
 
         Args:
+            layout: the table's, as its rule has it.
             dry_run: look only; the files "after" are those before.
 
         Returns:

@@ -189,7 +189,7 @@ def open_reader(
         AskedToEndError: see `StartUp.bear`.
     """
     admin = KafkaAdmin(admin_client(settings))
-    lake = open_lake(settings.lake)
+    lake = open_lake(settings.lake, str(consumer))
     start_up.bear(admin.list_topics)
     start_up.bear(lake.probe)
     reader = ConsumerContext(settings, consumer, lake, admin, GroupOffsets(reading_client(settings), settings.group))

@@ -1,6 +1,7 @@
 """A sink without Spark: the same reading, writing and commits as a consumer's, to be broken on purpose."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -118,15 +119,15 @@ class SmallSink:
 
     def commit_blindly(self, batch: TopicBatch) -> None:
         """What the real sink never does: a fresh handle, no comparison."""
-        self._write(batch.file, [Transaction(self.ids.position(p), r.end) for p, r in batch.ranges.items()])
+        self._write(batch.files, [Transaction(self.ids.position(p), r.end) for p, r in batch.ranges.items()])
 
-    def add(self, file: FileWritten | None) -> None:
+    def add(self, files: Sequence[FileWritten]) -> None:
         """Rows without a position."""
-        self._write(file, [])
+        self._write(files, [])
 
-    def _write(self, file: FileWritten | None, positions: list[Transaction]) -> None:
+    def _write(self, files: Sequence[FileWritten], positions: list[Transaction]) -> None:
         DeltaTable(self.storage.uri(self.spec.table)).create_write_transaction(
-            [AddAction(file.path, file.size, {}, 0, True, file.stats)] if file else [],
+            [AddAction(file.path, file.size, {}, 0, True, file.stats) for file in files],
             "append",
             self.schema,
             commit_properties=CommitProperties(app_transactions=positions),
@@ -141,7 +142,7 @@ class SmallSink:
 
     def commit_positions_only(self, batch: TopicBatch) -> None:
         """As a sink does that is killed between positions and rows."""
-        assert self.table.commit(replace(batch, file=None, dead_letters=None)) is CommitOutcome.COMMITTED
+        assert self.table.commit(replace(batch, files=(), dead_letters=None)) is CommitOutcome.COMMITTED
 
     def handle(self) -> DeltaTable:
         return DeltaTable(self.storage.uri(self.spec.table))

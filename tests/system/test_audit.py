@@ -154,7 +154,7 @@ def test_rows_without_position_are_named(kafka, settings, topic, sink):
     send(kafka, topic, *[GOOD] * 3)
     sink.ingest()
     send(kafka, topic, *[GOOD] * 4)
-    sink.add(sink.read().file)
+    sink.add(sink.read().files)
     assert said(audited(settings)) == ["ahead 4: 3-6 (rows at or above the position 3)"]
 
 
@@ -186,7 +186,7 @@ def test_uncommitted_reads_are_named(kafka, settings, topic, sink):
 def test_dead_letter_that_is_a_row_too_is_named(kafka, settings, topic, sink):
     send(kafka, topic, GOOD, BAD, GOOD)
     sink.ingest()
-    sink.add(sink.file_of(1))
+    sink.add([sink.file_of(1)])
     assert said(audited(settings)) == ["doubled 1: 1 (row and dead letter of one record)"]
 
 
@@ -273,7 +273,7 @@ def test_position_above_a_truncated_log_is_named(kafka, settings, topic, sink):
     sink.ingest()
     batch = sink.read(start={0: 0, 1: 0})
     longer = {p: r._replace(end=9) if p == 0 else r for p, r in batch.ranges.items()}
-    sink.commit_blindly(replace(batch, ranges=longer, file=None))
+    sink.commit_blindly(replace(batch, ranges=longer, files=()))
     assert said(audited(settings)) == ["ahead 6: 3-8 (the log ends at 3)"]
 
 

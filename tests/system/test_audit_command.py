@@ -46,7 +46,7 @@ def test_table_for_people(run, sink, topic_prefix):
         [f"bronze/{topic_prefix}b", "0", "0", "0", "0", "0", "0", "-"],
         ["no", "table", "yet"],
     ]
-    sink.add(sink.file_of(0, 7))
+    sink.add([sink.file_of(0, 7)])
     wrong = run("--topic", sink.topic)
     assert wrong.exit_code == 1
     assert f"  {sink.topic}:0: doubled 1: 0 (rows)" in wrong.stdout.splitlines()
@@ -56,7 +56,7 @@ def test_table_for_people(run, sink, topic_prefix):
 
 @pytest.mark.parametrize("options", [(), ("--no-log",)])
 def test_json_for_programs(run, sink, options):
-    sink.add(sink.file_of(0, 7))
+    sink.add([sink.file_of(0, 7)])
     result = run("--json", "--topic", sink.topic, *options)
     assert result.exit_code == 1
     found = json.loads(result.stdout)

@@ -123,10 +123,12 @@ def test_commit_is_four_requests_for_any_number_of_partitions(s3_server: S3Serve
     with DelayProxy(s3_server.port, 0.0) as proxy:
         storage = storage_at(proxy.port, f"requests-{partitions}")
         table, apps = table_at(storage), [f"p{n}" for n in range(partitions)]
-        assert table.commit(dict.fromkeys(apps), dict.fromkeys(apps, 1), file_of(storage, 0)) is CommitOutcome.COMMITTED
+        assert (
+            table.commit(dict.fromkeys(apps), dict.fromkeys(apps, 1), [file_of(storage, 0)]) is CommitOutcome.COMMITTED
+        )
         before = len(proxy.requests)
         file = file_of(storage, 1)
-        assert table.commit(dict.fromkeys(apps, 1), dict.fromkeys(apps, 2), file) is CommitOutcome.COMMITTED
+        assert table.commit(dict.fromkeys(apps, 1), dict.fromkeys(apps, 2), [file]) is CommitOutcome.COMMITTED
         # Each once: on a busy machine the store's client may give up a connection and send the same request again
         requests = {(request.method, request.target) for request in proxy.requests[before:]}
         assert Counter(method for method, _ in requests) == {"PUT": 2, "GET": 1, "HEAD": 1}, requests
@@ -140,7 +142,7 @@ def test_writers_that_combine_share_entries_and_leave_no_intent(new_lake: NewLak
     def write(number: int) -> None:
         for n in range(5):
             file = file_of(storage, 10 * number + n)
-            outcome = tables[number].commit({f"p{number}": n or None}, {f"p{number}": n + 1}, file)
+            outcome = tables[number].commit({f"p{number}": n or None}, {f"p{number}": n + 1}, [file])
             assert outcome is CommitOutcome.COMMITTED
 
     with ThreadPoolExecutor(6) as pool:

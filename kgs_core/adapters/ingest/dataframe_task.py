@@ -16,21 +16,21 @@ import pyarrow as pa
 from pyspark import AccumulatorParam
 
 from kgs_core.adapters.ingest.arrow_task import TaskContext
+from kgs_core.adapters.ingest.dataframe_writer import FILE_SCHEMA, WriterNote, note_of, write_rows
 from kgs_core.adapters.ingest.fetch import FetchSession, SilentError, UnreadableError
 from kgs_core.adapters.ingest.fetch_sessions import session
 from kgs_core.adapters.ingest.process_batch import (
     TopicJob,
     TransformError,
-    check_promise,
     load_hook,
+    ranges_before,
     ranges_to_read,
     sort_records,
     write_dead_letters,
 )
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.kafka.records import collector_paused
-from kgs_core.adapters.lake.parquet_writer import write_table
-from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, parsed_schema
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, parsed_schema
 from kgs_core.adapters.spark.errors import cause, transient
 from kgs_core.adapters.spark.session import jvm_has_ended
 from kgs_core.adapters.system.failpoints import failpoint
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 QUEUE_KBYTES = 16_384
-_FILE_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64()), ("rows", pa.int64()), ("stats", pa.string())])
 
 
 @dataclass(slots=True)
@@ -95,11 +94,10 @@ class DataFrameProcessor:
             Exception: Spark's JVM has ended, so no batch will ever succeed; whatever Spark made of it.
         """
         began = time.monotonic()
-        notes = self._spark.sparkContext.accumulator([], _Notes())
         result = ReadResult()
         try:
             with _exit_refused():
-                files = self._run(job, ranges, notes)
+                written, found, ranges = self._run_until_it_fits(job, ranges)
         except Exception as e:  # py4j and Spark raise many kinds; whatever it is, the batch is off
             if jvm_has_ended(self._spark):
                 raise
@@ -108,7 +106,6 @@ class DataFrameProcessor:
             else:
                 result.failed[job.topic] = f"transform {job.rule.transform}: {cause(e)}"
             return result
-        found: list[ReaderNote] = notes.value
         if not found:
             result.failed[job.topic] = f"transform {job.rule.transform} did not read all rows: no limit, no sampling"
             return result
@@ -118,7 +115,7 @@ class DataFrameProcessor:
         elif note.trouble:
             result.add_trouble(*note.trouble)
         else:
-            self._conclude(job, ranges, note, files, result)
+            self._conclude(job, ranges, note, written, result)
         result.write_s = time.monotonic() - began
         return result
 
@@ -127,14 +124,14 @@ class DataFrameProcessor:
         job: TopicJob,
         ranges: Mapping[int, OffsetRange],
         note: ReaderNote,
-        files: list[FileWritten],
+        files: WriterNote,
         result: ReadResult,
     ) -> None:
         result.stopped = {TopicPartition(job.topic, p): found for p, found in note.stopped.items()}
-        written = sum(f.rows for f in files)
+        written = sum(f.rows for f in files.files)
         promise = job.rule.rows
         if (
-            len(files) > 1
+            files.tasks > 1
             or (promise == "one_to_one" and written != note.rows)
             or (promise == "filter" and written > note.rows)
         ):
@@ -149,7 +146,7 @@ class DataFrameProcessor:
                     topic=job.topic,
                     topic_id=job.topic_id,
                     ranges=kept,
-                    file=files[0] if files else None,
+                    files=files.files,
                     dead_letters=note.dead_letters,
                     dead_letter_marks=job.dead_letter_marks,
                     records=note.records,
@@ -160,7 +157,18 @@ class DataFrameProcessor:
                 )
             ]
 
-    def _run(self, job: TopicJob, ranges: Mapping[int, OffsetRange], notes: Any) -> list[FileWritten]:
+    def _run_until_it_fits(
+        self, job: TopicJob, ranges: Mapping[int, OffsetRange]
+    ) -> tuple[WriterNote, list[ReaderNote], Mapping[int, OffsetRange]]:
+        """What came of the ranges, or of so much of them that it is not too many files."""
+        while True:
+            notes = self._spark.sparkContext.accumulator([], _Notes())
+            written = self._run(job, ranges, notes)
+            if written.left is None:
+                return written, notes.value, ranges
+            ranges = ranges_before(ranges, written.left)
+
+    def _run(self, job: TopicJob, ranges: Mapping[int, OffsetRange], notes: Any) -> WriterNote:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         context, timeout_s = self._context, self._timeout_s
@@ -172,17 +180,17 @@ class DataFrameProcessor:
                 yield from _read(context, job, ranges, timeout_s, notes)
 
         def writer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from _write(context, job, batches)
+            yield from write_rows(context, job, batches)
 
         hook = load_hook(str(job.rule.transform))
         with _worker_pool(self._spark, "reader"):
             source: DataFrame = self._spark.range(1).mapInArrow(
                 reader, from_arrow_schema(parsed_schema(job.rule, job.columns))
             )
-        rows = hook(source, job.topic).select(*job.schema.names).coalesce(1)
+        rows = hook(source, job.topic).select(*job.given.names).coalesce(1)
         with _worker_pool(self._spark, "writer"):
-            files = rows.mapInArrow(writer, from_arrow_schema(_FILE_SCHEMA))
-        return [FileWritten(row.path, row.size, row.rows, row.stats) for row in files.collect()]
+            files = rows.mapInArrow(writer, from_arrow_schema(FILE_SCHEMA))
+        return note_of(files.collect())
 
 
 def transform_schema(spark: "SparkSession", transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
@@ -266,30 +274,3 @@ def _read(
         context.storage, job, pa.concat_tables([DEAD_LETTER_SCHEMA.empty_table(), *dead_letters])
     )
     notes.add([note])
-
-
-def _write(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    identity: list[pa.Table] = []
-
-    def cast() -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            table = pa.Table.from_batches([batch]).cast(job.schema)
-            identity.append(table.select(list(IDENTITY)))
-            yield from table.to_batches()
-
-    rows = cast()
-    first = next((batch for batch in rows if batch.num_rows), None)
-    if first is None:
-        return
-    file = write_table(context.storage, job.table, _chain(first, rows), job.schema)
-    every = pa.concat_tables(identity)
-    check_promise(job, every, every.num_rows)
-    failpoint("written", context.crash)
-    yield pa.RecordBatch.from_pylist(
-        [{"path": file.path, "size": file.size, "rows": file.rows, "stats": file.stats}], schema=_FILE_SCHEMA
-    )
-
-
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest

@@ -7,10 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from kgs_core.adapters.ingest.batch_files import write_files
 from kgs_core.adapters.ingest.formats import json_objects, raw, texts  # noqa: F401 - not in the first batch
 from kgs_core.adapters.ingest.formats.parsed import Parsed, Parser, ValueBatch
 from kgs_core.adapters.ingest.formats.record_columns import header_columns, parse_keys, side_by_side, with_rescued
 from kgs_core.adapters.ingest.topic_records import TopicRecords
+from kgs_core.adapters.lake.layout import Partitioned, given_schema, unfit
 from kgs_core.adapters.lake.parquet_writer import write_table
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, schema_of, value_schema
 from kgs_core.adapters.lake.storage import Storage
@@ -28,7 +30,7 @@ class TopicJob:
 
     Attributes:
         table: path under the lake's root; `dead_letters_table` likewise.
-        schema: the table's columns, after the transform.
+        schema: the table's columns: those after the transform, and those that the layout computes.
         dead_letter_marks: partition -> offset below which dead letters are in the lake already; None where there are
             none.
         leader_epochs: partition -> leader epoch of the record before its position; for the dataframe processor.
@@ -46,6 +48,11 @@ class TopicJob:
     leader_epochs: Mapping[int, int] = field(default_factory=dict)
     columns: pa.Schema | None = None
     registry: RegistrySettings | None = None
+
+    @property
+    def given(self) -> pa.Schema:
+        """The columns that come out of the transform."""
+        return given_schema(self.rule, self.schema)
 
 
 class TransformError(Exception):
@@ -72,7 +79,7 @@ class Sorted:
 
 def sort_records(job: TopicJob, records: TopicRecords) -> Sorted:
     """Parse records; what comes of a record depends on that record alone."""
-    parsed = parse_records(job, records)
+    parsed = _without_unfit(job, parse_records(job, records))
     origin = records.with_topic(job.topic_id)
     bad = {**records.faults, **parsed.bad}
     stopped: dict[int, tuple[int, str]] = {}
@@ -114,6 +121,16 @@ def _parser(name: str) -> Parser:
     return parser
 
 
+def _without_unfit(job: TopicJob, parsed: Parsed) -> Parsed:
+    """Values that no partition can have are bad, where they are the record's own and not a transform's."""
+    if job.rule.transform or job.rule.transform_arrow or not (bad := unfit(job.rule, parsed.table)):
+        return parsed
+    keep = [n for n in range(len(parsed.good)) if n not in bad]
+    good = [parsed.good[n] for n in keep]
+    reasons = {**parsed.bad, **{parsed.good[n]: reason for n, reason in bad.items()}}
+    return replace(parsed, table=parsed.table.take(pa.array(keep, pa.int64())), good=good, bad=reasons)
+
+
 def _is_stopped(at: tuple[int, int], stopped: Mapping[int, tuple[int, str]]) -> bool:
     partition, offset = at
     first = stopped.get(partition)
@@ -139,13 +156,13 @@ class UnwrittenBatch:
     Attributes:
         job: what is known of its topic.
         batch: all but the files.
-        rows: in the table's columns.
+        rows: in the columns that the job is given, with their partition values.
         dead_letters: in those of a dead-letter table.
     """
 
     job: TopicJob
     batch: TopicBatch
-    rows: pa.Table
+    rows: Partitioned
     dead_letters: pa.Table
 
     def written(self, storage: Storage) -> TopicBatch:
@@ -154,9 +171,9 @@ class UnwrittenBatch:
         Raises:
             TransientError: the table did not take a file.
         """
-        job, rows = self.job, self.rows
-        file = write_table(storage, job.table, rows.to_batches(), job.schema) if rows.num_rows else None
-        return replace(self.batch, file=file, dead_letters=write_dead_letters(storage, job, self.dead_letters))
+        job = self.job
+        files = write_files(storage, job.table, job.rule, job.schema, self.rows)
+        return replace(self.batch, files=files, dead_letters=write_dead_letters(storage, job, self.dead_letters))
 
 
 def prepare_topic(
@@ -171,6 +188,18 @@ def prepare_topic(
     Raises:
         TransformError: the transform raised or broke its promise.
     """
+    while True:
+        unwritten, stopped = _prepared(job, records, ranges)
+        left = unwritten.rows.cut(job.rule.max_files_per_batch) if unwritten is not None else None
+        if unwritten is None or left is None:
+            return unwritten, stopped
+        # Once more with fewer records, from the parser on: a transform may have made its rows of those left out, too
+        records, ranges = records.before(left), ranges_before(ranges, left)
+
+
+def _prepared(
+    job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange]
+) -> tuple[UnwrittenBatch | None, dict[int, tuple[int, str]]]:
     found = sort_records(job, records)
     ranges = ranges_to_read(ranges, found.stopped)
     if not ranges:
@@ -179,7 +208,7 @@ def prepare_topic(
         topic=job.topic,
         topic_id=job.topic_id,
         ranges=ranges,
-        file=None,
+        files=(),
         dead_letter_marks=job.dead_letter_marks,
         records=len(records),
         consumed_bytes=records.consumed_bytes,
@@ -188,7 +217,7 @@ def prepare_topic(
         leader_epochs=records.leader_epochs(ranges),
     )
     rows = transform_arrow(job, found.rows) if found.rows.num_rows else found.rows
-    return UnwrittenBatch(job, batch, rows, found.dead_letters), found.stopped
+    return UnwrittenBatch(job, batch, partitioned(job, rows), found.dead_letters), found.stopped
 
 
 def process_topic(
@@ -210,6 +239,24 @@ def ranges_to_read(ranges: Mapping[int, OffsetRange], stopped: Mapping[int, tupl
     return {p: r for p, r in shorter.items() if r.end > r.start}
 
 
+def ranges_before(ranges: Mapping[int, OffsetRange], left: Mapping[int, int]) -> dict[int, OffsetRange]:
+    """The ranges without what is left for a later batch: partition -> its first offset."""
+    shorter = {p: r._replace(end=min(r.end, left.get(p, r.end))) for p, r in ranges.items()}
+    return {p: r for p, r in shorter.items() if r.end > r.start}
+
+
+def partitioned(job: TopicJob, rows: pa.Table) -> Partitioned:
+    """The rows with their partition values.
+
+    Raises:
+        TransformError: one has none that the table could take; a value of a record itself always can.
+    """
+    try:
+        return Partitioned(job.rule, rows)
+    except ValueError as e:
+        raise TransformError(f"topic {job.topic}: {e}") from e
+
+
 def write_dead_letters(storage: Storage, job: TopicJob, dead_letters: pa.Table) -> FileWritten | None:
     """The dead letters in a file of the dead-letter table; None when there are none."""
     if not dead_letters.num_rows:
@@ -227,7 +274,7 @@ def transform_arrow(job: TopicJob, rows: pa.Table) -> pa.Table:
         return rows.combine_chunks()
     try:
         out = load_hook(job.rule.transform_arrow)(rows, job.topic)
-        out = out.select(job.schema.names).cast(job.schema).combine_chunks()
+        out = out.select(job.given.names).cast(job.given).combine_chunks()
     except (Exception, SystemExit) as e:  # one that ends the process would take the other topics with it
         raise TransformError(f"transform_arrow {job.rule.transform_arrow}: {type(e).__name__}: {e}") from e
     check_promise(job, out, rows.num_rows)

@@ -10,6 +10,7 @@ from kgs_core.adapters.ingest.formats.parsed import ColumnsOf
 from kgs_core.adapters.ingest.process_batch import TransformError, load_hook
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
+from kgs_core.adapters.lake.layout import table_schema
 from kgs_core.adapters.lake.row_schema import ORIGIN_FIELDS, parsed_schema, value_schema
 from kgs_core.adapters.lake.topic_table import TopicTable, earlier_topic_ids
 from kgs_core.config import Settings, TableSpec
@@ -105,7 +106,10 @@ class TopicOpener:
             raise ConfigError(
                 [f"topic {spec.topic}: its transform must keep the columns {', '.join(lost)} as they are"]
             )
-        return pa.schema([pa.field(f.name, f.type) for f in schema])
+        try:
+            return table_schema(rule, pa.schema([pa.field(f.name, f.type) for f in schema]))
+        except ValueError as e:
+            raise ConfigError([f"topic {spec.topic}: {e}"]) from e
 
     def _first_offsets(self, spec: TableSpec, partitions: int) -> dict[int, int]:
         """Where reading begins. "latest" ends before an open transaction: its records are not read by anybody yet."""

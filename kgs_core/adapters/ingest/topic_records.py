@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
 from kgs_core.adapters.kafka.records import UNREADABLE, Headers, Record, headers_of, payload_bytes
@@ -52,6 +53,25 @@ class TopicRecords:
         found = self.origin.select(["_partition", "_offset"]).take(pa.array(positions, pa.int64()))
         return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
+    def before(self, ends: Mapping[int, int]) -> "TopicRecords":
+        """Those below the given offset of their partition; partitions that are not named keep all."""
+        partitions, offsets = self.origin["_partition"].to_numpy(), self.origin["_offset"].to_numpy()
+        keep = np.ones(len(self), bool)
+        for partition, end in ends.items():
+            keep &= (partitions != partition) | (offsets < end)
+        kept = np.flatnonzero(keep)
+        values, origin = self.values.take(pa.array(kept)), self.origin.take(pa.array(kept))
+        place = {int(old): new for new, old in enumerate(kept)}
+        ms = origin["_timestamp"].cast(pa.int64()).drop_null().to_numpy() // 1000
+        return TopicRecords(
+            values,
+            origin,
+            self.epochs[kept],
+            _bytes_in(values, origin),
+            int(ms[ms > 0].min()) if (ms > 0).any() else None,
+            {place[i]: fault for i, fault in self.faults.items() if i in place},
+        )
+
     def leader_epochs(self, ranges: Mapping[int, OffsetRange]) -> dict[int, int]:
         """Leader epoch of the record that each partition's range ends with; left out where it ends with none.
 
@@ -65,6 +85,13 @@ class TopicRecords:
             last[partition] = span.end - 1
         ends = np.flatnonzero((last[partitions] == self.origin["_offset"].to_numpy()) & (self.epochs != NO_EPOCH))
         return {int(partitions[i]): int(self.epochs[i]) for i in ends}
+
+
+def _bytes_in(values: pa.Array, origin: pa.Table) -> int:
+    """Keys, values and headers, uncompressed."""
+    headers = origin["_headers"].combine_chunks().flatten()
+    columns = [values, origin["_key"], *headers.flatten()]
+    return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
 
 
 def records_of(messages: Sequence[Record]) -> TopicRecords:

@@ -88,7 +88,7 @@ class GroupAdoption:
             stored = self._lake.all_versions(adopted.table)
             self._refuse_others(adopted.table, owners(stored))
             change = hand_over(stored, self._old, self._settings.group)
-            if change is None or target.commit(change.expected, change.new, None) is CommitOutcome.COMMITTED:
+            if change is None or target.commit(change.expected, change.new, ()) is CommitOutcome.COMMITTED:
                 failpoint("adopted")
                 return
         raise TransientError(f"table {adopted.table}: group {self._old} commits all the time: stop its consumers")

@@ -12,9 +12,9 @@ Here a writer leaves an intent, a small file that says what it would commit, and
 3. The table answers what became of a batch, as after a lost reply: all positions at the end = landed, all at the
    start = wait or make the entry oneself, anything else = refused. An intent that its writer gave up may land later;
    then the positions have moved, the next batch from the same offsets is refused, and its rows are dropped.
-4. A maker checks, after it looked at the log, that each file is there, whole and young, as for its own. An intent whose
-   file is not is left to its writer, which finds out itself. One that cannot be read or understood, or that is older
-   than `STALE_S`, is left alone, too: it holds up nobody. `kgs maintain` removes old ones.
+4. A maker checks, after it looked at the log, that each file is there, whole and young, as for its own. An intent with
+   a file that is not is left to its writer, which finds out itself. One that cannot be read or understood, or that is
+   older than `STALE_S`, is left alone, too: it holds up nobody. `kgs maintain` removes old ones.
 5. An intent is removed by the maker of the entry that ends it, by any other who sees that it is over, and by its writer
    when that gives up. That is tidying only.
 6. What the writer itself promised before its intent holds for it in the same way as before a direct commit: topic ids,
@@ -22,8 +22,10 @@ Here a writer leaves an intent, a small file that says what it would commit, and
 """
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 
 from kgs_core.adapters.lake.delta_log import LogState
 from kgs_core.adapters.lake.intent_store import (
@@ -68,7 +70,7 @@ class CombinedCommits:
         return self._turns.is_alone
 
     def commit(self, batch: CommitIntent, *, is_tried: bool = False) -> CommitOutcome:
-        """Commit a batch that has a file; see `LakeTable.commit`.
+        """Commit a batch that has files; see `LakeTable.commit`.
 
         Args:
             is_tried: this writer has tried to commit it, and does not know for sure that it failed.
@@ -131,13 +133,13 @@ class CombinedCommits:
         """The newest state.
 
         Args:
-            anew: by a listing, with this writer's file: before it makes an entry. A log that was put back to an older
+            anew: by a listing, with this writer's files: before it makes an entry. A log that was put back to an older
                 state while it waited is noticed by that.
         """
         if anew or not waiting.has_looked:
-            state = self._log.looked_at(waiting.batch.file if anew else None)
+            state = self._log.looked_at(waiting.batch.files if anew else ())
         else:
-            state = self._log.looked_at(waiting.batch.file, again=True, lost=lost)
+            state = self._log.looked_at(waiting.batch.files, again=True, lost=lost)
         now = time.monotonic()
         self._turns.saw(state.version, state.batches, now, is_mine=state.maker == self._log.writer)
         if not waiting.has_looked:
@@ -148,7 +150,7 @@ class CombinedCommits:
     def _ask(self, state: LogState, waiting: "_OpenCommit") -> None:
         """Leave the intent, for whoever makes the next entry; where that fails this writer waits for its own turn."""
         batch = waiting.batch
-        asked = CommitIntent(batch.expected, batch.new, batch.file, batch.along, looked_at=state.version)
+        asked = replace(batch, looked_at=state.version)
         # Before the request: should its reply be lost, the intent may be there, and land.
         waiting.name, waiting.has_asked, waiting.is_asked = new_name(), True, True
         try:
@@ -161,14 +163,10 @@ class CombinedCommits:
         """Make the entry behind `state`, of this writer's batch and all that fit."""
         chosen = select(state.apps, state.changed, waiting.batch, self._known.items())
         taken = [self._known[name] for name in chosen.taken]
-        versions = waiting.batch.versions
-        for intent in taken:
-            versions |= intent.versions
-        files = [intent.file for intent in (waiting.batch, *taken) if intent.file is not None]
         waiting.is_asked = True
-        self._log.write(state, versions, files)
+        self._log.write(state, [waiting.batch, *taken])
         failpoint("entry-made")
-        self._turns.made(state.version + 1, len(files), time.monotonic())
+        self._turns.made(state.version + 1, 1 + len(taken), time.monotonic())
         over = {*chosen.taken, *chosen.ended}
         self._known = {name: intent for name, intent in self._known.items() if name not in over}
         self._over |= over
@@ -210,20 +208,22 @@ class CombinedCommits:
     def _read_new(self, names: list[str]) -> int:
         """Know these intents, in their order, and only these; how many of them were not known before."""
         reads = {name: helpers().submit(self._read, name) for name in names if name not in self._known}
-        found = {name: self._known.get(name) or reads[name].result() for name in names}
+        read = {name: reads[name].result() for name in reads}
+        checks = {
+            name: [helpers().submit(self._log.check_file, file) for file in intent.files]
+            for name, intent in read.items()
+            if intent is not None
+        }
+        found = {name: self._known.get(name) or (read[name] if _all_well(checks.get(name)) else None) for name in names}
         self._known = {name: intent for name, intent in found.items() if intent is not None}
         self._over |= found.keys() - self._known.keys()  # not to be read for each entry again
         return len(reads)
 
     def _read(self, name: str) -> CommitIntent | None:
-        """An intent that may be taken."""
         try:
-            intent = decode_intent(self._store().read(name))
-            if intent is not None:
-                self._log.check_file(intent.file)
+            return decode_intent(self._store().read(name))
         except Exception:  # noqa: BLE001 - of whatever kind: this one is left to its writer
             return None
-        return intent
 
     def _store(self) -> IntentStore:
         if self._intents is None:
@@ -235,6 +235,11 @@ class CombinedCommits:
         if names:
             with suppress(Exception):
                 remove_beside(self._store(), names)
+
+
+def _all_well(checks: Iterable[Future[None]] | None) -> bool:
+    """Whether each file of an intent is there and young; where that could not be learned, it is left to its writer."""
+    return checks is not None and all(check.exception() is None for check in checks)
 
 
 class _OpenCommit:

@@ -1,6 +1,8 @@
 """The lake as Delta tables: the ports `Lake` and `PinnedTable` by deltalake."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,16 +17,18 @@ from kgs_core.adapters.lake.delta_table import DeltaTopicTable, open_table
 from kgs_core.adapters.lake.intent_store import INTENT_FOLDER, intent_store
 from kgs_core.adapters.lake.probe import probe, remove_left_over
 from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.table_log import TableLog
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PermanentError, TransientError, one_line
-from kgs_core.ports import Lake, TableContents, Upkeep
+from kgs_core.ports import PLAIN, Lake, TableContents, TableLayout, Upkeep
 
 
 class DeltaLake(Lake):
     """Port `Lake`."""
 
-    def __init__(self, settings: LakeSettings) -> None:
+    def __init__(self, settings: LakeSettings, consumer: str = "") -> None:
         self._settings = settings
+        self._consumer = consumer
         self._storage = Storage(settings.root, settings.storage_options)
 
     @property
@@ -49,9 +53,10 @@ class DeltaLake(Lake):
             raise PermanentError(f"lake {self.root}: cannot be listed: {one_line(e)}: check path and rights") from e
         return [info.base_name for info in listing if info.type == fs.FileType.Directory]
 
-    def table(self, name: str, schema: pa.Schema) -> DeltaTopicTable:
+    def table(self, name: str, schema: pa.Schema, layout: TableLayout = PLAIN) -> DeltaTopicTable:
         """See `Lake`."""
-        return DeltaTopicTable(self._storage, name, schema, self._settings)
+        log = TableLog(self._storage, name, schema, self._settings, layout, self._consumer)
+        return DeltaTopicTable(self._storage, name, schema, self._settings, log)
 
     def open(self, name: str) -> DeltaTopicTable:
         """See `Lake`."""
@@ -78,9 +83,9 @@ class DeltaLake(Lake):
             return None
         return PinnedDelta(self._storage, name, handle)
 
-    def maintain(self, name: str, *, dry_run: bool) -> Upkeep | None:
+    def maintain(self, name: str, layout: TableLayout = PLAIN, *, dry_run: bool) -> Upkeep | None:
         """See `Lake`."""
-        return maintain_table(self._storage, name, self._settings.vacuum_retention_h, dry_run=dry_run)
+        return maintain_table(self._storage, name, self._settings.vacuum_retention_h, layout, dry_run=dry_run)
 
 
 class PinnedDelta:
@@ -90,6 +95,7 @@ class PinnedDelta:
         self._storage = storage
         self._name = name
         self._handle = handle
+        self._values: Mapping[str, Mapping[str, Any]] = {}
 
     def refresh(self) -> None:
         """See `PinnedTable`."""
@@ -128,10 +134,20 @@ class PinnedDelta:
 
     def files(self) -> list[str]:
         """See `PinnedTable`."""
-        paths: list[str] = pa.table(self._handle.get_add_actions())["path"].to_pylist()
+        adds = pa.table(self._handle.get_add_actions(flatten=True))
+        paths = [unquote(path) for path in adds["path"].to_pylist()]  # a URI in the log
+        names = self._handle.metadata().partition_columns
+        columns = {name: adds[f"partition.{name}"].combine_chunks() for name in names}
+        self._values = {path: {name: columns[name][n] for name in names} for n, path in enumerate(paths)}
         return paths
 
     def read(self, file: str, columns: Sequence[str]) -> pa.Table:
         """See `PinnedTable`; by pyarrow, since deltalake's own reader can abort the process when it ends."""
         path, filesystem = self._storage.path(self._name, file), self._storage.filesystem()
-        return pq.read_table(path, columns=list(columns), filesystem=filesystem, use_threads=False)
+        values = self._values.get(file, {})  # of partition columns, which are not in the file
+        in_file = [name for name in columns if name not in values]
+        rows = pq.read_table(path, columns=in_file, filesystem=filesystem, use_threads=False, partitioning=None)
+        for name in columns:
+            if name in values:
+                rows = rows.append_column(name, pa.repeat(values[name], rows.num_rows))
+        return rows.select(list(columns))

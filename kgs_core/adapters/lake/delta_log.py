@@ -1,4 +1,4 @@
-"""The versions of all application ids, as of exactly one entry of a Delta log; and the entry that moves them.
+"""The versions of all application ids, as of exactly one entry of a Delta log.
 
 deltalake answers for one application id at a time, and replays the log for each. Here the log is read once, and after
 that only its new entries.
@@ -17,7 +17,7 @@ that only its new entries.
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -29,7 +29,6 @@ import pyarrow.parquet as pq
 from kgs_core.adapters.lake.log_store import LogListing, LogStore, entry_name, last_checkpoint, log_store
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import PermanentError, TransientError, one_line
-from kgs_core.ports import FileWritten
 
 TRIES = 5
 _THREADS = 32
@@ -156,32 +155,6 @@ def _entry_if_there(log: LogStore, version: int) -> tuple[bytes, str] | None:
         return log.entry(version)
     except FileNotFoundError:
         return None
-
-
-def entry_of(files: Sequence[FileWritten], apps: Mapping[str, int], maker: str) -> bytes:
-    """A log entry that adds files (or none), one of each batch, and moves versions.
-
-    Args:
-        maker: the writer, for those who read the log; nothing is decided by it.
-    """
-    now_ms = int(time.time() * 1000)
-    actions: list[dict[str, Any]] = [
-        {
-            "commitInfo": {
-                "timestamp": now_ms,
-                "operation": "WRITE",
-                "operationParameters": {"mode": "Append"},
-                "isBlindAppend": True,
-                "engineInfo": "kgs",
-                "kgs": {"writer": maker, "batches": max(len(files), 1)},
-            }
-        }
-    ]
-    for file in files:
-        add = {"path": file.path, "partitionValues": {}, "size": file.size, "modificationTime": now_ms}
-        actions.append({"add": add | {"dataChange": True, "stats": file.stats}})
-    actions += [{"txn": {"appId": app, "version": version}} for app, version in sorted(apps.items())]
-    return "\n".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions).encode()
 
 
 def load_transactions(storage: Storage, table: str) -> dict[str, int]:

@@ -2,16 +2,18 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from kgs_core.adapters.lake.delta_optimize import rearrange
 from kgs_core.adapters.lake.intent_store import intent_store
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError, UnsafeError, one_line
-from kgs_core.ports import Upkeep
+from kgs_core.ports import PLAIN, TableLayout, Upkeep
 
 MIN_RETENTION_H = 24
 TRIES = 4
@@ -19,7 +21,9 @@ _RETENTION = "delta.deletedFileRetentionDuration"
 _HOURS = {"hour": 1.0, "day": 24.0, "week": 168.0}
 
 
-def maintain_table(storage: Storage, name: str, retention_h: int, *, dry_run: bool = False) -> Upkeep | None:
+def maintain_table(
+    storage: Storage, name: str, retention_h: int, layout: TableLayout = PLAIN, *, dry_run: bool = False
+) -> Upkeep | None:
     """Compact, write a checkpoint, clean expired log entries, remove old intents and files that belong to no version.
 
     Every step may run beside consumers: they append, and an append conflicts with none of these. Files younger than
@@ -28,6 +32,7 @@ def maintain_table(storage: Storage, name: str, retention_h: int, *, dry_run: bo
     Args:
         retention_h: hours that a file without a version is kept, >= 24. A longer `delta.deletedFileRetentionDuration`
             of the table counts instead.
+        layout: how its files are to be.
         dry_run: look only; the files "after" are those before.
 
     Returns:
@@ -44,7 +49,7 @@ def maintain_table(storage: Storage, name: str, retention_h: int, *, dry_run: bo
     if table is None:
         return None
     before = _size(table)
-    problems = [] if dry_run else _compact(storage, name)
+    problems = [] if dry_run else _compact(storage, name, layout)
     table = _load(storage, name) or table
     hours = max(float(retention_h), _own_retention_h(table))
     problems += [] if dry_run else _remove_old_intents(storage, name)
@@ -80,11 +85,11 @@ def _size(table: DeltaTable) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
-def _compact(storage: Storage, name: str) -> list[str]:
+def _compact(storage: Storage, name: str, layout: TableLayout) -> list[str]:
     """The steps that only rearrange. One that fails is reported and changes nothing: the next run does it."""
     problems: list[str] = []
     steps: dict[str, Callable[[DeltaTable], object]] = {
-        "compaction": lambda table: table.optimize.compact(max_concurrent_tasks=1),
+        "Z-order" if layout.z_order_by else "compaction": lambda table: rearrange(table, layout),
         "checkpoint": lambda table: table.create_checkpoint(),
         "log clean-up": lambda table: table.cleanup_metadata(),
     }
@@ -136,12 +141,20 @@ def _vacuum(
 
     try:
         found = vacuum(look=True)
-        if inside := sorted(path for path in found if "/" in path):
+        columns = table.metadata().partition_columns
+        if inside := sorted(path for path in found if not _is_in_place(path, columns)):
             return 0, 0, f"vacuum: {inside[0]} and others in subfolders are not of kgs: move them or vacuum by hand"
         bytes_ = _bytes_of(storage, name, found)
         return (len(found), bytes_, None) if dry_run else (len(vacuum(look=False)), bytes_, None)
     except Exception as e:  # noqa: BLE001 - as above
         return 0, 0, f"vacuum: {one_line(e)}"
+
+
+def _is_in_place(path: str, partition_columns: Sequence[str]) -> bool:
+    """Whether a file lies where kgs, and compaction, write: one folder for each partition column."""
+    *folders, _ = path.split("/")
+    names = [unquote(folder.split("=", 1)[0]) for folder in folders if "=" in folder]
+    return len(names) == len(folders) and [*partition_columns] == names
 
 
 def _bytes_of(storage: Storage, name: str, files: list[str]) -> int:

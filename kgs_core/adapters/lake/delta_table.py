@@ -12,7 +12,7 @@ Theory of operation. Correctness needs no lock, no lease and no Kafka group: the
    Positions are a map that new entries move (`delta_log`), so judging costs nothing that grows with their number.
 4. An exception does not mean "not committed" (the reply may be lost), and "the number is taken" may speak of our own
    entry (the store's client tries again by itself). After either, the log is read and asked: all at the end = landed;
-   all at the start = try again with the same file; anything else = refused, and the batch is dropped. A try whose
+   all at the start = try again with the same files; anything else = refused, and the batch is dropped. A try whose
    reply never came is bound to its number for good: it cannot land behind the one that follows it.
    One that comes after the log went on for hours, with its number taken and cleaned away again, lies in a hole before
    a checkpoint, where nobody reads it; so after a long time, too, the log is asked. (Should no clock have told of that
@@ -29,7 +29,7 @@ Theory of operation. Correctness needs no lock, no lease and no Kafka group: the
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
@@ -46,7 +46,7 @@ from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PortError, TransientError, UnsafeError, one_line
 from kgs_core.exactly_once.combining import CommitIntent
 from kgs_core.exactly_once.commit_rule import CommitDecision, judge
-from kgs_core.ports import CommitOutcome, FileWritten
+from kgs_core.ports import CommitOutcome, FileWritten, TableLayout
 
 T = TypeVar("T")
 
@@ -71,7 +71,9 @@ class DeltaTopicTable:
             try:
                 DeltaTable.create(
                     self._log.uri,
-                    schema=self.schema,
+                    schema=self._described_schema(),
+                    partition_by=list(self._log.layout.partition_by),
+                    description=self._log.layout.description,
                     mode="ignore",
                     configuration=wanted_properties(self._lake.checkpoint_interval, self._lake.log_retention_h),
                     storage_options=self._log.options,
@@ -82,6 +84,12 @@ class DeltaTopicTable:
             self._log.refreshed()
 
         self._persist(attempt)
+
+    def _described_schema(self) -> pa.Schema:
+        comments = self._log.layout.comments
+        return pa.schema(
+            [f.with_metadata({"comment": comments[f.name]}) if f.name in comments else f for f in self.schema]
+        )
 
     def exists(self) -> bool:
         """See `LakeTable`."""
@@ -108,21 +116,21 @@ class DeltaTopicTable:
         self,
         expected: Mapping[str, int | None],
         new: Mapping[str, int],
-        file: FileWritten | None,
+        files: Sequence[FileWritten],
         along: Mapping[str, int] | None = None,
     ) -> CommitOutcome:
         """See `LakeTable`; the versions go into the log as `txn` actions."""
-        batch = CommitIntent(expected, new, file, along or {})
+        batch = CommitIntent(expected, new, files, along or {}, consumer=self._log.consumer)
         problem: Exception | None = None
         errors = races = 0
         while errors < TRIES and races < MOST_RACES and not self._is_combined(batch):
             began = time.monotonic()
             try:
-                state = self._log.looked_at(batch.file, lost=isinstance(problem, EntryExistsError))
+                state = self._log.looked_at(batch.files, lost=isinstance(problem, EntryExistsError))
                 verdict = judge(state.apps, batch.expected, batch.new, retry=problem is not None)
                 if verdict is not CommitDecision.COMMIT:
                     return CommitOutcome.COMMITTED if verdict is CommitDecision.LANDED else CommitOutcome.REFUSED
-                self._log.write(state, batch.versions, [] if batch.file is None else [batch.file])
+                self._log.write(state, [batch])
             except PortError:
                 raise
             except EntryExistsError as e:
@@ -148,7 +156,7 @@ class DeltaTopicTable:
         return TransientError(f"table {self.name}: commit failed {TRIES} times, last: {last}")
 
     def _is_combined(self, batch: CommitIntent) -> bool:
-        if batch.file is None:  # what moves versions alone is rare
+        if not batch.files:  # what moves versions alone is rare
             return False
         return self._lake.commit == "combined" or (self._lake.commit == "auto" and self._pace.is_crowded)
 
@@ -200,4 +208,6 @@ def open_table(storage: Storage, name: str, lake: LakeSettings) -> DeltaTopicTab
         raise UnsafeError(f"table {name}: not there: start a consumer, it makes the table") from e
     except Exception as e:
         raise TransientError(f"table {name}: {one_line(e)}") from e
-    return DeltaTopicTable(storage, name, pa.schema(found.schema()), lake)
+    layout = TableLayout(tuple(found.metadata().partition_columns))
+    schema = pa.schema(found.schema())
+    return DeltaTopicTable(storage, name, schema, lake, TableLog(storage, name, schema, lake, layout))

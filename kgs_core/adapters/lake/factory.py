@@ -6,7 +6,11 @@ from kgs_core.config.settings import TABLE_FORMATS, LakeSettings
 from kgs_core.ports import Lake
 
 
-def open_lake(settings: LakeSettings) -> Lake:
-    """The lake that the settings name; the store is asked nothing yet."""
-    lake: Lake = resolve_name(TABLE_FORMATS[settings.format])(settings)
+def open_lake(settings: LakeSettings, consumer: str = "") -> Lake:
+    """The lake that the settings name; the store is asked nothing yet.
+
+    Args:
+        consumer: who commits, for those who read the tables' logs.
+    """
+    lake: Lake = resolve_name(TABLE_FORMATS[settings.format])(settings, consumer)
     return lake

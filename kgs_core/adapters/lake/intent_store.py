@@ -20,7 +20,8 @@ from kgs_core.exactly_once.combining import CommitIntent
 from kgs_core.ports import FileWritten
 
 INTENT_FOLDER = "_kgs_intents"
-_FORM = 1
+_FORM = 2
+_FORM_OF_ONE_FILE = 1
 _removals = threading.BoundedSemaphore(8)
 INTENT_SUFFIX = ".json"
 
@@ -89,18 +90,18 @@ def encode_intent(intent: CommitIntent) -> bytes:
     """The bytes of an intent.
 
     Raises:
-        ValueError: it has no file.
+        ValueError: it has no files.
     """
-    if intent.file is None:
+    if not intent.files:
         raise ValueError("an intent needs a file")
-    file = {"path": intent.file.path, "size": intent.file.size, "rows": intent.file.rows, "stats": intent.file.stats}
     found = {
         "form": _FORM,
         "expected": dict(intent.expected),
         "new": dict(intent.new),
         "along": dict(intent.along),
         "looked_at": intent.looked_at,
-        "file": file,
+        "files": [_file_to_json(file) for file in intent.files],
+        "consumer": intent.consumer,
     }
     return json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -109,17 +110,15 @@ def decode_intent(data: bytes) -> CommitIntent | None:
     """The intent; None where this version of kgs does not understand it: it is left to its writer."""
     try:
         found = json.loads(data)
-        file = FileWritten(
-            _plain_name(found["file"]["path"]),
-            _number(found["file"]["size"]),
-            _number(found["file"]["rows"]),
-            _text(found["file"]["stats"]),
-        )
+        is_old = found["form"] == _FORM_OF_ONE_FILE
+        files = [_file_from_json(file) for file in ([found["file"]] if is_old else found["files"])]
         expected = {_text(app): None if at is None else _number(at) for app, at in found["expected"].items()}
         new = {_text(app): _number(at) for app, at in found["new"].items()}
         along = {_text(app): _number(at) for app, at in found["along"].items()}
-        understood = found["form"] == _FORM and bool(expected) and bool(new)
-        return CommitIntent(expected, new, file, along, _number(found["looked_at"])) if understood else None
+        understood = (is_old or found["form"] == _FORM) and bool(files) and bool(expected) and bool(new)
+        consumer = _text(found.get("consumer", ""))
+        looked_at = _number(found["looked_at"])
+        return CommitIntent(expected, new, files, along, looked_at, consumer) if understood else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -136,9 +135,21 @@ def _text(value: Any) -> str:
     return value
 
 
-def _plain_name(value: Any) -> str:
-    """All data files lie in the table's own folder."""
-    if "/" in _text(value) or value.startswith(("_", ".")):
+def _file_to_json(file: FileWritten) -> dict[str, Any]:
+    values = {"values": dict(file.partition_values)} if file.partition_values else {}
+    return {"path": file.path, "size": file.size, "rows": file.rows, "stats": file.stats, **values}
+
+
+def _file_from_json(found: Any) -> FileWritten:
+    values = {_text(name): None if v is None else _text(v) for name, v in found.get("values", {}).items()}
+    path = _path_inside(found["path"], len(values))
+    return FileWritten(path, _number(found["size"]), _number(found["rows"]), _text(found["stats"]), values)
+
+
+def _path_inside(value: Any, columns: int) -> str:
+    """All data files lie in the table's own folder, or in one folder for each partition column below it."""
+    *folders, name = _text(value).split("/")
+    if name.startswith(("_", ".")) or len(folders) != columns or not all("=" in folder for folder in folders):
         raise ValueError(value)
     return str(value)
 

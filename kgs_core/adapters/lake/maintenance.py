@@ -10,11 +10,12 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.discovery import find_tables
 from kgs_core.adapters.lake.factory import open_lake
+from kgs_core.adapters.lake.layout import layout_of
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.system.locks import process_lock
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, PermanentError, TransientError
-from kgs_core.ports import Upkeep
+from kgs_core.ports import PLAIN, TableLayout, Upkeep
 
 LOCK_FILE = "_kgs_maintenance.lock"
 
@@ -37,15 +38,17 @@ def maintain_lake(
     """
     topics = KafkaAdmin(admin_client(settings)).list_topics()
     lake = open_lake(settings.lake)
-    names = [n for spec in find_tables(settings, lake, topics, None) for n in (spec.table, spec.dead_letters_table)]
-    if unknown := sorted(set(only) - set(names)):
+    layouts: dict[str, TableLayout] = {}
+    for spec in find_tables(settings, lake, topics, None):
+        layouts |= {spec.table: layout_of(spec.rule), spec.dead_letters_table: PLAIN}
+    if unknown := sorted(set(only) - set(layouts)):
         raise ConfigError([f"table {name}: no topic fills it: see 'topics' in the configuration" for name in unknown])
     with maintenance_lock(Storage(settings.lake.root, settings.lake.storage_options)):
         if not dry_run:
             lake.remove_probes()
-        for name in names:
+        for name, layout in layouts.items():
             if not only or name in only:
-                upkeep = lake.maintain(name, dry_run=dry_run)
+                upkeep = lake.maintain(name, layout, dry_run=dry_run)
                 if upkeep is not None:
                     done(upkeep)
 

@@ -102,7 +102,7 @@ class Migration:
 
     @staticmethod
     def _commit(table: LakeTable, expected: Mapping[str, int | None], new: Mapping[str, int]) -> None:
-        if new and table.commit(expected, new, None) is CommitOutcome.REFUSED:
+        if new and table.commit(expected, new, ()) is CommitOutcome.REFUSED:
             raise UnsafeError(f"table {table.name}: somebody commits to it under the old topic id: stop the consumers")
 
 

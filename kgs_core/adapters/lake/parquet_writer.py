@@ -3,8 +3,9 @@
 import json
 import math
 import uuid
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,32 +14,48 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from kgs_core.adapters.lake.layout import folder_of
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError
 from kgs_core.ports import FileWritten
 
+FILE_ENDING = ".snappy.parquet"
+"""Of the files of batches. Those that compaction and Z-order make of them have another."""
 MAX_STRING_STATISTIC = 32
 DICTIONARY_BYTES = 16_384
 """Where a column's dictionary is given up: one that has outgrown this has mostly values that never come again, and
 looking each up took half the time of the file; files of batches are hardly ever larger for it."""
 
+_NOT_PARTITIONED: Mapping[str, str | None] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # in a second
 _LAST_CHARACTER = "\U0010ffff"
 
 
-def write_table(storage: Storage, table_name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> FileWritten:
+def write_table(
+    storage: Storage,
+    table_name: str,
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    partition_values: Mapping[str, str | None] = _NOT_PARTITIONED,
+) -> FileWritten:
     """Write one file into the table's folder; it is not part of the table until a commit names it.
+
+    Args:
+        schema: the columns of the file.
+        partition_values: of all its rows, in Delta's form; the file has no such column.
 
     Raises:
         TransientError: the disk or the store did not take it.
     """
-    name = f"part-{uuid.uuid4()}.snappy.parquet"
+    folder = folder_of(partition_values)
+    name = "/".join(part for part in (folder, f"part-{uuid.uuid4()}{FILE_ENDING}") if part)
     filesystem, path = storage.filesystem(), storage.path(table_name, name)
     try:
         if not storage.is_s3:
-            filesystem.create_dir(storage.path(table_name))
-        return _write(filesystem, path, name, batches, schema)
+            filesystem.create_dir(storage.path(table_name, folder))
+        file = _write(filesystem, path, name, batches, schema)
+        return replace(file, partition_values=dict(partition_values)) if partition_values else file
     except Exception as e:
         with suppress(Exception):  # no commit has named it; where it stays, vacuum takes it
             filesystem.delete_file(path)

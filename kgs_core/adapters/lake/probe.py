@@ -9,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyarrow import fs
 
-from kgs_core.adapters.lake.delta_log import entry_of
+from kgs_core.adapters.lake.log_entry import entry_of
 from kgs_core.adapters.lake.log_store import LOG_FOLDER, EntryExistsError, LogStore, log_store
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import PermanentError, PortError, TransientError, UnsafeError, one_line
+from kgs_core.exactly_once.combining import CommitIntent
 
 PROBE_FOLDER = "_kgs_probe"
 PROBE_ROUNDS = 4
@@ -100,7 +101,7 @@ def _race(log: LogStore, number: int) -> int:
     def commit(app: str) -> bool:
         barrier.wait()
         try:
-            log.create(number, entry_of([], {app: number}, "probe"))
+            log.create(number, entry_of([CommitIntent({}, {app: number}, ())], "probe"))
         except EntryExistsError:
             return False
         return True

@@ -4,7 +4,7 @@ The rules are those of `delta_table`, 2 to 7, which the direct and the combined 
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from uuid import uuid4
@@ -12,17 +12,19 @@ from uuid import uuid4
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from kgs_core.adapters.lake.delta_log import LogBrokenError, LogState, entry_of, followed, next_state, read_state
+from kgs_core.adapters.lake.delta_log import LogBrokenError, LogState, followed, next_state, read_state
+from kgs_core.adapters.lake.log_entry import entry_of
 from kgs_core.adapters.lake.log_store import LogStore, log_store
 from kgs_core.adapters.lake.log_upkeep import keep_short
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_properties import check_table
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import TransientError
-from kgs_core.ports import FileWritten
+from kgs_core.exactly_once.combining import CommitIntent
+from kgs_core.ports import PLAIN, FileWritten, TableLayout
 
 ANEW_S = 30.0
-"""After this, a commit that goes on waiting or losing looks at its file again, and at the log as a whole."""
+"""After this, a commit that goes on waiting or losing looks at its files again, and at the log as a whole."""
 SURE_S = 600.0
 """Of an entry made so long after the last look at the log as a whole, the log itself must tell what it is."""
 MOST_AHEAD = 8
@@ -38,12 +40,23 @@ class TableLog:
 
     Attributes:
         writer: the name of this one of all writers in the entries that it makes.
+        consumer: who reads its batches, for those who read the log; empty where nobody said so.
     """
 
-    def __init__(self, storage: Storage, name: str, schema: pa.Schema, lake: LakeSettings) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        name: str,
+        schema: pa.Schema,
+        lake: LakeSettings,
+        layout: TableLayout = PLAIN,
+        consumer: str = "",
+    ) -> None:
         self.name = name
         self.schema = schema
         self.writer = uuid4().hex
+        self.consumer = consumer
+        self.layout = layout
         self.lake = lake
         self.storage = storage
         self.uri = storage.uri(name)
@@ -55,17 +68,17 @@ class TableLog:
         self._log: LogStore | None = None
         self._ahead = 2
 
-    def looked_at(self, file: FileWritten | None, *, again: bool = False, lost: bool = False) -> LogState:
-        """The newest state, with the file there and young.
+    def looked_at(self, files: Sequence[FileWritten], *, again: bool = False, lost: bool = False) -> LogState:
+        """The newest state, with the files there and young.
 
         Args:
             again: the log was looked at a moment ago, so entries behind the known one are asked for by their names;
-                once in `ANEW_S` all of it, and the file.
+                once in `ANEW_S` all of it, and the files.
             lost: likewise, and there is such an entry, for this writer has just lost its number.
 
         Raises:
-            FileGoneError: the file is gone.
-            TransientError: it is too old.
+            FileGoneError: a file is gone.
+            TransientError: one is too old.
             Exception: the store did not answer.
         """
         known = self.state
@@ -76,17 +89,18 @@ class TableLog:
                     self._ahead = min(max(state.version - known.version + 1, 2), MOST_AHEAD)
                 self.state = state
                 return state
-        checked = helpers().submit(self.check_file, file)
+        checks = [helpers().submit(self.check_file, file) for file in files]
         self.looked_s = time.time()
         state = self.refreshed()
         try:
-            checked.result()
+            for check in checks:
+                check.result()
         except FileGoneError:
             self.connect_anew()
             raise
         return state
 
-    def write(self, state: LogState, versions: Mapping[str, int], files: Sequence[FileWritten]) -> None:
+    def write(self, state: LogState, batches: Sequence[CommitIntent]) -> None:
         """Create the entry behind `state`, which the positions were judged as of.
 
         Raises:
@@ -94,19 +108,18 @@ class TableLog:
             Exception: the entry may be there, now or later.
         """
         number = state.version + 1
-        stamp = self.connected().create(number, entry_of(files, versions, self.writer))
+        stamp = self.connected().create(number, entry_of(batches, self.writer))
         if abs(time.time() - self.looked_s) > SURE_S:
             raise TimeoutError(f"entry {number} was made long after the log was looked at")
-        self.state = state.followed_by(number, stamp, versions, self.writer, len(files))
+        versions = {app: version for batch in batches for app, version in batch.versions.items()}
+        self.state = state.followed_by(number, stamp, versions, self.writer, len(batches))
         keep_short(self.uri, self.options, number, self.lake.checkpoint_interval)
 
-    def check_file(self, file: FileWritten | None) -> None:
+    def check_file(self, file: FileWritten) -> None:
         """A log takes any name: a missing file would move the position without its rows.
 
         The age is the file's own, on the clock that vacuum goes by: no clock of this process runs while it is stopped.
         """
-        if file is None:
-            return
         info = self.storage.filesystem().get_file_info(self.storage.path(self.name, file.path))
         if not info.is_file or info.size != file.size:
             raise FileGoneError(f"table {self.name}: {file.path} is gone or has another size: batch dropped")
@@ -140,7 +153,7 @@ class TableLog:
         state = read_state(self.connected())
         if state is None or state.changed > handle.version():
             raise LogBrokenError("its log changed while it was read")
-        check_table(handle, self.name, self.schema)
+        check_table(handle, self.name, self.schema, self.layout.partition_by)
         return state
 
 

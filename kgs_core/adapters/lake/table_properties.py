@@ -1,5 +1,7 @@
 """Which table properties kgs sets, and which it refuses because they break exactly-once."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 from deltalake import DeltaTable
 
@@ -26,7 +28,7 @@ def wanted_properties(checkpoint_interval: int, log_retention_h: int) -> dict[st
     }
 
 
-def check_table(table: DeltaTable, name: str, schema: pa.Schema) -> None:
+def check_table(table: DeltaTable, name: str, schema: pa.Schema, partition_by: Sequence[str] = ()) -> None:
     """Refuse a table whose properties, protocol, partitioning or schema do not let the guarantee hold.
 
     Raises:
@@ -43,9 +45,11 @@ def check_table(table: DeltaTable, name: str, schema: pa.Schema) -> None:
             f"table {name}: Delta protocol {protocol.min_reader_version}/{protocol.min_writer_version} "
             f"({', '.join(features) or 'no features named'}) is not one kgs writes safely: rebuild it at 1/2"
         )
-    if table.metadata().partition_columns:
+    partitioned_by = table.metadata().partition_columns
+    if partitioned_by != list(partition_by):
         raise UnsafeError(
-            f"table {name}: is partitioned by {table.metadata().partition_columns}: kgs writes unpartitioned"
+            f"table {name}: is {_layout(partitioned_by)}, its rule in kgs.yaml says {_layout(partition_by)}, and a "
+            "table's partition columns cannot be changed: mend the rule's partition_by, or name another table"
         )
     there = _canonical(pa.schema(table.schema()))
     wanted = _canonical(schema)
@@ -54,6 +58,10 @@ def check_table(table: DeltaTable, name: str, schema: pa.Schema) -> None:
             f"table {name}: its columns are not the configured ones: {_difference(there, wanted)}: "
             "mend the schema in kgs.yaml, or name another table"
         )
+
+
+def _layout(columns: Sequence[str]) -> str:
+    return f"partitioned by {', '.join(columns)}" if columns else "not partitioned"
 
 
 def _canonical(schema: pa.Schema) -> dict[str, str]:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
+from kgs_core.adapters.lake.layout import layout_of
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, value_schema
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
@@ -33,7 +34,7 @@ class TopicTable:
         self.columns = columns if columns is not None else value_schema(spec.rule)
         self.schema = schema
         self._lake = lake
-        self._rows = lake.table(spec.table, schema)
+        self._rows = lake.table(spec.table, schema, layout_of(spec.rule))
         self._dead_letters = lake.table(spec.dead_letters_table, DEAD_LETTER_SCHEMA)
         self._dead_letters_exist = False
 
@@ -73,7 +74,7 @@ class TopicTable:
             refuse_other_groups(self._lake, self.spec.table, self.ids.group)
             expected = dict.fromkeys(apps) | {STARTS: stored[STARTS]}
             versions[STARTS] = (stored[STARTS] or 0) + 1
-            if self._rows.commit(expected, versions, None) is CommitOutcome.REFUSED:
+            if self._rows.commit(expected, versions, ()) is CommitOutcome.REFUSED:
                 self._check_starts(new)
 
     def _check_starts(self, offsets: Mapping[int, int]) -> None:
@@ -131,7 +132,7 @@ class TopicTable:
         new = {self.ids.position(p): r.end for p, r in batch.ranges.items()}
         failpoint("before-commit")
         stamps = {self.ids.epoch(p): epoch_stamp(e, batch.ranges[p].end) for p, e in self._epochs_of(batch).items()}
-        outcome = self._rows.commit(expected, new, batch.file, stamps)
+        outcome = self._rows.commit(expected, new, batch.files, stamps)
         failpoint("after-commit")
         return outcome
 
@@ -150,7 +151,7 @@ class TopicTable:
             for p, r in batch.ranges.items()
             if r.end > (batch.dead_letter_marks.get(p) or 0)
         }
-        outcome = self._dead_letters.commit(expected, new, batch.dead_letters)
+        outcome = self._dead_letters.commit(expected, new, () if batch.dead_letters is None else [batch.dead_letters])
         failpoint("after-dead-letter-commit")
         return outcome
 
@@ -160,7 +161,7 @@ class TopicTable:
         return self._rows.commit(
             {position: start, self.ids.gap(partition, start): None},
             {position: end, self.ids.gap(partition, start): end},
-            None,
+            (),
         )
 
 

@@ -22,6 +22,7 @@ _CONTROL_POINTS = (
 _REBALANCE_POINTS = ("measured", "assigned", "priced", "handed-over")
 _LAKE_POINTS = (
     "adopted",  # one table has changed hands
+    "file-written",  # one of the files of a batch
     *("intent-left", "entry-made"),  # of a combined commit
 )
 FAILPOINTS = _BATCH_POINTS + _GROUP_POINTS + _CONTROL_POINTS + _REBALANCE_POINTS + _LAKE_POINTS

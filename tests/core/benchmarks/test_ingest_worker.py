@@ -26,7 +26,7 @@ def test_every_question_of_a_round_has_its_time(admin):
     """They were all 0: rounds ask one subject at a time since, and the bench timed questions that nobody asks."""
     progress = TopicProgress("t", TopicId("id"), uses_dataframe=True, owned=frozenset({0}), positions={0: 0})
     state = SimpleNamespace(progress=progress, job=lambda _: None, is_at_work=False)
-    batch = TopicBatch("t", TopicId("id"), {0: OffsetRange(0, 10)}, None, records=10)
+    batch = TopicBatch("t", TopicId("id"), {0: OffsetRange(0, 10)}, (), records=10)
     reads = SimpleNamespace(read=lambda question, jobs: ReadResult(batches=[batch]), end_task=lambda: None)
     ingest = Ingest({"t": state}, ConsumerSettings(batch_bytes=1000, wait_time_s=0.0), reads, admin, None)
     ingest.round()

@@ -17,7 +17,7 @@ def intents(draw, looked_at):
     moves = draw(MOVES)
     expected = {app: at for app, (at, _) in moves.items()}
     new = {app: (at or 0) + by for app, (at, by) in moves.items()}
-    return CommitIntent(expected, new, None, looked_at=draw(looked_at))
+    return CommitIntent(expected, new, (), looked_at=draw(looked_at))
 
 
 def fits(stored, intent):
@@ -47,7 +47,7 @@ def test_taken_one_after_the_other_each_fits(stored, own, others, changed, most)
 
 @given(STORED, st.lists(intents(st.just(5)), max_size=6))
 def test_one_that_fits_is_left_only_for_a_conflict(stored, others):
-    own = CommitIntent({"z": None}, {"z": 1}, None)
+    own = CommitIntent({"z": None}, {"z": 1}, ())
     chosen = select(stored, 5, own, named(others))
     touched = set()
     for name, intent in named(others):
@@ -58,5 +58,5 @@ def test_one_that_fits_is_left_only_for_a_conflict(stored, others):
 
 
 def test_oldest_are_taken_where_there_are_too_many():
-    others = [CommitIntent({app: None}, {app: 1}, None, looked_at=1) for app in "abcde"]
-    assert select({}, 1, CommitIntent({"z": None}, {"z": 1}, None), named(others), 3).taken == ["i0", "i1", "i2"]
+    others = [CommitIntent({app: None}, {app: 1}, (), looked_at=1) for app in "abcde"]
+    assert select({}, 1, CommitIntent({"z": None}, {"z": 1}, ()), named(others), 3).taken == ["i0", "i1", "i2"]

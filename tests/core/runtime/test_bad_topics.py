@@ -26,7 +26,7 @@ def read(state, records, bad, partition=0):
     begin = state.progress.positions[partition]
     ranges = {partition: OffsetRange(begin, begin + records)}
     ids = state.table.ids
-    batch = TopicBatch(ids.topic, ids.topic_id, ranges, None, records=records, bad_records=bad)
+    batch = TopicBatch(ids.topic, ids.topic_id, ranges, (), records=records, bad_records=bad)
     state.progress = state.progress.advanced(batch)
 
 

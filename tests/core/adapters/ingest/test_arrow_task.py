@@ -85,7 +85,10 @@ def test_record_whose_frame_cannot_be_taken_is_a_dead_letter_alone(reader, kind)
     batch = batches[topic]
     assert batch.ranges == {0: OffsetRange(0, 3)}
     assert (batch.records, batch.bad_records) == (3, 1)
-    assert [(row["_offset"], row["value"]) for row in reader.rows(topic, batch.file)] == [(0, b"before"), (2, b"after")]
+    assert [(row["_offset"], row["value"]) for row in reader.rows(topic, batch.files[0])] == [
+        (0, b"before"),
+        (2, b"after"),
+    ]
     (dead_letter,) = reader.rows(f"{topic}_dl", batch.dead_letters)
     assert (dead_letter["_offset"], dead_letter["value"]) == (1, b"bad")
     assert named in dead_letter["error"]
@@ -111,7 +114,7 @@ def test_header_key_that_is_not_utf_8_is_found_in_a_loop_that_runs_hot(reader, b
     topic = reader.topic("hot", *[good] * before, *[(b"bad", POISON["header key"][0])] * 3, good)
     (batch,) = reader.round().batches
     assert (batch.records, batch.bad_records) == (before + 4, 3)
-    assert reader.rows(topic, batch.file)[-1]["_headers"] == [{"key": "key", "value": b"v"}]
+    assert reader.rows(topic, batch.files[0])[-1]["_headers"] == [{"key": "key", "value": b"v"}]
 
 
 def test_headers_count_in_a_batch_and_in_what_was_read(reader):
@@ -187,7 +190,7 @@ def test_a_new_format_is_a_line_in_the_table(reader, monkeypatch):
     monkeypatch.setitem(FORMATS, "number", ValueFormat("number_values:parse", {"number": "long"}))
     topic = reader.topic("number", b"7", b"seven", b"8", format="number")
     (batch,) = reader.round().batches
-    assert [row["number"] for row in reader.rows(topic, batch.file)] == [7, 8]
+    assert [row["number"] for row in reader.rows(topic, batch.files[0])] == [7, 8]
     (dead_letter,) = reader.rows(f"{topic}_dl", batch.dead_letters)
     assert (dead_letter["value"], dead_letter["error"]) == (b"seven", "no number")
     with pytest.raises(ValueError, match="format 'number' takes no 'schema'; say format: json"):
@@ -229,4 +232,4 @@ def test_files_go_to_a_store_side_by_side_and_one_that_is_refused_is_its_topics_
     assert list(kept.unavailable) == [topics[1]]
     assert "the store says no" in kept.unavailable[topics[1]]
     assert [batch.topic for batch in kept.batches] == sorted({*topics} - {topics[1]})
-    assert [len(reader.rows(batch.topic, batch.file)) for batch in kept.batches] == [2, 2, 2]
+    assert [len(reader.rows(batch.topic, batch.files[0])) for batch in kept.batches] == [2, 2, 2]

@@ -6,6 +6,7 @@ import pytest
 
 from kgs_core.adapters.ingest.arrow_task import TaskContext
 from kgs_core.adapters.ingest.dataframe_task import DataFrameProcessor, ReaderNote
+from kgs_core.adapters.ingest.dataframe_writer import WriterNote
 from kgs_core.adapters.ingest.process_batch import TopicJob
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
@@ -55,7 +56,7 @@ def read_noted(tmp_path, monkeypatch):
     def call(note):
         def run(_, job, ranges, notes):
             notes.value.append(note)
-            return []
+            return WriterNote([], 0, None)
 
         monkeypatch.setattr(DataFrameProcessor, "_run", run)
         context = SimpleNamespace(accumulator=lambda value, _: SimpleNamespace(value=value))

@@ -53,7 +53,7 @@ def test_a_round_reads_and_writes_what_a_task_of_spark_would(kafka, runner, stor
     kafka.flush()
     found = next(batch for _ in range(5) for batch in read(runner, job).batches)
     assert found.ranges == {0: OffsetRange(0, 2)}
-    rows = pq.read_table(storage.path(job.topic, found.file.path)).to_pylist()
+    rows = pq.read_table(storage.path(job.topic, found.files[0].path)).to_pylist()
     assert [row["value"] for row in rows] == [b"a", b"b"]
 
 

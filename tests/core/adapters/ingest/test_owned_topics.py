@@ -88,7 +88,7 @@ def tps(**wanted):
 
 def commit(topics, topic, partition, start, end):
     state = topics.states[topic]
-    batch = TopicBatch(topic, state.table.ids.topic_id, {partition: OffsetRange(start, end)}, None)
+    batch = TopicBatch(topic, state.table.ids.topic_id, {partition: OffsetRange(start, end)}, ())
     state.table.commit(batch)
 
 

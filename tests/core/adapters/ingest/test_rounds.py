@@ -68,7 +68,7 @@ class Runner:
         found = ReadResult()
         for tp, start in {**question.start, **exact}.items():
             found.batches.append(
-                TopicBatch(tp.topic, ID, {tp.partition: OffsetRange(start, start + 10)}, None, records=10)
+                TopicBatch(tp.topic, ID, {tp.partition: OffsetRange(start, start + 10)}, (), records=10)
             )
         return found
 
@@ -175,7 +175,7 @@ def test_worker_is_given_what_the_look_of_its_own_round_has_found(rig: Rig) -> N
     """It got marks and epochs of before: a false "log truncated" at the moved position, or a refused batch."""
     state = rig.states["sick"]
     state.table.commit(
-        TopicBatch("sick", ID, {0: OffsetRange(0, 7)}, None, records=7, leader_epochs={0: 3})
+        TopicBatch("sick", ID, {0: OffsetRange(0, 7)}, (), records=7, leader_epochs={0: 3})
     )  # another consumer's, or `kgs accept-loss`
     state.progress = state.progress.stopped({0: "offset out of range"}, StopCause.OUT_OF_RANGE, 0.0).looking_at_once(
         0.0

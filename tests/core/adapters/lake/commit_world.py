@@ -194,7 +194,7 @@ class Writer:
             self.world.files.add(name)
             file = FileWritten(name, 1, 1, json.dumps(ranges))
             try:
-                outcome = self.table.commit(dict(positions), {app: end for app, (_, end) in ranges.items()}, file)
+                outcome = self.table.commit(dict(positions), {app: end for app, (_, end) in ranges.items()}, [file])
             except TransientError:
                 outcome = CommitOutcome.REFUSED
             if outcome is CommitOutcome.COMMITTED:

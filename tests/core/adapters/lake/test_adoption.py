@@ -145,7 +145,7 @@ def test_what_a_killed_consumer_left_to_be_committed_lands_under_no_heir(storage
     batch = sink.read({1: (0, 8)})
     table = delta_lake.DeltaLake(sink.lake).open("t_dead_letters")
     position = sink.ids.position(1)
-    left = CommitIntent({position: None}, {position: 8}, batch.dead_letters, looked_at=99)
+    left = CommitIntent({position: None}, {position: 8}, [batch.dead_letters], looked_at=99)
     intent_store(storage, "t_dead_letters").put("left.json", encode_intent(left))
     assert table.versions([position]) == {position: None}
     adopt(storage)

@@ -30,14 +30,14 @@ def storage(tmp_path):
     storage = Storage(str(tmp_path / "lake"))
     table = table_at(storage)
     for n in range(3):
-        table.commit({"a": n or None}, {"a": n + 1}, file_of(storage, 100 + n))
+        table.commit({"a": n or None}, {"a": n + 1}, [file_of(storage, 100 + n)])
     return storage
 
 
 def same_partition(storage):
     other = table_at(storage)
     if other.versions(["a"]) == {"a": 3}:
-        other.commit({"a": 3}, {"a": 4}, file_of(storage, *THEIRS))
+        other.commit({"a": 3}, {"a": 4}, [file_of(storage, *THEIRS)])
 
 
 def other_partitions(storage):
@@ -45,7 +45,7 @@ def other_partitions(storage):
     other = table_at(storage)
     for _ in range(10):
         at = other.versions(["b"])["b"]
-        other.commit({"b": at}, {"b": (at or 0) + 1}, None)
+        other.commit({"b": at}, {"b": (at or 0) + 1}, ())
 
 
 def checkpoint(storage):
@@ -197,7 +197,7 @@ def copy_of(storage, number):
 def check(storage, at, act, plan):
     table = stepped(storage, plan)
     try:
-        outcome = table.commit({"a": 3}, {"a": 5}, file_of(storage, *OURS))
+        outcome = table.commit({"a": 3}, {"a": 5}, [file_of(storage, *OURS)])
     except PortError:
         outcome = None
     acted = table._log.steps > at
@@ -231,17 +231,17 @@ def test_reply_that_is_lost_with_one_thing_behind_it(storage, act, lands):
     class Lossy(TableLog):
         lossy = True
 
-        def write(self, state, versions, file):
+        def write(self, state, batches):
             if not self.lossy:
-                super().write(state, versions, file)
+                super().write(state, batches)
                 return
             self.lossy = False
             if lands:
-                super().write(state, versions, file)
+                super().write(state, batches)
             act(storage)
             raise OSError("the reply was lost")
 
-    outcome = table_at(storage, Lossy).commit({"a": 3}, {"a": 5}, file_of(storage, *OURS))
+    outcome = table_at(storage, Lossy).commit({"a": 3}, {"a": 5}, [file_of(storage, *OURS)])
     refused = act is same_partition and not lands
     assert outcome is (CommitOutcome.REFUSED if refused else CommitOutcome.COMMITTED)
     assert [v for v in values_in(storage) if v < 100] == (THEIRS if refused else OURS)
@@ -253,15 +253,15 @@ def test_entry_made_in_a_hole_unnoticed_by_any_clock_moves_nothing(storage):
     class Halted(TableLog):
         halted = False
 
-        def write(self, state, versions, file):
+        def write(self, state, batches):
             if not self.halted:
                 self.halted = True
                 cleaned_log(storage)
-            super().write(state, versions, file)
+            super().write(state, batches)
 
     table = table_at(storage, Halted)
-    assert table.commit({"a": 3}, {"a": 5}, file_of(storage, 1, 2)) is CommitOutcome.COMMITTED
-    assert table.commit({"a": 5}, {"a": 6}, file_of(storage, 3)) is CommitOutcome.REFUSED
+    assert table.commit({"a": 3}, {"a": 5}, [file_of(storage, 1, 2)]) is CommitOutcome.COMMITTED
+    assert table.commit({"a": 5}, {"a": 6}, [file_of(storage, 3)]) is CommitOutcome.REFUSED
     assert table.versions(["a"]) == {"a": 3}
-    assert table.commit({"a": 3}, {"a": 5}, file_of(storage, 1, 2)) is CommitOutcome.COMMITTED
+    assert table.commit({"a": 3}, {"a": 5}, [file_of(storage, 1, 2)]) is CommitOutcome.COMMITTED
     assert [v for v in values_in(storage) if v < 100] == OURS

@@ -22,7 +22,7 @@ def advance(sink, count):
     for _ in range(count):
         position = sink.table.stored_position(0)
         batch = sink.read({0: (position, position + 1)}, {0: None})
-        sink.table._rows.commit({sink.ids.position(0): position}, {sink.ids.position(0): position + 1}, batch.file)
+        sink.table._rows.commit({sink.ids.position(0): position}, {sink.ids.position(0): position + 1}, batch.files)
 
 
 def test_table_that_is_not_there_has_none(storage):

@@ -31,7 +31,7 @@ def test_missing_file_moves_no_position(storage, table):
     file = file_of(storage, 1)
     os.remove(storage.path("t", file.path))
     with pytest.raises(TransientError, match="is gone or has another size"):
-        table.commit({"a": None}, {"a": 1}, file)
+        table.commit({"a": None}, {"a": 1}, [file])
     assert table.versions(["a"]) == {"a": None}
 
 
@@ -39,7 +39,7 @@ def test_cut_file_moves_no_position(storage, table):
     file = file_of(storage, 1)
     os.truncate(storage.path("t", file.path), file.size - 1)
     with pytest.raises(TransientError, match="is gone or has another size"):
-        table.commit({"a": None}, {"a": 1}, file)
+        table.commit({"a": None}, {"a": 1}, [file])
 
 
 def test_file_older_than_half_of_vacuums_retention_is_not_committed(storage, table):
@@ -51,32 +51,32 @@ def test_file_older_than_half_of_vacuums_retention_is_not_committed(storage, tab
         os.utime(storage.path("t", file.path), (then, then))
         if outcome is None:
             with pytest.raises(TransientError, match="older than half of vacuum's retention"):
-                table.commit({"a": 1}, {"a": 2}, file)
+                table.commit({"a": 1}, {"a": 2}, [file])
         else:
-            assert table.commit({"a": None}, {"a": 1}, file) is outcome
+            assert table.commit({"a": None}, {"a": 1}, [file]) is outcome
     assert table.versions(["a"]) == {"a": 1}
 
 
 def test_property_changed_while_running_is_noticed(storage, table):
-    table.commit({"a": None}, {"a": 1}, None)
+    table.commit({"a": None}, {"a": 1}, ())
     DeltaTable(storage.uri("t")).alter.set_table_properties(
         {"delta.setTransactionRetentionDuration": "interval 1 hours"}
     )
     with pytest.raises(UnsafeError, match="setTransactionRetentionDuration"):
-        table.commit({"a": 1}, {"a": 2}, file_of(storage, 1))
+        table.commit({"a": 1}, {"a": 2}, [file_of(storage, 1)])
     with pytest.raises(UnsafeError, match="setTransactionRetentionDuration"):
         table.versions(["a"])
 
 
 def test_property_changed_between_check_and_write_is_noticed(storage):
     class Changed(TableLog):
-        def write(self, state, new, file):
+        def write(self, state, batches):
             properties = {"delta.setTransactionRetentionDuration": "interval 1 hours"}
             DeltaTable(self.uri).alter.set_table_properties(properties)
-            super().write(state, new, file)
+            super().write(state, batches)
 
     with pytest.raises(UnsafeError, match="setTransactionRetentionDuration"):
-        table_at(storage, Changed).commit({"a": None}, {"a": 2}, file_of(storage, 1))
+        table_at(storage, Changed).commit({"a": None}, {"a": 2}, [file_of(storage, 1)])
     assert values_in(storage) == []
 
 
@@ -85,18 +85,18 @@ def test_file_that_vacuum_took_between_check_and_write_is_noticed(storage, commi
     """A machine that was halted in between: vacuum has taken the number, too, and no clock need tell of it."""
 
     class Halted(TableLog):
-        def write(self, state, new, files):
+        def write(self, state, batches):
             if DeltaTable(self.uri).version() < 2:
-                for file in files:
+                for file in batches[0].files:
                     os.remove(storage.path("t", file.path))
                 handle = DeltaTable(self.uri)
                 handle.create_write_transaction([], "append", handle.schema())
-            super().write(state, new, files)
+            super().write(state, batches)
 
     table = table_at(storage, Halted, lake=LAKE.model_copy(update={"commit": commit}))
-    table_at(storage).commit({"b": None}, {"b": 1}, None)
+    table_at(storage).commit({"b": None}, {"b": 1}, ())
     with pytest.raises(TransientError, match="is gone"):
-        table.commit({"a": None}, {"a": 2}, file_of(storage, 1))
+        table.commit({"a": None}, {"a": 2}, [file_of(storage, 1)])
     assert table.versions(["a"]) == {"a": None}
 
 
@@ -110,9 +110,9 @@ def test_log_put_back_while_a_batch_waits_gets_no_hole(storage):
     lake = LAKE.model_copy(update={"commit": "combined"})
     table = table_at(storage, lake=lake)
     for n in range(4):
-        table_at(storage).commit({"b": n or None}, {"b": n + 1}, None)
+        table_at(storage).commit({"b": n or None}, {"b": n + 1}, ())
     table._combined = PutBack(table._log)
-    assert table.commit({"a": None}, {"a": 2}, file_of(storage, 1)) is CommitOutcome.COMMITTED
+    assert table.commit({"a": None}, {"a": 2}, [file_of(storage, 1)]) is CommitOutcome.COMMITTED
     assert DeltaTable(storage.uri("t")).version() == 2
     assert table_at(storage).versions(["a", "b"]) == {"a": 2, "b": 1}
 
@@ -123,28 +123,28 @@ def test_column_added_by_somebody_is_noticed(storage, table):
 
     DeltaTable(storage.uri("t")).alter.add_columns([Field("y", PrimitiveType("string"))])
     with pytest.raises(UnsafeError, match="y is not configured"):
-        table.commit({"a": None}, {"a": 2}, file_of(storage, 1))
+        table.commit({"a": None}, {"a": 2}, [file_of(storage, 1)])
 
 
 def test_restored_table_keeps_its_positions_so_nothing_is_doubled(storage, table):
     """The rows that an operator took away with RESTORE are for the audit to miss; they are not read again."""
     for n in range(4):
-        table.commit({"a": n or None}, {"a": n + 1}, file_of(storage, n))
+        table.commit({"a": n or None}, {"a": n + 1}, [file_of(storage, n)])
     DeltaTable(storage.uri("t")).restore(2)
     assert table.versions(["a"]) == {"a": 4}
-    assert table.commit({"a": 4}, {"a": 5}, file_of(storage, 4)) is CommitOutcome.COMMITTED
+    assert table.commit({"a": 4}, {"a": 5}, [file_of(storage, 4)]) is CommitOutcome.COMMITTED
     assert values_in(storage) == [0, 1, 4]
 
 
 def test_deleted_table_is_an_error_and_is_not_written_to(storage, table):
     for n in range(3):
-        table.commit({"a": n or None}, {"a": n + 1}, file_of(storage, n))
+        table.commit({"a": n or None}, {"a": n + 1}, [file_of(storage, n)])
     file = file_of(storage, 3)
     shutil.rmtree(storage.path("t", "_delta_log"))
     with pytest.raises(UnsafeError, match="moved or deleted"):
         table.versions(["a"])
     with pytest.raises(TransientError):
-        table.commit({"a": 3}, {"a": 4}, file)
+        table.commit({"a": 3}, {"a": 4}, [file])
     assert not os.path.exists(storage.path("t", "_delta_log"))
 
 
@@ -160,19 +160,19 @@ def test_table_that_cannot_be_made_is_not_reported_as_moved(tmp_path):
 @pytest.mark.parametrize("commits", [0, 9])
 def test_table_that_was_made_again_under_the_handle_starts_without_positions(storage, table, commits):
     for n in range(4):
-        table.commit({"a": n or None}, {"a": n + 1}, file_of(storage, n))
+        table.commit({"a": n or None}, {"a": n + 1}, [file_of(storage, n)])
     shutil.rmtree(storage.path("t"))
     other = table_at(storage)
     for n in range(commits):
-        other.commit({"b": n or None}, {"b": n + 1}, None)
-    assert table.commit({"a": 4}, {"a": 5}, file_of(storage, 4)) is CommitOutcome.REFUSED
+        other.commit({"b": n or None}, {"b": n + 1}, ())
+    assert table.commit({"a": 4}, {"a": 5}, [file_of(storage, 4)]) is CommitOutcome.REFUSED
     assert table.versions(["a"]) == {"a": None}
 
 
 @pytest.mark.parametrize("damage", ["half", "gone"])
 def test_damaged_log_is_not_written_on_top_of(storage, table, damage):
     for n in range(3):
-        table.commit({"a": n or None}, {"a": n + 1}, file_of(storage, n))
+        table.commit({"a": n or None}, {"a": n + 1}, [file_of(storage, n)])
     log = storage.path("t", "_delta_log")
     last = f"{log}/{3:020d}.json"
     if damage == "gone":
@@ -182,17 +182,17 @@ def test_damaged_log_is_not_written_on_top_of(storage, table, damage):
     before = sorted(os.listdir(log))
     fresh = DeltaTopicTable(storage, "t", SCHEMA, LAKE)
     with pytest.raises((TransientError, UnsafeError)):
-        fresh.commit({"a": 3}, {"a": 4}, file_of(storage, 9))
+        fresh.commit({"a": 3}, {"a": 4}, [file_of(storage, 9)])
     assert sorted(os.listdir(log)) == before
 
 
 def test_log_entry_that_power_loss_emptied_takes_rows_and_position_away_together(storage, table):
     for n in range(3):
-        table.commit({"a": n or None}, {"a": n + 1}, file_of(storage, n))
+        table.commit({"a": n or None}, {"a": n + 1}, [file_of(storage, n)])
     os.truncate(f"{storage.path('t', '_delta_log')}/{3:020d}.json", 0)
     fresh = DeltaTopicTable(storage, "t", SCHEMA, LAKE)
     assert fresh.versions(["a"]) == {"a": 2}
-    assert fresh.commit({"a": 2}, {"a": 3}, file_of(storage, 2)) is CommitOutcome.COMMITTED
+    assert fresh.commit({"a": 2}, {"a": 3}, [file_of(storage, 2)]) is CommitOutcome.COMMITTED
     assert values_in(storage) == [0, 1, 2]
 
 
@@ -200,7 +200,7 @@ def _create_and_commit(root, name, barrier):
     storage = Storage(root)
     barrier.wait()
     table = table_at(storage, name="new")
-    outcome = table.commit({name: None}, {name: 1}, file_of(storage, 1, name="new"))
+    outcome = table.commit({name: None}, {name: 1}, [file_of(storage, 1, name="new")])
     os._exit(0 if outcome is CommitOutcome.COMMITTED else 1)
 
 
@@ -220,12 +220,12 @@ def test_two_processes_that_make_the_table_at_once_both_go_on(storage):
 
 def test_positions_survive_checkpoints_and_log_clean_up(storage, table):
     for n in range(30):
-        table.commit({"a": n or None}, {"a": n + 1}, file_of(storage, n))
+        table.commit({"a": n or None}, {"a": n + 1}, [file_of(storage, n)])
     handle = DeltaTable(storage.uri("t"))
     handle.create_checkpoint()
     handle.cleanup_metadata()
     handle.optimize.compact()
-    assert table.commit({"a": 30}, {"a": 31}, file_of(storage, 30)) is CommitOutcome.COMMITTED
+    assert table.commit({"a": 30}, {"a": 31}, [file_of(storage, 30)]) is CommitOutcome.COMMITTED
     assert values_in(storage) == list(range(31))
 
 
@@ -233,7 +233,7 @@ def test_positions_survive_checkpoints_and_log_clean_up(storage, table):
 def test_lake_may_lie_under_any_usual_path(tmp_path, folder):
     storage = Storage(str(tmp_path / folder))
     table = table_at(storage)
-    assert table.commit({"a": None}, {"a": 1}, file_of(storage, 1)) is CommitOutcome.COMMITTED
+    assert table.commit({"a": None}, {"a": 1}, [file_of(storage, 1)]) is CommitOutcome.COMMITTED
     assert os.path.isdir(tmp_path / folder / "t" / "_delta_log")
     assert values_in(storage) == [1]
 
@@ -253,7 +253,7 @@ def test_link_out_of_the_lake_is_refused(tmp_path, storage):
 
 def test_add_action_of_this_version_takes_what_we_give(storage, table):
     """Were its order of arguments to change, sizes or times would silently be wrong."""
-    table.commit({"a": None}, {"a": 1}, file := file_of(storage, 1))
+    table.commit({"a": None}, {"a": 1}, [file := file_of(storage, 1)])
     actions = pa.table(DeltaTable(storage.uri("t")).get_add_actions(flatten=True)).to_pylist()[0]
     assert (actions["path"], actions["size_bytes"], actions["num_records"]) == (file.path, file.size, 1)
     assert (actions["min.x"], actions["max.x"]) == (1, 1)

@@ -15,7 +15,7 @@ from kgs_core.ports import CommitOutcome, FileWritten
 from tests.one_column import LAKE, file_of, table_at, values_in
 
 INTENT = CommitIntent(
-    {"ä/1": None, "b": 3}, {"ä/1": 2, "b": 9}, FileWritten("f.parquet", 7, 5, "{}"), {"along": 4}, looked_at=12
+    {"ä/1": None, "b": 3}, {"ä/1": 2, "b": 9}, [FileWritten("f.parquet", 7, 5, "{}")], {"along": 4}, looked_at=12
 )
 
 
@@ -41,14 +41,29 @@ def test_what_is_put_is_read_until_it_is_removed(storage):
 @pytest.mark.parametrize(
     "change",
     [
-        {"form": 2}, {"expected": {}}, {"new": {}}, {"new": {"a": "1"}}, {"new": {"a": True}}, {"expected": [1]},
-        {"file": None}, {"file": {"path": "../f", "size": 1, "rows": 1, "stats": ""}}, {"looked_at": None},
-        {"file": {"path": "_delta_log", "size": 1, "rows": 1, "stats": ""}}, {"along": None},
+        {"form": 3}, {"expected": {}}, {"new": {}}, {"new": {"a": "1"}}, {"new": {"a": True}}, {"expected": [1]},
+        {"files": []}, {"files": [{"path": "../f", "size": 1, "rows": 1, "stats": ""}]}, {"looked_at": None},
+        {"files": [{"path": "_delta_log", "size": 1, "rows": 1, "stats": ""}]}, {"along": None},
+        {"files": [{"path": "a=1/f", "size": 1, "rows": 1, "stats": ""}]}, {"consumer": 7},
+        {"files": [{"path": "../f", "size": 1, "rows": 1, "stats": "", "values": {"a": "1"}}]},
     ],
     ids=str,
 )  # fmt: skip
 def test_what_is_not_understood_is_no_intent(change):
     assert decode_intent(json.dumps(json.loads(encode_intent(INTENT)) | change).encode()) is None
+
+
+def test_files_in_folders_of_their_partition_values_are_read_back():
+    files = [FileWritten(f"d={d}/f.parquet", 7, 5, "{}", {"d": value}) for d, value in (("x", None), ("ä%2F", "ä/"))]
+    intent = replace(INTENT, files=files, consumer="3")
+    assert decode_intent(encode_intent(intent)) == intent
+
+
+def test_intent_of_an_earlier_version_is_understood():
+    file = {"path": "f.parquet", "size": 7, "rows": 5, "stats": "{}"}
+    old = {"form": 1, "expected": {"a": None}, "new": {"a": 2}, "along": {}, "looked_at": 12, "file": file}
+    found = decode_intent(json.dumps(old).encode())
+    assert found == CommitIntent({"a": None}, {"a": 2}, [FileWritten("f.parquet", 7, 5, "{}")], looked_at=12)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"1", b"null", b"\xff", encode_intent(INTENT)[:-5]])
@@ -58,25 +73,25 @@ def test_what_is_broken_is_no_intent(data):
 
 def test_intent_needs_a_file():
     with pytest.raises(ValueError, match="needs a file"):
-        encode_intent(replace(INTENT, file=None))
+        encode_intent(replace(INTENT, files=()))
 
 
 def test_writers_pass_over_what_they_cannot_take_and_end_what_is_over(storage):
     """Broken, of a file that is gone, overtaken: none of them holds up a commit; one that fits is taken along."""
     table = table_at(storage, lake=LAKE.model_copy(update={"commit": "combined"}))
-    assert table.commit({"a": None}, {"a": 1}, file_of(storage, 1)) is CommitOutcome.COMMITTED
+    assert table.commit({"a": None}, {"a": 1}, [file_of(storage, 1)]) is CommitOutcome.COMMITTED
     store, gone = intent_store(storage, "t"), FileWritten("gone.parquet", 7, 5, "{}")
     store.put("broken.json", b"{")
-    store.put("gone.json", encode_intent(CommitIntent({"b": None}, {"b": 1}, gone, looked_at=1)))
-    store.put("over.json", encode_intent(CommitIntent({"a": None}, {"a": 1}, file_of(storage, 7), looked_at=1)))
-    store.put("fits.json", encode_intent(CommitIntent({"c": None}, {"c": 1}, file_of(storage, 8), looked_at=1)))
-    assert table.commit({"a": 1}, {"a": 2}, file_of(storage, 2)) is CommitOutcome.COMMITTED
+    store.put("gone.json", encode_intent(CommitIntent({"b": None}, {"b": 1}, [gone], looked_at=1)))
+    store.put("over.json", encode_intent(CommitIntent({"a": None}, {"a": 1}, [file_of(storage, 7)], looked_at=1)))
+    store.put("fits.json", encode_intent(CommitIntent({"c": None}, {"c": 1}, [file_of(storage, 8)], looked_at=1)))
+    assert table.commit({"a": 1}, {"a": 2}, [file_of(storage, 2)]) is CommitOutcome.COMMITTED
     assert values_in(storage) == [1, 2, 8]
     assert table.versions(["a", "b", "c"]) == {"a": 2, "b": None, "c": 1}
 
 
 def test_maintenance_removes_old_intents_and_leaves_young_ones(storage):
-    table_at(storage).commit({"a": None}, {"a": 1}, file_of(storage, 1))
+    table_at(storage).commit({"a": None}, {"a": 1}, [file_of(storage, 1)])
     store = intent_store(storage, "t")
     for name in ("young.json", "old.json", "old.json#"):
         store.put(name, encode_intent(INTENT))

@@ -55,7 +55,7 @@ def test_small_files_become_one_and_the_rows_stay(storage, sink):
 
 
 def test_file_that_was_never_committed_goes_when_it_is_old_and_stays_while_it_is_young(storage, sink):
-    old, young = sink.read({0: (40, 44)}).file, sink.read({0: (40, 48)}).file
+    old, young = sink.read({0: (40, 44)}).files[0], sink.read({0: (40, 48)}).files[0]
     make_older(storage, old.path, 25)
     make_older(storage, young.path, 23)
     upkeep = maintain_table(storage, "t", 24)
@@ -66,7 +66,7 @@ def test_file_that_was_never_committed_goes_when_it_is_old_and_stays_while_it_is
 
 def test_longer_retention_of_the_table_itself_counts(storage, sink):
     DeltaTable(storage.uri("t")).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 2 days"})
-    orphan = sink.read({0: (40, 44)}).file
+    orphan = sink.read({0: (40, 44)}).files[0]
     make_older(storage, orphan.path, 40)
     assert maintain_table(storage, "t", 24).removed == 0
     make_older(storage, orphan.path, 10)
@@ -74,7 +74,7 @@ def test_longer_retention_of_the_table_itself_counts(storage, sink):
 
 
 def test_dry_run_changes_nothing(storage, sink):
-    orphan = sink.read({0: (40, 44)}).file
+    orphan = sink.read({0: (40, 44)}).files[0]
     make_older(storage, orphan.path, 25)
     version = DeltaTable(storage.uri("t")).version()
     upkeep = maintain_table(storage, "t", 24, dry_run=True)

@@ -145,7 +145,7 @@ def test_reader_that_skips_files_finds_every_row(tmp_path):
     rows = [usual, usual | {"string": "b" * 50}, {"string": "c"}, *(usual | row for row in UNBOUNDED)]
     for n, row in enumerate(rows):
         file, _ = written(tmp_path, batch_of([row | {"int": n}]))
-        table.commit({"a": n or None}, {"a": n + 1}, file)
+        table.commit({"a": n or None}, {"a": n + 1}, [file])
     wanted = [
         (n, column, value)
         for n, row in enumerate(rows)

@@ -37,7 +37,7 @@ def test_rows_and_dead_letters_land_and_the_position_moves(sink):
 
 def test_range_without_records_moves_the_position_alone(sink):
     """Transactions leave offsets without records; a position that stayed before them would never pass."""
-    batch = replace(sink.read({0: (0, 1)}), file=None)
+    batch = replace(sink.read({0: (0, 1)}), files=())
     assert sink.table.commit(batch) is CommitOutcome.COMMITTED
     assert sink.position(0) == 1
     assert sink.files() == []

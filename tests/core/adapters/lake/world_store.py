@@ -42,9 +42,9 @@ class WorldLog(TableLog):
         assert state is not None
         return state
 
-    def check_file(self, file: FileWritten | None) -> None:
+    def check_file(self, file: FileWritten) -> None:
         def look() -> None:
-            if file is not None and file.path not in self._world.files:
+            if file.path not in self._world.files:
                 raise FileGoneError(file.path)
 
         self._request(look)

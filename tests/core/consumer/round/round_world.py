@@ -102,7 +102,7 @@ def good_read(world: World, question: ReadBatch, without: tuple[str, ...] = ()) 
         ranges = {p: r._replace(end=min(r.end, r.start + world.most)) for p, r in ranges.items() if r.end > r.start}
         if ranges:
             records = sum(r.end - r.start for r in ranges.values())
-            result.batches.append(TopicBatch(topic, ID, ranges, None, records=records))
+            result.batches.append(TopicBatch(topic, ID, ranges, (), records=records))
     bad = TopicPartition(SICK, 0)
     if world.bad is not None and SICK not in without and 0 <= world.bad - starts.get(bad, world.bad + 1) < world.most:
         result.stopped[bad] = (world.bad, "not JSON")

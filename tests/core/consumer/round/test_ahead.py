@@ -20,7 +20,7 @@ FILE = FileWritten("f", 1, 1, "")
 
 
 def batch(topic: str, start: int, **more: object) -> TopicBatch:
-    return TopicBatch(topic, ID, {0: OffsetRange(start, start + 3)}, None, records=3, **more)
+    return TopicBatch(topic, ID, {0: OffsetRange(start, start + 3)}, (), records=3, **more)
 
 
 def committing(*, uses_dataframe: bool = False) -> Round:

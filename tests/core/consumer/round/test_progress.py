@@ -19,8 +19,8 @@ def test_moved_position_ends_every_stop() -> None:
 
 def test_leader_epoch_of_before_does_not_outlive_a_batch_without_one() -> None:
     state = progress("a", 1)
-    read = TopicBatch("a", ID, {0: OffsetRange(0, 5)}, None, records=5, leader_epochs={0: 3})
-    markers_only = TopicBatch("a", ID, {0: OffsetRange(5, 6)}, None)
+    read = TopicBatch("a", ID, {0: OffsetRange(0, 5)}, (), records=5, leader_epochs={0: 3})
+    markers_only = TopicBatch("a", ID, {0: OffsetRange(5, 6)}, ())
     assert state.advanced(read).epochs == {0: 3}
     assert state.advanced(read).advanced(markers_only).epochs == {}
 
@@ -36,17 +36,17 @@ def test_dead_letters_that_were_written_are_not_written_again() -> None:
     """Up to the end of the batch that had some; a mark that lies behind that already stays."""
     state = progress("a", 3).owning(frozenset({0, 1, 2}), TablePositions({0: 0, 1: 0, 2: 0}, {1: 9}))
     ranges = {0: OffsetRange(0, 5), 1: OffsetRange(0, 5)}
-    assert state.advanced(TopicBatch("a", ID, ranges, None)).marks == {0: None, 1: 9, 2: None}
-    some = TopicBatch("a", ID, ranges, None, dead_letters=FileWritten("bad.parquet", 100, 1, "{}"))
+    assert state.advanced(TopicBatch("a", ID, ranges, ())).marks == {0: None, 1: 9, 2: None}
+    some = TopicBatch("a", ID, ranges, (), dead_letters=FileWritten("bad.parquet", 100, 1, "{}"))
     assert state.advanced(some).marks == {0: 5, 1: 9, 2: None}
 
 
 def test_bytes_per_record_follow_what_is_read() -> None:
     state = progress("a", 1)
     assert state.bytes_per_record == 1000.0
-    read = TopicBatch("a", ID, {0: OffsetRange(0, 5)}, None, records=5, consumed_bytes=10_000)
+    read = TopicBatch("a", ID, {0: OffsetRange(0, 5)}, (), records=5, consumed_bytes=10_000)
     assert state.advanced(read).bytes_per_record == pytest.approx(0.7 * 1000 + 0.3 * 2000)
-    markers_only = TopicBatch("a", ID, {0: OffsetRange(0, 5)}, None)
+    markers_only = TopicBatch("a", ID, {0: OffsetRange(0, 5)}, ())
     assert state.advanced(markers_only).bytes_per_record == 1000.0
 
 
@@ -54,7 +54,7 @@ def test_share_of_bad_records_forgets_what_is_older_than_a_thousand() -> None:
     state = progress("a", 1)
     assert state.bad_share is None
     for at, bad in ((0, 600), (600, 0), (1200, 0)):
-        read = TopicBatch("a", ID, {0: OffsetRange(at, at + 600)}, None, records=600, bad_records=bad)
+        read = TopicBatch("a", ID, {0: OffsetRange(at, at + 600)}, (), records=600, bad_records=bad)
         state = state.advanced(read)
     assert state.bad_share == 0.0
     assert state.recent == ((600, 0), (600, 0))

@@ -21,7 +21,7 @@ def job(tp, seconds):
     """Result of a job that read one partition and has something to say of it in every way."""
     topic = tp.topic
     return ReadResult(
-        batches=[TopicBatch(topic, TopicId("id"), {}, None)],
+        batches=[TopicBatch(topic, TopicId("id"), {}, ())],
         lost={tp: f"lost {topic}"},
         stopped={tp: (3, f"stopped {topic}")},
         corrupt={tp: f"corrupt {topic}"},

@@ -48,7 +48,7 @@ def stops(here: Consumer) -> dict[TopicPartition, StopCause]:
 
 
 def batch(topic: str, **more: object) -> TopicBatch:
-    return TopicBatch(topic, ID, {0: OffsetRange(0, 5)}, None, records=5, **more)
+    return TopicBatch(topic, ID, {0: OffsetRange(0, 5)}, (), records=5, **more)
 
 
 def reading(**trouble: object) -> Consumer:
@@ -104,7 +104,7 @@ def test_reason_follows_from_what_the_log_has(log: tuple[int, int], words: str) 
 
 def test_unknown_topic_needs_its_second_look_whatever_was_wrong_before() -> None:
     """After any earlier stop of any partition one answer of a broker that lags was told as "it was deleted"."""
-    read = [TopicBatch("a", ID, {1: OffsetRange(0, 5)}, None, records=5)]
+    read = [TopicBatch("a", ID, {1: OffsetRange(0, 5)}, (), records=5)]
     expected = {A0: StopCause.CORRUPT, A1: StopCause.NO_ANSWER}
     here = answer(reading(corrupt={A0: "bad CRC"}, batches=read), AskTopicIds, TopicIds({"a": None}))
     assert stops(here) == expected

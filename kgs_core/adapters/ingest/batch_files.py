@@ -1,0 +1,47 @@
+"""The files of a batch: one for each of its partition values."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import pyarrow as pa
+
+from kgs_core.adapters.lake.layout import Partitioned, file_schema
+from kgs_core.adapters.lake.parquet_writer import write_table
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.config import TopicRule
+from kgs_core.ports import FileWritten
+
+SIDE_BY_SIDE = 16
+"""Files of partition values on their way to an object store, of all topics."""
+
+
+def write_files(
+    storage: Storage, table: str, rule: TopicRule, schema: pa.Schema, rows: Partitioned
+) -> list[FileWritten]:
+    """One file for each of the partition values, side by side where the store is far away.
+
+    Args:
+        schema: the table's columns.
+
+    Raises:
+        TransientError: the table did not take one. What is written of the others, vacuum takes.
+    """
+    in_file = file_schema(rule, schema)
+
+    def write(part: tuple[Mapping[str, str | None], pa.Table]) -> FileWritten:
+        values, found = part
+        file = write_table(storage, table, found.to_batches(), in_file, values)
+        failpoint("file-written")
+        return file
+
+    parts = rows.files()
+    if len(parts) == 1 or not storage.is_s3:
+        return [write(part) for part in parts]
+    return list(_writers().map(write, parts))
+
+
+@cache
+def _writers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(SIDE_BY_SIDE, "files-of-a-batch")

@@ -1,0 +1,103 @@
+"""The last part of the dataframe processor's job: the rows that the user's plan makes, into files."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from kgs_core.adapters.ingest.arrow_task import TaskContext
+from kgs_core.adapters.ingest.batch_files import write_files
+from kgs_core.adapters.ingest.process_batch import TopicJob, check_promise, partitioned
+from kgs_core.adapters.lake.parquet_writer import write_table
+from kgs_core.adapters.lake.row_schema import IDENTITY
+from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.ports import FileWritten
+
+FILE_SCHEMA = pa.schema(
+    [
+        ("task", pa.string()),
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("rows", pa.int64()),
+        ("stats", pa.string()),
+        ("values", pa.string()),
+        ("left", pa.string()),
+    ]
+)
+"""What the writer tells: a file, its partition values as JSON; or, in one row, where it would have the ranges end."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriterNote:
+    """Note of what the writer has written.
+
+    Attributes:
+        tasks: how many tasks wrote; rows of one batch go through one.
+        left: partition -> first offset to be left for a later batch, so that this one has not too many files; None:
+            all fits. Otherwise nothing was written.
+    """
+
+    files: list[FileWritten]
+    tasks: int
+    left: dict[int, int] | None
+
+
+def note_of(rows: Sequence[Any]) -> WriterNote:
+    """The note of the rows that the writer gave."""
+    left = next((row.left for row in rows if row.left is not None), None)
+    files = [
+        FileWritten(row.path, row.size, row.rows, row.stats, json.loads(row["values"]))
+        for row in rows
+        if row.left is None
+    ]
+    ends = None if left is None else {int(partition): int(offset) for partition, offset in json.loads(left).items()}
+    return WriterNote(files, len({row.task for row in rows}), ends)
+
+
+def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write the rows of a batch, in `job.given`; what is told of it are rows of `FILE_SCHEMA`.
+
+    Raises:
+        TransformError: the rows break the transform's promise.
+        TransientError: the table did not take a file.
+    """
+    identity: list[pa.Table] = []
+
+    def cast() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            table = pa.Table.from_batches([batch]).cast(job.given)
+            identity.append(table.select(list(IDENTITY)))
+            yield from table.to_batches()
+
+    rows = cast()
+    first = next((batch for batch in rows if batch.num_rows), None)
+    if first is None:
+        return
+    if job.rule.partition_by or job.rule.sort_by:
+        found = partitioned(job, pa.Table.from_batches(_chain(first, rows), schema=job.given))
+        left = found.cut(job.rule.max_files_per_batch)
+        if left is not None:
+            yield pa.RecordBatch.from_pylist([{"left": json.dumps(left)}], schema=FILE_SCHEMA)
+            return
+        files = write_files(context.storage, job.table, job.rule, job.schema, found)
+    else:
+        files = [write_table(context.storage, job.table, _chain(first, rows), job.schema)]
+    every = pa.concat_tables(identity)
+    check_promise(job, every, every.num_rows)
+    failpoint("written", context.crash)
+    task = uuid4().hex
+    yield pa.RecordBatch.from_pylist([_row_of(file, task) for file in files], schema=FILE_SCHEMA)
+
+
+def _row_of(file: FileWritten, task: str) -> dict[str, object]:
+    values = json.dumps(dict(file.partition_values))
+    told = {"path": file.path, "size": file.size, "rows": file.rows, "stats": file.stats, "values": values}
+    return {"task": task, **told}
+
+
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest

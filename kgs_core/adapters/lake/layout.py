@@ -1,0 +1,268 @@
+"""Layout of a table's rows in files: one file for each value of the partition columns, sorted where the rule says so.
+
+1. Partition columns are not in the files. Their values stand in the log, in Delta's form, and in the name of the
+   file's folder: Delta reads the log, but there are readers (polars) that take them from the name.
+2. Only types whose values every reader and writer takes for the same: text, whole numbers, booleans and dates. Floats
+   have values that are not equal to themselves. deltalake's compaction writes timestamps without their zone, which
+   Spark reads in its own, and writes -1.5 as "-1.-5".
+3. Delta has no empty text as a partition value: it becomes null, as with Spark. So does the text that folders of null
+   are called by, which some readers take for null and others do not.
+4. A computed column (`day(column)`) is filled by kgs like any other: Delta's generated columns need writer version 4,
+   which many writers refuse.
+"""
+
+import random
+from collections.abc import Mapping
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kgs_core.config import TopicRule
+from kgs_core.config.layout import PartitionColumn
+from kgs_core.ports import TableLayout
+
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+MOST_BYTES_OF_NAME = 240
+"""Of a folder `column=value`, were every odd character written as %XX. File systems take 255, and a name may not be
+cut, since some readers take the value from it."""
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._- ")
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, in days since 1970
+_US_OF_DAY, _US_OF_HOUR = 86_400_000_000, 3_600_000_000
+PartitionValues = dict[str, str | None]
+
+
+def table_schema(rule: TopicRule, given: pa.Schema) -> pa.Schema:
+    """The table's columns: those that are given, and those that the layout computes.
+
+    Raises:
+        ValueError: the rule's layout does not fit the columns; it says why.
+    """
+    found = given
+    for column in rule.partition_columns:
+        problem = _problem_of(column, given)
+        if problem:
+            raise ValueError(problem)
+        if column.unit is not None:
+            found = found.append(pa.field(column.name, pa.date32() if column.unit == "day" else pa.string()))
+    partitions = {column.name for column in rule.partition_columns}
+    for key, names in (("sort_by", rule.sort_by), ("z_order_by", rule.z_order_by), ("comments", rule.comments)):
+        for name in names:
+            if name not in found.names:
+                raise ValueError(f"{key}: there is no column '{name}'; there are {', '.join(found.names)}")
+            if key != "comments" and (name in partitions or pa.types.is_nested(found.field(name).type)):
+                raise ValueError(f"{key}: column '{name}' has no order inside a file")
+    return found
+
+
+def _problem_of(column: PartitionColumn, given: pa.Schema) -> str:
+    if column.source not in given.names:
+        return f"partition_by: there is no column '{column.source}'; there are {', '.join(given.names)}"
+    kind = given.field(column.source).type
+    if column.unit is not None:
+        return _problem_of_computed(column, kind, given)
+    if column.source == "_offset":
+        return "partition_by: _offset would make a folder for each record: take day(_timestamp)"
+    if pa.types.is_timestamp(kind):
+        return f"partition_by: '{column.source}' is a timestamp: say day({column.source}) or hour({column.source})"
+    if is_text(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind):
+        return ""
+    return f"partition_by: '{column.source}' is {kind}: take a column of text, whole numbers, booleans or dates"
+
+
+def _problem_of_computed(column: PartitionColumn, kind: pa.DataType, given: pa.Schema) -> str:
+    if column.name.lower() in (name.lower() for name in given.names):
+        return f"partition_by: a column '{column.name}' is there already: rename it"
+    is_time = pa.types.is_timestamp(kind) or (column.unit == "day" and pa.types.is_date32(kind))
+    return "" if is_time else f"partition_by: {column.unit}({column.source}): the column is no timestamp but {kind}"
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def given_schema(rule: TopicRule, schema: pa.Schema) -> pa.Schema:
+    """A table's columns without those that the layout computes: what a transform gives."""
+    computed = {column.name for column in rule.partition_columns if column.unit is not None}
+    return pa.schema([field for field in schema if field.name not in computed])
+
+
+def file_schema(rule: TopicRule, schema: pa.Schema) -> pa.Schema:
+    """A table's columns without the partition columns: what its files hold."""
+    partitions = {column.name for column in rule.partition_columns}
+    return pa.schema([field for field in schema if field.name not in partitions])
+
+
+class Partitioned:
+    """Rows of a batch, each with its partition values; what it is made of has all the columns that are given."""
+
+    def __init__(self, rule: TopicRule, rows: pa.Table) -> None:
+        """Finds the values.
+
+        Raises:
+            ValueError: a value that cannot be one of a partition.
+        """
+        self._rule, self._rows = rule, rows
+        columns = rule.partition_columns
+        problem = next(iter(unfit(rule, rows).values()), None)
+        if problem is not None:
+            raise ValueError(problem)
+        codes = np.zeros(rows.num_rows, np.int64)
+        found: list[tuple[str | None, ...]] = [()]
+        for column in columns:
+            texts = pc.dictionary_encode(_texts(column, rows[column.source]).combine_chunks(), null_encoding="encode")
+            ours = texts.dictionary.to_pylist()
+            both = codes * len(ours) + texts.indices.to_numpy().astype(np.int64)
+            kept, codes = np.unique(both, return_inverse=True)
+            found = (
+                [(*found[int(code) // len(ours)], ours[int(code) % len(ours)]) for code in kept] if len(ours) else []
+            )
+        self._codes: npt.NDArray[np.int64] = codes
+        self._found = found
+
+    def cut(self, most: int) -> dict[int, int] | None:
+        """Where to end so that the batch has `most` values: Kafka partition -> first offset that is left for later.
+
+        One record is always taken, whatever values its rows have. Whose turn is first among Kafka's partitions is
+        left to chance, so that none waits for ever.
+
+        Returns:
+            None: nothing needs to be left.
+        """
+        if len(self._found) <= most:
+            return None
+        partition = self._rows["_partition"].to_numpy().astype(np.int64)
+        offset = self._rows["_offset"].to_numpy()
+        names, of = np.unique(partition, return_inverse=True)
+        by_partition = np.lexsort((offset, of))
+        starts = np.searchsorted(of[by_partition], np.arange(len(names)))
+        rank = np.empty(len(of), np.int64)
+        rank[by_partition] = np.arange(len(of)) - starts[of[by_partition]]
+        turn = np.array(random.sample(range(len(names)), len(names)))
+        order = np.lexsort((turn[of], rank))
+        first = order[0]
+        allowed = set(self._codes[(of == of[first]) & (offset == offset[first])].tolist())
+        distinct, at = np.unique(self._codes[order], return_index=True)
+        for code in distinct[np.argsort(at)].tolist():
+            if len(allowed) >= most:
+                break
+            allowed.add(code)
+        left = ~np.isin(self._codes, list(allowed))
+        if not left.any():
+            return None
+        ends: dict[int, int] = {}
+        for number, at_offset in zip(partition[left].tolist(), offset[left].tolist(), strict=True):
+            ends[number] = min(at_offset, ends.get(number, at_offset))
+        return ends
+
+    def files(self) -> list[tuple[PartitionValues, pa.Table]]:
+        """The rows of each value in the columns of its file, sorted as the rule says."""
+        if not self._rows.num_rows:
+            return []
+        names = [column.name for column in self._rule.partition_columns]
+        rows = self._rows.select([f.name for f in file_schema(self._rule, self._rows.schema)])
+        if len(self._found) == 1:
+            return [(dict(zip(names, self._found[0], strict=True)), _in_order(self._rule, rows))]
+        order = np.argsort(self._codes, kind="stable")
+        bounds = np.searchsorted(self._codes[order], np.arange(len(self._found) + 1))
+        return [
+            (
+                dict(zip(names, values, strict=True)),
+                _in_order(self._rule, rows.take(pa.array(order[bounds[n] : bounds[n + 1]]))),
+            )
+            for n, values in enumerate(self._found)
+        ]
+
+
+def unfit(rule: TopicRule, rows: pa.Table) -> dict[int, str]:
+    """Rows that have a value that no partition can have, and why: that depends on the row alone."""
+    found: dict[int, str] = {}
+    for column in rule.partition_columns:
+        if column.source not in rows.column_names:
+            continue
+        values = rows[column.source]
+        if column.unit is None and is_text(values.type):
+            found |= dict.fromkeys(_positions(_too_long(column.name, values)), f"{_of(column)}: too long for a folder")
+        elif column.unit is None and pa.types.is_date32(values.type):
+            days = values.cast(pa.int32())
+            outside = pc.or_(pc.less(days, _FIRST_DAY), pc.greater(days, _LAST_DAY))
+            found |= dict.fromkeys(_positions(outside), f"{_of(column)}: a date outside the years 1 to 9999")
+    return found
+
+
+def _of(column: PartitionColumn) -> str:
+    return f"value of partition column {column.name}"
+
+
+def _positions(mask: pa.ChunkedArray) -> list[int]:
+    return np.flatnonzero(pc.fill_null(mask, pa.scalar(value=False)).to_numpy()).tolist()
+
+
+def _too_long(name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    most = MOST_BYTES_OF_NAME - len(quote(name, safe="")) - 1
+    long = pc.greater(pc.binary_length(values), most // 3)  # %XX makes three of one
+    if not pc.any(long).as_py():
+        return long
+    texts = values.cast(pa.string()).combine_chunks().dictionary_encode()
+    sizes = [len(quote(text, safe="")) > most for text in texts.dictionary.to_pylist()]
+    return pa.chunked_array([pa.array(sizes, pa.bool_()).take(texts.indices)])
+
+
+def _in_order(rule: TopicRule, rows: pa.Table) -> pa.Table:
+    if rule.sort_by:
+        return rows.sort_by([(name, "ascending") for name in rule.sort_by])
+    return rows
+
+
+def _texts(column: PartitionColumn, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Partition values in Delta's form; null for null, and for what cannot be told."""
+    kind = values.type
+    if column.unit is not None:
+        return _computed(column.unit, values)
+    if is_text(kind):
+        texts = values.cast(pa.string())
+        is_none = pc.is_in(texts, pa.array(["", NULL_FOLDER]))
+        return pc.if_else(is_none, pa.scalar(None, pa.string()), texts)
+    return values.cast(pa.string())
+
+
+def _computed(unit: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Day or hour in UTC; null where the time lies outside the years 1 to 9999: no form of a date has room for it."""
+    if pa.types.is_date32(values.type):
+        us = pc.multiply(values.cast(pa.int32()).cast(pa.int64()), _US_OF_DAY)
+    else:
+        us = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64())
+    outside = pc.or_(pc.less(us, _FIRST_DAY * _US_OF_DAY), pc.greater_equal(us, (_LAST_DAY + 1) * _US_OF_DAY))
+    us = pc.if_else(outside, pa.scalar(None, pa.int64()), us)
+    step = _US_OF_DAY if unit == "day" else _US_OF_HOUR
+    floor = [_floor(chunk, step) for chunk in us.chunks]
+    texts = pa.chunked_array(floor, pa.int64()).cast(pa.timestamp("us")).cast(pa.string())  # 2026-01-31 13:00:00.000000
+    return pc.utf8_slice_codeunits(texts, 0, 10) if unit == "day" else _hours(texts)
+
+
+def _hours(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.replace_substring(pc.utf8_slice_codeunits(texts, 0, 13), " ", "T")
+
+
+def _floor(us: pa.Array, step: int) -> pa.Array:
+    filled = us.fill_null(0).to_numpy(zero_copy_only=False)
+    return pa.array(filled // step * step, pa.int64(), mask=us.is_null().to_numpy(zero_copy_only=False))
+
+
+def folder_of(values: Mapping[str, str | None]) -> str:
+    """The folder of partition values under the table's: `a=1/b=x`; empty where there are none."""
+    return "/".join(f"{_escaped(name)}={NULL_FOLDER if v is None else _escaped(v)}" for name, v in values.items())
+
+
+def _escaped(text: str) -> str:
+    """As Hive does, and other signs of ASCII too: deltalake's compaction does not find a folder with `~` or `$`."""
+    return "".join(c if c in _PLAIN or not c.isascii() else f"%{ord(c):02X}" for c in text)
+
+
+def layout_of(rule: TopicRule) -> TableLayout:
+    """The layout of a rule's table."""
+    names = tuple(column.name for column in rule.partition_columns)
+    return TableLayout(names, rule.description, rule.comments, rule.target_file_bytes, rule.z_order_by)

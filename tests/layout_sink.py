@@ -1,0 +1,101 @@
+"""A sink whose rule has a layout: records as they are given, through the real parsing, writing and commits."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgs_core.adapters.ingest.process_batch import TopicJob, process_topic
+from kgs_core.adapters.ingest.topic_records import records_of
+from kgs_core.adapters.lake.factory import open_lake
+from kgs_core.adapters.lake.layout import table_schema
+from kgs_core.adapters.lake.row_schema import parsed_schema
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.topic_table import TopicTable
+from kgs_core.config import TableSpec, TopicRule
+from kgs_core.config.settings import LakeSettings
+from kgs_core.exactly_once.batch import TopicBatch
+from kgs_core.exactly_once.positions import AppIds
+from kgs_core.model import OffsetRange, TopicId
+from kgs_core.ports import CommitOutcome
+from tests.sink import FakeRecord
+
+NOON = 1_769_860_800_000
+"""2026-01-31T12:00:00Z in ms."""
+COLUMNS = {"s": "string", "i": "int", "b": "boolean", "d": "date", "t": "timestamp", "x": "double"}
+Log = Mapping[int, Sequence[Mapping[str, Any]]]
+"""Kafka's partition -> the values of its records."""
+
+
+@dataclass(frozen=True)
+class GivenRecord(FakeRecord):
+    """A record with this value; every hour of its time is one offset."""
+
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def value(self) -> bytes | None:
+        return json.dumps(self.given).encode()
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, NOON + self.at * 3_600_000
+
+
+class LayoutSink:
+    """One consumer's hold on the table of topic `t`."""
+
+    def __init__(self, root: Path | str, log: Log, storage: Storage | None = None, **layout: Any) -> None:
+        self.storage = storage or Storage(str(root))
+        self.log = log
+        rule = TopicRule.model_validate({"topic": "t", "format": "json", "schema": COLUMNS, **layout})
+        self.spec = TableSpec("t", "t", "t_dead_letters", rule)
+        self.ids = AppIds("g", "t", TopicId("id1"))
+        self.lake = LakeSettings(
+            root=self.storage.root, storage_options=dict(self.storage.options), checkpoint_interval=5
+        )
+        schema = table_schema(rule, parsed_schema(rule))
+        self.table = TopicTable(open_lake(self.lake, "7"), self.spec, self.ids, schema)
+
+    def started(self) -> "LayoutSink":
+        self.table.open()
+        self.table.fix_start(dict.fromkeys(self.log, 0))
+        return self
+
+    def read(self, most: int = 1_000_000) -> TopicBatch | None:
+        """At most so many records of each partition, from the table's positions on; None at the end."""
+        positions = self.table.positions(set(self.log)).next_offset
+        ranges = {p: OffsetRange(at, min(at + most, len(self.log[p]))) for p, at in positions.items()}
+        ranges = {p: span for p, span in ranges.items() if span.end > span.start}
+        if not ranges:
+            return None
+        spec = self.spec
+        job = TopicJob("t", self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, {})
+        records = [GivenRecord(p, o, self.log[p][o]) for p, span in ranges.items() for o in range(span.start, span.end)]
+        batch, _ = process_topic(self.storage, job, records_of(records), ranges)
+        assert batch is not None
+        return batch
+
+    def drain(self, most: int = 1_000_000) -> list[TopicBatch]:
+        """Read and commit until nothing is left."""
+        batches = []
+        while (batch := self.read(most)) is not None:
+            assert self.table.commit(batch) is CommitOutcome.COMMITTED
+            batches.append(batch)
+        return batches
+
+    def rows(self) -> list[dict[str, Any]]:
+        frame = pl.read_delta(self.storage.uri("t"), storage_options=self.storage.delta_options())
+        return frame.sort("_partition", "_offset").drop("_headers").to_dicts()
+
+    def expected(self) -> list[tuple[int, int]]:
+        return [(p, o) for p in sorted(self.log) for o in range(len(self.log[p]))]
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Every action of the table's log."""
+        paths = sorted(Path(self.storage.uri("t"), "_delta_log").glob("*.json"))
+        return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+
+    def adds(self) -> list[dict[str, Any]]:
+        return [action["add"] for action in self.entries() if "add" in action]
