@@ -66,7 +66,6 @@ def reading(**trouble: object) -> Consumer:
         ({"unavailable": {"a": "disk full"}}, {A0: StopCause.NO_ANSWER, A1: StopCause.NO_ANSWER}),
         ({"stopped": {A0: (0, "not JSON")}}, {A0: StopCause.BAD_RECORD}),
         ({"stopped": {A0: (3, "behind what was read")}}, {}),
-        ({"waiting": {A0: (3, "behind what was read")}}, {}),
         ({"failed": {"foreign": "of a topic that was given up meanwhile"}}, {}),
     ],
 )
@@ -208,20 +207,6 @@ def test_bad_record_stops_only_once_what_stands_before_it_is_in_the_table() -> N
     stop = landed.at.topics["a"].stops[0]
     assert (stop.cause, stop.position, stop.look_at) == (StopCause.BAD_RECORD, 5, None)
     refused = answer(answer(here, Commit, Landed(committed=False)), AskPositions, TablePositions({0: 9, 1: 0}))
-    assert stops(refused) == {}, "another consumer has read past it"
-
-
-def test_record_that_waits_for_a_registry_lets_pass_what_stands_before_it_and_is_read_again() -> None:
-    here = reading(batches=[batch("a"), batch("b")], waiting={A0: (5, "the registry does not answer")})
-    here = answer(here, AskTopicIds, TopicIds({"a": ID, "b": ID}))
-    here = answer(answer(here, Commit, Landed(committed=True)), Commit, Landed(committed=True))
-    stop = here.at.topics["a"].stops[0]
-    assert (stop.cause, stop.position, stop.reason) == (StopCause.NO_ANSWER, 5, "the registry does not answer")
-    assert stop.look_at is not None
-    assert here.at.topics["b"].positions == {0: 5}
-    refused = reading(batches=[batch("a")], waiting={A0: (5, "the registry does not answer")})
-    refused = answer(refused, AskTopicIds, TopicIds({"a": ID}))
-    refused = answer(answer(refused, Commit, Landed(committed=False)), AskPositions, TablePositions({0: 9, 1: 0}))
     assert stops(refused) == {}, "another consumer has read past it"
 
 
