@@ -109,9 +109,9 @@ class Sink:
         spec = self.spec
         job = TopicJob("t", self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks)
         spans = {p: OffsetRange(*span) for p, span in ranges.items()}
-        batch, stopped = process_topic(self.storage, job, records_of(records), spans)
+        batch, cuts = process_topic(self.storage, job, records_of(records), spans)
         assert batch is not None
-        assert not stopped
+        assert not cuts.by_partition
         return batch
 
     def ingest(self, ranges: Ranges) -> CommitOutcome:

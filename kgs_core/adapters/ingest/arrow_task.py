@@ -10,7 +10,7 @@ from functools import partial
 
 from kgs_core.adapters.ingest.fetch_client import Fetched
 from kgs_core.adapters.ingest.fetch_sessions import FETCHES, session
-from kgs_core.adapters.ingest.process_batch import TopicJob, TransformError, prepare_topic
+from kgs_core.adapters.ingest.process_batch import Cuts, TopicJob, TransformError, prepare_topic
 from kgs_core.adapters.kafka.records import collector_paused
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.system.failpoints import FailpointPlan, failpoint
@@ -104,21 +104,22 @@ def _process(request: ArrowRequest, fetched: Fetched, result: ReadResult) -> Non
     by_topic: dict[str, dict[int, OffsetRange]] = {}
     for tp, offsets in fetched.ranges.items():
         by_topic.setdefault(tp.topic, {})[tp.partition] = offsets
-    at_work: list[tuple[str, Future[TopicBatch] | None, dict[int, tuple[int, str]]]] = []
+    at_work: list[tuple[str, Future[TopicBatch] | None, Cuts]] = []
     with ThreadPoolExecutor(SIDE_BY_SIDE, "files") as pool:  # has no thread as long as it is given nothing
         for topic, ranges in sorted(by_topic.items()):
             with _own_affair(topic, result):
-                unwritten, stopped = prepare_topic(request.jobs[topic], fetched.of(topic), ranges)
+                unwritten, cuts = prepare_topic(request.jobs[topic], fetched.of(topic), ranges)
                 written = None
                 if unwritten is not None:
                     write = partial(unwritten.written, storage)
                     written = pool.submit(write) if storage.is_s3 else _at_once(write)
-                at_work.append((topic, written, stopped))
-        for topic, written, stopped in at_work:
+                at_work.append((topic, written, cuts))
+        for topic, written, cuts in at_work:
             with _own_affair(topic, result):
                 if written is not None:
                     result.batches.append(written.result())
-                result.stopped |= {TopicPartition(topic, p): found for p, found in stopped.items()}
+                result.stopped |= {TopicPartition(topic, p): found for p, found in cuts.stopped.items()}
+                result.waiting |= {TopicPartition(topic, p): found for p, found in cuts.waiting.items()}
 
 
 def _at_once(call: Callable[[], TopicBatch]) -> Future[TopicBatch]:

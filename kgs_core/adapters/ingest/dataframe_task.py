@@ -20,6 +20,7 @@ from kgs_core.adapters.ingest.dataframe_writer import FILE_SCHEMA, WriterNote, n
 from kgs_core.adapters.ingest.fetch import FetchSession, SilentError, UnreadableError
 from kgs_core.adapters.ingest.fetch_sessions import session
 from kgs_core.adapters.ingest.process_batch import (
+    Cuts,
     TopicJob,
     TransformError,
     load_hook,
@@ -57,7 +58,7 @@ class ReaderNote:
     leader_epochs: dict[int, int] = field(default_factory=dict)
     oldest_ms: int | None = None
     dead_letters: FileWritten | None = None
-    stopped: dict[int, tuple[int, str]] = field(default_factory=dict)
+    cuts: Cuts = field(default_factory=Cuts)
     trouble: tuple[TopicPartition, StopCause, str] | None = None
     silent: dict[TopicPartition, str] = field(default_factory=dict)
 
@@ -115,7 +116,7 @@ class DataFrameProcessor:
         elif note.trouble:
             result.add_trouble(*note.trouble)
         else:
-            self._conclude(job, ranges, note, written, result)
+            self._conclude(job, ranges, found, written, result)
         result.write_s = time.monotonic() - began
         return result
 
@@ -123,11 +124,17 @@ class DataFrameProcessor:
         self,
         job: TopicJob,
         ranges: Mapping[int, OffsetRange],
-        note: ReaderNote,
+        notes: list[ReaderNote],
         files: WriterNote,
         result: ReadResult,
     ) -> None:
-        result.stopped = {TopicPartition(job.topic, p): found for p, found in note.stopped.items()}
+        note = notes[0]
+        if any(other.cuts != note.cuts for other in notes):
+            # Read several times, as the user's plan may want it, and meanwhile a registry began or ceased to answer
+            result.unavailable[job.topic] = "the schema registry did not answer all the time: the batch is read again"
+            return
+        result.stopped = {TopicPartition(job.topic, p): found for p, found in note.cuts.stopped.items()}
+        result.waiting = {TopicPartition(job.topic, p): found for p, found in note.cuts.waiting.items()}
         written = sum(f.rows for f in files.files)
         promise = job.rule.rows
         if (
@@ -139,7 +146,7 @@ class DataFrameProcessor:
                 f"the transform of {job.topic} gives {written} rows for {note.rows} records against rows: {promise}"
             )
             return
-        kept = ranges_to_read(ranges, note.stopped)
+        kept = ranges_to_read(ranges, note.cuts)
         if kept:
             result.batches = [
                 TopicBatch(
@@ -251,15 +258,16 @@ def _read(
         client = session(f"topic {job.topic}", context.client, FetchSession)
         client.epochs = {TopicPartition(job.topic, p): epoch for p, epoch in job.leader_epochs.items()}
         for messages in client.read_exact(wanted, timeout_s):
-            # A partition that a bad record has stopped gives nothing more, in later chunks neither.
+            # A partition gives nothing behind the record that it is read up to, in later chunks neither.
             every = records_of(messages)
-            live = records_of([m for m in messages if m.partition() not in note.stopped]) if note.stopped else every
+            ended = note.cuts.by_partition
+            live = records_of([m for m in messages if m.partition() not in ended]) if ended else every
             found = sort_records(job, live)
-            note.stopped |= found.stopped
+            note.cuts = note.cuts.with_others(found.cuts)
             note.rows += found.rows.num_rows
             note.records += len(messages)
             note.bad_records += found.bad
-            note.leader_epochs |= live.leader_epochs(ranges_to_read(ranges, note.stopped))
+            note.leader_epochs |= live.leader_epochs(ranges_to_read(ranges, note.cuts))
             note.consumed_bytes += every.consumed_bytes
             times.append(every.oldest_ms)
             dead_letters.append(found.dead_letters)

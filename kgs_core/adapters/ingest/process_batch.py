@@ -59,6 +59,28 @@ class TransformError(Exception):
     """The user's transform raised, or gave rows that its promise does not allow."""
 
 
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Records that partitions are read up to: such a record and what lies behind it is neither row nor dead letter.
+
+    Attributes:
+        stopped: partition -> (offset, reason) of the first bad record, where bad records stop the partition.
+        waiting: partition -> (offset, reason) of the first record that cannot be judged yet. No partition is in both.
+    """
+
+    stopped: Mapping[int, tuple[int, str]] = field(default_factory=dict)
+    waiting: Mapping[int, tuple[int, str]] = field(default_factory=dict)
+
+    @property
+    def by_partition(self) -> Mapping[int, tuple[int, str]]:
+        """Offset and reason of each."""
+        return {**self.stopped, **self.waiting}
+
+    def with_others(self, others: "Cuts") -> "Cuts":
+        """These, and those of other partitions."""
+        return Cuts({**self.stopped, **others.stopped}, {**self.waiting, **others.waiting})
+
+
 @dataclass(slots=True)
 class Sorted:
     """Records of one topic, the good ones as rows and the bad ones apart.
@@ -67,36 +89,52 @@ class Sorted:
         rows: value columns and origin columns of the good records.
         dead_letters: the bad ones that are not in the lake yet, in the columns of a dead-letter table.
         bad: how many are bad, whether their dead letters are new or not.
-        stopped: partition -> (offset, reason) of the first bad record, where bad records stop the partition; such a
-            record and what lies behind it is neither a row nor a dead letter.
+        cuts: what partitions are read up to.
     """
 
     rows: pa.Table
     dead_letters: pa.Table
     bad: int
-    stopped: dict[int, tuple[int, str]]
+    cuts: Cuts
 
 
 def sort_records(job: TopicJob, records: TopicRecords) -> Sorted:
-    """Parse records; what comes of a record depends on that record alone."""
+    """Parse records; what comes of a record depends on that record alone, and on whether a registry answers."""
     parsed = _without_unfit(job, parse_records(job, records))
     origin = records.with_topic(job.topic_id)
     bad = {**records.faults, **parsed.bad}
-    stopped: dict[int, tuple[int, str]] = {}
-    if bad and job.rule.on_error == "stop":
-        last_first = sorted(bad, reverse=True)
-        for i, (partition, offset) in zip(last_first, records.places(last_first), strict=True):
-            stopped[partition] = (offset, bad[i])
+    cuts = _cuts(job, records, bad, {i: why for i, why in parsed.waiting.items() if i not in bad})
+    if job.rule.on_error == "stop":
         bad = {}
-    rows, good = parsed.table, parsed.good
-    if stopped or records.faults:
+    rows, good, ends = parsed.table, parsed.good, cuts.by_partition
+    if ends:
+        at = zip(bad, records.places(list(bad)), strict=True)
+        before = {i for i, place in at if not _is_behind(place, ends)}
+        bad = {i: why for i, why in bad.items() if i in before}
+    if ends or records.faults:
         places = records.places(good)
-        keep = [n for n, i in enumerate(good) if i not in records.faults and not _is_stopped(places[n], stopped)]
+        keep = [n for n, i in enumerate(good) if i not in records.faults and not _is_behind(places[n], ends)]
         rows, good = rows.take(pa.array(keep, pa.int64())), [good[n] for n in keep]
     chosen = origin if len(good) == len(records) else origin.take(pa.array(good, pa.int64()))
     columns = pa.schema([*rows.schema, *chosen.schema])
     rows = pa.Table.from_arrays([*rows.columns, *chosen.columns], schema=columns)
-    return Sorted(rows, _dead_letters(job, records, bad, origin), len(bad), stopped)
+    return Sorted(rows, _dead_letters(job, records, bad, origin), len(bad), cuts)
+
+
+def _cuts(job: TopicJob, records: TopicRecords, bad: Mapping[int, str], waiting: Mapping[int, str]) -> Cuts:
+    stopped = _first(records, bad) if job.rule.on_error == "stop" else {}
+    later = _first(records, waiting)
+    return Cuts(
+        {p: at for p, at in stopped.items() if p not in later or at < later[p]},
+        {p: at for p, at in later.items() if p not in stopped or at < stopped[p]},
+    )
+
+
+def _first(records: TopicRecords, reasons: Mapping[int, str]) -> dict[int, tuple[int, str]]:
+    """Partition -> offset and reason of the first of these records."""
+    last_first = sorted(reasons, reverse=True)
+    places = zip(last_first, records.places(last_first), strict=True)
+    return {partition: (offset, reasons[i]) for i, (partition, offset) in places}
 
 
 def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
@@ -131,10 +169,10 @@ def _without_unfit(job: TopicJob, parsed: Parsed) -> Parsed:
     return replace(parsed, table=parsed.table.take(pa.array(keep, pa.int64())), good=good, bad=reasons)
 
 
-def _is_stopped(at: tuple[int, int], stopped: Mapping[int, tuple[int, str]]) -> bool:
+def _is_behind(at: tuple[int, int], ends: Mapping[int, tuple[int, str]]) -> bool:
     partition, offset = at
-    first = stopped.get(partition)
-    return first is not None and offset >= first[0]
+    end = ends.get(partition)
+    return end is not None and offset >= end[0]
 
 
 def _dead_letters(job: TopicJob, records: TopicRecords, bad: Mapping[int, str], origin: pa.Table) -> pa.Table:
@@ -178,32 +216,32 @@ class UnwrittenBatch:
 
 def prepare_topic(
     job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange]
-) -> tuple[UnwrittenBatch | None, dict[int, tuple[int, str]]]:
+) -> tuple[UnwrittenBatch | None, Cuts]:
     """The arrow processor: rows and dead letters of one topic.
 
     Returns:
-        The batch (None when a bad record stands at the very start of all that was read), and the partitions that
-        must stop, each with the offset of its bad record and the reason.
+        The batch (None when such a record stands at the very start of all that was read), and the records that the
+        partitions are read up to.
 
     Raises:
         TransformError: the transform raised or broke its promise.
     """
     while True:
-        unwritten, stopped = _prepared(job, records, ranges)
+        unwritten, cuts = _prepared(job, records, ranges)
         left = unwritten.rows.cut(job.rule.max_files_per_batch) if unwritten is not None else None
         if unwritten is None or left is None:
-            return unwritten, stopped
+            return unwritten, cuts
         # Once more with fewer records, from the parser on: a transform may have made its rows of those left out, too
         records, ranges = records.before(left), ranges_before(ranges, left)
 
 
 def _prepared(
     job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange]
-) -> tuple[UnwrittenBatch | None, dict[int, tuple[int, str]]]:
+) -> tuple[UnwrittenBatch | None, Cuts]:
     found = sort_records(job, records)
-    ranges = ranges_to_read(ranges, found.stopped)
+    ranges = ranges_to_read(ranges, found.cuts)
     if not ranges:
-        return None, found.stopped
+        return None, found.cuts
     batch = TopicBatch(
         topic=job.topic,
         topic_id=job.topic_id,
@@ -217,25 +255,26 @@ def _prepared(
         leader_epochs=records.leader_epochs(ranges),
     )
     rows = transform_arrow(job, found.rows) if found.rows.num_rows else found.rows
-    return UnwrittenBatch(job, batch, partitioned(job, rows), found.dead_letters), found.stopped
+    return UnwrittenBatch(job, batch, partitioned(job, rows), found.dead_letters), found.cuts
 
 
 def process_topic(
     storage: Storage, job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange]
-) -> tuple[TopicBatch | None, dict[int, tuple[int, str]]]:
+) -> tuple[TopicBatch | None, Cuts]:
     """As `prepare_topic`, and written.
 
     Raises:
         TransformError: the transform raised or broke its promise.
         TransientError: the table did not take a file.
     """
-    unwritten, stopped = prepare_topic(job, records, ranges)
-    return unwritten.written(storage) if unwritten is not None else None, stopped
+    unwritten, cuts = prepare_topic(job, records, ranges)
+    return unwritten.written(storage) if unwritten is not None else None, cuts
 
 
-def ranges_to_read(ranges: Mapping[int, OffsetRange], stopped: Mapping[int, tuple[int, str]]) -> dict[int, OffsetRange]:
-    """The ranges without what lies at or behind a bad record that stops its partition."""
-    shorter = {p: r._replace(end=min(r.end, stopped[p][0])) if p in stopped else r for p, r in ranges.items()}
+def ranges_to_read(ranges: Mapping[int, OffsetRange], cuts: Cuts) -> dict[int, OffsetRange]:
+    """The ranges without what lies at or behind a record that its partition is read up to."""
+    ends = cuts.by_partition
+    shorter = {p: r._replace(end=min(r.end, ends[p][0])) if p in ends else r for p, r in ranges.items()}
     return {p: r for p, r in shorter.items() if r.end > r.start}
 
 

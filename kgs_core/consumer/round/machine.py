@@ -76,9 +76,10 @@ def part(at: Round, now: float) -> tuple[Round, tuple[Round, ...]]:
         return at, ()
     asides = []
     for topic in sorted(slow):
-        stopped = {tp: why for tp, why in at.result.stopped.items() if tp.topic == topic}
+        of_topic = at.result.of({topic})
+        told = ReadResult(stopped=of_topic.stopped, waiting=of_topic.waiting)
         # What the read has cost, and its problems, are the rest's to tell
-        asides.append(replace(at.of({topic}), is_aside=True, result=ReadResult(stopped=stopped)))
+        asides.append(replace(at.of({topic}), is_aside=True, result=told))
     return _ahead(at.of(at.topics.keys() - slow), now), tuple(asides)
 
 
@@ -104,7 +105,7 @@ def _next_stage(at: Round, now: float) -> Round:
         case Stage.RECOVER:
             return new.asking([AskPositions(topic, new.topics[topic].owned) for topic in sorted(new.unsure)])
         case _:
-            return _stop_at_bad_records(new, now)
+            return _stop_at_records(new, now)
 
 
 def _on_trial(at: Round, now: float) -> Round:
@@ -171,13 +172,21 @@ def _explain(at: Round, now: float) -> Round:
     return new
 
 
-def _stop_at_bad_records(at: Round, now: float) -> Round:
-    """Where `on_error: stop`: once everything before the bad record is in the table, and only then."""
+def _stop_at_records(at: Round, now: float) -> Round:
+    """At a bad record where `on_error: stop`, and at one that waits for a registry.
+
+    Once everything before the record is in the table, and only then.
+    """
     new = at
-    for tp, (offset, reason) in at.result.stopped.items():
-        state = new.topics.get(tp.topic)
-        if state is not None and state.positions.get(tp.partition) == offset and tp.topic not in new.refused:
-            new = new.stopping(tp.topic, {tp.partition: f"bad record: {reason}"}, StopCause.BAD_RECORD, now)
+    of_result = (
+        (at.result.stopped, StopCause.BAD_RECORD, "bad record: "),
+        (at.result.waiting, StopCause.NO_ANSWER, ""),
+    )
+    for tps, cause, what in of_result:
+        for tp, (offset, reason) in tps.items():
+            state = new.topics.get(tp.topic)
+            if state is not None and state.positions.get(tp.partition) == offset and tp.topic not in new.refused:
+                new = new.stopping(tp.topic, {tp.partition: f"{what}{reason}"}, cause, now)
     return new
 
 

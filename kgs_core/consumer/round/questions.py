@@ -123,7 +123,7 @@ class Landed:
     committed: bool
 
 
-_BY_PARTITION = ("lost", "stopped", "corrupt", "refused", "silent")
+_BY_PARTITION = ("lost", "stopped", "waiting", "corrupt", "refused", "silent")
 _BY_TOPIC = ("failed", "unavailable")
 
 
@@ -134,6 +134,8 @@ class ReadResult:
     Attributes:
         lost: partitions whose next offset the broker does not have, with its words.
         stopped: partitions that must stop at a bad record (`on_error: stop`): offset and reason.
+        waiting: partitions that are read up to a record that cannot be judged yet, since a registry does not answer:
+            offset and reason.
         corrupt: partitions whose next batch fails its check or cannot be decompressed, with librdkafka's words.
         refused: partitions that the broker refuses to give (no right, a record above a limit), with its words.
         silent: partitions that gave nothing for long, where more was known to be, with the offsets.
@@ -147,6 +149,7 @@ class ReadResult:
     batches: list[TopicBatch] = field(default_factory=list)
     lost: dict[TopicPartition, str] = field(default_factory=dict)
     stopped: dict[TopicPartition, tuple[int, str]] = field(default_factory=dict)
+    waiting: dict[TopicPartition, tuple[int, str]] = field(default_factory=dict)
     corrupt: dict[TopicPartition, str] = field(default_factory=dict)
     refused: dict[TopicPartition, str] = field(default_factory=dict)
     silent: dict[TopicPartition, str] = field(default_factory=dict)

@@ -32,7 +32,7 @@ class StopCause(Enum):
     DENIED = auto()
     """Kafka or the lake refuses us."""
     NO_ANSWER = auto()
-    """Kafka or the lake did not answer: passing trouble, reported only where it lasts."""
+    """Kafka, the lake or a registry did not answer: passing trouble, reported only where it lasts."""
 
 
 FIRST_LOOK_S: Mapping[StopCause, float] = {

@@ -4,7 +4,7 @@
 |---|---|---|
 | enum | int | string |
 | map | array of records of key and value | map |
-| logical types | what they are written as | see `docs/formats.md` |
+| logical types | what they are written as | date, timestamp and decimal; of others what they are written as |
 | null, a record without fields | not at all: they take no byte | none |
 | a named type, used again | its definition, under a new name | |
 """

@@ -47,6 +47,7 @@ class World:
         late: a commit that may still land, at any time.
         rivals: how often another consumer may still commit.
         bad: offset of a record of `a:0` that cannot be taken; None: there is none.
+        unjudged: offset of a record of `a:0` that waits for a registry, in one reading; the next may find it judged.
         most: so many records of a partition are read at once.
     """
 
@@ -55,6 +56,7 @@ class World:
     late: TopicBatch | None = None
     rivals: int = 0
     bad: int | None = None
+    unjudged: int | None = None
     most: int = 1_000_000
 
     def commits(self, batch: TopicBatch) -> "World | None":
@@ -69,10 +71,10 @@ class World:
         return TablePositions({p: self.lake[TopicPartition(topic, p)] for p in partitions})
 
     def range_of(self, tp: TopicPartition, start: int) -> OffsetRange:
-        """What is read of a partition: everything that there is, up to a bad record."""
+        """What is read of a partition: everything that there is, up to a bad record or one that waits."""
         end = self.ends[tp]
-        if tp == TopicPartition(SICK, 0) and self.bad is not None:
-            end = min(end, self.bad)
+        if tp == TopicPartition(SICK, 0):
+            end = min(end, *(at for at in (self.bad, self.unjudged) if at is not None), end)
         return OffsetRange(start, max(start, end))
 
     def key(self) -> object:
@@ -106,6 +108,10 @@ def good_read(world: World, question: ReadBatch, without: tuple[str, ...] = ()) 
     bad = TopicPartition(SICK, 0)
     if world.bad is not None and SICK not in without and 0 <= world.bad - starts.get(bad, world.bad + 1) < world.most:
         result.stopped[bad] = (world.bad, "not JSON")
+    waits = world.unjudged is not None and (world.bad is None or world.unjudged < world.bad)
+    if waits and SICK not in without and 0 <= world.unjudged - starts.get(bad, world.unjudged + 1) < world.most:
+        result.waiting[bad] = (world.unjudged, "no registry")
+        result.stopped.clear()
     return result
 
 
@@ -177,6 +183,9 @@ def _reads(world: World, question: ReadBatch, sick: TopicPartition) -> Iterator[
     yield world, result(SICK, corrupt={sick: "bad CRC"})
     yield world, result(SICK, failed={SICK: "the transform raised"})
     yield world, result(SICK, unavailable={SICK: "disk full"})
+    for at in range(starts_of(question)[sick], min(world.ends[sick], starts_of(question)[sick] + world.most)):
+        if world.bad is None or at < world.bad:
+            yield world, good_read(replace(world, unjudged=at), question)
     if world.bad is None and world.late is None and starts_of(question)[sick] == world.lake[sick] < world.ends[sick]:
         there = replace(world, bad=starts_of(question)[sick])
         yield there, good_read(there, question)

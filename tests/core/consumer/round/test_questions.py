@@ -24,6 +24,7 @@ def job(tp, seconds):
         batches=[TopicBatch(topic, TopicId("id"), {}, ())],
         lost={tp: f"lost {topic}"},
         stopped={tp: (3, f"stopped {topic}")},
+        waiting={tp: (4, f"waiting {topic}")},
         corrupt={tp: f"corrupt {topic}"},
         refused={tp: f"refused {topic}"},
         silent={tp: f"silent {topic}"},
