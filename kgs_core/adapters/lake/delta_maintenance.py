@@ -1,5 +1,6 @@
 """Keeps a Delta table fast and small while consumers commit to it: compaction, checkpoint, old log entries, vacuum."""
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -13,7 +14,10 @@ from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError, UnsafeError, one_line
 from kgs_core.ports import Upkeep
 
+_log = logging.getLogger(__name__)
 MIN_RETENTION_H = 24
+MAX_ROUND_TRIP_DIGITS = 15
+"""Digits of a decimal that every float keeps."""
 TRIES = 4
 _RETENTION = "delta.deletedFileRetentionDuration"
 _HOURS = {"hour": 1.0, "day": 24.0, "week": 168.0}
@@ -84,7 +88,7 @@ def _compact(storage: Storage, name: str) -> list[str]:
     """The steps that only rearrange. One that fails is reported and changes nothing: the next run does it."""
     problems: list[str] = []
     steps: dict[str, Callable[[DeltaTable], object]] = {
-        "compaction": lambda table: table.optimize.compact(max_concurrent_tasks=1),
+        "compaction": _rewrite,
         "checkpoint": lambda table: table.create_checkpoint(),
         "log clean-up": lambda table: table.cleanup_metadata(),
     }
@@ -97,6 +101,28 @@ def _compact(storage: Storage, name: str) -> list[str]:
         except Exception as e:  # noqa: BLE001 - as above
             problems.append(f"{what}: {one_line(e)}")
     return problems
+
+
+def _rewrite(table: DeltaTable) -> None:
+    """Compaction, unless it would hide rows: deltalake rounds bounds of decimals to floats, so also beyond a value."""
+    wide = [field.name for field in pa.schema(table.schema()) if _digits(field.type) > MAX_ROUND_TRIP_DIGITS]
+    if wide:
+        _log.warning(
+            "table %s is not compacted: readers would skip rows by the bounds that this gives to decimals of more than "
+            "%d digits (%s): compact it with Spark",
+            table.table_uri,
+            MAX_ROUND_TRIP_DIGITS,
+            ", ".join(wide),
+        )
+    else:
+        table.optimize.compact(max_concurrent_tasks=1)
+
+
+def _digits(kind: pa.DataType) -> int:
+    """Those of the widest decimal in a type."""
+    if pa.types.is_nested(kind):
+        return max((_digits(kind.field(i).type) for i in range(kind.num_fields)), default=0)
+    return kind.precision if pa.types.is_decimal(kind) else 0
 
 
 def _remove_old_intents(storage: Storage, name: str) -> list[str]:

@@ -7,9 +7,11 @@ import sys
 from decimal import Decimal
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kgs_core.adapters.lake.delta_maintenance import maintain_table
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.parquet_writer import write_table
 from kgs_core.adapters.lake.row_schema import schema_of
@@ -106,6 +108,41 @@ def test_readers_that_skip_files_find_every_row(tmp_path):
     assert by_dataset == wanted
     assert by_query == wanted | {"s / f": by_query["s / f"]}  # whether NaN is above 1 is the reader's own
     assert 3 in by_query["s / f"]
+
+
+ASKED = """
+import os, sys
+import pyarrow as pa
+import pyarrow.dataset as ds
+from decimal import Decimal
+from deltalake import DeltaTable
+
+dataset = DeltaTable(sys.argv[1]).to_pyarrow_dataset()
+wanted = [ds.field("d") == pa.scalar(Decimal(text), dataset.schema.field("d").type) for text in sys.argv[2:]]
+print([dataset.to_table(filter=each)["n"].to_pylist() for each in wanted], flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(("digits", "left", "values"), [
+    (15, 1, ["1234567890123.91", "1234567890123.93"]),
+    (16, 2, ["12345678901234.91", "12345678901234.93"]),
+    (20, 2, ["123456789012345678.91", "123456789012345678.97"]),
+])  # fmt: skip
+def test_upkeep_hides_no_decimal(tmp_path, digits, left, values):
+    """With 18 digits deltalake's compaction makes both bounds the whole number above, and all readers find nothing."""
+    schema = schema_of({"n": "int", "d": f"decimal({digits},2)"})
+    storage = Storage(str(tmp_path))
+    table = DeltaTopicTable(storage, "t", schema, LAKE)
+    table.create()
+    for n, value in enumerate(values):
+        batch = pa.RecordBatch.from_pylist([{"n": n, "d": Decimal(value)}], schema=schema)
+        table.commit({"a": n or None}, {"a": n + 1}, write_table(storage, "t", [batch], schema))
+    upkeep = maintain_table(storage, "t", 24)
+    assert (upkeep.files, upkeep.problem) == ((2, left), None)
+    command = [sys.executable, "-c", ASKED, storage.uri("t"), *values]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert json.loads(out) == [[0], [1]]
 
 
 NUMBERS = st.decimals(-(10**27), 10**27, places=10)
