@@ -5,6 +5,7 @@ bytes, at least, is new: each byte is written again a few times in its life, not
 `z_order_by` is not compacted besides, since what compaction makes could not be told from what is in order.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,9 @@ from deltalake import DeltaTable
 from kgs_core.adapters.lake.parquet_writer import FILE_ENDING
 from kgs_core.ports import TableLayout
 
+_log = logging.getLogger(__name__)
+MAX_ROUND_TRIP_DIGITS = 15
+"""Digits of a decimal that every float keeps."""
 NEW_SHARE = 4
 """Bytes in order are at most so many times those of new files where Z-order is done."""
 
@@ -21,9 +25,21 @@ NEW_SHARE = 4
 def rearrange(table: DeltaTable, layout: TableLayout) -> None:
     """Join small files, or order the rows by several columns at once; readers see the same rows before and after.
 
+    Not done where it would hide rows: deltalake rounds bounds of decimals to floats, so also beyond a value.
+
     Raises:
         Exception: another maintenance was first, or the store did not answer; the table is as before, or in part done.
     """
+    wide = [field.name for field in pa.schema(table.schema()) if _digits(field.type) > MAX_ROUND_TRIP_DIGITS]
+    if wide:
+        _log.warning(
+            "table %s is not compacted: readers would skip rows by the bounds that this gives to decimals of more than "
+            "%d digits (%s): compact it with Spark",
+            table.table_uri,
+            MAX_ROUND_TRIP_DIGITS,
+            ", ".join(wide),
+        )
+        return
     if not layout.z_order_by:
         table.optimize.compact(target_size=layout.target_file_bytes, max_concurrent_tasks=1)
         return
@@ -35,6 +51,13 @@ def rearrange(table: DeltaTable, layout: TableLayout) -> None:
             target_size=layout.target_file_bytes,
             max_concurrent_tasks=1,
         )
+
+
+def _digits(kind: pa.DataType) -> int:
+    """Those of the widest decimal in a type."""
+    if pa.types.is_nested(kind):
+        return max((_digits(kind.field(i).type) for i in range(kind.num_fields)), default=0)
+    return kind.precision if pa.types.is_decimal(kind) else 0
 
 
 def _due(table: DeltaTable) -> list[Mapping[str, Any]]:
