@@ -65,13 +65,14 @@ class LayoutSink:
 
     def read(self, most: int = 1_000_000) -> TopicBatch | None:
         """At most so many records of each partition, from the table's positions on; None at the end."""
-        positions = self.table.positions(set(self.log)).next_offset
+        found = self.table.positions(set(self.log))
+        positions, marks = found.next_offset, found.dead_letter_marks
         ranges = {p: OffsetRange(at, min(at + most, len(self.log[p]))) for p, at in positions.items()}
         ranges = {p: span for p, span in ranges.items() if span.end > span.start}
         if not ranges:
             return None
         spec = self.spec
-        job = TopicJob("t", self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, {})
+        job = TopicJob("t", self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks)
         records = [GivenRecord(p, o, self.log[p][o]) for p, span in ranges.items() for o in range(span.start, span.end)]
         batch, _ = process_topic(self.storage, job, records_of(records), ranges)
         assert batch is not None

@@ -22,7 +22,7 @@ from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import Settings, parse_settings
 from kgs_core.errors import PermanentError
 from kgs_core.model import ConsumerId
-from kgs_core.ports import Lake
+from kgs_core.ports import PLAIN, Lake, TableLayout
 from kgs_core.runtime.consumer_context import ConsumerContext
 
 _PREFIX = "bench."
@@ -106,8 +106,8 @@ class _DelayedLake:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._lake, name)
 
-    def table(self, name: str, schema: Any) -> Any:
-        table = self._lake.table(name, schema)
+    def table(self, name: str, schema: Any, layout: TableLayout = PLAIN) -> Any:
+        table = self._lake.table(name, schema, layout)
         for method in ("create", "exists", "versions", "commit"):
             setattr(table, method, self._delayed(getattr(table, method), name in self._hung))
         return table

@@ -26,9 +26,7 @@ from kgs_core.ports import TableLayout
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 MOST_BYTES_OF_NAME = 240
-"""Of a folder `column=value`, were every odd character written as %XX. File systems take 255, and a name may not be
-cut, since some readers take the value from it."""
-_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._- ")
+"""Of a folder `column=value`. File systems take 255; it may not be cut, since some readers take the value from it."""
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, in days since 1970
 _US_OF_DAY, _US_OF_HOUR = 86_400_000_000, 3_600_000_000
 PartitionValues = dict[str, str | None]
@@ -202,12 +200,12 @@ def _positions(mask: pa.ChunkedArray) -> list[int]:
 
 
 def _too_long(name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
-    most = MOST_BYTES_OF_NAME - len(quote(name, safe="")) - 1
+    most = MOST_BYTES_OF_NAME - len(_escaped(name)) - 1
     long = pc.greater(pc.binary_length(values), most // 3)  # %XX makes three of one
     if not pc.any(long).as_py():
         return long
     texts = values.cast(pa.string()).combine_chunks().dictionary_encode()
-    sizes = [len(quote(text, safe="")) > most for text in texts.dictionary.to_pylist()]
+    sizes = [len(_escaped(text)) > most for text in texts.dictionary.to_pylist()]
     return pa.chunked_array([pa.array(sizes, pa.bool_()).take(texts.indices)])
 
 
@@ -258,8 +256,11 @@ def folder_of(values: Mapping[str, str | None]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """As Hive does, and other signs of ASCII too: deltalake's compaction does not find a folder with `~` or `$`."""
-    return "".join(c if c in _PLAIN or not c.isascii() else f"%{ord(c):02X}" for c in text)
+    """With %XX as Hive does it, and for all but plain ASCII.
+
+    deltalake's compaction does not find a folder with `~` or `$`, nor polars on S3 a key with a blank or an umlaut.
+    """
+    return quote(text, safe="").replace("~", "%7E")
 
 
 def layout_of(rule: TopicRule) -> TableLayout:

@@ -37,8 +37,8 @@ class SlowLake:
     def __getattr__(self, name):
         return getattr(self._lake, name)
 
-    def table(self, name, schema):
-        table = self._lake.table(name, schema)
+    def table(self, name, schema, *layout):
+        table = self._lake.table(name, schema, *layout)
         create = table.create
 
         def late():

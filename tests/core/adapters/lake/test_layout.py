@@ -216,7 +216,7 @@ def test_computed_column_that_is_there_already_is_refused():
 def test_names_of_folders():
     assert folder_of({}) == ""
     assert folder_of({"_d": "2026-01-31", "s": None}) == "_d=2026-01-31/s=__HIVE_DEFAULT_PARTITION__"
-    assert folder_of({"a b": "x/y=%ü"}) == "a b=x%2Fy%3D%25ü"
+    assert folder_of({"a b": "x/y=%ü~"}) == "a%20b=x%2Fy%3D%25%C3%BC%7E"
     assert folder_of({"a": ".."}) == "a=.."
 
 
