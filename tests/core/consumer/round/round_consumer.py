@@ -76,7 +76,7 @@ class Consumer:
         if self.ahead is None or question is None:
             return None
         ahead, result = self.ahead
-        found, here = ahead.answer(result, self.at, question), replace(self, ahead=None)
+        found, here = ahead.answer(result, self.at, question, ahead.at.topics), replace(self, ahead=None)
         if found is None:
             return here
         for batch in found.batches:
