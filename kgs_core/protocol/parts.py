@@ -92,16 +92,20 @@ class Terms:
 
     Attributes:
         config_hashes: of the controller's configuration, and of the one of a rolling replacement.
+        consumers_per_metadata_partition: which partition holds a consumer's Assignments; None: an earlier version does
+            not say.
     """
 
     lake_root: Annotated[str, up_to(4096)]
     suspect_after_s: Amount
     config_hashes: tuple[Label, ...] = ()
+    consumers_per_metadata_partition: Count | None = None
 
     def admit(self, other: "Terms") -> bool:
         """Whether all that may join by `other` may join by these."""
         same = (self.lake_root, self.suspect_after_s) == (other.lake_root, other.suspect_after_s)
-        return same and set(self.config_hashes) >= set(other.config_hashes)
+        ks = self.consumers_per_metadata_partition, other.consumers_per_metadata_partition
+        return same and (None in ks or ks[0] == ks[1]) and set(self.config_hashes) >= set(other.config_hashes)
 
 
 _UNSAID = {"lake_root": "", "suspect_after_s": 0.0}  # stands in for what a record without terms has not, or has as null
@@ -114,7 +118,8 @@ def _read_terms(record: dict[str, Any], read: ValidatorFunctionWrapHandler) -> T
 
 
 def _write_terms(terms: Terms | None, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-    return {**write(terms or Terms("", 0.0)), **({} if terms else dict.fromkeys(_UNSAID))}
+    found = {**write(terms or Terms("", 0.0)), **({} if terms else dict.fromkeys(_UNSAID))}
+    return {name: value for name, value in found.items() if value is not None or name in _UNSAID}
 
 
 TermsField = Annotated[Terms | None, WrapValidator(_read_terms), WrapSerializer(_write_terms)]

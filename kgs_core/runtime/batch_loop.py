@@ -44,6 +44,7 @@ class BatchLoop:
         self._is_taken_up = True
         self._warmed: set[str] = set()
         self._warmed_at = time.monotonic()
+        self._stop = StopFlag()
 
     def run(self, stop: StopFlag) -> None:
         """Until there is an end, asked for or assigned, and nothing is held any more.
@@ -51,6 +52,7 @@ class BatchLoop:
         Raises:
             ConfigError, PermanentError, TransientError: see `ConsumerContext.attempt`.
         """
+        self._stop = stop
 
         def wait(seconds: float) -> None:
             end = time.monotonic() + seconds
@@ -161,12 +163,16 @@ class BatchLoop:
     def _round(self) -> RoundReport | None:
         ingest = self._reader.ingest
         if any(state.progress.owned for state in self._topics.states.values()):
-            return ingest.round()
+            return ingest.round(self._is_interrupted)
         now = time.monotonic()
         if now - self._warmed_at > KEEP_WARM_S:
             self._warmed_at = now
             self._reader.runner.warm()
         return None
+
+    def _is_interrupted(self) -> bool:
+        """Whether an assignment or a signal waits for the end of the round: what is read for the next one is lost."""
+        return self._stop.is_set or not self._membership.now.is_acted_on
 
 
 def _by_topic(tps: Iterable[TopicPartition]) -> dict[str, frozenset[int]]:

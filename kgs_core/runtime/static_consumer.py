@@ -53,7 +53,7 @@ class StaticConsumer:
                 reader.topics.retry(self._share.of)
                 if time.monotonic() - self._refreshed > settings.consumer.topics_refresh_s:
                     self._refresh(reader, first=False)
-                report = reader.ingest.round()
+                report = reader.ingest.round(lambda: stop.is_set)
                 limit.touch(reader.ingest.late_since)
                 self._status.note(report, states.values())
 

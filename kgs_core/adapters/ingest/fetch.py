@@ -123,8 +123,11 @@ class FetchSession(FetchClient):
     def _drop_held(self) -> None:
         self._held, self._sizes, self._waiting_bytes = [], [], 0
 
-    def _expect(self, tps: Sequence[TopicPartition]) -> None:
+    def _expect(self, tps: Sequence[TopicPartition], kept: Collection[tuple[str, int]]) -> None:  # noqa: ARG002
         """Nothing to prepare: a record names its topic."""
+        held = self._held
+        self._drop_held()
+        self._hold([message for message in held if (message.topic(), message.partition()) in kept])
 
     def _held_events(self) -> tuple[Longs, Longs]:
         numbers: dict[str, int] = {}

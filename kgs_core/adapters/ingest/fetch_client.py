@@ -2,7 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -20,6 +20,7 @@ POLL_MESSAGES = 100_000
 POLL_S = 0.05
 LEARN_TIMEOUT_S = 1.0
 SEEK_TIMEOUT_S = 1.0
+_NOWHERE = -1
 _LOST = {"_AUTO_OFFSET_RESET", "_LOG_TRUNCATION", "OFFSET_OUT_OF_RANGE"}
 _CORRUPT = {"_BAD_MSG", "_BAD_COMPRESSION", "_NOT_IMPLEMENTED", "INVALID_MSG"}
 
@@ -28,6 +29,8 @@ class Positioned(Protocol):
     """What is asked of a client besides its records: confluent_kafka's `Consumer` has it."""
 
     def assign(self, partitions: list[KafkaPosition], /) -> None: ...  # noqa: D102
+    def incremental_assign(self, partitions: list[KafkaPosition], /) -> None: ...  # noqa: D102
+    def incremental_unassign(self, partitions: list[KafkaPosition], /) -> None: ...  # noqa: D102
     def seek(self, partition: KafkaPosition, /) -> None: ...  # noqa: D102
     def list_topics(self, topic: str | None = None, timeout: float = ...) -> Any: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
@@ -137,8 +140,8 @@ class FetchClient(ABC):
         if fetched.records:
             self._record_bytes = max(1.0, fetched.consumed_bytes / fetched.records)
         fetched.ranges = {tp: OffsetRange(o, self._next[tp]) for tp, o in start.items() if self._next[tp] > o}
-        if fetched.troubles:
-            self._begin_anew()
+        # librdkafka says once that a partition is in trouble, and then is silent or goes on behind it
+        self._next |= dict.fromkeys(fetched.troubles, _NOWHERE)
         return fetched
 
     @abstractmethod
@@ -173,20 +176,32 @@ class FetchClient(ABC):
         """Forget held events."""
 
     @abstractmethod
-    def _expect(self, tps: Sequence[TopicPartition]) -> None:
-        """Prepare for the events of these partitions, ascending; nothing is held."""
+    def _expect(self, tps: Sequence[TopicPartition], kept: Collection[tuple[str, int]]) -> None:
+        """Prepare for the events of these partitions, ascending; of what is held only that of `kept` stays."""
 
     def _position(self, start: Mapping[TopicPartition, int]) -> None:
-        """Make the client deliver each partition from its start; free of cost when it would do so anyway."""
-        if self._next == dict(start):
+        """Make the client deliver each partition from its start; free of cost when it would do so anyway.
+
+        What the client has fetched ahead of partitions that it delivers from there anyway, it keeps.
+        """
+        before, self._next = self._next, {}  # whatever fails from here on, the next call assigns all
+        if before == dict(start):
+            self._next = before
             return
-        self._learn({tp.topic for tp in start} - {topic for topic, _ in self._next})
-        self._client.assign([KafkaPosition(tp.topic, tp.partition, offset) for tp, offset in sorted(start.items())])
-        self._check_epochs(start)
+        moved = {tp: offset for tp, offset in start.items() if before.get(tp) != offset}
+        self._learn({tp.topic for tp in start} - {topic for topic, _ in before})
+        positions = [KafkaPosition(tp.topic, tp.partition, offset) for tp, offset in sorted(moved.items())]
+        if before:
+            if left := sorted(tp for tp in before if tp in moved or tp not in start):
+                self._client.incremental_unassign([KafkaPosition(*tp) for tp in left])
+            if positions:
+                self._client.incremental_assign(positions)
+        else:
+            self._client.assign(positions)
+        self._check_epochs(moved)
+        self._expect(sorted(start), before.keys() & start.keys() - moved.keys())
         self._next = {(tp.topic, tp.partition): offset for tp, offset in start.items()}
-        self._drop_held()
-        self._expect(sorted(start))
-        if not self._are_small_waiting:  # else whoever moves every position again and again would have them wait longer
+        if not self._has_held():
             self._gathering_since = None
 
     def _check_epochs(self, start: Mapping[TopicPartition, int]) -> None:
@@ -227,10 +242,7 @@ class FetchClient(ABC):
             fetched.problems.add(f"{error.name()}: {error.str()}")
 
     def _begin_anew(self) -> None:
-        """Have the next call assign all its partitions, whatever it asks for.
-
-        librdkafka says once that a partition is in trouble, and then is silent or goes on behind it.
-        """
+        """Have the next call assign all its partitions, whatever it asks for."""
         self._next = {}
 
 

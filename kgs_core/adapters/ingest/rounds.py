@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Literal
@@ -105,13 +105,16 @@ class Ingest:
         self._group_offsets = group_offsets
         self._pool = ThreadPoolExecutor(SIDE_BY_SIDE, thread_name_prefix="lake")
         self._asides: list[_Aside] = []
-        self._ahead = ReadingAhead(runner)
+        self._ahead = ReadingAhead(runner, consumer.batch_timeout_s)
         self._report = RoundReport()
 
-    def round(self) -> RoundReport:
+    def round(self, is_interrupted: Callable[[], bool] = lambda: False) -> RoundReport:
         """One round over all topics; returns after about a second when there is nothing to read, or when interrupted.
 
         What Kafka or the lake refuses, or does not answer, stops the partitions that it is about, with a reason.
+
+        Args:
+            is_interrupted: whether another round may not follow: then nothing is read for it.
 
         Raises:
             Exception: Spark, or a worker of it, has failed. Positions are as the tables have them.
@@ -127,7 +130,7 @@ class Ingest:
         at = begin({name: state.progress for name, state in states.items()}, limits, began)
         try:
             while at.open:
-                answers, late = self._carry_out(at, report)
+                answers, late = self._carry_out(at, report, is_interrupted)
                 for number, answer in answers:
                     at = answered(at, number, answer, time.monotonic())
                 if late:
@@ -153,7 +156,7 @@ class Ingest:
     def settle(self, topics: Collection[str] | None = None) -> None:
         """Wait until no batch of these topics (None: of any) is in hand, for as long as it takes.
 
-        What was read ahead is dropped if one of them is in it.
+        What was read ahead of them is dropped.
         """
         self._ahead.drop(topics)
         while mine := [a for a in self._asides if topics is None or a.state.topic in topics]:
@@ -197,7 +200,7 @@ class Ingest:
     # Questions
 
     def _carry_out(
-        self, at: Round, report: RoundReport
+        self, at: Round, report: RoundReport, is_interrupted: Callable[[], bool]
     ) -> tuple[list[tuple[int, Answer]], Mapping[int, Future[Answer]]]:
         """The answers to questions of one stage; tables are asked side by side, and those that are late named apart."""
         began, questions = time.monotonic(), at.open
@@ -207,7 +210,8 @@ class Ingest:
             for number, topic in asked.items()
         }
         try:
-            self._ahead.begin(at, self.topics)
+            if not is_interrupted():
+                self._ahead.begin(at, self.topics)
             answers = [(n, self._ask(question, at)) for n, question in questions.items() if n not in asked]
         except BaseException:
             wait(at_work.values())  # the next round must not meet them

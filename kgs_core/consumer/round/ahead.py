@@ -2,9 +2,10 @@
 
 Theory of operation. When a round commits, the question of the next one is known if every commit lands: the same topics,
 from where the batches end. So it is asked then, once, beside the commits, and its answer is kept. The next round asks
-by the positions that it has by then. For each topic where these and all else that the question is made of are what was
-foreseen, the kept answer is the answer. Where anything is not, the kept answer is dropped: the commit was refused or
-its outcome is not known, the topic's table is late, a partition stopped, was let go or taken up.
+by the positions that it has by then. Of each partition where these and all else that the question is made of are what
+was foreseen, the kept answer is the answer. Where anything is not, it is dropped: the commit was refused or its outcome
+is not known, the topic's table is late, the partition stopped or was let go. A topic's batch is one file, so it goes
+whole where one of its partitions goes; a partition that has nothing in it takes nothing along.
 
 So nothing changes for a round. Its batch was read from the positions that it has, its topic's id is asked for after
 the reading and before the commit, and the commit is made on the condition that the table stands where the batch begins.
@@ -12,11 +13,12 @@ A dropped answer is a file that no log names, as after a kill; what Kafka said i
 Two batches are in hand at most, since a round that does not commit reads nothing ahead.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from kgs_core.consumer.round.progress import TopicProgress
 from kgs_core.consumer.round.questions import Commit, ReadBatch, ReadResult
 from kgs_core.consumer.round.state import Round
+from kgs_core.model import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +33,22 @@ class ReadAhead:
     at: Round
     question: ReadBatch
 
-    def answer(self, result: ReadResult, at: Round, question: ReadBatch) -> ReadResult | None:
+    def answer(self, result: ReadResult, at: Round, question: ReadBatch, topics: Collection[str]) -> ReadResult | None:
         """What of `result`, the answer to the question that was foreseen, answers the one of `at`; None: nothing does.
 
-        A topic that it leaves out is read by the next round.
+        A partition that it leaves out is read by the next round.
+
+        Args:
+            result: of `self.question`.
+            at: the round that asks.
+            question: what it asks.
+            topics: those whose part may be taken.
         """
-        foreseen = {tp.topic for tp in self.question.start}
         if question.has_dataframe or question.planned is not None:
             return None
-        asked = {tp.topic for tp in question.start} & foreseen
-        alike = {topic for topic in asked if _basis(at.topics[topic]) == _basis(self.at.topics[topic])}
-        return result.of(alike) if alike else None
+        foreseen = {tp for tp in self.question.start if tp.topic in topics}
+        alike = {tp for tp in question.start.keys() & foreseen if _basis(at, tp) == _basis(self.at, tp)}
+        return result.of(alike, {tp.topic for tp in foreseen - alike}) if alike else None
 
 
 def foresee(at: Round) -> ReadAhead | None:
@@ -60,6 +67,7 @@ def foresee(at: Round) -> ReadAhead | None:
     return ReadAhead(following, question) if question.start else None
 
 
-def _basis(topic: TopicProgress) -> object:
-    """All of a topic that a reading goes by."""
-    return topic.topic_id, topic.active, topic.marks, topic.epochs
+def _basis(at: Round, tp: TopicPartition) -> object:
+    """All of a partition that a reading goes by."""
+    topic, partition = at.topics[tp.topic], tp.partition
+    return topic.topic_id, topic.active[partition], topic.marks.get(partition), topic.epochs.get(partition)

@@ -165,13 +165,27 @@ class ReadResult:
         kinds = {StopCause.OUT_OF_RANGE: self.lost, StopCause.CORRUPT: self.corrupt, StopCause.DENIED: self.refused}
         kinds[cause][tp] = words
 
-    def of(self, topics: Collection[str]) -> "ReadResult":
-        """Only what is about these topics; problems, and what it has cost, are nobody's."""
-        new = replace(self, batches=[batch for batch in self.batches if batch.topic in topics])
+    def of(self, tps: Collection[TopicPartition], cut: Collection[str]) -> "ReadResult":
+        """Only what is about these partitions; problems, and what it has cost, are nobody's.
+
+        A batch with another partition in it goes whole, with what is said of its partitions: they are read again.
+
+        Args:
+            tps: what stays.
+            cut: topics that lose a partition: what is said of the whole topic may be about that one.
+        """
+        whole, left = {tp.topic for tp in tps} - set(cut), set(tps)
+        new = replace(self, batches=[])
+        for batch in self.batches:
+            read = {TopicPartition(batch.topic, p) for p in batch.ranges}
+            if read <= set(tps):
+                new.batches.append(batch)
+            else:
+                left -= read
         for name in _BY_PARTITION:
-            setattr(new, name, {tp: what for tp, what in getattr(self, name).items() if tp.topic in topics})
+            setattr(new, name, {tp: what for tp, what in getattr(self, name).items() if tp in left})
         for name in _BY_TOPIC:
-            setattr(new, name, {topic: what for topic, what in getattr(self, name).items() if topic in topics})
+            setattr(new, name, {topic: what for topic, what in getattr(self, name).items() if topic in whole})
         return new
 
     def add(self, other: "ReadResult") -> None:

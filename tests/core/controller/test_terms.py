@@ -10,7 +10,7 @@ from kgs_core.controller.terms import other_terms, terms_of
 from kgs_core.protocol import DesiredVersion, Ending, Phase, Target, Terms
 from tests.core.controller.two_readers import ONE, TARGET, TWO, acts, group, look, measured, received, report
 
-OURS = Terms("/lake", 10.0, ("ours",))
+OURS = Terms("/lake", 10.0, ("ours",), 1)
 SAID = replace(TARGET, terms=OURS)
 WANTED = DesiredVersion("", "wanted", "somebody", 1)
 SETTINGS = parse_settings(
@@ -35,7 +35,15 @@ def test_a_new_target_says_them(synchronized):
     assert write.target.terms == OURS
 
 
-@pytest.mark.parametrize("other", [{"lake_root": "/other"}, {"suspect_after_s": 11.0}, {"config_hashes": ("other",)}])
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"lake_root": "/other"},
+        {"suspect_after_s": 11.0},
+        {"config_hashes": ("other",)},
+        {"consumers_per_metadata_partition": 4},
+    ],
+)
 def test_a_controller_that_has_others_says_so_at_once_and_moves_nothing(written, other):
     """Else whoever joins with its settings would be refused until something else changes the Target."""
     (target,) = written(SAID, terms=replace(OURS, **other))
@@ -47,6 +55,7 @@ def test_a_controller_that_has_others_says_so_at_once_and_moves_nothing(written,
 def test_the_same_terms_change_nothing(written):
     assert written(SAID) == []
     assert written(replace(SAID, terms=replace(OURS, config_hashes=("earlier", "ours")))) == []
+    assert written(replace(SAID, terms=replace(OURS, consumers_per_metadata_partition=None))) == []
 
 
 def test_the_wanted_configuration_may_join_with_the_first_replacement(written):
@@ -71,10 +80,26 @@ def test_a_target_of_an_earlier_version_is_left_alone(written):
 
 def test_terms_of_settings_are_the_settings_own():
     ours = terms_of(SETTINGS)
-    assert ours == Terms("/lake", SETTINGS.membership.suspect_after_s, (config_hash(SETTINGS),))
+    assert ours == Terms("/lake", SETTINGS.membership.suspect_after_s, (config_hash(SETTINGS),), 1)
     assert other_terms(SETTINGS, ours) == []
     assert other_terms(SETTINGS, replace(ours, config_hashes=("of-a-replacement", *ours.config_hashes))) == []
-    assert other_terms(SETTINGS, replace(ours, config_hashes=())) == [], "an earlier version says none"
+    earlier = replace(ours, config_hashes=(), consumers_per_metadata_partition=None)
+    assert other_terms(SETTINGS, earlier) == [], "an earlier version says none"
+
+
+def test_a_wanted_configuration_whose_consumers_would_listen_elsewhere_is_refused_in_one_line():
+    """`kgs replace` has said its hash: it joined, listened in another partition, and its partitions were not read."""
+    membership = SETTINGS.membership.model_copy(update={"consumers_per_metadata_partition": 4})
+    wanted = SETTINGS.model_copy(update={"membership": membership})
+    ours = terms_of(SETTINGS)
+    said = replace(ours, config_hashes=(*ours.config_hashes, config_hash(wanted)))
+    (only,) = other_terms(wanted, said)
+    assert only.startswith("membership.consumers_per_metadata_partition 1, this configuration says 4, so it would not ")
+    assert only.endswith(
+        "`kgs stop` the group, wait until all consumers are gone, change the file everywhere, and start again"
+    )
+    assert only == other_terms(wanted, ours)[0]
+    assert len(other_terms(wanted, replace(ours, lake_root="/other"))) == 2
 
 
 def test_all_that_differs_is_reported_with_the_way_out():

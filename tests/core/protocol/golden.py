@@ -92,6 +92,9 @@ GOLDEN = {
     "target: whole numbers where there may be others": Target(
         "nfd", {}, (), {TopicPartition("t", 1): 5}, 7, 0, "", (), (), 1, terms=Terms("", 30, ())
     ),
+    "target: as of a group with shared partitions": Target(
+        "nfd", {}, (), {}, 7.0, 0.0, "", (), (), 1, terms=Terms("/lake", 30.0, ("ab",), 16)
+    ),
     "assignment": MemberAssignment(MEMBER, frozenset(MANY), frozenset(SOME), frozenset(SOME[1:]), retire=True),
     "assignment: nothing": MemberAssignment(MEMBER),
     "tombstone": Tombstone(MEMBERS[3]),

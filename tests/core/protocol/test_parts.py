@@ -7,7 +7,7 @@ import pytest
 from kgs_core.model import ConsumerId
 from kgs_core.protocol import Incarnation, Member, Terms
 
-TERMS = Terms("/lake", 10.0, ("ours", "wanted"))
+TERMS = Terms("/lake", 10.0, ("ours", "wanted"), 4)
 
 
 def test_a_member_is_shown_with_eight_letters_of_its_incarnation():
@@ -24,7 +24,13 @@ def test_a_member_is_shown_with_eight_letters_of_its_incarnation():
         ({"config_hashes": ("ours", "wanted", "other")}, False),
         ({"lake_root": "/other"}, False),
         ({"suspect_after_s": 11.0}, False),
+        ({"consumers_per_metadata_partition": 1}, False),
+        ({"consumers_per_metadata_partition": None}, True),
     ],
 )
-def test_terms_admit_all_who_have_no_other_lake_patience_or_configuration(other, are_admitted):
+def test_terms_admit_all_who_have_no_other_lake_patience_partition_or_configuration(other, are_admitted):
     assert TERMS.admit(replace(TERMS, **other)) == are_admitted
+
+
+def test_terms_of_an_earlier_version_admit_whoever_has_a_partition():
+    assert replace(TERMS, consumers_per_metadata_partition=None).admit(TERMS)

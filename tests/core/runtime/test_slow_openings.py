@@ -59,7 +59,8 @@ class Rounds:
         self.read = []
         self.late_since = None
 
-    def round(self):
+    def round(self, is_interrupted):
+        self.is_interrupted = is_interrupted
         self.read.append(set(self._topics.positions()))
 
     def settle(self, topics=None):
@@ -179,6 +180,32 @@ def test_batch_of_a_late_table_is_waited_for_where_its_partition_is_taken_away_a
     ingest.late_since = None
     step(loop)
     assert loop._membership.now.busy_since is None
+
+
+def test_a_round_is_told_of_an_assignment_or_a_signal_that_comes_while_it_lasts(loop):
+    """Else it reads one more batch ahead, which is dropped, and the drain waits for it."""
+    ingest, stop, told = loop._reader.ingest, StopFlag(), []
+    step(loop, gives(5, *TPS[:3]))
+
+    def interrupted(_is_interrupted):
+        told.append(_is_interrupted())
+        loop._membership.change(lambda m: m.received([gives(6, *TPS[:2])], 0.0))
+        told.append(_is_interrupted())
+
+    ingest.round = interrupted
+    step_until(loop, lambda: told)
+    assert told[:2] == [False, True]
+
+    def stopped(is_interrupted):
+        told.append(is_interrupted())
+        stop.set()
+        told.append(is_interrupted())
+
+    ingest.round = stopped
+    told.clear()
+    loop._reader.attempt = lambda step, _: step()
+    loop.run(stop)
+    assert told[:2] == [False, True]
 
 
 def test_last_word_waits_for_late_tables_also_where_an_error_ends_the_loop(loop, monkeypatch):

@@ -44,6 +44,8 @@ _SIGNATURES: Mapping[str, tuple[Any, Sequence[Any]]] = {
     "rd_kafka_consumer_close": (_INT, [_POINTER]),
     "rd_kafka_consume_batch_queue": (c.c_ssize_t, [_POINTER, _INT, _POINTER, _SIZE]),
     "rd_kafka_assign": (_INT, [_POINTER, _POINTER]),
+    "rd_kafka_incremental_assign": (_POINTER, [_POINTER, _POINTER]),
+    "rd_kafka_incremental_unassign": (_POINTER, [_POINTER, _POINTER]),
     "rd_kafka_seek_partitions": (_POINTER, [_POINTER, _POINTER, _INT]),
     "rd_kafka_error_code": (_INT, [_POINTER]),
     "rd_kafka_error_destroy": (None, [_POINTER]),
@@ -175,6 +177,31 @@ class NativeClient:
         code = self._lib.rd_kafka_assign(self._handle, listed)
         self._lib.rd_kafka_topic_partition_list_destroy(listed)
         _check(code)
+
+    def incremental_assign(self, partitions: Sequence[KafkaPosition], /) -> None:
+        """Read these partitions, too, each from its offset.
+
+        Raises:
+            KafkaException: refused; one is assigned already, for example.
+        """
+        self._change(self._lib.rd_kafka_incremental_assign, partitions)
+
+    def incremental_unassign(self, partitions: Sequence[KafkaPosition], /) -> None:
+        """Read these partitions no longer; what was fetched ahead of them is dropped.
+
+        Raises:
+            KafkaException: refused; one is not assigned, for example.
+        """
+        self._change(self._lib.rd_kafka_incremental_unassign, partitions)
+
+    def _change(self, function: Any, partitions: Sequence[KafkaPosition]) -> None:
+        listed = self._listed(partitions)
+        error = function(self._handle, listed)
+        self._lib.rd_kafka_topic_partition_list_destroy(listed)
+        if error:
+            code = self._lib.rd_kafka_error_code(error)
+            self._lib.rd_kafka_error_destroy(error)
+            _check(code)
 
     def seek(self, partition: KafkaPosition, /) -> None:
         """Go on elsewhere in an assigned partition, with the check of its leader epoch.

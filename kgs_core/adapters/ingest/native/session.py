@@ -4,7 +4,7 @@ A message is ours from `consume` on, and is freed once: by `fill` with the batch
 `free` when what is held is dropped. Until then it may be held over into the next batch.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,10 +58,12 @@ class NativeFetchSession(FetchClient):
         self._messages: Longs = np.zeros(_ROOM, np.int64)
         self._notes: Longs = np.zeros((_ROOM, NOTE), np.int64)
         self._count = 0
-        self._expect([])
+        self._tps: list[TopicPartition] = []
+        self._expect([], ())
 
-    def _expect(self, tps: Sequence[TopicPartition]) -> None:
+    def _expect(self, tps: Sequence[TopicPartition], kept: Collection[tuple[str, int]]) -> None:
         """Number the partitions as their messages name them: by the topic's address."""
+        self._drop_others(kept)
         self._native.forget_topics()
         names = sorted({tp.topic for tp in tps})
         number = {name: i for i, name in enumerate(names)}
@@ -71,6 +73,20 @@ class NativeFetchSession(FetchClient):
         flat = [len(slots), *(n for topic, partition, _ in slots for n in (topic, partition))]
         self._slots: Longs = np.array(flat, np.int64)
         self._topic_of: Longs = np.array([number[tp.topic] for tp in self._tps], np.int64)
+        self._waiting_bytes = self._look(0)
+
+    def _drop_others(self, kept: Collection[tuple[str, int]]) -> None:
+        """Free what is held of other partitions than these."""
+        stays = np.array([*(tp in kept for tp in self._tps), False])  # NOBODY names the last
+        others = ~stays[self._notes[: self._count, SLOT]]
+        self._reorder(np.argsort(others, kind="stable"))
+        count, self._count = self._count, self._count - int(others.sum())
+        self._loops["free"](address_of(self._messages), self._count, count, self._call_address)
+
+    def _look(self, first: int) -> int:
+        """Note what the held messages from `first` on are; their bytes."""
+        places = address_of(self._messages), first, self._count
+        return self._loops["look"](*places, address_of(self._notes), address_of(self._slots), self._call_address)
 
     def _poll(self, count: int, timeout_s: float, *, at_once: bool) -> int:
         self._make_room(count)
@@ -83,10 +99,7 @@ class NativeFetchSession(FetchClient):
         else:
             found = self._native.consume(count, timeout_s, into)
         self._count += found
-        places = address_of(self._messages), first, self._count
-        self._waiting_bytes += self._loops["look"](
-            *places, address_of(self._notes), address_of(self._slots), self._call_address
-        )
+        self._waiting_bytes += self._look(first)
         return found
 
     def _make_room(self, count: int) -> None:

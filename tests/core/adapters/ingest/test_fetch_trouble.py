@@ -142,6 +142,15 @@ class Client:
         order = [p for p in self.turns if p in queues] + [p for p in queues for _ in queues[p]]
         self.waiting = [queues[p].pop(0) for p in order if queues[p]]
 
+    def incremental_assign(self, positions):
+        waiting = self.waiting
+        self.assign(positions)
+        self.waiting = waiting + self.waiting
+
+    def incremental_unassign(self, positions):
+        gone = {p.partition for p in positions}
+        self.waiting = [event for event in self.waiting if event.partition() not in gone]
+
     def events(self, partition, start):
         found, at = [], 0
         for entry in self.logs[partition]:

@@ -32,7 +32,7 @@ def loop(kafka, tmp_path):
     settings = parse_settings(YAML.format(root=tmp_path).encode(), "kgs.yaml", {})
     topics = OwnedTopics(settings, kafka, TopicOpener(settings, open_lake(settings.lake), kafka, None, None))
     runner = SimpleNamespace(take_your_time=lambda: None, warm=lambda: None, warm_topic=lambda _: None)
-    ingest = SimpleNamespace(round=lambda: None, settle=lambda topics: None, late_since=None)
+    ingest = SimpleNamespace(round=lambda _: None, settle=lambda topics: None, late_since=None)
     reader = SimpleNamespace(topics=topics, runner=runner, ingest=ingest)
     return BatchLoop(reader, SharedMembership(member()), ConsumerStatus(ConsumerId(3), None), 0.0)
 

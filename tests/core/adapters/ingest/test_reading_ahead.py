@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.ingest import rounds
+from kgs_core.adapters.ingest import reading_ahead, rounds
 from kgs_core.adapters.ingest.process_batch import TopicJob
+from kgs_core.config.settings import ConsumerSettings
 from kgs_core.consumer.round.questions import ReadBatch, ReadResult
 from kgs_core.errors import TransientError
 from kgs_core.exactly_once.batch import TopicBatch
@@ -97,7 +98,16 @@ def test_an_answer_that_got_lost_of_a_commit_that_landed_costs_no_batch(
     assert starts(rig)[:2] == [(0, 0), (10, 10)]
 
 
-def test_what_is_let_go_drops_what_was_read_ahead(rig: Rig) -> None:
+def test_nothing_is_read_ahead_once_an_assignment_or_a_signal_waits(rig: Rig) -> None:
+    """It would be dropped, and the end of the round would wait for it."""
+    rig.ingest.round(lambda: True)
+    assert (rig.position("sick"), rig.position("well")) == (10, 10)
+    assert starts(rig) == [(0, 0)]
+    rig.ingest.round()
+    assert starts(rig) == [(0, 0), (10, 10), (20, 20)]
+
+
+def test_what_is_let_go_drops_what_was_read_ahead_of_its_topic_alone(rig: Rig) -> None:
     rig.ingest.round()
     rig.ingest.settle({"another"})
     rig.ingest.round()
@@ -106,14 +116,35 @@ def test_what_is_let_go_drops_what_was_read_ahead(rig: Rig) -> None:
     rig.states["sick"].give_up(frozenset({0}))
     rig.ingest.round()
     assert (rig.position("sick"), rig.position("well")) == (20, 30)
-    assert starts(rig)[3:] == [(None, 20), (None, 30)]
+    assert starts(rig)[3:] == [(None, 30)]
+    rig.ingest.settle()
+    rig.ingest.round()
+    assert starts(rig)[4:] == [(None, 30), (None, 40)]
 
 
 def test_what_was_read_for_a_topic_that_was_opened_again_is_dropped(rig: Rig) -> None:
     rig.ingest.round()
     rig.states["sick"] = rig.state("sick")
     rig.ingest.round()
-    assert starts(rig)[2:] == [(10, 10), (20, 20)]
+    assert (rig.position("sick"), rig.position("well")) == (10, 20)
+    assert starts(rig)[2:] == [(10, 20)]
+    rig.ingest.round()
+    assert (rig.position("sick"), rig.position("well")) == (20, 30)
+
+
+def test_what_was_read_ahead_too_long_ago_is_dropped(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may be two rounds old at its commit: the vacuum takes files of which nobody has heard for longer."""
+    clock = Clock()
+    monkeypatch.setattr(reading_ahead, "time", clock)
+    limit_s = ConsumerSettings().batch_timeout_s
+    rig.ingest.round()
+    clock.now += limit_s
+    rig.ingest.round()
+    assert starts(rig) == [(0, 0), (10, 10), (20, 20)]
+    clock.now += limit_s + 1
+    rig.ingest.round()
+    assert starts(rig)[3:] == [(20, 20), (30, 30)]
+    assert (rig.position("sick"), rig.position("well")) == (30, 30)
 
 
 def test_a_reading_that_fails_fails_the_next_round_and_not_the_commits_beside_it(

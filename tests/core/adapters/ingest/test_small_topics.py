@@ -67,15 +67,31 @@ def test_what_a_batch_that_is_due_leaves_is_of_the_largest_topic():
 
 
 class Feed:
-    """librdkafka's side and the clock: what comes of each topic is a list of (when, bytes)."""
+    """librdkafka's side and the clock: what comes of each topic is a list of (when, bytes).
+
+    Attributes:
+        fetch_s: topic -> how long after its assignment its first records come.
+    """
 
     def __init__(self, logs):
         self.logs = {topic: sorted(log) for topic, log in logs.items()}
         self.at = {}
+        self.assigned = {}
+        self.fetch_s = {}
         self.now = 0.0
 
     def assign(self, positions):
-        self.at = {p.topic: p.offset for p in positions}
+        self.at = {}
+        self.incremental_assign(positions)
+
+    def incremental_assign(self, positions):
+        assert not {p.topic for p in positions} & self.at.keys()
+        self.at |= {p.topic: p.offset for p in positions}
+        self.assigned |= {p.topic: self.now for p in positions}
+
+    def incremental_unassign(self, positions):
+        for position in positions:
+            del self.at[position.topic]
 
     def list_topics(self, *_, **__):
         pass
@@ -91,10 +107,10 @@ class Feed:
 
     def arrived(self, until):
         found = [
-            (when, topic, offset, size)
+            (there, topic, offset, size)
             for topic, at in self.at.items()
             for offset, (when, size) in enumerate(self.logs[topic])
-            if offset >= at and when <= until
+            if offset >= at and (there := max(when, self.assigned[topic] + self.fetch_s.get(topic, 0))) <= until
         ]
         return [event[1:] for event in sorted(found)]
 
@@ -190,6 +206,43 @@ def test_positions_that_move_again_and_again_do_not_make_small_topics_wait_for_e
         run.until(run.feed.now + 0.1)
     (taken,) = times_of("small", run)
     assert taken <= WAIT_S + 0.2
+
+
+def test_a_table_that_is_late_again_and_again_does_not_make_small_topics_wait_for_longer():
+    """Each time all that was held was dropped, came again behind the busy topic's, and had its time begin anew."""
+    run = Run({"busy": every(0.001, 100, 10.0), "small": [(0.01, 1)], "late": every(0.05, 10, 10.0)}, 10_000)
+    run.feed.fetch_s = {"small": 0.3}
+    late = TopicPartition("late", 0)
+    for n in range(16):
+        position = run.positions.pop(late, 0) if n % 2 else 0
+        run.until(run.feed.now + 0.5)
+        run.positions.setdefault(late, position)
+    (taken,) = times_of("small", run)
+    assert taken <= WAIT_S + 0.5
+    assert run.positions[late] > 0
+
+
+TURNS = st.lists(st.tuples(st.sampled_from(["busy", "t0", "t1"]), st.sampled_from(["out", "in", "back"])), max_size=20)
+
+
+@settings(max_examples=60, deadline=None)
+@given(LOGS, TURNS)
+def test_every_record_is_read_once_also_where_partitions_come_and_go_and_batches_are_dropped(logs, turns):
+    """`back`: a batch did not land, and is read again."""
+    run, out = Run(logs, 5000), {}
+    run.feed.fetch_s = dict.fromkeys(logs, 0.02)
+    for topic, what in turns:
+        tp = TopicPartition(topic, 0)
+        run.until(run.feed.now + 0.2)
+        if what == "out" and tp in run.positions:
+            out[tp] = run.positions.pop(tp)
+        elif what == "in" and tp in out:
+            run.positions[tp] = out.pop(tp)
+        elif what == "back" and tp in run.positions:
+            run.positions[tp] = run.positions[tp] // 2
+    run.positions |= out
+    run.until(run.feed.now + 8.0)
+    assert run.positions == {TopicPartition(topic, 0): len(log) for topic, log in logs.items()}
 
 
 @pytest.mark.parametrize("fetch", FETCHES)

@@ -58,13 +58,13 @@ class Consumer:
 
     def given(self, number: int, world: World, answer: Answer) -> "Consumer":
         """With one question answered."""
-        distrusted = self.distrusted
+        distrusted, at = self.distrusted, answered(self.at, number, answer, self.now)
         if isinstance(answer, TopicIds) and SICK in answer.ids:
             distrusted = answer.ids[SICK] != ID
         if isinstance(answer, ReadResult) and SICK in {*answer.failed, *answer.unavailable, *_topics(answer)}:
             # Said once: it must not be forgotten when what is asked about it goes wrong.
-            assert 0 in answered(self.at, number, answer, self.now).topics[SICK].stops
-        return replace(self, world=world, at=answered(self.at, number, answer, self.now), distrusted=distrusted)
+            assert 0 in at.topics[SICK].stops
+        return replace(self, world=world, at=at, distrusted=distrusted)
 
     def reading_ahead(self, ahead: ReadAhead, world: World, result: ReadResult) -> "Consumer":
         """With the next batch read."""
@@ -76,7 +76,7 @@ class Consumer:
         if self.ahead is None or question is None:
             return None
         ahead, result = self.ahead
-        found, here = ahead.answer(result, self.at, question), replace(self, ahead=None)
+        found, here = ahead.answer(result, self.at, question, ahead.at.topics), replace(self, ahead=None)
         if found is None:
             return here
         for batch in found.batches:
@@ -97,10 +97,14 @@ class Consumer:
             here = here.given_late(aside, number, *good_answer(here.world, question))
         return here
 
+    def calmed(self, after_s: float) -> "Consumer":
+        """At the beginning of a round in which nothing is wrong any more, or in the one in hand."""
+        here = self.with_late_answers()
+        return here if here.at.open else here.next_round(after_s)
+
     def calm_round(self, after_s: float) -> "Consumer":
         """Through one round in which nothing is wrong any more."""
-        here = self.with_late_answers()
-        here = here if here.at.open else here.next_round(after_s)
+        here = self.calmed(after_s)
         while here.at.open:
             if (ready := here.answered_ahead()) is not None:
                 here = ready

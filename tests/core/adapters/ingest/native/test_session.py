@@ -11,37 +11,11 @@ from confluent_kafka import TopicPartition as KafkaPosition
 
 from kgs_core.adapters.ingest.fetch import FetchSession
 from kgs_core.adapters.ingest.fetch_sessions import FETCHES
-from kgs_core.adapters.ingest.native.session import NativeFetchSession, address_of
-from kgs_core.adapters.kafka.client_config import reading_client
+from kgs_core.adapters.ingest.native.session import address_of
 from kgs_core.consumer.round.stops import StopCause
 from kgs_core.model import OffsetRange, TopicPartition
 
 FETCH = 1  # number of the request
-NUMBER = itertools.count()
-
-
-@pytest.fixture
-def opened(kafka):
-    """Opens sessions of either kind; they are closed at the end."""
-    sessions = []
-
-    def build(kind=NativeFetchSession, **changes):
-        sessions.append(kind({**reading_client(kafka.settings()), **changes}))
-        return sessions[-1]
-
-    yield build
-    for session in sessions:
-        session.close()
-
-
-@pytest.fixture
-def topic(kafka):
-    def build(partitions=1):
-        name = f"native-{next(NUMBER)}"
-        kafka.topic(name, partitions)
-        return name
-
-    return build
 
 
 def gathered(session, start, batch_bytes=1 << 20):
