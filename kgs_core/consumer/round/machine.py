@@ -76,9 +76,10 @@ def part(at: Round, now: float) -> tuple[Round, tuple[Round, ...]]:
         return at, ()
     asides = []
     for topic in sorted(slow):
-        of_topic = at.result.of({topic})
-        told = ReadResult(stopped=of_topic.stopped, waiting=of_topic.waiting)
+        stopped = {tp: why for tp, why in at.result.stopped.items() if tp.topic == topic}
+        waiting = {tp: why for tp, why in at.result.waiting.items() if tp.topic == topic}
         # What the read has cost, and its problems, are the rest's to tell
+        told = ReadResult(stopped=stopped, waiting=waiting)
         asides.append(replace(at.of({topic}), is_aside=True, result=told))
     return _ahead(at.of(at.topics.keys() - slow), now), tuple(asides)
 
