@@ -10,8 +10,8 @@ writer makes an entry of its own batch and of all intents that fit.
    is ended, and its file may be removed by anybody.
 4. One that fits as of that version, but not after those taken before it, is left: should this entry not be made, it may
    be the one that lands.
-5. Its writer must have looked at the table since its schema and properties last changed; else it is left to its writer,
-   who looks again.
+5. Its writer must have looked at this very table since its schema and properties last changed; else it is left to its
+   writer, who looks again, and leaves another. (For a table that was made again, its numbers may fit by chance.)
 6. The oldest come first, and an entry has a limit, so that none waits for ever behind newer ones.
 """
 
@@ -35,6 +35,7 @@ class CommitIntent:
         new: application id -> version afterwards.
         along: more versions for the same entry, which nothing is compared with.
         looked_at: version of the table that its writer has checked schema and properties of.
+        table: what that table is told by from one that was made under its name before or after; empty: not known.
     """
 
     expected: Mapping[str, int | None]
@@ -42,6 +43,7 @@ class CommitIntent:
     file: FileWritten | None
     along: Mapping[str, int] = field(default_factory=dict)
     looked_at: int = -1
+    table: str = ""
 
     @property
     def versions(self) -> dict[str, int]:
@@ -63,6 +65,8 @@ def select(
     own: CommitIntent,
     others: Iterable[tuple[str, CommitIntent]],
     most: int = MOST_TAKEN,
+    *,
+    table: str = "",
 ) -> Selection:
     """Choose the intents that go into an entry beside the maker's own batch.
 
@@ -70,6 +74,8 @@ def select(
         stored: versions as of the table's version that the entry is based on; `own` fits it.
         changed: version of the last entry that changed schema or properties.
         others: names and intents, the oldest first.
+        most: so many at most.
+        table: as in `CommitIntent`.
     """
     at: ChainMap[str, int | None] = ChainMap(dict(own.versions), dict(stored))
     taken: list[str] = []
@@ -79,6 +85,7 @@ def select(
             ended.append(name)
         elif (
             len(taken) < most
+            and intent.table == table
             and intent.looked_at >= changed
             and judge(at, intent.expected, intent.new, retry=False) is CommitDecision.COMMIT
         ):

@@ -13,7 +13,7 @@ from kgs_core.ports.group import (
     ReportWriter,
     Run,
 )
-from kgs_core.ports.lake import CommitOutcome, FileWritten, Lake, LakeTable, PinnedTable, TableContents, Upkeep
+from kgs_core.ports.lake import CommitOutcome, FileWritten, Lake, LakeTable, PinnedTable, Schema, TableContents, Upkeep
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind, SchemaRegistry, UnknownSchemaError
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "RegisteredSchema",
     "ReportWriter",
     "Run",
+    "Schema",
     "SchemaKind",
     "SchemaRegistry",
     "TableContents",

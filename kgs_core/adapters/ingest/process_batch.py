@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from kgs_core.adapters.ingest.formats import json_objects, raw  # noqa: F401 - not in the first batch
-from kgs_core.adapters.ingest.formats.parsed import Parsed, Parser, ValueBatch
+from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS, Parsed, Parser, ValueBatch
 from kgs_core.adapters.ingest.topic_records import TopicRecords
+from kgs_core.adapters.lake.columns import lacking
 from kgs_core.adapters.lake.parquet_writer import write_table
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, value_schema
 from kgs_core.adapters.lake.storage import Storage
@@ -47,6 +48,18 @@ class TopicJob:
     registry: RegistrySettings | None = None
 
 
+class MoreColumnsError(Exception):
+    """Good values have columns that their table lacks and may be given.
+
+    Attributes:
+        columns: what it lacks.
+    """
+
+    def __init__(self, columns: pa.Schema) -> None:
+        super().__init__(f"columns {', '.join(columns.names)}")
+        self.columns = columns
+
+
 class TransformError(Exception):
     """The user's transform raised, or gave rows that its promise does not allow."""
 
@@ -59,6 +72,7 @@ class Sorted:
         rows: value columns and origin columns of the good records.
         dead_letters: the bad ones that are not in the lake yet, in the columns of a dead-letter table.
         bad: how many are bad, whether their dead letters are new or not.
+        missing: columns that values have and the job's columns lack.
         stopped: partition -> (offset, reason) of the first bad record, where bad records stop the partition; such a
             record and what lies behind it is neither a row nor a dead letter.
     """
@@ -67,6 +81,7 @@ class Sorted:
     dead_letters: pa.Table
     bad: int
     stopped: dict[int, tuple[int, str]]
+    missing: pa.Schema = NO_COLUMNS
 
 
 def sort_records(job: TopicJob, records: TopicRecords) -> Sorted:
@@ -88,7 +103,7 @@ def sort_records(job: TopicJob, records: TopicRecords) -> Sorted:
     chosen = origin if len(good) == len(records) else origin.take(pa.array(good, pa.int64()))
     columns = pa.schema([*rows.schema, *chosen.schema])
     rows = pa.Table.from_arrays([*rows.columns, *chosen.columns], schema=columns)
-    return Sorted(rows, _dead_letters(job, records, bad, origin), len(bad), stopped)
+    return Sorted(rows, _dead_letters(job, records, bad, origin), len(bad), stopped, parsed.missing)
 
 
 def parse_values(job: TopicJob, records: TopicRecords) -> Parsed:
@@ -154,9 +169,12 @@ def prepare_topic(
         must stop, each with the offset of its bad record and the reason.
 
     Raises:
+        MoreColumnsError: nothing was made of the records: first the table is to be given more columns.
         TransformError: the transform raised or broke its promise.
     """
     found = sort_records(job, records)
+    if more := _more_columns(job, found.missing):
+        raise MoreColumnsError(pa.schema(more))
     ranges = ranges_to_read(ranges, found.stopped)
     if not ranges:
         return None, found.stopped
@@ -174,6 +192,12 @@ def prepare_topic(
     )
     rows = transform_arrow(job, found.rows) if found.rows.num_rows else found.rows
     return UnwrittenBatch(job, batch, rows, found.dead_letters), found.stopped
+
+
+def _more_columns(job: TopicJob, missing: pa.Schema) -> list[pa.Field]:
+    """What the table is to be given; empty where it may not, and where nothing of it can be added."""
+    may = job.rule.evolve != "none" and not job.rule.names_columns and job.columns is not None
+    return lacking(job.columns or NO_COLUMNS, missing) if may else []
 
 
 def process_topic(

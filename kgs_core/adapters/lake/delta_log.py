@@ -165,22 +165,33 @@ def entry_of(files: Sequence[FileWritten], apps: Mapping[str, int], maker: str) 
         maker: the writer, for those who read the log; nothing is decided by it.
     """
     now_ms = int(time.time() * 1000)
-    actions: list[dict[str, Any]] = [
-        {
-            "commitInfo": {
-                "timestamp": now_ms,
-                "operation": "WRITE",
-                "operationParameters": {"mode": "Append"},
-                "isBlindAppend": True,
-                "engineInfo": "kgs",
-                "kgs": {"writer": maker, "batches": max(len(files), 1)},
-            }
-        }
-    ]
+    info = {"operation": "WRITE", "operationParameters": {"mode": "Append"}, "isBlindAppend": True}
+    actions = [_commit_info(info, now_ms, maker, max(len(files), 1))]
     for file in files:
         add = {"path": file.path, "partitionValues": {}, "size": file.size, "modificationTime": now_ms}
         actions.append({"add": add | {"dataChange": True, "stats": file.stats}})
     actions += [{"txn": {"appId": app, "version": version}} for app, version in sorted(apps.items())]
+    return _lines(actions)
+
+
+def metadata_entry(metadata: Mapping[str, Any], added: Sequence[str], maker: str) -> bytes:
+    """A log entry that replaces a table's metadata and does nothing else.
+
+    Args:
+        metadata: Delta's `metaData`.
+        added: names of the columns that are new in it, or new inside, for those who read the log.
+        maker: as in `entry_of`.
+    """
+    info = {"operation": "ADD COLUMNS", "operationParameters": {"columns": json.dumps(added)}, "isBlindAppend": False}
+    return _lines([_commit_info(info, int(time.time() * 1000), maker, 0), {"metaData": metadata}])
+
+
+def _commit_info(info: dict[str, Any], now_ms: int, maker: str, batches: int) -> dict[str, Any]:
+    ours = {"timestamp": now_ms, "engineInfo": "kgs", "kgs": {"writer": maker, "batches": batches}}
+    return {"commitInfo": info | ours}
+
+
+def _lines(actions: Sequence[Mapping[str, Any]]) -> bytes:
     return "\n".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions).encode()
 
 

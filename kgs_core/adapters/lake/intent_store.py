@@ -100,6 +100,7 @@ def encode_intent(intent: CommitIntent) -> bytes:
         "new": dict(intent.new),
         "along": dict(intent.along),
         "looked_at": intent.looked_at,
+        "table": intent.table,
         "file": file,
     }
     return json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
@@ -119,7 +120,8 @@ def decode_intent(data: bytes) -> CommitIntent | None:
         new = {_text(app): _number(at) for app, at in found["new"].items()}
         along = {_text(app): _number(at) for app, at in found["along"].items()}
         understood = found["form"] == _FORM and bool(expected) and bool(new)
-        return CommitIntent(expected, new, file, along, _number(found["looked_at"])) if understood else None
+        looked_at, table = _number(found["looked_at"]), _text(found.get("table", ""))
+        return CommitIntent(expected, new, file, along, looked_at, table) if understood else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
