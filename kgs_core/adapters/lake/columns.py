@@ -4,7 +4,7 @@ A file may have fewer columns than its table, structs in it fewer fields, in any
 there. So a file fits a table if each of its columns is there with its type, and each other column takes null.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import pyarrow as pa
 
@@ -96,13 +96,22 @@ def _wide(kind: pa.DataType) -> pa.DataType:
     return pa.float64() if pa.types.is_floating(kind) else kind
 
 
-def as_wide_as_there(wanted: Sequence[pa.Field], there: pa.Schema) -> pa.Schema:
+def as_wide_as_there(wanted: Iterable[pa.Field], there: Iterable[pa.Field]) -> pa.Schema:
     """`wanted`, but for a number that is there with another width: that keeps the width that it has."""
-    out = []
-    for field in wanted:
-        kind = plain(there.field(field.name).type) if field.name in there.names else field.type
-        out.append(pa.field(field.name, kind if _wide(kind) == _wide(plain(field.type)) else field.type))
-    return pa.schema(out)
+    return pa.schema(_as_there(wanted, there))
+
+
+def _as_there(wanted: Iterable[pa.Field], there: Iterable[pa.Field]) -> list[pa.Field]:
+    found = {f.name: f.type for f in there}
+    return [pa.field(f.name, _kind_as_there(f.type, found.get(f.name, f.type))) for f in wanted]
+
+
+def _kind_as_there(wanted: pa.DataType, there: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(wanted) and pa.types.is_struct(there):
+        return pa.struct(_as_there(wanted, there))
+    if _is_list(wanted) and _is_list(there):
+        return pa.list_(_kind_as_there(wanted.value_type, there.value_type))
+    return there if _wide(there) == _wide(wanted) else wanted
 
 
 def _is_list(kind: pa.DataType) -> bool:

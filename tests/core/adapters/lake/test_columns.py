@@ -92,3 +92,9 @@ def test_columns_are_made_wide_and_those_that_are_there_keep_their_width(kind, w
     assert as_wide_as_there(widened(wanted), wanted).types == [kind]
     assert as_wide_as_there(wanted, widened(wanted)).types == [wide]
     assert as_wide_as_there(wanted, pa.schema([("x", pa.date32())])).types == [kind]
+
+
+def test_width_of_a_field_that_is_there_is_kept_beside_one_that_is_new():
+    there, wanted = [("a", pa.int32())], [("b", pa.int64()), ("a", pa.int64())]
+    found = as_wide_as_there(pa.schema([("s", pa.struct(wanted))]), pa.schema([("s", pa.struct(there))]))
+    assert found.types == [pa.struct([("b", pa.int64()), ("a", pa.int32())])]

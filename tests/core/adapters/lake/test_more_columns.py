@@ -192,7 +192,7 @@ def test_intent_from_before_a_new_column_is_left_to_its_writer_who_leaves_anothe
     table = table_at(storage, lake=LAKE.model_copy(update={"commit": "combined"}))
     batch = CommitIntent({"b": None}, {"b": 1}, file_of(storage, 1))
     writer, waiting = CombinedCommits(TableLog(storage, "t", SCHEMA, LAKE)), _OpenCommit(batch, is_asked=False)
-    writer._turns.is_due = lambda now: False  # noqa: ARG005 - another one's turn
+    writer._turns.is_due = lambda now: False  # another one waits for less
     assert writer._attempt(waiting) is None
     before = waiting.name
     add_columns(TableLog(storage, "t", pa.schema([]), LAKE), [pa.field("y", pa.string())])
