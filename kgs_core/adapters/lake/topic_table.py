@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 import pyarrow as pa
 
 from kgs_core.adapters.lake.columns import as_wide_as_there, lacking, widened
-from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, ORIGIN_FIELDS
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, ORIGIN_FIELDS, parsed_schema
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import TableSpec
@@ -69,16 +69,16 @@ class TopicTable:
         """
         rule, name = self.spec.rule, self.spec.table
         wanted = widened(wanted) if rule.evolve == "widen" else wanted
-        default = pa.schema([*wanted, *ORIGIN_FIELDS])
-        there = self._lake.columns(name, default, wanted if rule.evolve != "none" else None)
+        whole = parsed_schema(rule, wanted)
+        there = self._lake.columns(name, whole, whole if rule.evolve != "none" else None)
         if rule.names_columns:
             self.columns = as_wide_as_there(wanted, there) if rule.evolve == "widen" else wanted
         else:
-            origin = {f.name for f in ORIGIN_FIELDS}
-            found = [f for f in there if f.name not in origin and (f.nullable or f.name in wanted.names)]
+            ours = parsed_schema(rule, pa.schema([])).names
+            found = [f for f in there if f.name not in ours and (f.nullable or f.name in wanted.names)]
             self.columns = pa.schema([(f.name, f.type) for f in found])
         self._tell(wanted, there)
-        self.schema = pa.schema([*self.columns, *ORIGIN_FIELDS])
+        self.schema = parsed_schema(rule, self.columns)
         self._rows = self._lake.table(name, self.schema)
 
     def _tell(self, wanted: pa.Schema, there: pa.Schema) -> None:
