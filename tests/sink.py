@@ -107,7 +107,10 @@ class Sink:
             marks = self.table.positions(set(ranges)).dead_letter_marks
         records = [FakeRecord(p, o) for p, (start, end) in ranges.items() for o in range(start, end)]
         spec = self.spec
-        job = TopicJob("t", self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks)
+        job = TopicJob(
+            *("t", self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks),
+            columns=self.table.columns,
+        )
         spans = {p: OffsetRange(*span) for p, span in ranges.items()}
         batch, cuts = process_topic(self.storage, job, records_of(records), spans)
         assert batch is not None
@@ -141,7 +144,7 @@ class Sink:
             return []
         filesystem = self.storage.filesystem()
         parts = [pq.read_table(self.storage.path(table, f), filesystem=filesystem) for f in files]
-        found: list[dict[str, Any]] = pa.concat_tables(parts).to_pylist() if parts else []
+        found: list[dict[str, Any]] = pa.concat_tables(parts, promote_options="default").to_pylist() if parts else []
         return found
 
     def files(self, table: str = "t") -> list[str]:

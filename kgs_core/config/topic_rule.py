@@ -44,6 +44,7 @@ class TopicRule(Section):
     transform: HookName | None = Field(default=None, description="write module:function")
     transform_arrow: HookName | None = Field(default=None, description="write module:function")
     rows: Literal["one_to_one", "filter", "any"] = "one_to_one"
+    evolve: Literal["none", "add_columns", "widen"] = "none"
     on_error: Literal["dead_letter", "stop"] = "dead_letter"
     max_bad_share_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 50.0
     start: str = "earliest"
@@ -142,6 +143,14 @@ class TopicRule(Section):
                 bool(self.transform and self.transform_arrow),
                 "give 'transform' (DataFrame) or 'transform_arrow' (Arrow table), not both",
             ),
+            (
+                self.evolve != "none" and bool(self.transform or self.transform_arrow),
+                "with a transform the columns are what that gives: drop 'evolve', or the transform",
+            ),
+            (
+                self.evolve != "none" and FORMATS[self.format].columns is not None,
+                f"format '{self.format}' never has other columns: drop 'evolve'",
+            ),
         ]
         if problems := [problem for wrong, problem in checks if wrong]:
             raise ValueError("; ".join(problems))
@@ -165,6 +174,11 @@ class TopicRule(Section):
     def partition_columns(self) -> tuple[PartitionColumn, ...]:
         """The columns that the table is partitioned by, in this order; none: it is not partitioned."""
         return tuple(partition_column(word) for word in self.partition_by)
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether the value columns are exactly those that the rule says; else a registry, and the table, say them."""
+        return bool(self.fields) or FORMATS[self.format].columns_of is None
 
     def matches(self, topic: str) -> bool:
         """Whether this rule is meant for `topic`."""

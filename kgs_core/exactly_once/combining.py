@@ -10,8 +10,8 @@ writer makes an entry of its own batch and of all intents that fit.
    is ended, and it may be removed by anybody.
 4. One that fits as of that version, but not after those taken before it, is left: should this entry not be made, it may
    be the one that lands.
-5. Its writer must have looked at the table since its schema and properties last changed; else it is left to its writer,
-   who looks again.
+5. Its writer must have looked at this very table since its schema and properties last changed; else it is left to its
+   writer, who looks again, and leaves another. (For a table that was made again, its numbers may fit by chance.)
 6. The oldest come first, and an entry has a limit, so that none waits for ever behind newer ones.
 """
 
@@ -36,6 +36,7 @@ class CommitIntent:
         along: more versions for the same entry, which nothing is compared with.
         looked_at: version of the table that its writer has checked schema and properties of.
         consumer: who read it, for those who read the log; nothing is decided by it.
+        table: what that table is told by from one that was made under its name before or after; empty: not known.
     """
 
     expected: Mapping[str, int | None]
@@ -44,6 +45,7 @@ class CommitIntent:
     along: Mapping[str, int] = field(default_factory=dict)
     looked_at: int = -1
     consumer: str = ""
+    table: str = ""
 
     @property
     def versions(self) -> dict[str, int]:
@@ -65,6 +67,8 @@ def select(
     own: CommitIntent,
     others: Iterable[tuple[str, CommitIntent]],
     most: int = MOST_FILES,
+    *,
+    table: str = "",
 ) -> Selection:
     """Choose the intents that go into an entry beside the maker's own batch.
 
@@ -73,6 +77,7 @@ def select(
         changed: version of the last entry that changed schema or properties.
         others: names and intents, the oldest first.
         most: files of theirs at most. One that brings too many is left; it comes first in the next entry.
+        table: as in `CommitIntent`.
     """
     at: ChainMap[str, int | None] = ChainMap(dict(own.versions), dict(stored))
     taken: list[str] = []
@@ -83,6 +88,7 @@ def select(
             ended.append(name)
         elif (
             files + _weight(intent) <= most
+            and intent.table == table
             and intent.looked_at >= changed
             and judge(at, intent.expected, intent.new, retry=False) is CommitDecision.COMMIT
         ):

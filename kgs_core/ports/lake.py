@@ -215,6 +215,20 @@ class Lake(Protocol):
             UnsafeError: no safe address: it leads out of the root, or an option would take the guarantee away.
         """
 
+    def columns(self, name: str, default: Schema, wanted: Schema | None = None, layout: TableLayout = PLAIN) -> Schema:
+        """The columns that a table has.
+
+        Args:
+            name: of a table of rows.
+            default: columns to make it with where it is not there.
+            wanted: what it is to have, too; what it lacks is added, in a commit that changes nothing else.
+            layout: of its rows in files.
+
+        Raises:
+            UnsafeError: the table breaks the guarantee.
+            TransientError: the store did not answer.
+        """
+
     def open(self, name: str) -> LakeTable:
         """A table with the columns that it has.
 

@@ -73,18 +73,22 @@ class Pipeline:
         self.folder = folder
         self.bootstrap = bootstrap
         self.config = folder / "kgs.yaml"
-        tree = {
+        self._tree: dict[str, Any] = {
             "group": f"group-{folder.name}"[:100],
             "kafka": {"bootstrap_servers": bootstrap},
             "lake": {"root": "lake"},
-            "topics": [dict(rule) for rule in rules],
+            "registry": {"url": "http://127.0.0.1:9"},
             "consumer": {"wait_time_s": 0.1, "topics_refresh_s": 0.5, **consumer},
         }
-        self.config.write_text(yaml.safe_dump(tree))
+        self.configure(rules)
         (folder / "hooks.py").write_text(HOOKS)
         self.settings: Settings = load_settings(self.config, {})
         self.admin = KafkaAdmin({"bootstrap.servers": bootstrap})
         self.lake = Path(self.settings.lake.root)
+
+    def configure(self, rules: Sequence[Mapping[str, Any]]) -> None:
+        """Have consumers that are started from now on go by these rules."""
+        self.config.write_text(yaml.safe_dump({**self._tree, "topics": [dict(rule) for rule in rules]}))
 
     @contextmanager
     def consumer(self, number: int = 1, share: str = "1/1", **environ: str) -> Iterator["ConsumerProcess"]:
@@ -222,7 +226,7 @@ def lake_rows(path: Path) -> list[dict[str, Any]]:
     except TableNotFoundError:
         return []
     files = [pq.read_table(uri.removeprefix("file://"), partitioning=None) for uri in table.file_uris()]
-    rows: list[dict[str, Any]] = pa.concat_tables(files).to_pylist() if files else []
+    rows: list[dict[str, Any]] = pa.concat_tables(files, promote_options="default").to_pylist() if files else []
     return rows
 
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from kgs_core.adapters.ingest.fetch_client import Fetched
 from kgs_core.adapters.ingest.fetch_sessions import FETCHES, session
-from kgs_core.adapters.ingest.process_batch import Cuts, TopicJob, TransformError, prepare_topic
+from kgs_core.adapters.ingest.process_batch import Cuts, MoreColumnsError, TopicJob, TransformError, prepare_topic
 from kgs_core.adapters.kafka.records import collector_paused
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.system.failpoints import FailpointPlan, failpoint
@@ -136,6 +136,8 @@ def _own_affair(topic: str, result: ReadResult) -> Iterator[None]:
     """Put what goes wrong into the result as this topic's; the other topics' records are fine."""
     try:
         yield
+    except MoreColumnsError as e:
+        result.wider[topic] = e.columns
     except TransientError as e:
         result.unavailable[topic] = str(e)
     except TransformError as e:

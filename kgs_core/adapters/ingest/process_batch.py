@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from kgs_core.adapters.ingest.batch_files import write_files
 from kgs_core.adapters.ingest.formats import json_objects, raw, texts  # noqa: F401 - not in the first batch
-from kgs_core.adapters.ingest.formats.parsed import Parsed, Parser, ValueBatch
+from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS, Parsed, Parser, ValueBatch
 from kgs_core.adapters.ingest.formats.record_columns import header_columns, parse_keys, side_by_side, with_rescued
 from kgs_core.adapters.ingest.topic_records import TopicRecords
+from kgs_core.adapters.lake.columns import lacking
 from kgs_core.adapters.lake.layout import Partitioned, given_schema, unfit
 from kgs_core.adapters.lake.parquet_writer import write_table
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, schema_of, value_schema
@@ -55,6 +56,18 @@ class TopicJob:
         return given_schema(self.rule, self.schema)
 
 
+class MoreColumnsError(Exception):
+    """Good values have columns that their table lacks and may be given.
+
+    Attributes:
+        columns: what it lacks.
+    """
+
+    def __init__(self, columns: pa.Schema) -> None:
+        super().__init__(f"columns {', '.join(columns.names)}")
+        self.columns = columns
+
+
 class TransformError(Exception):
     """The user's transform raised, or gave rows that its promise does not allow."""
 
@@ -90,12 +103,14 @@ class Sorted:
         dead_letters: the bad ones that are not in the lake yet, in the columns of a dead-letter table.
         bad: how many are bad, whether their dead letters are new or not.
         cuts: what partitions are read up to.
+        missing: columns that values have and the job's columns lack.
     """
 
     rows: pa.Table
     dead_letters: pa.Table
     bad: int
     cuts: Cuts
+    missing: pa.Schema = NO_COLUMNS
 
 
 def sort_records(job: TopicJob, records: TopicRecords) -> Sorted:
@@ -118,7 +133,7 @@ def sort_records(job: TopicJob, records: TopicRecords) -> Sorted:
     chosen = origin if len(good) == len(records) else origin.take(pa.array(good, pa.int64()))
     columns = pa.schema([*rows.schema, *chosen.schema])
     rows = pa.Table.from_arrays([*rows.columns, *chosen.columns], schema=columns)
-    return Sorted(rows, _dead_letters(job, records, bad, origin), len(bad), cuts)
+    return Sorted(rows, _dead_letters(job, records, bad, origin), len(bad), cuts, parsed.missing)
 
 
 def _cuts(job: TopicJob, records: TopicRecords, bad: Mapping[int, str], waiting: Mapping[int, str]) -> Cuts:
@@ -224,6 +239,7 @@ def prepare_topic(
         partitions are read up to.
 
     Raises:
+        MoreColumnsError: nothing was made of the records: first the table is to be given more columns.
         TransformError: the transform raised or broke its promise.
     """
     while True:
@@ -239,6 +255,8 @@ def _prepared(
     job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange]
 ) -> tuple[UnwrittenBatch | None, Cuts]:
     found = sort_records(job, records)
+    if more := _more_columns(job, found.missing):
+        raise MoreColumnsError(pa.schema(more))
     ranges = ranges_to_read(ranges, found.cuts)
     if not ranges:
         return None, found.cuts
@@ -256,6 +274,12 @@ def _prepared(
     )
     rows = transform_arrow(job, found.rows) if found.rows.num_rows else found.rows
     return UnwrittenBatch(job, batch, partitioned(job, rows), found.dead_letters), found.cuts
+
+
+def _more_columns(job: TopicJob, missing: pa.Schema) -> list[pa.Field]:
+    """What the table is to be given; empty where it may not, and where nothing of it can be added."""
+    may = job.rule.evolve != "none" and not job.rule.names_columns and job.columns is not None
+    return lacking(job.columns or NO_COLUMNS, missing) if may else []
 
 
 def process_topic(

@@ -18,6 +18,7 @@ from kgs_core.config.settings import ConsumerSettings
 from kgs_core.consumer.batch_size import BatchSize
 from kgs_core.consumer.round.machine import answered, begin, part
 from kgs_core.consumer.round.questions import (
+    AddColumns,
     Answer,
     AskEnds,
     AskLogs,
@@ -286,6 +287,9 @@ def _ask_table(question: Question, table: TopicTable) -> Answer:
                 return table.positions(partitions)
             case Commit(batch=batch):
                 return Landed(table.commit(batch) is CommitOutcome.COMMITTED)
+            case AddColumns(columns=columns):
+                table.add_columns(columns)
+                return Landed(committed=True)
             case _:
                 return Trouble(f"{type(question).__name__} is no question to a table")
     except BaseException as e:  # noqa: BLE001 - their exceptions are many, and a panic of Rust is no Exception

@@ -124,7 +124,10 @@ class CombinedCommits:
             if self._may_make_entry(waiting, lost=lost):
                 self._make_entry(state, waiting)
                 return CommitOutcome.COMMITTED
-        if not waiting.has_asked and not self._turns.is_maker:
+        if waiting.asked_at is not None and state.changed > waiting.asked_at:  # nobody takes that intent any more
+            self._tidy([waiting.name])
+            waiting.name, waiting.asked_at = "", None
+        if waiting.asked_at is None and not self._turns.is_maker:
             self._ask(state, waiting)
         time.sleep(self._turns.pause_s(time.monotonic()))
         return None
@@ -150,9 +153,9 @@ class CombinedCommits:
     def _ask(self, state: LogState, waiting: "_OpenCommit") -> None:
         """Leave the intent, for whoever makes the next entry; where that fails this writer waits for its own turn."""
         batch = waiting.batch
-        asked = replace(batch, looked_at=state.version)
+        asked = replace(batch, looked_at=state.version, table=self._log.metadata.table_id)
         # Before the request: should its reply be lost, the intent may be there, and land.
-        waiting.name, waiting.has_asked, waiting.is_asked = new_name(), True, True
+        waiting.name, waiting.asked_at, waiting.is_asked = new_name(), state.version, True
         try:
             self._store().put(waiting.name, encode_intent(asked))
         except Exception:  # noqa: BLE001 - of whatever kind: nobody needs the intent
@@ -161,7 +164,8 @@ class CombinedCommits:
 
     def _make_entry(self, state: LogState, waiting: "_OpenCommit") -> None:
         """Make the entry behind `state`, of this writer's batch and all that fit."""
-        chosen = select(state.apps, state.changed, waiting.batch, self._known.items())
+        others, table = self._known.items(), self._log.metadata.table_id
+        chosen = select(state.apps, state.changed, waiting.batch, others, table=table)
         taken = [self._known[name] for name in chosen.taken]
         waiting.is_asked = True
         self._log.write(state, [waiting.batch, *taken])
@@ -247,7 +251,7 @@ class _OpenCommit:
 
     Attributes:
         name: of its intent; empty: none was left.
-        has_asked: whether it was tried to leave one.
+        asked_at: version of the table that it was tried to leave one as of; None: it was not.
         is_asked: whether it may be in the table by what was tried.
         has_looked: whether the log was looked at since it was ready.
         has_lost: whether a number was lost just now.
@@ -257,6 +261,6 @@ class _OpenCommit:
     def __init__(self, batch: CommitIntent, *, is_asked: bool) -> None:
         self.batch = batch
         self.name = ""
-        self.has_asked = False
+        self.asked_at: int | None = None
         self.is_asked = is_asked
         self.has_looked = self.has_lost = self.is_anew = False

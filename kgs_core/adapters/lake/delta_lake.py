@@ -11,11 +11,14 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from pyarrow import fs
 
+from kgs_core.adapters.lake.columns import plain
 from kgs_core.adapters.lake.delta_log import load_transactions
 from kgs_core.adapters.lake.delta_maintenance import maintain_table
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable, open_table
+from kgs_core.adapters.lake.evolution import add_columns
 from kgs_core.adapters.lake.intent_store import INTENT_FOLDER, intent_store
 from kgs_core.adapters.lake.probe import probe, remove_left_over
+from kgs_core.adapters.lake.row_schema import ORIGIN_FIELDS
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_log import TableLog
 from kgs_core.config.settings import LakeSettings
@@ -57,6 +60,16 @@ class DeltaLake(Lake):
         """See `Lake`."""
         log = TableLog(self._storage, name, schema, self._settings, layout, self._consumer)
         return DeltaTopicTable(self._storage, name, schema, self._settings, log)
+
+    def columns(
+        self, name: str, default: pa.Schema, wanted: pa.Schema | None = None, layout: TableLayout = PLAIN
+    ) -> pa.Schema:
+        """See `Lake`."""
+        log = TableLog(self._storage, name, pa.schema(ORIGIN_FIELDS), self._settings, layout, self._consumer)
+        DeltaTopicTable(self._storage, name, default, self._settings, log).create()
+        if wanted is not None:
+            add_columns(log, wanted)
+        return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in log.metadata.columns])
 
     def open(self, name: str) -> DeltaTopicTable:
         """See `Lake`."""

@@ -102,6 +102,7 @@ def encode_intent(intent: CommitIntent) -> bytes:
         "looked_at": intent.looked_at,
         "files": [_file_to_json(file) for file in intent.files],
         "consumer": intent.consumer,
+        "table": intent.table,
     }
     return json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -116,9 +117,9 @@ def decode_intent(data: bytes) -> CommitIntent | None:
         new = {_text(app): _number(at) for app, at in found["new"].items()}
         along = {_text(app): _number(at) for app, at in found["along"].items()}
         understood = (is_old or found["form"] == _FORM) and bool(files) and bool(expected) and bool(new)
-        consumer = _text(found.get("consumer", ""))
-        looked_at = _number(found["looked_at"])
-        return CommitIntent(expected, new, files, along, looked_at, consumer) if understood else None
+        looked_at, consumer = _number(found["looked_at"]), _text(found.get("consumer", ""))
+        table = _text(found.get("table", ""))
+        return CommitIntent(expected, new, files, along, looked_at, consumer, table) if understood else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 

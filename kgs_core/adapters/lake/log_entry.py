@@ -23,23 +23,35 @@ def entry_of(batches: Sequence[CommitIntent], maker: str) -> bytes:
         maker: the writer, for those who read the log; nothing is decided by it.
     """
     now_ms = int(time.time() * 1000)
-    actions: list[dict[str, Any]] = [
-        {
-            "commitInfo": {
-                "timestamp": now_ms,
-                "operation": "WRITE",
-                "operationParameters": {"mode": "Append"},
-                "isBlindAppend": True,
-                "engineInfo": "kgs",
-                "kgs": {"writer": maker, "batches": max(len(batches), 1), "committed": _words_of(batches)},
-            }
-        }
-    ]
+    info = {"operation": "WRITE", "operationParameters": {"mode": "Append"}, "isBlindAppend": True}
+    ours = {"writer": maker, "batches": max(len(batches), 1), "committed": _words_of(batches)}
+    actions = [_commit_info(info, ours, now_ms)]
     actions += [_add(file, now_ms) for batch in batches for file in batch.files]
     versions: dict[str, int] = {}
     for batch in batches:
         versions |= batch.versions
     actions += [{"txn": {"appId": app, "version": version}} for app, version in sorted(versions.items())]
+    return _lines(actions)
+
+
+def metadata_entry(metadata: Mapping[str, Any], added: Sequence[str], maker: str) -> bytes:
+    """A log entry that replaces a table's metadata and does nothing else.
+
+    Args:
+        metadata: Delta's `metaData`.
+        added: names of the columns that are new in it, or new inside, for those who read the log.
+        maker: as in `entry_of`.
+    """
+    info = {"operation": "ADD COLUMNS", "operationParameters": {"columns": json.dumps(added)}, "isBlindAppend": False}
+    ours = {"writer": maker, "batches": 0}
+    return _lines([_commit_info(info, ours, int(time.time() * 1000)), {"metaData": metadata}])
+
+
+def _commit_info(info: Mapping[str, Any], ours: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
+    return {"commitInfo": {"timestamp": now_ms, **info, "engineInfo": "kgs", "kgs": ours}}
+
+
+def _lines(actions: Sequence[Mapping[str, Any]]) -> bytes:
     return "\n".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions).encode()
 
 

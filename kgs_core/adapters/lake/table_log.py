@@ -4,22 +4,24 @@ The rules are those of `delta_table`, 2 to 7, which the direct and the combined 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 
 from kgs_core.adapters.lake.delta_log import LogBrokenError, LogState, followed, next_state, read_state
-from kgs_core.adapters.lake.log_entry import entry_of
+from kgs_core.adapters.lake.log_entry import entry_of, metadata_entry
 from kgs_core.adapters.lake.log_store import LogStore, log_store
 from kgs_core.adapters.lake.log_upkeep import keep_short
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_properties import check_table
 from kgs_core.config.settings import LakeSettings
-from kgs_core.errors import TransientError
+from kgs_core.errors import ProtocolError, TransientError
 from kgs_core.exactly_once.combining import CommitIntent
 from kgs_core.ports import PLAIN, FileWritten, TableLayout
 
@@ -35,10 +37,29 @@ class FileGoneError(TransientError):
     """A file that was to be committed is not there, or not whole."""
 
 
+@dataclass(frozen=True, slots=True)
+class TableMetadata:
+    """A table's metadata, as of the last entry that changed it.
+
+    Attributes:
+        action: Delta's `metaData`.
+        columns: its columns.
+    """
+
+    action: Mapping[str, Any]
+    columns: pa.Schema
+
+    @property
+    def table_id(self) -> str:
+        """What the table is told from one by that was made under its name before or after."""
+        return str(self.action["id"])
+
+
 class TableLog:
     """One table's log. Not for use by two threads at once.
 
     Attributes:
+        schema: columns of the files that are to be committed.
         writer: the name of this one of all writers in the entries that it makes.
         consumer: who reads its batches, for those who read the log; empty where nobody said so.
     """
@@ -66,7 +87,19 @@ class TableLog:
         self.was_there = False
         self._max_file_age_s = lake.vacuum_retention_h * 3600 / 2
         self._log: LogStore | None = None
+        self._metadata: TableMetadata | None = None
         self._ahead = 2
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """As of the newest state.
+
+        Raises:
+            ProtocolError: the log was not looked at yet.
+        """
+        if self._metadata is None:
+            raise ProtocolError(f"table {self.name}: its log was not looked at")
+        return self._metadata
 
     def looked_at(self, files: Sequence[FileWritten], *, again: bool = False, lost: bool = False) -> LogState:
         """The newest state, with the files there and young.
@@ -107,13 +140,31 @@ class TableLog:
             EntryExistsError: the number is taken.
             Exception: the entry may be there, now or later.
         """
-        number = state.version + 1
-        stamp = self.connected().create(number, entry_of(batches, self.writer))
+        stamp = self._create(state.version + 1, entry_of(batches, self.writer))
+        versions = {app: version for batch in batches for app, version in batch.versions.items()}
+        self.state = state.followed_by(state.version + 1, stamp, versions, self.writer, len(batches))
+
+    def write_metadata(self, state: LogState, metadata: Mapping[str, Any], added: Sequence[str]) -> None:
+        """Create the entry behind `state` that replaces the metadata as of it; afterwards the table is read anew.
+
+        Args:
+            state: the newest.
+            metadata: Delta's `metaData`.
+            added: see `metadata_entry`.
+
+        Raises:
+            EntryExistsError: the number is taken.
+            Exception: the entry may be there, now or later.
+        """
+        self._create(state.version + 1, metadata_entry(metadata, added, self.writer))
+        self.state = None
+
+    def _create(self, number: int, entry: bytes) -> str:
+        stamp = self.connected().create(number, entry)
         if abs(time.time() - self.looked_s) > SURE_S:
             raise TimeoutError(f"entry {number} was made long after the log was looked at")
-        versions = {app: version for batch in batches for app, version in batch.versions.items()}
-        self.state = state.followed_by(number, stamp, versions, self.writer, len(batches))
         keep_short(self.uri, self.options, number, self.lake.checkpoint_interval)
+        return stamp
 
     def check_file(self, file: FileWritten) -> None:
         """A log takes any name: a missing file would move the position without its rows.
@@ -154,7 +205,23 @@ class TableLog:
         if state is None or state.changed > handle.version():
             raise LogBrokenError("its log changed while it was read")
         check_table(handle, self.name, self.schema, self.layout.partition_by)
+        self._metadata = metadata_of(handle)
         return state
+
+
+def metadata_of(handle: DeltaTable) -> TableMetadata:
+    """The metadata of a loaded table."""
+    found = handle.metadata()
+    schema: Schema = handle.schema()
+    named = {"name": found.name, "description": found.description, "createdTime": found.created_time}
+    action = {
+        "id": str(found.id),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema.to_json(),
+        "partitionColumns": found.partition_columns,
+        "configuration": found.configuration,
+    }
+    return TableMetadata(action | {key: value for key, value in named.items() if value is not None}, pa.schema(schema))
 
 
 @cache

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from kgs_core.adapters.lake.columns import misfits
 from kgs_core.errors import UnsafeError
 
 _BREAKING = {
@@ -31,6 +32,8 @@ def wanted_properties(checkpoint_interval: int, log_retention_h: int) -> dict[st
 def check_table(table: DeltaTable, name: str, schema: pa.Schema, partition_by: Sequence[str] = ()) -> None:
     """Refuse a table whose properties, protocol, partitioning or schema do not let the guarantee hold.
 
+    One with more columns than `schema` is taken: rows are null there.
+
     Raises:
         UnsafeError: names the table, the property and the way out.
     """
@@ -51,40 +54,13 @@ def check_table(table: DeltaTable, name: str, schema: pa.Schema, partition_by: S
             f"table {name}: is {_layout(partitioned_by)}, its rule in kgs.yaml says {_layout(partition_by)}, and a "
             "table's partition columns cannot be changed: mend the rule's partition_by, or name another table"
         )
-    there = _canonical(pa.schema(table.schema()))
-    wanted = _canonical(schema)
-    if there != wanted:
+    problems = misfits(schema, pa.schema(table.schema()))
+    if problems:
         raise UnsafeError(
-            f"table {name}: its columns are not the configured ones: {_difference(there, wanted)}: "
-            "mend the schema in kgs.yaml, or name another table"
+            f"table {name}: its columns are not the configured ones: {'; '.join(problems)}: "
+            "mend the schema in kgs.yaml, say evolve: add_columns where some are new, or name another table"
         )
 
 
 def _layout(columns: Sequence[str]) -> str:
     return f"partitioned by {', '.join(columns)}" if columns else "not partitioned"
-
-
-def _canonical(schema: pa.Schema) -> dict[str, str]:
-    return {field.name: str(_plain(field.type)) for field in schema}
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type without the names of items and entries, and the views, that different readers choose."""
-    if pa.types.is_map(kind):
-        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(pa.field("item", _plain(kind.value_type)))
-    if pa.types.is_struct(kind):
-        return pa.struct([(f.name, _plain(f.type)) for f in kind])
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return pa.string()
-    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
-        return pa.binary()
-    return kind
-
-
-def _difference(there: dict[str, str], wanted: dict[str, str]) -> str:
-    parts = [f"{n} is {there[n]}, wanted {wanted[n]}" for n in wanted if n in there and there[n] != wanted[n]]
-    parts += [f"{n} is missing" for n in wanted if n not in there]
-    parts += [f"{n} is not configured" for n in there if n not in wanted]
-    return "; ".join(parts)

@@ -1,11 +1,13 @@
 """One topic's place in the lake: its table, its dead-letter table, and the commits that join them."""
 
+import logging
 from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
-from kgs_core.adapters.lake.layout import layout_of
-from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, value_schema
+from kgs_core.adapters.lake.columns import as_wide_as_there, lacking, widened
+from kgs_core.adapters.lake.layout import layout_of, table_schema
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, parsed_schema, value_schema
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import TableSpec
@@ -16,6 +18,8 @@ from kgs_core.exactly_once.positions import CLOSED, AppIds, epoch_at, epoch_stam
 from kgs_core.exactly_once.table_owner import STARTS
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome, Lake, LakeTable
+
+_log = logging.getLogger(__name__)
 
 
 class TopicTable:
@@ -39,12 +43,59 @@ class TopicTable:
         self._dead_letters_exist = False
 
     def open(self) -> None:
-        """Make the table if it is not there, and check it.
+        """Make the table if it is not there, and check it; where its rule lets it, give it the columns that it lacks.
 
         Raises:
             UnsafeError: it is there and does not let the guarantee hold.
         """
-        self._rows.create()
+        rule = self.spec.rule
+        if rule.transform or rule.transform_arrow or (rule.names_columns and rule.evolve == "none"):
+            self._rows.create()
+        else:
+            self._fit(self.columns)
+
+    def add_columns(self, more: pa.Schema) -> None:
+        """Give the table columns that values were seen to have; afterwards `columns` has them, if it may.
+
+        Raises:
+            PortError: see `Lake.columns`.
+        """
+        self._fit(pa.schema(more))
+
+    def _fit(self, wanted: pa.Schema) -> None:
+        """Have files with the columns that the table has, it with those of `wanted` if it may.
+
+        A rule's own columns are all that its files have, one that it does not name is null. Where a registry says the
+        columns, those of the table count: they are what all writers, older and newer, have come to.
+        """
+        rule, name = self.spec.rule, self.spec.table
+        wanted = widened(wanted) if rule.evolve == "widen" else wanted
+        whole, layout = table_schema(rule, parsed_schema(rule, wanted)), layout_of(rule)
+        there = self._lake.columns(name, whole, whole if rule.evolve != "none" else None, layout)
+        if rule.names_columns:
+            self.columns = as_wide_as_there(wanted, there) if rule.evolve == "widen" else wanted
+        else:
+            computed = [column.name for column in rule.partition_columns if column.unit is not None]
+            ours = [*parsed_schema(rule, pa.schema([])).names, *computed]
+            found = [f for f in there if f.name not in ours and (f.nullable or f.name in wanted.names)]
+            self.columns = pa.schema([(f.name, f.type) for f in found])
+        self._tell(wanted, there)
+        self.schema = table_schema(rule, parsed_schema(rule, self.columns))
+        self._rows = self._lake.table(name, self.schema, layout)
+
+    def _tell(self, wanted: pa.Schema, there: pa.Schema) -> None:
+        """Say what of a topic's columns the table will not have."""
+        name = self.spec.table
+        if passed_over := [f.name for f in lacking(there, wanted)]:
+            _log.warning("table=%s has no column %s: evolve: add_columns adds it", name, ", ".join(passed_over))
+        for field in wanted:
+            kind = there.field(field.name).type if field.name in there.names else field.type
+            if kind != field.type and widened([pa.field(field.name, kind)]).types == [field.type]:
+                _log.warning(
+                    "table=%s column=%s stays %s, a larger value is a bad record: Delta cannot widen a column: "
+                    "read the topic into another table, which is made with %s",
+                    *(name, field.name, kind, field.type),
+                )
 
     def is_started(self, partitions: int) -> bool:
         """Whether the start position of any of partitions 0..n-1 has been fixed."""

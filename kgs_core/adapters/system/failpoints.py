@@ -24,6 +24,7 @@ _LAKE_POINTS = (
     "adopted",  # one table has changed hands
     "file-written",  # one of the files of a batch
     *("intent-left", "entry-made"),  # of a combined commit
+    *("before-columns", "columns-added"),
 )
 FAILPOINTS = _BATCH_POINTS + _GROUP_POINTS + _CONTROL_POINTS + _REBALANCE_POINTS + _LAKE_POINTS
 _SIGNALS = {"KILL": signal.SIGKILL, "STOP": signal.SIGSTOP}

@@ -16,7 +16,7 @@ Two batches are in hand at most, since a round that does not commit reads nothin
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from kgs_core.consumer.round.questions import Commit, ReadBatch, ReadResult
+from kgs_core.consumer.round.questions import AddColumns, Commit, ReadBatch, ReadResult
 from kgs_core.consumer.round.state import Round
 from kgs_core.model import TopicPartition
 
@@ -54,12 +54,14 @@ class ReadAhead:
 def foresee(at: Round) -> ReadAhead | None:
     """What is read beside the commits that are open; None where nothing is.
 
-    Topics with a job of their own are not read ahead: their ends are asked for first, and they take turns.
+    Topics with a job of their own are not read ahead: their ends are asked for first, and they take turns. Nor are
+    those whose tables are just given columns: they would be read without them.
     """
     commits = [question for question in at.open.values() if isinstance(question, Commit)]
     if not commits or at.is_aside or any(topic.uses_dataframe for topic in at.topics.values()):
         return None
-    topics = dict(at.topics)
+    wider = {question.topic for question in at.open.values() if isinstance(question, AddColumns)}
+    topics = {name: topic for name, topic in at.topics.items() if name not in wider}
     for commit in commits:
         topics[commit.batch.topic] = topics[commit.batch.topic].advanced(commit.batch)
     following = replace(at, topics=topics)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from kgs_core.consumer.round import reasons
 from kgs_core.consumer.round.progress import TablePositions, TopicProgress
 from kgs_core.consumer.round.questions import (
+    AddColumns,
     Answer,
     AskEnds,
     AskLogs,
@@ -44,8 +45,8 @@ def take(at: Round, question: Question, answer: Answer, now: float) -> Round:
             return _take_result(at, answer, now)
         case AskLogs(tps=tps), Logs() | Trouble():
             return replace(at, logs={tp: log for tp in tps if (log := _log_of(tp, answer)) is not None})
-        case Commit(batch=batch), Landed() | Trouble():
-            return _take_commit(at, batch, answer, now)
+        case Commit() | AddColumns(), Landed() | Trouble():
+            return _take_change(at, question, answer, now)
         case _:
             raise ProtocolError(f"{type(answer).__name__} is no answer to {type(question).__name__}")
 
@@ -138,6 +139,16 @@ def _take_result(at: Round, result: ReadResult, now: float) -> Round:
             read = new.topics[topic].active if topic in new.topics else ()
             new = new.stopping(topic, dict.fromkeys(read, reason), cause, now)
     return new
+
+
+def _take_change(at: Round, question: Commit | AddColumns, answer: Landed | Trouble, now: float) -> Round:
+    if isinstance(question, Commit):
+        return _take_commit(at, question.batch, answer, now)
+    # Nothing was committed, so only a failure needs a thought: what is read until it is mended would be read in vain
+    if isinstance(answer, Landed):
+        return at
+    stops = dict.fromkeys(at.topics[question.topic].active, answer.reason)
+    return at.stopping(question.topic, stops, answer.cause, now)
 
 
 def _take_commit(at: Round, batch: TopicBatch, answer: Landed | Trouble, now: float) -> Round:

@@ -7,7 +7,8 @@ them has an answer; "refused", "no answer" and "it raised" are answers too, so a
    that have a job of their own (dataframe).
 2. READ: gather, transform and write what is active. Positions are the table's, so whatever is read twice is refused.
 3. CHECK: is each topic that was read still the same id? What the log has, of partitions that the broker has nothing of.
-4. COMMIT: every batch whose topic is the same. Only a landed commit moves a position.
+4. COMMIT: every batch whose topic is the same. Only a landed commit moves a position. Where nothing was made of a
+   topic, since its table lacks columns, they are added instead; the next round reads it again.
 5. RECOVER: the table's positions, after a commit that did not land, or of which nobody knows whether it did.
 
 A table that is slow to answer holds up no other topic: the round may be *parted* while only tables are asked (LOOK,
@@ -32,6 +33,7 @@ from kgs_core.consumer.round import reasons
 from kgs_core.consumer.round.answers import take
 from kgs_core.consumer.round.progress import TopicProgress
 from kgs_core.consumer.round.questions import (
+    AddColumns,
     Answer,
     AskEnds,
     AskLogs,
@@ -45,6 +47,7 @@ from kgs_core.consumer.round.questions import (
 from kgs_core.consumer.round.state import Round, RoundLimits, Stage
 from kgs_core.consumer.round.stops import LONGEST_LOOK_S, TRIAL_S, StopCause
 from kgs_core.model import OffsetRange, TopicPartition
+from kgs_core.ports.lake import Schema
 
 
 def begin(topics: Mapping[str, TopicProgress], pace: RoundLimits, now: float) -> Round:
@@ -102,7 +105,8 @@ def _next_stage(at: Round, now: float) -> Round:
         case Stage.CHECK:
             return _check(new)
         case Stage.COMMIT:
-            return _explain(new, now).asking([Commit(b) for b in at.batches if b.topic in at.same])
+            wider = [AddColumns(topic, columns) for topic, columns in _wider(at).items() if topic in at.same]
+            return _explain(new, now).asking([*(Commit(b) for b in at.batches if b.topic in at.same), *wider])
         case Stage.RECOVER:
             return new.asking([AskPositions(topic, new.topics[topic].owned) for topic in sorted(new.unsure)])
         case _:
@@ -153,10 +157,14 @@ def _check(at: Round) -> Round:
     """
     lost = {tp for tp in at.result.lost if tp.topic in at.topics}
     behind = {tp for tp, end in at.ends.items() if at.topics[tp.topic].positions.get(tp.partition, 0) > end}
-    topics = sorted({b.topic for b in at.batches} | {tp.topic for tp in lost | behind})
+    topics = sorted({b.topic for b in at.batches} | _wider(at).keys() | {tp.topic for tp in lost | behind})
     asks: list[Question] = [AskTopicIds(tuple(topics))] if topics else []
     asks += [AskLogs(tuple(sorted(lost | behind)))] if lost | behind else []
     return replace(at, same=frozenset()).asking(asks)
+
+
+def _wider(at: Round) -> dict[str, Schema]:
+    return {topic: columns for topic, columns in at.result.wider.items() if topic in at.topics}
 
 
 def _explain(at: Round, now: float) -> Round:

@@ -8,6 +8,7 @@ from kgs_core.consumer.round.progress import TablePositions
 from kgs_core.consumer.round.stops import StopCause
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import TopicId, TopicPartition
+from kgs_core.ports.lake import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +78,21 @@ class Commit:
     batch: TopicBatch
 
 
-Question = AskEnds | AskTopicIds | AskLogs | AskPositions | ReadBatch | Commit
+@dataclass(frozen=True, slots=True)
+class AddColumns:
+    """Give the table these columns, which nothing read so far was committed with. Answer: Landed or Trouble."""
+
+    topic: str
+    columns: Schema
+
+
+Question = AskEnds | AskTopicIds | AskLogs | AskPositions | ReadBatch | Commit | AddColumns
 
 
 def topic_of(question: Question) -> str | None:
     """The one topic whose table is asked; None: it is no question to a table."""
     match question:
-        case AskPositions(topic=topic):
+        case AskPositions(topic=topic) | AddColumns(topic=topic):
             return topic
         case Commit(batch=batch):
             return batch.topic
@@ -114,7 +123,7 @@ class Logs:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """Answer to `Commit`.
+    """Answer to `Commit` and `AddColumns`.
 
     Attributes:
         committed: False: another writer was there first.
@@ -124,7 +133,7 @@ class Landed:
 
 
 _BY_PARTITION = ("lost", "stopped", "waiting", "corrupt", "refused", "silent")
-_BY_TOPIC = ("failed", "unavailable")
+_BY_TOPIC = ("failed", "unavailable", "wider")
 
 
 @dataclass(slots=True)
@@ -142,6 +151,7 @@ class ReadResult:
         failed: topics whose records could not be worked on (the transform raised or broke its promise, any other
             exception), with the reason.
         unavailable: topics whose table or store did not take the file, with the reason: passing trouble.
+        wider: topics of which nothing was made, since their table lacks columns and may be given them, with these.
         problems: Kafka's other errors; librdkafka goes on trying.
         asked_bytes: the `batch_bytes` of its question.
     """
@@ -155,6 +165,7 @@ class ReadResult:
     silent: dict[TopicPartition, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     unavailable: dict[str, str] = field(default_factory=dict)
+    wider: dict[str, Schema] = field(default_factory=dict)
     problems: set[str] = field(default_factory=set)
     asked_bytes: int = 0
     fetch_s: float = 0.0

@@ -7,16 +7,20 @@ the real commit in threads of which one goes at a time.
 import json
 import random
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
-from kgs_core.adapters.lake import combined_commit, delta_log, delta_table, table_log
+import pyarrow as pa
+from deltalake import Schema
+
+from kgs_core.adapters.lake import combined_commit, delta_log, delta_table, evolution, table_log
 from kgs_core.adapters.lake.combined_commit import CombinedCommits
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
+from kgs_core.adapters.lake.evolution import add_columns
 from kgs_core.adapters.lake.turns import Turns
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import TransientError
@@ -26,6 +30,12 @@ from tests.one_column import SCHEMA
 
 MOST_STEPS = 3000
 LATE_STEPS = 7
+
+
+def first_entry() -> bytes:
+    """Of a table of one column."""
+    metadata = {"id": "made once", "schemaString": Schema.from_arrow(SCHEMA).to_json()}
+    return "\n".join(map(json.dumps, ({"commitInfo": {}}, {"metaData": metadata}, {"protocol": {}}))).encode()
 
 
 class Fate(Enum):
@@ -93,8 +103,24 @@ class World:
         lines = [json.loads(line) for number in sorted(self.entries) for line in self.entries[number].splitlines()]
         return [line[kind] for line in lines if kind in line]
 
+    def columns(self, number: int | None = None) -> list[str]:
+        """Columns of the table as of an entry; None: as of the last."""
+        numbers = [n for n in sorted(self.entries) if number is None or n <= number]
+        lines = [json.loads(line) for n in numbers for line in self.entries[n].splitlines()]
+        found = [line["metaData"] for line in lines if "metaData" in line][-1]
+        return [field["name"] for field in json.loads(found["schemaString"])["fields"]]
+
     def check(self) -> None:
-        """Every offset once, none missing, and nothing that was reported is not there."""
+        """Every offset once, none missing, and nothing that was reported is not there.
+
+        Columns only ever become more, and a file has none that the table lacks.
+        """
+        for number in sorted(self.entries):
+            before, now = self.columns(max(number - 1, 0)), self.columns(number)
+            assert now[: len(before)] == before
+            adds = [line["add"] for line in map(json.loads, self.entries[number].splitlines()) if "add" in line]
+            for add in adds:
+                assert set(add["path"].split("|")[1:]) <= set(now), add["path"]
         assert sorted(self.entries) == list(range(len(self.entries)))
         ranges, stored = self.ranges(), self.stored()
         for app in {*ranges, *stored}:
@@ -112,7 +138,17 @@ class World:
 class Writer:
     """One consumer: commits batch after batch of its partitions, and reads the positions after every refusal."""
 
-    def __init__(self, world: World, number: int, apps: Collection[str], until: int, mode: str) -> None:
+    def __init__(
+        self,
+        world: World,
+        number: int,
+        apps: Collection[str],
+        until: int,
+        mode: str,
+        *,
+        more: Sequence[str] = (),
+    ) -> None:
+        """Gives the table one of the columns `more` before each batch, as long as there are some."""
         self.world = world
         self.number = number
         self.apps = tuple(apps)
@@ -122,16 +158,34 @@ class Writer:
         self.has_ended = self.was_killed = False
         self.problem: BaseException | None = None
         self.reported: list[tuple[str, int]] = []
-        lake = LakeSettings(root="/nowhere", commit=mode)  # type: ignore[arg-type]
-        log = WorldLog(self.request, world, lake)
-        self.table = DeltaTopicTable(log.storage, "t", SCHEMA, lake, log)
-        chance = random.Random(world.rng.random())
-        self.table._combined = CombinedCommits(log, Turns(chance))
-        self.table._combined._intents = WorldIntents(self.request, world)
-        self.table._combined._store = lambda: WorldIntents(self.request, world)  # type: ignore[method-assign]
-        self.table._pace._chance = chance
+        self.lake = LakeSettings(root="/nowhere", commit=mode)  # type: ignore[arg-type]
+        self.more = list(more)
+        self.schema = SCHEMA
+        self._connect()
         self.thread = threading.Thread(target=self._run, daemon=True)
         world.writers.append(self)
+
+    def _connect(self) -> None:
+        """A handle for files of `schema`."""
+        log = WorldLog(self.request, self.world, self.lake, self.schema)
+        self.table = DeltaTopicTable(log.storage, "t", self.schema, self.lake, log)
+        chance = random.Random(self.world.rng.random())
+        self.table._combined = CombinedCommits(log, Turns(chance))
+        self.table._combined._intents = WorldIntents(self.request, self.world)
+        self.table._combined._store = lambda: WorldIntents(self.request, self.world)  # type: ignore[method-assign]
+        self.table._pace._chance = chance
+
+    def _evolve(self) -> None:
+        """As a consumer does that meets records with one more column: the table gets it, then files have it."""
+        column = pa.field(self.more[0], pa.int64())
+        log = WorldLog(self.request, self.world, self.lake, pa.schema([]))
+        try:
+            add_columns(log, [column])
+        except TransientError:
+            return
+        del self.more[0]
+        self.schema = pa.schema([*self.schema, column])
+        self._connect()
 
     def request(self, effect: Callable[[], Any]) -> Any:
         """One step."""
@@ -186,11 +240,13 @@ class Writer:
 
     def _commit_all(self) -> None:
         positions = self._positions()
-        while any((positions[app] or 0) < self.until for app in self.apps):
+        while self.more or any((positions[app] or 0) < self.until for app in self.apps):
             ranges = {
                 app: ((positions[app] or 0), (positions[app] or 0) + self.world.rng.choice((1, 2))) for app in self.apps
             }
-            name = f"{self.number}-{self.world.rng.random()}.parquet"
+            if self.more:
+                self._evolve()
+            name = "|".join([f"{self.number}-{self.world.rng.random()}.parquet", *self.schema.names])
             self.world.files.add(name)
             file = FileWritten(name, 1, 1, json.dumps(ranges))
             try:
@@ -249,7 +305,7 @@ _current = _Current()
 
 def make_world_real(monkeypatch: Any) -> None:
     """Let the lake's code see the world's time and threads."""
-    for module in (combined_commit, delta_table, table_log):
+    for module in (combined_commit, delta_table, evolution, table_log):
         monkeypatch.setattr(module, "time", _Clock)
     for module in (combined_commit, table_log):
         monkeypatch.setattr(module, "helpers", _Inline)

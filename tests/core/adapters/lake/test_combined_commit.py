@@ -5,7 +5,7 @@ import random
 import pytest
 
 from kgs_core.adapters.lake.intent_store import decode_intent
-from tests.core.adapters.lake.commit_world import Fate, World, Writer, make_world_real
+from tests.core.adapters.lake.commit_world import Fate, World, Writer, first_entry, make_world_real
 
 ALONE = (("a",), ("b",), ("c",))
 SAME = (("a",), ("a",))
@@ -24,7 +24,7 @@ def world_time(monkeypatch):
 
 def run(seed, shape, modes, fates=None, until=3):
     world = World(random.Random(seed), fates or {})
-    world.entries[0] = b'{"commitInfo":{}}\n{"metaData":{}}\n{"protocol":{}}'
+    world.entries[0] = first_entry()
     for number, apps in enumerate(shape):
         Writer(world, number, apps, until, modes[number])
     world.run()

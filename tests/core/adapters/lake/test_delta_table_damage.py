@@ -6,12 +6,14 @@ import shutil
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field, Schema
+from deltalake.schema import PrimitiveType
 
 from kgs_core.adapters.lake.combined_commit import CombinedCommits
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_log import TableLog
+from kgs_core.adapters.lake.table_properties import wanted_properties
 from kgs_core.errors import TransientError, UnsafeError
 from kgs_core.ports import CommitOutcome
 from tests.one_column import LAKE, SCHEMA, file_of, table_at, values_in
@@ -117,12 +119,17 @@ def test_log_put_back_while_a_batch_waits_gets_no_hole(storage):
     assert table_at(storage).versions(["a", "b"]) == {"a": 2, "b": 1}
 
 
-def test_column_added_by_somebody_is_noticed(storage, table):
-    from deltalake import Field
-    from deltalake.schema import PrimitiveType
-
+def test_column_added_by_somebody_is_null_in_what_is_committed(storage, table):
     DeltaTable(storage.uri("t")).alter.add_columns([Field("y", PrimitiveType("string"))])
-    with pytest.raises(UnsafeError, match="y is not configured"):
+    assert table.commit({"a": None}, {"a": 2}, [file_of(storage, 1)]) is CommitOutcome.COMMITTED
+    assert DeltaTable(storage.uri("t")).to_pyarrow_table().to_pylist() == [{"x": 1, "y": None}]
+
+
+def test_column_that_takes_no_null_stops_the_table(storage, table):
+    full = Field("y", PrimitiveType("string"), nullable=False)
+    schema = Schema([*DeltaTable(storage.uri("t")).schema().fields, full])
+    DeltaTable.create(storage.uri("t"), schema, mode="overwrite", configuration=wanted_properties(10, 24))
+    with pytest.raises(UnsafeError, match="y is not configured, and takes no null"):
         table.commit({"a": None}, {"a": 2}, [file_of(storage, 1)])
 
 

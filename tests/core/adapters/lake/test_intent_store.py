@@ -15,7 +15,12 @@ from kgs_core.ports import CommitOutcome, FileWritten
 from tests.one_column import LAKE, file_of, table_at, values_in
 
 INTENT = CommitIntent(
-    {"ä/1": None, "b": 3}, {"ä/1": 2, "b": 9}, [FileWritten("f.parquet", 7, 5, "{}")], {"along": 4}, looked_at=12
+    {"ä/1": None, "b": 3},
+    {"ä/1": 2, "b": 9},
+    [FileWritten("f.parquet", 7, 5, "{}")],
+    {"along": 4},
+    looked_at=12,
+    table="id",
 )
 
 
@@ -43,7 +48,7 @@ def test_what_is_put_is_read_until_it_is_removed(storage):
     [
         {"form": 3}, {"expected": {}}, {"new": {}}, {"new": {"a": "1"}}, {"new": {"a": True}}, {"expected": [1]},
         {"files": []}, {"files": [{"path": "../f", "size": 1, "rows": 1, "stats": ""}]}, {"looked_at": None},
-        {"files": [{"path": "_delta_log", "size": 1, "rows": 1, "stats": ""}]}, {"along": None},
+        {"files": [{"path": "_delta_log", "size": 1, "rows": 1, "stats": ""}]}, {"along": None}, {"table": 7},
         {"files": [{"path": "a=1/f", "size": 1, "rows": 1, "stats": ""}]}, {"consumer": 7},
         {"files": [{"path": "../f", "size": 1, "rows": 1, "stats": "", "values": {"a": "1"}}]},
     ],
@@ -77,14 +82,17 @@ def test_intent_needs_a_file():
 
 
 def test_writers_pass_over_what_they_cannot_take_and_end_what_is_over(storage):
-    """Broken, of a file that is gone, overtaken: none of them holds up a commit; one that fits is taken along."""
+    """Broken, of a file that is gone, overtaken, of another table: none holds up a commit; one that fits is taken."""
     table = table_at(storage, lake=LAKE.model_copy(update={"commit": "combined"}))
     assert table.commit({"a": None}, {"a": 1}, [file_of(storage, 1)]) is CommitOutcome.COMMITTED
     store, gone = intent_store(storage, "t"), FileWritten("gone.parquet", 7, 5, "{}")
+    intent = CommitIntent({"b": None}, {"b": 1}, [gone], looked_at=1, table=table._log.metadata.table_id)
     store.put("broken.json", b"{")
-    store.put("gone.json", encode_intent(CommitIntent({"b": None}, {"b": 1}, [gone], looked_at=1)))
-    store.put("over.json", encode_intent(CommitIntent({"a": None}, {"a": 1}, [file_of(storage, 7)], looked_at=1)))
-    store.put("fits.json", encode_intent(CommitIntent({"c": None}, {"c": 1}, [file_of(storage, 8)], looked_at=1)))
+    store.put("gone.json", encode_intent(intent))
+    store.put("over.json", encode_intent(replace(intent, expected={"a": None}, files=[file_of(storage, 7)])))
+    store.put("other.json", encode_intent(replace(intent, files=[file_of(storage, 9)], table="made before")))
+    fits = replace(intent, expected={"c": None}, new={"c": 1}, files=[file_of(storage, 8)])
+    store.put("fits.json", encode_intent(fits))
     assert table.commit({"a": 1}, {"a": 2}, [file_of(storage, 2)]) is CommitOutcome.COMMITTED
     assert values_in(storage) == [1, 2, 8]
     assert table.versions(["a", "b", "c"]) == {"a": 2, "b": None, "c": 1}

@@ -71,9 +71,9 @@ def test_partitioned_table_is_refused(tmp_path):
     [
         ([("x", pa.int32())], "x is int32, wanted int64"),
         ([], "x is missing"),
-        ([("x", pa.int64()), ("y", pa.string())], "y is not configured"),
-        ([("X", pa.int64())], "x is missing; X is not configured"),
-        ([("x", pa.string()), ("z", pa.int64())], "x is string, wanted int64; z is not configured"),
+        ([("x", pa.int64()), pa.field("y", pa.string(), nullable=False)], "y is not configured, and takes no null"),
+        ([("X", pa.int64())], "x is missing"),
+        ([("x", pa.string()), ("z", pa.int64())], "x is string, wanted int64"),
     ],
 )
 def test_other_columns_are_refused_and_named(tmp_path, there, message):

@@ -1,13 +1,18 @@
 """The table's store as a dictionary of the world's: each request is a step of the writer that makes it."""
 
+import json
 from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
+import pyarrow as pa
+from deltalake import Schema
+
+from kgs_core.adapters.lake.columns import misfits
 from kgs_core.adapters.lake.delta_log import LogState, read_state
 from kgs_core.adapters.lake.intent_store import IntentStore
 from kgs_core.adapters.lake.log_store import EntryExistsError, LogListing, LogStore, entry_name
 from kgs_core.adapters.lake.storage import Storage
-from kgs_core.adapters.lake.table_log import FileGoneError, TableLog
+from kgs_core.adapters.lake.table_log import FileGoneError, TableLog, TableMetadata
 from kgs_core.config.settings import LakeSettings
 from kgs_core.ports import FileWritten
 from tests.one_column import SCHEMA
@@ -29,8 +34,8 @@ Request = Callable[[Callable[[], Any]], Any]
 class WorldLog(TableLog):
     """A table's log in that store."""
 
-    def __init__(self, request: Request, world: Contents, lake: LakeSettings) -> None:
-        super().__init__(Storage("/nowhere"), "t", SCHEMA, lake)
+    def __init__(self, request: Request, world: Contents, lake: LakeSettings, schema: pa.Schema = SCHEMA) -> None:
+        super().__init__(Storage("/nowhere"), "t", schema, lake)
         self._request, self._world = request, world
 
     def connected(self) -> LogStore:
@@ -40,6 +45,11 @@ class WorldLog(TableLog):
         self.state = None
         state = read_state(self.connected())
         assert state is not None
+        actions = [json.loads(line) for n in range(state.changed + 1) for line in self._world.entries[n].splitlines()]
+        found = [action["metaData"] for action in actions if "metaData" in action][-1]
+        columns = pa.schema(Schema.from_json(found["schemaString"]))
+        assert not misfits(self.schema, columns)
+        self._metadata = TableMetadata(found, columns)
         return state
 
     def check_file(self, file: FileWritten) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from kgs_core.consumer.round.progress import TablePositions, TopicProgress
 from kgs_core.consumer.round.questions import (
+    AddColumns,
     Answer,
     AskEnds,
     AskLogs,
@@ -128,8 +129,8 @@ def good_answer(world: World, question: Question) -> tuple[World, Answer]:
             return world, world.positions(topic, partitions)
         case ReadBatch():
             return world, good_read(world, question)
-        case Commit(batch=batch):
-            after = world.commits(batch)
+        case Commit() | AddColumns():
+            after = world.commits(question.batch) if isinstance(question, Commit) else world
             return after or world, Landed(committed=after is not None)
 
 
@@ -139,7 +140,7 @@ def every_answer(world: World, question: Question) -> Iterator[tuple[World, Answ
     match question:
         case AskEnds() | AskTopicIds() | AskLogs():
             yield from ((world, answer) for answer in _told_by_kafka(world, question))
-        case AskPositions(topic="a"):
+        case AskPositions(topic="a") | AddColumns(topic="a"):
             yield from ((world, trouble) for trouble in (NO_ANSWER, UNSAFE, DENIED))
         case ReadBatch() if SICK_ONE in starts_of(question):
             yield from _reads(world, question, SICK_ONE)
@@ -186,6 +187,7 @@ def _reads(world: World, question: ReadBatch, sick: TopicPartition) -> Iterator[
     for at in range(starts_of(question)[sick], min(world.ends[sick], starts_of(question)[sick] + world.most)):
         if world.bad is None or at < world.bad:
             yield world, good_read(replace(world, unjudged=at), question)
+    yield world, result(SICK, wider={SICK: "a column"})
     if world.bad is None and world.late is None and starts_of(question)[sick] == world.lake[sick] < world.ends[sick]:
         there = replace(world, bad=starts_of(question)[sick])
         yield there, good_read(there, question)

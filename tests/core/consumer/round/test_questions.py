@@ -30,6 +30,7 @@ def job(tp, seconds):
         silent={tp: f"silent {topic}"},
         failed={topic: f"failed {topic}"},
         unavailable={topic: f"unavailable {topic}"},
+        wider={topic: f"wider {topic}"},
         problems={f"problem {topic}"},
         fetch_s=seconds,
         write_s=2 * seconds,
