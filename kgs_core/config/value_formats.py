@@ -24,6 +24,10 @@ class ValueFormat:
 FORMATS: dict[str, ValueFormat] = {
     "raw": ValueFormat("kgs_core.adapters.ingest.formats.raw:parse_raw", {"value": "binary"}),
     "json": ValueFormat("kgs_core.adapters.ingest.formats.json_objects:parse_json"),
+    "protobuf": ValueFormat(
+        "kgs_core.adapters.ingest.formats.protobuf:parse_protobuf",
+        columns_of="kgs_core.adapters.ingest.formats.protobuf:columns_of",
+    ),
 }
 """Name, as `format` takes it -> format."""
 
