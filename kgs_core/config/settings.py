@@ -13,11 +13,10 @@ from kgs_core.config.packing import PackingSettings
 from kgs_core.config.passthrough import check_kafka_client
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.section import Passthrough, Section, key_of, none_is_empty
-from kgs_core.config.topic_rule import FIELD_TYPES, TopicRule, start_timestamp_ms
+from kgs_core.config.topic_rule import TopicRule, start_timestamp_ms
 from kgs_core.config.value_formats import FORMATS
 
 __all__ = [
-    "FIELD_TYPES",
     "ConsumerSettings",
     "KafkaSettings",
     "KubernetesSettings",

@@ -3,20 +3,23 @@
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 import re2
-from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
+from kgs_core.config.field_types import canonical_type, has_other_map_keys, parse_type, problem_of_names
 from kgs_core.config.section import Section, key_of, none_is_empty
-from kgs_core.config.value_formats import FORMATS, problem_of_schema
+from kgs_core.config.value_formats import FORMATS, problem_of_key, problem_of_schema
 
 TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 HOOK = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 
 HookName = Annotated[str, StringConstraints(pattern=HOOK)]
-FieldType = Literal["string", "boolean", "int", "long", "float", "double", "timestamp", "date"]
-FIELD_TYPES = get_args(FieldType)
+Columns = Annotated[dict[str, Annotated[str, BeforeValidator(canonical_type)]], BeforeValidator(none_is_empty)]
+"""Column -> its type in the canonical text of `kgs_core.config.field_types`."""
+KEY_COLUMN = "key"
+_TEXT_KEYS = "the keys of a JSON object are texts: write map<string,...>"
 
 
 class TopicRule(Section):
@@ -30,9 +33,12 @@ class TopicRule(Section):
         Field(description="use A-Z a-z 0-9 . _ - / and {topic}"),
     ] = "{topic}"
     format: Annotated[str, key_of(FORMATS)] = "raw"
-    fields: Annotated[dict[str, FieldType], BeforeValidator(none_is_empty)] = Field(
-        default_factory=dict, alias="schema"
-    )
+    fields: Columns = Field(default_factory=dict, alias="schema")
+    unknown_fields: Literal["ignore", "rescue"] = "ignore"
+    key_format: Annotated[str, key_of(FORMATS)] = "raw"
+    key_fields: Columns = Field(default_factory=dict, alias="key_schema")
+    key_prefix: str = "key_"
+    headers: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
     transform: HookName | None = Field(default=None, description="write module:function")
     transform_arrow: HookName | None = Field(default=None, description="write module:function")
     rows: Literal["one_to_one", "filter", "any"] = "one_to_one"
@@ -70,15 +76,15 @@ class TopicRule(Section):
             raise ValueError("must be a relative path without empty, '.', '..' or '_...' parts")
         return table
 
-    @field_validator("fields")
+    @field_validator("fields", "key_fields", "headers")
     @classmethod
-    def _fields_leave_the_underscore_to_kgs(cls, fields: dict[str, str]) -> dict[str, str]:
-        for name in fields:
-            if not name or name.startswith("_"):
+    def _columns_leave_the_underscore_to_kgs(cls, columns: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        for name in columns:
+            if not name or (name.startswith("_") and info.field_name != "key_fields"):
                 raise ValueError(f"field '{name}': names must not be empty or begin with '_' (kgs adds such columns)")
-        if len({name.lower() for name in fields}) != len(fields):
-            raise ValueError("two fields differ only in case, which many readers of Delta cannot tell apart")
-        return fields
+        if problem := problem_of_names(columns):
+            raise ValueError(problem)
+        return columns
 
     @field_validator("start")
     @classmethod
@@ -90,6 +96,9 @@ class TopicRule(Section):
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
         of_schema = problem_of_schema(self.format, has_schema=bool(self.fields))
+        of_key = problem_of_key(self.key_format, has_schema=bool(self.key_fields))
+        extra = [*self.key_columns, *self.headers]
+        of_columns = problem_of_names([*self.value_columns, *extra])
         checks = [
             ((self.topic is None) == (self.pattern is None), "give either 'topic' or 'pattern'"),
             (
@@ -97,6 +106,24 @@ class TopicRule(Section):
                 f"table '{self.table}' needs {{topic}} in it, since 'pattern' can match several topics",
             ),
             (bool(of_schema), of_schema),
+            (bool(of_key), of_key),
+            *(
+                (FORMATS[name].text_map_keys and has_other_map_keys(parse_type(kind)), f"column {column}: {_TEXT_KEYS}")
+                for name, columns in ((self.format, self.fields), (self.key_format, self.key_fields))
+                for column, kind in columns.items()
+            ),
+            (
+                self.unknown_fields == "rescue" and FORMATS[self.format].columns is not None,
+                f"format '{self.format}' has no fields that 'unknown_fields' could rescue: drop it",
+            ),
+            (
+                any(not name or name.startswith("_") for name in self.key_columns),
+                f"key_prefix '{self.key_prefix}': columns must not be empty or begin with '_' (kgs adds such columns)",
+            ),
+            (
+                bool(of_columns),
+                f"of schema, key and headers, {of_columns}: change 'key_prefix', or the header's column",
+            ),
             (
                 bool(self.transform and self.transform_arrow),
                 "give 'transform' (DataFrame) or 'transform_arrow' (Arrow table), not both",
@@ -111,6 +138,14 @@ class TopicRule(Section):
         """Column -> type of what a record's value becomes, before a transform."""
         columns = FORMATS[self.format].columns
         return self.fields if columns is None else columns
+
+    @property
+    def key_columns(self) -> Mapping[str, str]:
+        """Column -> type of what a record's key becomes beside `_key`: fields behind the prefix, or one `key`."""
+        columns = FORMATS[self.key_format].columns
+        if columns is None:
+            return {f"{self.key_prefix}{name}": kind for name, kind in self.key_fields.items()}
+        return {} if self.key_format == "raw" else dict.fromkeys([KEY_COLUMN], *columns.values())
 
     def matches(self, topic: str) -> bool:
         """Whether this rule is meant for `topic`."""

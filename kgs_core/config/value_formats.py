@@ -14,16 +14,21 @@ class ValueFormat:
         columns: column -> type of what any value becomes; None: the rule's `schema` says that, or a registry.
         columns_of: `module:function` of a `kgs_core.adapters.ingest.formats.parsed.ColumnsOf`, for rules without
             `schema`; None: the rule must have one. A format that has it needs a registry.
+        text_map_keys: whether the keys of maps can be texts only.
+        for_keys: whether it can be the format of records' keys, too.
     """
 
     parser: str
     columns: Mapping[str, str] | None = None
     columns_of: str | None = None
+    text_map_keys: bool = False
+    for_keys: bool = False
 
 
 FORMATS: dict[str, ValueFormat] = {
-    "raw": ValueFormat("kgs_core.adapters.ingest.formats.raw:parse_raw", {"value": "binary"}),
-    "json": ValueFormat("kgs_core.adapters.ingest.formats.json_objects:parse_json"),
+    "raw": ValueFormat("kgs_core.adapters.ingest.formats.raw:parse_raw", {"value": "binary"}, for_keys=True),
+    "string": ValueFormat("kgs_core.adapters.ingest.formats.texts:parse_text", {"value": "string"}, for_keys=True),
+    "json": ValueFormat("kgs_core.adapters.ingest.formats.json_objects:parse_json", text_map_keys=True, for_keys=True),
     "protobuf": ValueFormat(
         "kgs_core.adapters.ingest.formats.protobuf:parse_protobuf",
         columns_of="kgs_core.adapters.ingest.formats.protobuf:columns_of",
@@ -40,4 +45,15 @@ def problem_of_schema(name: str, *, has_schema: bool) -> str:
     if has_schema and not needs_schema:
         others = " or ".join(other for other, each in FORMATS.items() if each.columns is None)
         return f"format '{name}' takes no 'schema'; say format: {others}, or drop the schema"
+    return ""
+
+
+def problem_of_key(name: str, *, has_schema: bool) -> str:
+    """What is wrong with a rule of this `key_format` that has a `key_schema`, or has none; empty: nothing."""
+    if not FORMATS[name].for_keys:
+        return f"key_format '{name}' is not possible; give {' or '.join(n for n, f in FORMATS.items() if f.for_keys)}"
+    if FORMATS[name].columns is not None and has_schema:
+        return f"key_format '{name}' takes no 'key_schema'; say key_format: json, or drop the key_schema"
+    if FORMATS[name].columns is None and not has_schema:
+        return f"key_format '{name}' needs a 'key_schema' of field: type"
     return ""

@@ -7,11 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.formats import json_objects, raw  # noqa: F401 - not in the first batch
+from kgs_core.adapters.ingest.formats import json_objects, raw, texts  # noqa: F401 - not in the first batch
 from kgs_core.adapters.ingest.formats.parsed import Parsed, Parser, ValueBatch
+from kgs_core.adapters.ingest.formats.record_columns import header_columns, parse_keys, side_by_side, with_rescued
 from kgs_core.adapters.ingest.topic_records import TopicRecords
 from kgs_core.adapters.lake.parquet_writer import write_table
-from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, value_schema
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, schema_of, value_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
@@ -71,7 +72,7 @@ class Sorted:
 
 def sort_records(job: TopicJob, records: TopicRecords) -> Sorted:
     """Parse records; what comes of a record depends on that record alone."""
-    parsed = parse_values(job, records)
+    parsed = parse_records(job, records)
     origin = records.with_topic(job.topic_id)
     bad = {**records.faults, **parsed.bad}
     stopped: dict[int, tuple[int, str]] = {}
@@ -91,12 +92,26 @@ def sort_records(job: TopicJob, records: TopicRecords) -> Sorted:
     return Sorted(rows, _dead_letters(job, records, bad, origin), len(bad), stopped)
 
 
-def parse_values(job: TopicJob, records: TopicRecords) -> Parsed:
-    """What the parser of the rule's format makes of the values."""
-    parse: Parser = load_hook(FORMATS[job.rule.format].parser)
-    headers = records.origin["_headers"].combine_chunks()
-    columns = value_schema(job.rule) if job.columns is None else job.columns
-    return parse(ValueBatch(records.values, columns, job.topic, job.rule, headers, job.registry))
+def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
+    """What becomes of values, keys and headers, side by side, as the rule says."""
+    rule, headers = job.rule, records.origin["_headers"].combine_chunks()
+    columns = value_schema(rule) if job.columns is None else job.columns
+    rescue = rule.unknown_fields == "rescue"
+    values = ValueBatch(records.values, columns, job.topic, rule, headers, job.registry, rescue=rescue)
+    parts = [with_rescued(_parser(rule.format)(values), wanted=rescue)]
+    if rule.key_columns:
+        columns = schema_of(FORMATS[rule.key_format].columns or rule.key_fields)
+        keys = records.origin["_key"].combine_chunks()
+        batch = ValueBatch(keys, columns, job.topic, rule, headers, job.registry, is_key=True)
+        parts.append(parse_keys(_parser(rule.key_format), batch, list(rule.key_columns)))
+    if rule.headers:
+        parts.append(header_columns(headers, rule.headers))
+    return side_by_side(parts)
+
+
+def _parser(name: str) -> Parser:
+    parser: Parser = load_hook(FORMATS[name].parser)
+    return parser
 
 
 def _is_stopped(at: tuple[int, int], stopped: Mapping[int, tuple[int, str]]) -> bool:

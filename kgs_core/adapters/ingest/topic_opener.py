@@ -13,6 +13,7 @@ from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
 from kgs_core.adapters.lake.row_schema import ORIGIN_FIELDS, parsed_schema, value_schema
 from kgs_core.adapters.lake.topic_table import TopicTable, earlier_topic_ids
 from kgs_core.config import Settings, TableSpec
+from kgs_core.config.field_types import problem_of_names
 from kgs_core.config.topic_rule import start_timestamp_ms
 from kgs_core.config.value_formats import FORMATS
 from kgs_core.consumer.round.reasons import recreated
@@ -84,6 +85,8 @@ class TopicOpener:
         """
         rule = spec.rule
         schema = parsed_schema(rule, columns)
+        if problem := problem_of_names(schema.names):
+            raise ConfigError([f"topic {spec.topic}: of value, key and headers, {problem}: change the rule"])
         lock = self._locks.setdefault(rule.transform or rule.transform_arrow or "", threading.Lock())
         try:
             if rule.transform is not None:

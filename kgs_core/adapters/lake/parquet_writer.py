@@ -3,9 +3,10 @@
 import json
 import math
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -89,36 +90,69 @@ def statistics(metadata: Any, schema: pa.Schema, with_nan: Collection[str] = ())
     """Delta's statistics of a file as JSON text, from the Parquet footer.
 
     Minima never lie above and maxima never below a value of the file: times are rounded outwards to ms, texts cut.
-    Either every column has bounds (but for bytes, lists and columns of nulls), or none: where one is left out beside
-    others, deltalake's pyarrow reader compares it with null and passes over the file.
+    Either every column has bounds (but for bytes, lists, maps and columns of nulls), or none: where one is left out
+    beside others, deltalake's pyarrow reader compares it with null and passes over the file. A struct is an object of
+    its fields' bounds, if only an empty one, for the same reason; what is missing in it is compared with nothing.
 
     Args:
         with_nan: columns with NaN. Parquet leaves it out of the bounds, and readers hold it to be the greatest number.
     """
-    low: dict[str, Any] = {}
-    high: dict[str, Any] = {}
-    nulls: dict[str, int] = {}
+    low, high, nulls = (_structs(schema) for _ in range(3))
     all_bounded = not with_nan
-    for index in range(metadata.num_columns if metadata.num_row_groups else 0):
-        name = metadata.schema.column(index).path
-        if name not in schema.names or _has_no_bounds(schema.field(name).type):
-            continue
+    for index, path, kind in _columns_with_bounds(schema) if metadata.num_row_groups else ():
         groups = [metadata.row_group(g).column(index).statistics for g in range(metadata.num_row_groups)]
         if any(g is None or not g.has_null_count for g in groups):
-            all_bounded = False
+            all_bounded &= len(path) > 1
             continue
-        nulls[name] = sum(g.null_count for g in groups)
-        if nulls[name] < metadata.num_rows:
+        null_count = sum(g.null_count for g in groups)
+        _put(nulls, path, null_count)
+        if null_count < metadata.num_rows:
             filled = [g for g in groups if g.num_values]
-            known = all(g.has_min_max for g in filled)
-            low[name], high[name] = _bounds(filled, schema.field(name).type) if known else (None, None)
-            all_bounded &= low[name] is not None and high[name] is not None
-    bounds = {"minValues": low, "maxValues": high} if all_bounded else {}
-    return json.dumps({"numRecords": metadata.num_rows, **bounds, "nullCount": nulls})
+            bounds = _bounds(filled, kind) if all(g.has_min_max for g in filled) else (None, None)
+            if None not in bounds:
+                _put(low, path, bounds[0])
+                _put(high, path, bounds[1])
+            else:
+                all_bounded &= len(path) > 1
+    of_values = f'"minValues": {_json(low)}, "maxValues": {_json(high)}, ' if all_bounded else ""
+    return f'{{"numRecords": {metadata.num_rows}, {of_values}"nullCount": {_json(nulls)}}}'
 
 
-def _has_no_bounds(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_nested(kind))
+def _structs(fields: Iterable[pa.Field]) -> dict[str, Any]:
+    return {f.name: _structs(f.type) for f in fields if pa.types.is_struct(f.type)}
+
+
+def _put(tree: dict[str, Any], path: tuple[str, ...], value: object) -> None:
+    for name in path[:-1]:
+        tree = tree[name]
+    tree[path[-1]] = value
+
+
+def _columns_with_bounds(
+    fields: Iterable[pa.Field], index: int = 0, above: tuple[str, ...] = ()
+) -> Iterator[tuple[int, tuple[str, ...], pa.DataType]]:
+    """Number of the Parquet column, path, and type. By place: a column `a.b` is called as the field `b` of `a` is.
+
+    Fractions in structs are left out, since nobody looks for NaN there.
+    """
+    for field in fields:
+        kind, path = field.type, (*above, field.name)
+        if pa.types.is_struct(kind):
+            yield from _columns_with_bounds(kind, index, path)
+        elif not (pa.types.is_binary(kind) or pa.types.is_nested(kind) or (above and pa.types.is_floating(kind))):
+            yield index, path, kind
+        index += _leaves(kind)
+
+
+def _leaves(kind: pa.DataType) -> int:
+    return sum(_leaves(kind.field(i).type) for i in range(kind.num_fields)) if pa.types.is_nested(kind) else 1
+
+
+def _json(value: object) -> str:
+    """JSON text; decimals with all of their digits, which `json` would make floats of."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{json.dumps(name)}: {_json(each)}' for name, each in value.items())}}}"
+    return format(value, "f") if isinstance(value, Decimal) else json.dumps(value)
 
 
 def _bounds(groups: list[Any], kind: pa.DataType) -> tuple[Any, Any]:
@@ -139,7 +173,8 @@ def _bounds(groups: list[Any], kind: pa.DataType) -> tuple[Any, Any]:
         return lowest[:MAX_STRING_STATISTIC], _above(highest)
     if pa.types.is_floating(kind):
         return (lowest, highest) if math.isfinite(lowest) and math.isfinite(highest) else (None, None)
-    return (lowest, highest) if pa.types.is_integer(kind) or pa.types.is_boolean(kind) else (None, None)
+    exact = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)
+    return (lowest, highest) if exact else (None, None)
 
 
 def _above(text: str) -> str:

@@ -1,10 +1,11 @@
-"""The columns of a lake row: what Kafka knows of a record, and the value columns of its format."""
+"""The columns of a lake row: what Kafka knows of a record, and what its value, key and headers become."""
 
 from collections.abc import Mapping
 
 import pyarrow as pa
 
 from kgs_core.config import TopicRule
+from kgs_core.config.field_types import ArrayType, DecimalType, FieldType, MapType, StructType, parse_type
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 TIMESTAMP = pa.timestamp("us", tz="UTC")  # a naive one would raise the table's protocol
@@ -20,21 +21,51 @@ IDENTITY = ("_topic_id", "_partition", "_offset")
 VALUE_TYPES: Mapping[str, pa.DataType] = {
     "string": pa.string(),
     "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
     "int": pa.int32(),
     "long": pa.int64(),
     "float": pa.float32(),
     "double": pa.float64(),
     "timestamp": TIMESTAMP,
     "date": pa.date32(),
+    "binary": pa.binary(),
 }
 RAW_VALUE = pa.field("value", pa.binary())
-_COLUMN_TYPES = {**VALUE_TYPES, "binary": RAW_VALUE.type}
+RESCUED = pa.field("_rescued", pa.string())
 DEAD_LETTER_SCHEMA = pa.schema([RAW_VALUE, pa.field("error", pa.string()), *ORIGIN_FIELDS])
+
+
+def arrow_type(kind: FieldType) -> pa.DataType:
+    """The Arrow type of a column, all nullable within; it takes no more than Delta's protocol 1/2."""
+    match kind:
+        case DecimalType(precision, scale):
+            return pa.decimal128(precision, scale)
+        case ArrayType(item):
+            return pa.list_(arrow_type(item))
+        case MapType(key, value):
+            return pa.map_(arrow_type(key), arrow_type(value))
+        case StructType(fields):
+            return pa.struct([pa.field(name, arrow_type(each)) for name, each in fields])
+        case _:
+            return VALUE_TYPES[kind.name]
+
+
+def schema_of(columns: Mapping[str, str]) -> pa.Schema:
+    """Columns whose types are in the texts of `kgs_core.config.field_types`."""
+    return pa.schema([pa.field(name, arrow_type(parse_type(kind))) for name, kind in columns.items()])
 
 
 def value_schema(rule: TopicRule) -> pa.Schema:
     """The columns that a record's value becomes, as far as the rule says so."""
-    return pa.schema([pa.field(name, _COLUMN_TYPES[kind]) for name, kind in rule.value_columns.items()])
+    return schema_of(rule.value_columns)
+
+
+def extra_schema(rule: TopicRule) -> pa.Schema:
+    """The columns that the rule asks for beside those of the value: what it left over, of the key, of headers."""
+    rescued = [RESCUED] if rule.unknown_fields == "rescue" else []
+    headers = [pa.field(name, pa.string()) for name in rule.headers]
+    return pa.schema([*rescued, *schema_of(rule.key_columns), *headers])
 
 
 def parsed_schema(rule: TopicRule, columns: pa.Schema | None = None) -> pa.Schema:
@@ -44,4 +75,4 @@ def parsed_schema(rule: TopicRule, columns: pa.Schema | None = None) -> pa.Schem
         rule: the topic's.
         columns: what a record's value becomes; None: as the rule says.
     """
-    return pa.schema([*(value_schema(rule) if columns is None else columns), *ORIGIN_FIELDS])
+    return pa.schema([*(value_schema(rule) if columns is None else columns), *extra_schema(rule), *ORIGIN_FIELDS])

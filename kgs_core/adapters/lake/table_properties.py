@@ -61,7 +61,9 @@ def _canonical(schema: pa.Schema) -> dict[str, str]:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type without the names of list items and the views that different readers choose."""
+    """The type without the names of items and entries, and the views, that different readers choose."""
+    if pa.types.is_map(kind):
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.list_(pa.field("item", _plain(kind.value_type)))
     if pa.types.is_struct(kind):

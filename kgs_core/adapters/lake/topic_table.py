@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
-from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, ORIGIN_FIELDS
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, value_schema
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import TableSpec
@@ -30,7 +30,7 @@ class TopicTable:
     ) -> None:
         self.spec = spec
         self.ids = ids
-        self.columns = columns if columns is not None else pa.schema([f for f in schema if f not in ORIGIN_FIELDS])
+        self.columns = columns if columns is not None else value_schema(spec.rule)
         self.schema = schema
         self._lake = lake
         self._rows = lake.table(spec.table, schema)

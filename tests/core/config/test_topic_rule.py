@@ -2,6 +2,7 @@
 
 import pytest
 
+from kgs_core.config.field_types import FIELD_TYPES
 from kgs_core.config.topic_rule import start_timestamp_ms
 from kgs_core.config.value_formats import FORMATS
 
@@ -97,8 +98,30 @@ def test_a_rule_that_can_never_count_is_a_mistake(problems_of, first):
         ("format: json", "[0]: format 'json' needs a 'schema' of field: type"),
         ("rows: some", "[0].rows: 'some': give one of 'one_to_one', 'filter' or 'any'"),
         ("on_error: skip", "[0].on_error: 'skip': give one of 'dead_letter' or 'stop'"),
-        ("format: json, schema: {a: decimal}", "[0].schema.a: 'decimal': give one of 'string', 'boolean', 'int', "
-         "'long', 'float', 'double', 'timestamp' or 'date'"),
+        ("format: json, schema: {a: strin}", "[0].schema.a: 'strin': 'strin' is no type (did you mean 'string'?); "
+         f"give one of {' '.join(FIELD_TYPES)}"),
+        ("format: json, schema: {a: 'array<int'}", "[0].schema.a: 'array<int': wanted '>' at its end"),
+        ("format: json, schema: {a: {b: {c: varchar}}}", "[0].schema.a: field b: field c: 'varchar' is no type of a "
+         "column: write string"),
+        ("format: json, schema: {a: [int]}", "[0].schema.a: give a type in text, as long or array<string>, or a "
+         "mapping of field: type"),
+        ("format: json, schema: {a: {1: int}}", "[0].schema.a: 1: keys are text: put it in quotes"),
+        ("format: json, schema: {a: {b: {}}}", "[0].schema.a: field b: a struct needs a field, as struct<a: string>; "
+         "for fields of any name: map<string,string>"),
+        ("format: json, schema: {a: 'array<map<int,int>>'}", "[0]: column a: the keys of a JSON object are texts: "
+         "write map<string,...>"),
+        ("key_format: json", "[0]: key_format 'json' needs a 'key_schema' of field: type"),
+        ("key_schema: {a: int}", "[0]: key_format 'raw' takes no 'key_schema'; say key_format: json, or drop the "
+         "key_schema"),
+        ("key_format: json, key_schema: {a: int}, key_prefix: _k", "[0]: key_prefix '_k': columns must not be empty or "
+         "begin with '_' (kgs adds such columns)"),
+        ("key_format: string, headers: {Key: trace}", "[0]: of schema, key and headers, two fields differ only in "
+         "case, which many readers of Delta cannot tell apart: change 'key_prefix', or the header's column"),
+        ("headers: {value: trace}", "[0]: of schema, key and headers, two fields are named value: change 'key_prefix', "
+         "or the header's column"),
+        ("headers: {_trace: trace}", "[0].headers: field '_trace': names must not be empty or begin with '_' (kgs adds "
+         "such columns)"),
+        ("unknown_fields: rescue", "[0]: format 'raw' has no fields that 'unknown_fields' could rescue: drop it"),
         ("format: json, schema: {_a: int}", "[0].schema: field '_a': names must not be empty or begin with '_' (kgs "
          "adds such columns)"),
         ("format: json, schema: {a: int, A: int}", "[0].schema: two fields differ only in case, which many readers of "

@@ -58,11 +58,12 @@ def test_times_may_be_whole_or_not(settings_of, value):
 
 
 def test_unknown_keys_name_the_nearest_or_all(problems_of):
-    topics = "topics: [{topic: t, fields: {a: int}}]"
+    topics = "topics: [{topic: t, zzz: {a: int}}]"
     found = problems_of(consumer="consumer: {bach_bytes: 1}", more="zzz: 1", topics=topics)
     assert found == [
-        "topics[0].fields: unknown key: the keys here are topic, pattern, table, format, schema, transform, "
-        "transform_arrow, rows, on_error, max_bad_share_percent, start",
+        "topics[0].zzz: unknown key: the keys here are topic, pattern, table, format, schema, unknown_fields, "
+        "key_format, key_schema, key_prefix, headers, transform, transform_arrow, rows, on_error, "
+        "max_bad_share_percent, start",
         "consumer.bach_bytes: unknown key: did you mean 'batch_bytes'?",
         "zzz: unknown key: the keys here are group, kafka, lake, topics, registry, consumer, spark, monitor, packing, "
         "membership, fleet, kubernetes",

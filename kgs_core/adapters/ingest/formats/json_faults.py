@@ -9,12 +9,15 @@ import json
 import re
 from calendar import isleap
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
+from kgs_core.adapters.ingest.formats.json_columns import bytes_of
+from kgs_core.adapters.ingest.formats.json_text import SURROGATE, Pairs, read_object
+
 Check = Callable[[Any], str | None]
-Pairs = tuple[tuple[str, Any], ...]
 WHITE = b" \t\r\n"
 MAX_FLOAT = 3.4028235677973366e38  # from here on the nearest float is infinite
 MAX_EXPONENT = 308
@@ -27,10 +30,9 @@ _TIME = re.compile(
     r"(?:[ T](?:[01]\d|2[0-3])(?::[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?)?(?:Z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)?)?",
     re.ASCII,
 )
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _WHOLE_ESCAPE = re.compile(r"\\(?:[^u]|u[dD][89abAB]..\\u[dD][c-fC-F]..|u[dD][0-7]..|u[^dD]...)", re.DOTALL)
-_TEXT_OR_ODD_NUMBER = re.compile(r'"(?:[^"\\]++|\\.)*+"?|-NaN|Inf(?:inity)?', re.DOTALL)  # which pyarrow takes, too
-_PYTHON_NAMES = {"-NaN": "NaN", "Inf": "Infinity", "Infinity": "Infinity"}
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_NUMBERS = (int, float, Decimal)
 _KINDS = {str: "a text", bool: "true or false", int: "a whole number", tuple: "an object", list: "an array"}
 
 
@@ -38,7 +40,8 @@ class JsonFaults:
     """The columns that values are to be parsed into."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self._checks: Mapping[str, Check] = {f.name: _CHECKS[f.type] for f in schema}
+        self._check = _fields_fault("column", schema)
+        self._decoders = _EXACT if any(_has_decimal(f.type) for f in schema) else _PLAIN
 
     def fault(self, value: bytes, *, thorough: bool = False) -> str | None:
         """What is wrong for sure; None where there may be nothing.
@@ -47,9 +50,8 @@ class JsonFaults:
             thorough: look also for what hardly ever occurs, and what is wrong in fields that no column takes.
         """
         text = value.strip(WHITE).decode("utf-8", "surrogateescape")  # pyarrow looks at its columns' bytes only
-        decoder = _THOROUGH if thorough else _QUICK
         try:
-            pairs = _read(text, decoder)
+            pairs = read_object(text, self._decoders[thorough])
         except _NumberTooBigError:
             return "a number too big for any column"
         except json.JSONDecodeError as e:
@@ -58,63 +60,38 @@ class JsonFaults:
             return None
         if thorough and "\\u" in text and "\\" in _WHOLE_ESCAPE.sub("", text):
             return "half a surrogate pair"
-        return self._of_columns(pairs)
-
-    def _of_columns(self, pairs: Pairs) -> str | None:
-        seen = set()
-        for name, found in pairs:
-            check = self._checks.get(name)
-            if check is None:
-                continue
-            if name in seen:
-                return f"column {name}: given twice"
-            seen.add(name)
-            if found is not None and (fault := check(found)) is not None:
-                return f"column {name}: {fault}"
-        return None
+        return self._check(pairs)
 
 
 class _NumberTooBigError(Exception):
     """A number that pyarrow refuses wherever it stands."""
 
 
-def _read(text: str, decoder: json.JSONDecoder) -> Pairs:
-    try:
-        return _decoded(text, decoder)
-    except json.JSONDecodeError:
-        if "NaN" not in text and "Inf" not in text:
-            raise
-    return _decoded(_TEXT_OR_ODD_NUMBER.sub(_as_python_reads_it, text), decoder)
-
-
-def _as_python_reads_it(found: re.Match[str]) -> str:
-    token = found.group()
-    return token if token.startswith('"') else _PYTHON_NAMES[token]
-
-
-def _decoded(text: str, decoder: json.JSONDecoder) -> Pairs:
-    pairs: Pairs
-    pairs, end = decoder.raw_decode(text)
-    if end != len(text):
-        raise json.JSONDecodeError("more than one JSON object", text, end)
-    return pairs
-
-
 def _whole(text: str) -> int:
     return int(text) if len(text) <= MAX_DIGITS else _HUGE
 
 
-def _fraction(text: str) -> float:
-    mantissa, _, exponent = text.lower().partition("e")
-    if exponent:
-        behind_point = len(mantissa.partition(".")[2])
-        if _whole(exponent) > MAX_EXPONENT + behind_point:
-            raise _NumberTooBigError
-    return float(text)
+def _fraction(make: Callable[[str], Any]) -> Callable[[str], Any]:
+    def fraction(text: str) -> Any:
+        mantissa, _, exponent = text.lower().partition("e")
+        if exponent:
+            behind_point = len(mantissa.partition(".")[2])
+            if _whole(exponent) > MAX_EXPONENT + behind_point:
+                raise _NumberTooBigError
+        return make(text)
+
+    return fraction
 
 
-_QUICK = json.JSONDecoder(object_pairs_hook=tuple)  # an object is a tuple, an array a list
-_THOROUGH = json.JSONDecoder(object_pairs_hook=tuple, parse_int=_whole, parse_float=_fraction)
+def _decoders(fraction: Callable[[str], Any]) -> tuple[json.JSONDecoder, json.JSONDecoder]:
+    """Quick and thorough; an object is a tuple, an array a list."""
+    return (
+        json.JSONDecoder(object_pairs_hook=tuple, parse_float=fraction),
+        json.JSONDecoder(object_pairs_hook=tuple, parse_int=_whole, parse_float=_fraction(fraction)),
+    )
+
+
+_PLAIN, _EXACT = _decoders(float), _decoders(Decimal)
 
 
 def _kind(found: object) -> str:
@@ -124,7 +101,7 @@ def _kind(found: object) -> str:
 def _text_fault(found: Any) -> str | None:
     if type(found) is not str:
         return f"{_kind(found)}, wanted is a text (string)"
-    return "not UTF-8" if not found.isascii() and _SURROGATE.search(found) else None
+    return "not UTF-8" if not found.isascii() and SURROGATE.search(found) else None
 
 
 def _boolean_fault(found: Any) -> str | None:
@@ -137,7 +114,7 @@ def _whole_number(kind: str, bits: int) -> Check:
     def fault(found: Any) -> str | None:
         if type(found) is int:
             return None if -end <= found < end else f"a number too big for {kind}"
-        if type(found) is float:
+        if type(found) in (float, Decimal):
             return f"a number with a fraction or an exponent, wanted is a whole number ({kind})"
         return f"{_kind(found)}, wanted is a whole number ({kind})"
 
@@ -145,11 +122,11 @@ def _whole_number(kind: str, bits: int) -> Check:
 
 
 def _double_fault(found: Any) -> str | None:
-    return None if type(found) in (int, float) else f"{_kind(found)}, wanted is a number (double)"
+    return None if type(found) in _NUMBERS else f"{_kind(found)}, wanted is a number (double)"
 
 
 def _float_fault(found: Any) -> str | None:
-    if type(found) not in (int, float):
+    if type(found) not in _NUMBERS:
         return f"{_kind(found)}, wanted is a number (float)"
     try:
         size = abs(float(found))
@@ -174,13 +151,117 @@ def _is_day(year: int, month: int, day: int) -> bool:
     return (month, day) != (2, 29) or isleap(year)
 
 
+def _binary_fault(found: Any) -> str | None:
+    if type(found) is not str:
+        return f"{_kind(found)}, wanted is a text in base64 (binary)"
+    try:
+        bytes_of(found)
+    except pa.ArrowInvalid:
+        return "a text that is not base64 (binary)"
+    return None
+
+
+def _decimal(kind: pa.DataType) -> Check:
+    wanted = f"decimal({kind.precision},{kind.scale})"
+
+    def fault(found: Any) -> str | None:
+        if type(found) is str:
+            if not _DECIMAL.fullmatch(found):
+                return f"a text that is no number ({wanted})"
+        elif type(found) not in (int, Decimal):
+            return f"{_kind(found)}, wanted is a number, or one in a text ({wanted})"
+        _, digits, exponent = Decimal(found).as_tuple()
+        significant = len(digits) - next((n for n, digit in enumerate(digits) if digit), len(digits))
+        zeros = next((n for n, digit in enumerate(reversed(digits)) if digit), len(digits))
+        if not significant:
+            return None
+        if int(exponent) + zeros < -kind.scale:
+            return f"a number of more digits behind the point than {wanted} keeps"
+        return f"a number too big for {wanted}" if significant + int(exponent) > kind.precision - kind.scale else None
+
+    return fault
+
+
+def _fields_fault(what: str, fields: pa.Schema | pa.DataType) -> Check:
+    checks: Mapping[str, Check] = {f.name: _check_of(f.type) for f in fields}
+
+    def fault(pairs: Pairs) -> str | None:
+        seen = set()
+        for name, found in pairs:
+            check = checks.get(name)
+            if check is None:
+                continue
+            if name in seen:
+                return f"{what} {name}: given twice"
+            seen.add(name)
+            if found is not None and (problem := check(found)) is not None:
+                return f"{what} {name}: {problem}"
+        return None
+
+    return fault
+
+
+def _struct(kind: pa.DataType) -> Check:
+    of_fields = _fields_fault("field", kind)
+
+    def fault(found: Any) -> str | None:
+        return of_fields(found) if type(found) is tuple else f"{_kind(found)}, wanted is an object (struct)"
+
+    return fault
+
+
+def _map(kind: pa.DataType) -> Check:
+    check = _check_of(kind.item_type)
+
+    def fault(found: Any) -> str | None:
+        if type(found) is not tuple:
+            return f"{_kind(found)}, wanted is an object (map)"
+        if len({name for name, _ in found}) < len(found):
+            return "a key given twice"
+        problems = (_text_fault(name) or (None if each is None else check(each)) for name, each in found)
+        return next((f"an entry: {problem}" for problem in problems if problem), None)
+
+    return fault
+
+
+def _list(kind: pa.DataType) -> Check:
+    check = _check_of(kind.value_type)
+
+    def fault(found: Any) -> str | None:
+        if type(found) is not list:
+            return f"{_kind(found)}, wanted is an array"
+        problems = (None if each is None else check(each) for each in found)
+        return next((f"an item: {problem}" for problem in problems if problem), None)
+
+    return fault
+
+
+def _check_of(kind: pa.DataType) -> Check:
+    if pa.types.is_struct(kind):
+        return _struct(kind)
+    if pa.types.is_map(kind):
+        return _map(kind)
+    if pa.types.is_list(kind):
+        return _list(kind)
+    return _decimal(kind) if pa.types.is_decimal(kind) else _CHECKS[kind]
+
+
+def _has_decimal(kind: pa.DataType) -> bool:
+    if pa.types.is_nested(kind):
+        return any(_has_decimal(kind.field(i).type) for i in range(kind.num_fields))
+    return bool(pa.types.is_decimal(kind))
+
+
 _CHECKS: Mapping[pa.DataType, Check] = {
     pa.string(): _text_fault,
     pa.bool_(): _boolean_fault,
+    pa.int8(): _whole_number("byte", 8),
+    pa.int16(): _whole_number("short", 16),
     pa.int32(): _whole_number("int", 32),
     pa.int64(): _whole_number("long", 64),
     pa.float32(): _float_fault,
     pa.float64(): _double_fault,
+    pa.binary(): _binary_fault,
     pa.timestamp("us", tz="UTC"): _day_of(_TIME, "a time like 2026-01-31T12:00:00.123456Z (timestamp)"),
     pa.date32(): _day_of(_DATE, "a day like 2026-01-31 (date)"),
 }

@@ -1,34 +1,56 @@
 """JSON objects to typed columns."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from kgs_core.adapters.ingest.formats import json_text
+from kgs_core.adapters.ingest.formats.json_columns import column_of, read_type
 from kgs_core.adapters.ingest.formats.json_faults import WHITE, JsonFaults
 from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, Parsed, ValueBatch
 
 _SINGLE = 1
 _OPEN, _CLOSE = b"{}"
-_READ_AS = {
-    pa.date32(): pa.string(),  # else a number of days is wanted and "2026-01-31" refused
-    pa.float32(): pa.float64(),  # else a number that is too big becomes infinity without a word
-}
 
 
 def parse_json(batch: ValueBatch) -> Parsed:
-    """One JSON object a value to columns; missing fields are null, unknown ones ignored.
+    """One JSON object a value to columns; missing fields are null, unknown ones ignored or rescued.
 
     All values are parsed at once. Where that fails, each is looked at for faults on its own, which takes some
     microseconds, and the others are parsed at once. Halving down to the bad one, some hundred microseconds each, is
     left for values that only pyarrow can judge: those nested so deep that none of them is small.
+
+    Only where there are maps, or unknown fields to be rescued, are all of them also taken apart in Python.
     """
     values, schema = batch.values, batch.columns
     bad = {i: reason for i in _odd_ends(values) if (reason := _shape_problem(values[i].as_py())) is not None}
     candidates: Sequence[int] = [i for i in range(len(values)) if i not in bad] if bad else range(len(values))
-    table = _attempt(values, candidates, schema)
+    if any(json_text.has_map(kind) for kind in schema.types):
+        read, of_maps = _without_maps(values, candidates, schema)
+        bad |= of_maps
+        candidates = [i for i in candidates if i not in of_maps]
+    else:
+        read = values
+    if batch.rescue:
+        if (table := _attempt(read, candidates, schema, "error")) is not None:
+            return Parsed(table, candidates, bad, rescued=pa.nulls(table.num_rows, pa.string()))
+        bad |= {i: json_text.TOO_DEEP for i in candidates if json_text.is_too_deep(values[i].as_py())}
+        candidates = [i for i in candidates if i not in bad]
+    parsed = _parsed(values, read, candidates, schema, bad)
+    return replace(parsed, rescued=_rescued(values, parsed.good, schema)) if batch.rescue else parsed
+
+
+def _parsed(
+    values: pa.Array, read: pa.Array, candidates: Sequence[int], schema: pa.Schema, bad: dict[int, str]
+) -> Parsed:
+    """These candidates in columns, of `values` as `read` has them for pyarrow."""
+    table = _attempt(read, candidates, schema)
     faults = JsonFaults(schema)
     for thorough in (False, True):
         if table is not None:
@@ -38,18 +60,43 @@ def parse_json(batch: ValueBatch) -> Parsed:
         if found:
             bad |= found
             candidates = [i for i in candidates if i not in found]
-            table = _attempt(values, candidates, schema)
+            table = _attempt(read, candidates, schema)
     if table is None:
-        table, candidates = _halved(values, candidates, schema, bad)
+        table, candidates = _halved(read, candidates, schema, bad)
     return Parsed(table, candidates, bad)
 
 
-def _attempt(values: pa.Array, indices: Sequence[int], schema: pa.Schema) -> pa.Table | None:
+def _without_maps(values: pa.Array, candidates: Sequence[int], schema: pa.Schema) -> tuple[pa.Array, dict[int, str]]:
+    """The values with their maps as pyarrow can read them, and why those are bad for which that cannot be."""
+    shape, faults = json_text.shape_of(schema), JsonFaults(schema)
+    out: list[bytes | None] = [None] * len(values)
+    bad = {}
+    for i, value in zip(candidates, _chosen(values, candidates).to_pylist(), strict=True):
+        if json_text.is_too_deep(value):
+            bad[i] = json_text.TOO_DEEP
+            continue
+        try:
+            out[i] = json_text.entries_of_maps(value, shape)
+        except UnicodeDecodeError:
+            bad[i] = "not UTF-8"
+        except (json_text.MisfitError, json.JSONDecodeError) as e:
+            bad[i] = faults.fault(value, thorough=True) or _one_line(e)
+    return pa.array(out, pa.binary()), bad
+
+
+def _rescued(values: pa.Array, good: Sequence[int], schema: pa.Schema) -> pa.Array:
+    shape = json_text.shape_of(schema)
+    return pa.array([json_text.rescued(value, shape) for value in _chosen(values, good).to_pylist()], pa.string())
+
+
+def _attempt(
+    values: pa.Array, indices: Sequence[int], schema: pa.Schema, unknown_fields: Literal["ignore", "error"] = "ignore"
+) -> pa.Table | None:
     """These values in columns; None where one of them is bad."""
     if not indices:
         return schema.empty_table()
     try:
-        return _parse(_chosen(values, indices), schema)
+        return _parse(_chosen(values, indices), schema, unknown_fields)
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
 
@@ -113,29 +160,29 @@ def _shape_problem(value: bytes | None) -> str | None:
     return None
 
 
-def _parse(values: pa.Array, schema: pa.Schema) -> pa.Table:
+def _parse(values: pa.Array, schema: pa.Schema, unknown_fields: Literal["ignore", "error"] = "ignore") -> pa.Table:
     # One buffer of all, each in a line, made without an object for each.
     data = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values), b"\n")[
         0
     ].as_buffer()
-    read = pa.schema([(f.name, _READ_AS.get(f.type, f.type)) for f in schema])
+    read = pa.schema([(f.name, read_type(f.type)) for f in schema])
     table = pyarrow.json.read_json(
         pa.BufferReader(data),
         pyarrow.json.ReadOptions(use_threads=False, block_size=data.size + 1),
-        pyarrow.json.ParseOptions(explicit_schema=read, unexpected_field_behavior="ignore", newlines_in_values=True),
+        pyarrow.json.ParseOptions(
+            explicit_schema=read, unexpected_field_behavior=unknown_fields, newlines_in_values=True
+        ),
     )
     if table.num_rows != len(values):  # "{}{}" in one value
         raise pa.ArrowInvalid("more than one JSON object in one value")
     table.validate(full=True)  # strings that are not UTF-8
-    out = table.select(schema.names).cast(schema)
+    columns = []
     for name, kind in zip(schema.names, schema.types, strict=True):
-        if kind == pa.float32() and _infinities(out[name]) != _infinities(table[name]):
-            raise pa.ArrowInvalid(f"Column(/{name}): number too big to be stored in float")
-    return out
-
-
-def _infinities(column: pa.ChunkedArray) -> int:
-    return pc.sum(pc.is_inf(column)).as_py() or 0
+        try:
+            columns.append(column_of(table[name].combine_chunks(), kind))
+        except pa.ArrowInvalid as e:
+            raise pa.ArrowInvalid(f"Column(/{name}): {e}") from e
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _one_line(error: Exception) -> str:

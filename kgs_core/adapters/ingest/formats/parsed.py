@@ -1,7 +1,15 @@
-"""What a parser of record values is given and what it gives. Whether a record is good never depends on its neighbours.
+"""What a parser of values, or of keys, is given and gives. Whether a record is good never depends on its neighbours.
 
 A parser is a function from a `ValueBatch` to `Parsed`. Which formats there are, and which function parses each, says
 `kgs_core.config.value_formats`.
+
+Keys are parsed by the same functions: a `ValueBatch` with `is_key` holds keys, none of them null, and `columns` are
+those of `key_schema`. A parser that asks a registry looks under `ValueBatch.subject`.
+
+Unknown fields: where `ValueBatch.rescue` is set, a parser says in `Parsed.rescued` what of each good value had no
+column, as the text of one JSON object: names as they stand in the value, inner objects within theirs, null for an item
+of an array that leaves nothing. Values that JSON has no form for: bytes as base64, times as in `2026-01-31T12:00:00Z`,
+decimals as numbers, NaN and infinities as Python's `json` writes them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,6 +34,8 @@ class ValueBatch:
         columns: what they become: the table's value columns or, where there is a transform, what that is given.
         headers: those of each record, as `row_schema.HEADERS`.
         registry: where the schemas are; None where the settings name no registry.
+        rescue: whether `Parsed.rescued` is wanted.
+        is_key: whether these are keys.
     """
 
     values: pa.Array
@@ -34,6 +44,13 @@ class ValueBatch:
     rule: TopicRule
     headers: pa.Array | None = None
     registry: RegistrySettings | None = None
+    rescue: bool = False
+    is_key: bool = False
+
+    @property
+    def subject(self) -> str:
+        """The name under which a registry has the schemas of these, by Confluent's default."""
+        return f"{self.topic}-{'key' if self.is_key else 'value'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +64,7 @@ class Parsed:
         waiting: position -> what cannot be had for now and is needed to judge the value (a registry that does not
             answer): neither good nor bad. Its partition is read up to there, and tried again.
         missing: columns that good values have and `ValueBatch.columns` lacks, all nullable.
+        rescued: strings, one a row: JSON text of what had no column, null where nothing is left; None: not asked for.
     """
 
     table: pa.Table
@@ -54,6 +72,7 @@ class Parsed:
     bad: Mapping[int, str]
     waiting: Mapping[int, str] = field(default_factory=dict)
     missing: pa.Schema = NO_COLUMNS
+    rescued: pa.Array | None = None
 
 
 class Parser(Protocol):

@@ -11,7 +11,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kgs_core.adapters.ingest.formats import json_objects
-from kgs_core.adapters.ingest.formats.json_faults import JsonFaults
 from kgs_core.adapters.ingest.formats.parsed import ValueBatch
 from kgs_core.adapters.ingest.process_batch import TopicJob, process_topic
 from kgs_core.adapters.ingest.topic_records import records_of
@@ -19,7 +18,7 @@ from kgs_core.adapters.lake.row_schema import VALUE_TYPES, parsed_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule
 from kgs_core.model import OffsetRange, TopicId
-from tests import halving_parser
+from tests.halving_parser import assert_judged_as_by_pyarrow_alone
 
 # Names with the words in them that pyarrow takes for numbers, since these are rewritten on their way
 SCHEMA = pa.schema([*VALUE_TYPES.items(), ("Info", pa.string()), ("x-NaN", pa.int64())])
@@ -70,19 +69,7 @@ def parse_json(values, schema):
 @given(st.lists(ANY, min_size=1, max_size=3))
 @example([b'{"x": 1e400}', b'{"x": {"y": "\\ud800"}}'])
 def test_every_value_is_judged_as_by_pyarrow_alone(values):
-    quick, slow = parse_json(values, SCHEMA), halving_parser.parse_json(values, SCHEMA)
-    assert list(quick.good) == slow.good
-    assert quick.bad.keys() == slow.bad.keys()
-    assert repr(plain(quick.table)) == repr(plain(slow.table))  # NaN is not itself
-    faults = JsonFaults(SCHEMA)
-    for i in slow.good:  # else it would depend on its neighbours whether it is looked at
-        assert (faults.fault(values[i]), faults.fault(values[i], thorough=True)) == (None, None)
-
-
-def plain(table):
-    """Rows with times as numbers: pyarrow has years that Python has not."""
-    fields = {pa.date32(): pa.int32(), SCHEMA.field("timestamp").type: pa.int64()}
-    return table.cast(pa.schema([(f.name, fields.get(f.type, f.type)) for f in table.schema])).to_pylist()
+    assert_judged_as_by_pyarrow_alone(values, SCHEMA, parse_json)
 
 
 FEW = {
