@@ -1,6 +1,6 @@
 """Values that name their schema in a registry: found out by schema, decoded schema by schema, put in order again."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -9,8 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, NO_COLUMNS, Parsed, ValueBatch
+from kgs_core.adapters.lake.row_schema import RESCUED
 from kgs_core.adapters.registry.client import open_registry
 from kgs_core.adapters.registry.wire_format import FramedValues, SchemaGroup, unframe
+from kgs_core.config.field_types import problem_of_names
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind, SchemaRegistry, UnknownSchemaError
@@ -26,6 +28,7 @@ class Pieces:
         tables: rows of good values, with `positions` of them in the batch.
         bad: position -> reason.
         waiting: as in `Parsed`.
+        rescued: of these rows, as in `Parsed`.
         missing: schema after schema the columns that the batch's lack.
     """
 
@@ -33,14 +36,21 @@ class Pieces:
     waiting: dict[int, str] = field(default_factory=dict)
     tables: list[pa.Table] = field(default_factory=list)
     positions: list[Positions] = field(default_factory=list)
+    rescued: list[pa.Array] = field(default_factory=list)
     missing: list[pa.Schema] = field(default_factory=list)
 
-    def add(self, table: pa.Table, positions: Positions, missing: pa.Schema) -> None:
+    def add(self, table: pa.Table, positions: Positions, missing: pa.Schema, rescued: pa.Array | None = None) -> None:
         """Take in rows of one schema."""
         if table.num_rows:
+            self.rescued.append(pa.nulls(table.num_rows, RESCUED.type) if rescued is None else rescued)
             self.tables.append(table)
             self.positions.append(positions)
             self.missing.append(missing)
+
+    def take(self, parsed: Parsed, positions: Positions, missing: pa.Schema) -> None:
+        """Take in what a parser made of values of one schema, which stand at these positions."""
+        self.bad.update({int(positions[i]): reason for i, reason in parsed.bad.items()})
+        self.add(parsed.table, positions[np.array(parsed.good, np.int64)], missing, parsed.rescued)
 
     def fail(self, positions: Iterable[int], reason: str) -> None:
         """Take note that these are bad, for one reason."""
@@ -51,10 +61,11 @@ class Pieces:
         if not self.tables:
             return Parsed(columns.empty_table(), [], self.bad, self.waiting)
         table, positions = pa.concat_tables(self.tables), np.concatenate(self.positions)
+        rescued = pa.concat_arrays(self.rescued)
         if (np.diff(positions) < 0).any():
             order = np.argsort(positions, kind="stable")
-            table, positions = table.take(pa.array(order)), positions[order]
-        return Parsed(table, positions.tolist(), self.bad, self.waiting, _all_of(self.missing))
+            table, rescued, positions = table.take(pa.array(order)), rescued.take(pa.array(order)), positions[order]
+        return Parsed(table, positions.tolist(), self.bad, self.waiting, _all_of(self.missing), rescued)
 
 
 Decode = Callable[[RegisteredSchema, SchemaGroup, FramedValues, Pieces], None]
@@ -129,13 +140,23 @@ def usable_columns(topic: str, columns: pa.Schema) -> pa.Schema:
         ConfigError: names are taken, or differ only in case.
     """
     taken = [name for name in columns.names if name.startswith("_")]
-    twice = len({name.lower() for name in columns.names}) < len(columns.names)
     problems = [f"field {name} begins with '_', as the columns that kgs adds" for name in taken]
-    problems += ["two fields differ only in case, which many readers of Delta cannot tell apart"] if twice else []
+    problems += [problem for each in _structs(columns) if (problem := problem_of_names(each))]
     problems += [] if columns.names else ["its schema has no fields"]
     if problems:
         raise ConfigError([f"topic {topic}: {problem}: give the rule a schema" for problem in problems])
     return columns
+
+
+def _structs(kind: pa.DataType | pa.Schema) -> Iterator[Sequence[str]]:
+    """Names beside each other, of columns and of the fields of structs within."""
+    if isinstance(kind, pa.Schema) or pa.types.is_struct(kind):
+        yield [each.name for each in kind]
+        inner = [each.type for each in kind]
+    else:
+        inner = [kind.field(n).type for n in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    for each in inner:
+        yield from _structs(each)
 
 
 def _all_of(schemas: Sequence[pa.Schema]) -> pa.Schema:

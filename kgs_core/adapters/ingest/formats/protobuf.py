@@ -13,9 +13,9 @@ from kgs_core.adapters.ingest.formats.by_schema import (
     parse_by_schema,
     usable_columns,
 )
-from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS, Parsed, ValueBatch
-from kgs_core.adapters.ingest.formats.protobuf_messages import MessageDecoder, natural_columns
-from kgs_core.adapters.ingest.formats.protobuf_schema import UnusableSchemaError, message_type
+from kgs_core.adapters.ingest.formats.parsed import Parsed, UnusableSchemaError, ValueBatch
+from kgs_core.adapters.ingest.formats.protobuf_messages import MessageDecoder, columns_beside, natural_columns
+from kgs_core.adapters.ingest.formats.protobuf_schema import message_type
 from kgs_core.adapters.registry.wire_format import FramedValues, SchemaGroup, byte_ranges
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
@@ -55,18 +55,14 @@ def columns_of(topic: str, _rule: TopicRule, registry: RegistrySettings) -> pa.S
     try:
         columns = natural_columns(message_type(schema, FIRST_MESSAGE))
     except UnusableSchemaError as e:
-        raise ConfigError([f"topic {topic}: subject {topic}-value {e}: give the rule a schema without it"]) from e
+        raise ConfigError([f"topic {topic}: subject {topic}-value: {e}: give the rule a schema without it"]) from e
     return usable_columns(topic, columns)
 
 
 @lru_cache(maxsize=128)
 def _decoder(schema: RegisteredSchema, indexes: Indexes, columns: pa.Schema) -> tuple[MessageDecoder, pa.Schema]:
     descriptor = message_type(schema, indexes)
-    decoder = MessageDecoder(descriptor, columns)
-    try:
-        return decoder, natural_columns(descriptor, columns.names)
-    except UnusableSchemaError:  # no table can have them, so none lacks them
-        return decoder, NO_COLUMNS
+    return MessageDecoder(descriptor, columns), columns_beside(descriptor, columns.names)
 
 
 def _by_message(

@@ -6,7 +6,7 @@ writes anew, without unknown fields, each field once, in order; of these bytes p
 told of plain numbers, bytes, lists and messages alone (`protobuf_schema.ShapeBuilder`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +18,9 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 from ptars import HandlerPool
 
-from kgs_core.adapters.ingest.formats.parsed import MAX_REASON
+from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, UnusableSchemaError
 from kgs_core.adapters.ingest.formats.protobuf_columns import FaultyRows, FieldColumns
-from kgs_core.adapters.ingest.formats.protobuf_schema import Shape, ShapeBuilder, UnusableSchemaError
+from kgs_core.adapters.ingest.formats.protobuf_schema import Shape, ShapeBuilder
 from kgs_core.adapters.ingest.formats.widening import widened, widening_problem
 
 
@@ -39,16 +39,27 @@ class Decoded:
     bad: dict[int, str]
 
 
-def natural_columns(descriptor: Descriptor, without: Iterable[str] = ()) -> pa.Schema:
-    """The columns that a message type is by itself, but those of these names.
+def natural_columns(descriptor: Descriptor) -> pa.Schema:
+    """The columns that a message type is by itself.
 
     Raises:
         UnusableSchemaError: a field cannot become a column.
     """
-    left_out = frozenset(without)
-    fields = [each for each in descriptor.fields if each.name not in left_out]
-    _, shapes = ShapeBuilder().message(descriptor, fields)
+    _, shapes = ShapeBuilder().message(descriptor, descriptor.fields)
     return pa.schema([pa.field(name, shape.type) for name, shape in shapes])
+
+
+def columns_beside(descriptor: Descriptor, names: Container[str]) -> pa.Schema:
+    """The columns that fields of other names are; without those that cannot become one."""
+    found = []
+    for each in descriptor.fields:
+        if each.name not in names:
+            try:
+                _, shapes = ShapeBuilder().message(descriptor, [each])
+            except UnusableSchemaError:
+                continue
+            found += [pa.field(name, shape.type) for name, shape in shapes]
+    return pa.schema(found)
 
 
 class MessageDecoder:

@@ -14,8 +14,8 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
+from kgs_core.adapters.ingest.formats.parsed import UnusableSchemaError
 from kgs_core.adapters.lake.row_schema import TIMESTAMP
-from kgs_core.errors import PermanentError
 from kgs_core.ports.registry import RegisteredSchema
 
 MAX_FIELDS = 5000
@@ -49,10 +49,6 @@ _WRAPPERS = frozenset(
 )
 _JSON = frozenset(f"google.protobuf.{name}" for name in ("Struct", "Value", "ListValue"))
 _MANY, _ONE = FieldDescriptorProto.LABEL_REPEATED, FieldDescriptorProto.LABEL_OPTIONAL
-
-
-class UnusableSchemaError(PermanentError):
-    """A schema that no columns, or not the wanted ones, can be made of; says why."""
 
 
 class ShapeKind(Enum):
