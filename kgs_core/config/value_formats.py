@@ -33,6 +33,15 @@ FORMATS: dict[str, ValueFormat] = {
         "kgs_core.adapters.ingest.formats.avro:parse_avro",
         columns_of="kgs_core.adapters.ingest.formats.avro:avro_columns_of",
     ),
+    "protobuf": ValueFormat(
+        "kgs_core.adapters.ingest.formats.protobuf:parse_protobuf",
+        columns_of="kgs_core.adapters.ingest.formats.protobuf:columns_of",
+    ),
+    "json_schema": ValueFormat(
+        "kgs_core.adapters.ingest.formats.json_schema:parse_json_schema",
+        columns_of="kgs_core.adapters.ingest.formats.json_schema:columns_of",
+        text_map_keys=True,
+    ),
 }
 """Name, as `format` takes it -> format."""
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
+from kgs_core.errors import PermanentError
 
 MAX_REASON = 300
 NO_COLUMNS = pa.schema([])
@@ -73,6 +74,10 @@ class Parsed:
     waiting: Mapping[int, str] = field(default_factory=dict)
     missing: pa.Schema = NO_COLUMNS
     rescued: pa.Array | None = None
+
+
+class UnusableSchemaError(PermanentError):
+    """A schema that no columns, or not the wanted ones, can be made of; says why."""
 
 
 class Parser(Protocol):

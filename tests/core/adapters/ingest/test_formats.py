@@ -129,8 +129,8 @@ def test_bad_value_is_set_aside_with_a_reason_and_leaves_its_neighbours_alone(na
     assert parsed.bad == dict.fromkeys([1, 3, 4], alone.bad[0])
 
 
-@pytest.mark.parametrize("name", [name for name, each in FORMATS.items() if each.columns_of is None])  # no registry
-def test_every_format_has_a_parser_that_judges_each_value_alone(name):
+@pytest.mark.parametrize("name", [name for name, each in FORMATS.items() if each.columns_of is None])
+def test_every_format_without_registry_has_a_parser_that_judges_each_value_alone(name):
     rule = TopicRule(topic="t", format=name, schema={"long": "long"} if FORMATS[name].columns is None else {})
     parse, schema = load_hook(FORMATS[name].parser), value_schema(rule)
     values = [b'{"long": 1}', None, b"", b"\xff\x00", b'{"long": 2}', b"{"]

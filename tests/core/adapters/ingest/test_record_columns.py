@@ -145,7 +145,7 @@ def test_keys_of_maps_are_no_unknown_fields():
 
 def test_partition_stops_at_a_bad_key_where_bad_records_stop_it():
     found = sort((b"{}", b"{}", None), (b"{}", b"bad", None), (b"{}", None, None), on_error="stop")
-    assert found.stopped == {0: (1, "key: not a JSON object")}
+    assert found.cuts.stopped == {0: (1, "key: not a JSON object")}
     assert found.rows.num_rows == 1
 
 

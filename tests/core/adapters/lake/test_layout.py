@@ -286,8 +286,8 @@ def test_other_consumers_take_files_of_all_partition_values_along(tmp_path):
     sink.log = {1: sink.log[1]}
     mine = sink.read()
     theirs = [f for f in whole.files if f.partition_values["s"] != "c"]
-    store = intent_store(sink.storage, "t")
-    left = CommitIntent({position(0): 0}, {position(0): 2}, theirs, looked_at=99, consumer="3")
+    store, table_id = intent_store(sink.storage, "t"), sink.table._rows._log.metadata.table_id
+    left = CommitIntent({position(0): 0}, {position(0): 2}, theirs, looked_at=99, consumer="3", table=table_id)
     store.put(new_name(), encode_intent(left))
     combined = sink.lake.model_copy(update={"commit": "combined"})
     sink.table._rows = DeltaLake(combined, "7").table("t", sink.table.schema, layout_of(sink.spec.rule))

@@ -16,7 +16,7 @@ from kgs_core.adapters.ingest import batch_files, dataframe_writer
 from kgs_core.adapters.ingest.arrow_task import TaskContext
 from kgs_core.adapters.ingest.dataframe_task import DataFrameProcessor, ReaderNote
 from kgs_core.adapters.ingest.dataframe_writer import note_of, write_rows
-from kgs_core.adapters.ingest.process_batch import TopicJob, TransformError, prepare_topic, sort_records
+from kgs_core.adapters.ingest.process_batch import Cuts, TopicJob, TransformError, prepare_topic, sort_records
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake import topic_table
 from kgs_core.adapters.lake.delta_maintenance import maintain_table
@@ -234,8 +234,8 @@ def test_stopped_partition_is_named_only_where_its_record_is_in_the_batch(tmp_pa
     log = {0: [{"s": "a"}, {"s": "b"}, {"i": "no number"}]}
     sink = LayoutSink(tmp_path, log, partition_by=["s"], max_files_per_batch=1, on_error="stop").started()
     records = records_in(log, {0: OffsetRange(0, 3)})
-    unwritten, stopped = prepare_topic(job_of(sink), records, {0: OffsetRange(0, 3)})
-    assert (unwritten.batch.ranges, stopped) == ({0: OffsetRange(0, 1)}, {})
-    unwritten, stopped = prepare_topic(job_of(sink), records_in(log, {0: OffsetRange(1, 3)}), {0: OffsetRange(1, 3)})
+    unwritten, cuts = prepare_topic(job_of(sink), records, {0: OffsetRange(0, 3)})
+    assert (unwritten.batch.ranges, cuts) == ({0: OffsetRange(0, 1)}, Cuts())
+    unwritten, cuts = prepare_topic(job_of(sink), records_in(log, {0: OffsetRange(1, 3)}), {0: OffsetRange(1, 3)})
     assert unwritten.batch.ranges == {0: OffsetRange(1, 2)}
-    assert stopped[0][0] == 2
+    assert cuts.stopped[0][0] == 2

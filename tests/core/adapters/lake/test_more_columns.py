@@ -190,16 +190,16 @@ def test_null_is_found_where_a_file_lacks_the_column_once_it_is_compacted(storag
 def test_intent_from_before_a_new_column_is_left_to_its_writer_who_leaves_another(storage):
     """What was checked then says nothing of the table now; and no writer waits for an entry that nobody makes."""
     table = table_at(storage, lake=LAKE.model_copy(update={"commit": "combined"}))
-    batch = CommitIntent({"b": None}, {"b": 1}, file_of(storage, 1))
+    batch = CommitIntent({"b": None}, {"b": 1}, [file_of(storage, 1)])
     writer, waiting = CombinedCommits(TableLog(storage, "t", SCHEMA, LAKE)), _OpenCommit(batch, is_asked=False)
     writer._turns.is_due = lambda now: False  # another one waits for less
     assert writer._attempt(waiting) is None
     before = waiting.name
     add_columns(TableLog(storage, "t", pa.schema([]), LAKE), [pa.field("y", pa.string())])
-    assert table.commit({"a": None}, {"a": 1}, file_of(storage, 2)) is CommitOutcome.COMMITTED
+    assert table.commit({"a": None}, {"a": 1}, [file_of(storage, 2)]) is CommitOutcome.COMMITTED
     assert values_in(storage) == [2]
     assert writer._attempt(waiting) is None
     assert waiting.name != before
-    assert table.commit({"a": 1}, {"a": 2}, file_of(storage, 3)) is CommitOutcome.COMMITTED
+    assert table.commit({"a": 1}, {"a": 2}, [file_of(storage, 3)]) is CommitOutcome.COMMITTED
     assert values_in(storage) == [1, 2, 3]
     assert writer._attempt(waiting) is CommitOutcome.COMMITTED

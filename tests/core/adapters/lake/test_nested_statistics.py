@@ -98,7 +98,7 @@ def test_readers_that_skip_files_find_every_row(tmp_path):
     table = DeltaTopicTable(storage, "t", SCHEMA, LAKE)
     table.create()
     for n, row in enumerate(ROWS):
-        table.commit({"a": n or None}, {"a": n + 1}, written(tmp_path, [row | {"n": n}]))
+        table.commit({"a": n or None}, {"a": n + 1}, [written(tmp_path, [row | {"n": n}])])
     command = [sys.executable, "-c", READER, storage.uri("t")]
     out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     by_dataset, by_query = json.loads(out)
@@ -137,7 +137,7 @@ def test_upkeep_hides_no_decimal(tmp_path, digits, left, values):
     table.create()
     for n, value in enumerate(values):
         batch = pa.RecordBatch.from_pylist([{"n": n, "d": Decimal(value)}], schema=schema)
-        table.commit({"a": n or None}, {"a": n + 1}, write_table(storage, "t", [batch], schema))
+        table.commit({"a": n or None}, {"a": n + 1}, [write_table(storage, "t", [batch], schema)])
     upkeep = maintain_table(storage, "t", 24)
     assert (upkeep.files, upkeep.problem) == ((2, left), None)
     command = [sys.executable, "-c", ASKED, storage.uri("t"), *values]

@@ -1,0 +1,167 @@
+"""Values that name their schema in a registry: found out by schema, decoded schema by schema, put in order again."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, NO_COLUMNS, Parsed, ValueBatch
+from kgs_core.adapters.lake.row_schema import RESCUED
+from kgs_core.adapters.registry.client import open_registry
+from kgs_core.adapters.registry.wire_format import FramedValues, SchemaGroup, unframe
+from kgs_core.config.field_types import problem_of_names
+from kgs_core.config.registry import RegistrySettings
+from kgs_core.errors import ConfigError, TransientError
+from kgs_core.ports.registry import RegisteredSchema, SchemaKind, SchemaRegistry, UnknownSchemaError
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Pieces:
+    """What was made of the values so far.
+
+    Attributes:
+        tables: rows of good values, with `positions` of them in the batch.
+        bad: position -> reason.
+        waiting: as in `Parsed`.
+        rescued: of these rows, as in `Parsed`.
+        missing: schema after schema the columns that the batch's lack.
+    """
+
+    bad: dict[int, str]
+    waiting: dict[int, str] = field(default_factory=dict)
+    tables: list[pa.Table] = field(default_factory=list)
+    positions: list[Positions] = field(default_factory=list)
+    rescued: list[pa.Array] = field(default_factory=list)
+    missing: list[pa.Schema] = field(default_factory=list)
+
+    def add(self, table: pa.Table, positions: Positions, missing: pa.Schema, rescued: pa.Array | None = None) -> None:
+        """Take in rows of one schema."""
+        if table.num_rows:
+            self.rescued.append(pa.nulls(table.num_rows, RESCUED.type) if rescued is None else rescued)
+            self.tables.append(table)
+            self.positions.append(positions)
+            self.missing.append(missing)
+
+    def take(self, parsed: Parsed, positions: Positions, missing: pa.Schema) -> None:
+        """Take in what a parser made of values of one schema, which stand at these positions."""
+        self.bad.update({int(positions[i]): reason for i, reason in parsed.bad.items()})
+        self.add(parsed.table, positions[np.array(parsed.good, np.int64)], missing, parsed.rescued)
+
+    def fail(self, positions: Iterable[int], reason: str) -> None:
+        """Take note that these are bad, for one reason."""
+        self.bad.update(dict.fromkeys(positions, reason[:MAX_REASON]))
+
+    def parsed(self, columns: pa.Schema) -> Parsed:
+        """All of it, in the order of the batch."""
+        if not self.tables:
+            return Parsed(columns.empty_table(), [], self.bad, self.waiting)
+        table, positions = pa.concat_tables(self.tables), np.concatenate(self.positions)
+        rescued = pa.concat_arrays(self.rescued)
+        if (np.diff(positions) < 0).any():
+            order = np.argsort(positions, kind="stable")
+            table, rescued, positions = table.take(pa.array(order)), rescued.take(pa.array(order)), positions[order]
+        return Parsed(table, positions.tolist(), self.bad, self.waiting, _all_of(self.missing), rescued)
+
+
+Decode = Callable[[RegisteredSchema, SchemaGroup, FramedValues, Pieces], None]
+
+
+def parse_by_schema(batch: ValueBatch, kind: SchemaKind, decode: Decode) -> Parsed:
+    """Values of a batch to columns, by the schema of each.
+
+    Args:
+        batch: the values.
+        kind: of schema that is wanted; a value that names another one is bad.
+        decode: adds to `Pieces` what becomes of the values of one schema.
+    """
+    registry = registry_of(batch.registry)
+    framed = unframe(batch.values, batch.headers)
+    pieces = Pieces(dict(framed.bad))
+    for group in framed.groups:
+        positions = group.positions.tolist()
+        try:
+            schema = schema_of(registry, group)
+        except TransientError as e:
+            pieces.waiting.update(dict.fromkeys(positions, str(e)))
+        except UnknownSchemaError as e:
+            pieces.fail(positions, str(e))
+        else:
+            if schema.kind is kind:
+                decode(schema, group, framed, pieces)
+            else:
+                pieces.fail(positions, f"schema {group.schema} is of kind {schema.kind}, not {kind}")
+    return pieces.parsed(batch.columns)
+
+
+def schema_of(registry: SchemaRegistry, group: SchemaGroup) -> RegisteredSchema:
+    """The schema that the values of a group name; raises as the port."""
+    if isinstance(group.schema, UUID):
+        return registry.by_guid(str(group.schema))
+    return registry.by_id(group.schema)
+
+
+def registry_of(settings: RegistrySettings | None) -> SchemaRegistry:
+    """The registry of the settings.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if settings is None:
+        raise ConfigError(["registry: needed by a topic's format: give its url"])
+    return open_registry(settings)
+
+
+def latest_schema(topic: str, settings: RegistrySettings, kind: SchemaKind) -> RegisteredSchema:
+    """The newest schema of a topic's values.
+
+    Raises:
+        ConfigError: there is none, or one of another kind.
+        TransientError: the registry does not answer.
+    """
+    subject = f"{topic}-value"
+    try:
+        found = registry_of(settings).latest(subject)
+    except UnknownSchemaError as e:
+        raise ConfigError([f"topic {topic}: {e}: register one as subject {subject}, or give the rule a schema"]) from e
+    if found.kind is not kind:
+        raise ConfigError([f"topic {topic}: subject {subject} is of kind {found.kind}: give the rule another format"])
+    return found
+
+
+def usable_columns(topic: str, columns: pa.Schema) -> pa.Schema:
+    """The columns, if a table can have them beside those that kgs adds.
+
+    Raises:
+        ConfigError: names are taken, or differ only in case.
+    """
+    taken = [name for name in columns.names if name.startswith("_")]
+    problems = [f"field {name} begins with '_', as the columns that kgs adds" for name in taken]
+    problems += [problem for each in _structs(columns) if (problem := problem_of_names(each))]
+    problems += [] if columns.names else ["its schema has no fields"]
+    if problems:
+        raise ConfigError([f"topic {topic}: {problem}: give the rule a schema" for problem in problems])
+    return columns
+
+
+def _structs(kind: pa.DataType | pa.Schema) -> Iterator[Sequence[str]]:
+    """Names beside each other, of columns and of the fields of structs within."""
+    if isinstance(kind, pa.Schema) or pa.types.is_struct(kind):
+        yield [each.name for each in kind]
+        inner = [each.type for each in kind]
+    else:
+        inner = [kind.field(n).type for n in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    for each in inner:
+        yield from _structs(each)
+
+
+def _all_of(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    fields: dict[str, pa.Field] = {}
+    for schema in schemas:
+        for each in schema:
+            fields.setdefault(each.name, each)
+    return pa.schema(fields.values()) if fields else NO_COLUMNS

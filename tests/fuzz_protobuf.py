@@ -1,0 +1,40 @@
+"""Broken Protobuf messages against Google's library, one at a time: `python -m tests.fuzz_protobuf 1000000 SEED`."""
+
+import random
+import sys
+from collections import Counter
+
+from kgs_core.adapters.ingest.formats.protobuf_messages import MessageDecoder, natural_columns
+from tests.protobuf_values import Everything, any_message, broken, comparable, expected
+
+BATCH = 500
+
+
+def differences(count, seed):
+    """Messages for which a batch gives another answer than a look at each alone; and how many were good and bad."""
+    descriptor = Everything.DESCRIPTOR
+    decoder = MessageDecoder(descriptor, natural_columns(descriptor))
+    chance, wrong, tally = random.Random(seed), [], Counter()
+    for start in range(0, count, BATCH):
+        values = [_message(chance) for _ in range(min(BATCH, count - start))]
+        found = decoder.decode(values)
+        found.table.validate(full=True)
+        rows = dict(zip(found.good, found.table.to_pylist(), strict=True))
+        for i, value in enumerate(values):
+            want = expected(value)
+            same = i in found.bad if want is None else i in rows and repr(comparable(rows[i])) == repr(comparable(want))
+            tally["bad" if want is None else "good"] += 1
+            if not same or (i in rows) == (i in found.bad):
+                wrong.append((value.hex(), found.bad.get(i)))
+    return wrong, tally
+
+
+def _message(chance):
+    value = any_message(chance)
+    return broken(chance, value, any_message(chance)) if chance.random() < 0.8 else value
+
+
+if __name__ == "__main__":
+    found, counts = differences(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    print(f"{dict(counts)}, {len(found)} differ", *found[:5], sep="\n")
+    sys.exit(bool(found))
