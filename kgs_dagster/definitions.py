@@ -28,6 +28,7 @@ from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, ExperimentResou
 from kgs_dagster.jobs.consumer import consumer_job, spark_resources
 from kgs_dagster.jobs.experiments import experiment_jobs
 from kgs_dagster.jobs.rebalance import rebalance_job
+from kgs_dagster.jobs.redrive import redrive_job
 from kgs_dagster.resources import control_resources
 from kgs_dagster.sensors import build_sensors
 from kgs_dagster.sensors.workloads import workloads_sensor
@@ -78,7 +79,7 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     }
     scheduled = scheduled_jobs(group)
     control_jobs: list[Job] = [rebalance_job(group), consumer_job(group, resources)] if group.is_controlled_here else []
-    jobs = [*control_jobs, *scheduled.values()]
+    jobs = [*control_jobs, *scheduled.values(), redrive_job(group)]
     common = dg.Definitions(
         assets=lake_assets(group),
         asset_checks=[lake_checks(group), bad_records_checks(group)],

@@ -10,6 +10,7 @@ import pyarrow as pa
 from kgs_core.adapters.ingest.formats import json_objects, raw  # noqa: F401 - not in the first batch
 from kgs_core.adapters.ingest.formats.parsed import Parsed, Parser, ValueBatch
 from kgs_core.adapters.ingest.topic_records import TopicRecords
+from kgs_core.adapters.lake.error_codes import with_code
 from kgs_core.adapters.lake.parquet_writer import write_table
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, value_schema
 from kgs_core.adapters.lake.storage import Storage
@@ -73,7 +74,7 @@ def sort_records(job: TopicJob, records: TopicRecords) -> Sorted:
     """Parse records; what comes of a record depends on that record alone."""
     parsed = parse_values(job, records)
     origin = records.with_topic(job.topic_id)
-    bad = {**records.faults, **parsed.bad}
+    bad = {**parsed.bad, **records.faults}  # what no column took is lost in the dead letter, whatever its value was
     stopped: dict[int, tuple[int, str]] = {}
     if bad and job.rule.on_error == "stop":
         last_first = sorted(bad, reverse=True)
@@ -113,7 +114,7 @@ def _dead_letters(job: TopicJob, records: TopicRecords, bad: Mapping[int, str], 
     if not new:
         return DEAD_LETTER_SCHEMA.empty_table()
     which = pa.array(new, pa.int64())
-    columns = [records.values.take(which), pa.array([bad[i] for i in new], pa.string())]
+    columns = [records.values.take(which), pa.array([with_code(bad[i]) for i in new], pa.string())]
     return pa.Table.from_arrays([*columns, *origin.take(which).columns], schema=DEAD_LETTER_SCHEMA)
 
 

@@ -62,7 +62,8 @@ class TopicOpener:
             _log.info("started topic=%s id=%s table=%s start=%s", spec.topic, topic_id, spec.table, spec.rule.start)
         return table
 
-    def columns_of(self, spec: TableSpec) -> pa.Schema:
+    @staticmethod
+    def columns_of(spec: TableSpec) -> pa.Schema:
         """What values of the topic become: as its rule says or, where that leaves it to a registry, as that says.
 
         Raises:

@@ -17,7 +17,10 @@ from kgs_core.adapters.lake.probe import probe, remove_left_over
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PermanentError, TransientError, one_line
+from kgs_core.model import OffsetRange
 from kgs_core.ports import Lake, TableContents, Upkeep
+
+_LOWEST, _HIGHEST = "min._offset", "max._offset"
 
 
 class DeltaLake(Lake):
@@ -126,9 +129,13 @@ class PinnedDelta:
                 f"table {self._name}: rows may be hidden by Delta features that kgs does not read: rebuild it"
             )
 
-    def files(self) -> list[str]:
+    def files(self, offsets: OffsetRange | None = None) -> list[str]:
         """See `PinnedTable`."""
-        paths: list[str] = pa.table(self._handle.get_add_actions())["path"].to_pylist()
+        files = pa.table(self._handle.get_add_actions(flatten=True))
+        if offsets is not None and {_LOWEST, _HIGHEST} <= set(files.column_names):
+            outside = pc.or_(pc.less(files[_HIGHEST], offsets.start), pc.greater_equal(files[_LOWEST], offsets.end))
+            files = files.filter(pc.invert(pc.fill_null(outside, False)))  # noqa: FBT003 - a file that does not say
+        paths: list[str] = files["path"].to_pylist()
         return paths
 
     def read(self, file: str, columns: Sequence[str]) -> pa.Table:

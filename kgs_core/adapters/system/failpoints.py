@@ -23,6 +23,7 @@ _REBALANCE_POINTS = ("measured", "assigned", "priced", "handed-over")
 _LAKE_POINTS = (
     "adopted",  # one table has changed hands
     *("intent-left", "entry-made"),  # of a combined commit
+    *("redrive-written", "redriven"),  # the rows of dead letters are in a file, and in the table
 )
 FAILPOINTS = _BATCH_POINTS + _GROUP_POINTS + _CONTROL_POINTS + _REBALANCE_POINTS + _LAKE_POINTS
 _SIGNALS = {"KILL": signal.SIGKILL, "STOP": signal.SIGSTOP}

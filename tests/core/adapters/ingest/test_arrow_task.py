@@ -189,7 +189,7 @@ def test_a_new_format_is_a_line_in_the_table(reader, monkeypatch):
     (batch,) = reader.round().batches
     assert [row["number"] for row in reader.rows(topic, batch.file)] == [7, 8]
     (dead_letter,) = reader.rows(f"{topic}_dl", batch.dead_letters)
-    assert (dead_letter["value"], dead_letter["error"]) == (b"seven", "no number")
+    assert (dead_letter["value"], dead_letter["error"]) == (b"seven", "[other] no number")
     with pytest.raises(ValueError, match="format 'number' takes no 'schema'; say format: json"):
         TopicRule.model_validate({"topic": "t", "format": "number", "schema": {"n": "int"}})
 
