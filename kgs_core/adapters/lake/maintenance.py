@@ -37,7 +37,7 @@ def maintain_lake(
     """
     topics = KafkaAdmin(admin_client(settings)).list_topics()
     lake = open_lake(settings.lake)
-    names = [n for spec in find_tables(settings, lake, topics, None) for n in (spec.table, spec.dead_letters_table)]
+    names = [name for spec in find_tables(settings, lake, topics, None) for name in spec.all_tables]
     if unknown := sorted(set(only) - set(names)):
         raise ConfigError([f"table {name}: no topic fills it: see 'topics' in the configuration" for name in unknown])
     with maintenance_lock(Storage(settings.lake.root, settings.lake.storage_options)):

@@ -24,6 +24,7 @@ _LAKE_POINTS = (
     "adopted",  # one table has changed hands
     *("intent-left", "entry-made"),  # of a combined commit
     *("redrive-written", "redriven"),  # the rows of dead letters are in a file, and in the table
+    *("latest-read", "latest-merged"),  # a derived table: its rows are read, and merged
 )
 FAILPOINTS = _BATCH_POINTS + _GROUP_POINTS + _CONTROL_POINTS + _REBALANCE_POINTS + _LAKE_POINTS
 _SIGNALS = {"KILL": signal.SIGKILL, "STOP": signal.SIGSTOP}

@@ -62,7 +62,7 @@ def test_unknown_keys_name_the_nearest_or_all(problems_of):
     found = problems_of(consumer="consumer: {bach_bytes: 1}", more="zzz: 1", topics=topics)
     assert found == [
         "topics[0].fields: unknown key: the keys here are topic, pattern, table, format, schema, transform, "
-        "transform_arrow, rows, on_error, max_bad_share_percent, start",
+        "transform_arrow, rows, on_error, max_bad_share_percent, start, latest_by_key",
         "consumer.bach_bytes: unknown key: did you mean 'batch_bytes'?",
         "zzz: unknown key: the keys here are group, kafka, lake, topics, registry, consumer, spark, monitor, packing, "
         "membership, fleet, kubernetes",
