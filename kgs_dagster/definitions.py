@@ -12,6 +12,7 @@ from kgs_dagster.assets.control_loop import control_loop_assets
 from kgs_dagster.assets.experiment_reports import report_assets
 from kgs_dagster.assets.experiments import experiment_assets
 from kgs_dagster.assets.lake import lake_assets
+from kgs_dagster.assets.latest import latest_assets
 from kgs_dagster.automation import (
     AUDIT_CRON,
     Job,
@@ -28,6 +29,7 @@ from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, ExperimentResou
 from kgs_dagster.jobs.consumer import consumer_job, spark_resources
 from kgs_dagster.jobs.experiments import experiment_jobs
 from kgs_dagster.jobs.rebalance import rebalance_job
+from kgs_dagster.jobs.redrive import redrive_job
 from kgs_dagster.resources import control_resources
 from kgs_dagster.sensors import build_sensors
 from kgs_dagster.sensors.workloads import workloads_sensor
@@ -78,9 +80,9 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     }
     scheduled = scheduled_jobs(group)
     control_jobs: list[Job] = [rebalance_job(group), consumer_job(group, resources)] if group.is_controlled_here else []
-    jobs = [*control_jobs, *scheduled.values()]
+    jobs = [*control_jobs, *scheduled.values(), redrive_job(group)]
     common = dg.Definitions(
-        assets=lake_assets(group),
+        assets=[*lake_assets(group), *latest_assets(group)],
         asset_checks=[lake_checks(group), bad_records_checks(group)],
         jobs=jobs,
         schedules=[schedule(job, cron) for cron, job in scheduled.items()],

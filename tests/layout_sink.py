@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from kgs_core.adapters.ingest.process_batch import TopicJob, process_topic
+from kgs_core.adapters.ingest.process_batch import process_topic
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.layout import table_schema

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from kgs_core.adapters.ingest.process_batch import TopicJob, process_topic
+from kgs_core.adapters.ingest.process_batch import process_topic
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.factory import open_lake

@@ -23,7 +23,7 @@ from kgs_core.adapters.ingest import arrow_task, process_batch
 from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, read_round
 from kgs_core.adapters.ingest.fetch_client import FetchClient
 from kgs_core.adapters.ingest.fetch_sessions import FETCHES, close_sessions
-from kgs_core.adapters.ingest.process_batch import TopicJob
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.adapters.kafka.records import collector_paused

@@ -19,6 +19,8 @@ from kgs_core.cli.group.status import status
 from kgs_core.cli.lake.adopt import adopt
 from kgs_core.cli.lake.audit import audit
 from kgs_core.cli.lake.commands import accept_loss, accept_topic, maintain
+from kgs_core.cli.lake.materialize import materialize
+from kgs_core.cli.lake.redrive import redrive
 from kgs_core.cli.lake.schema import schema_group
 from kgs_core.cli.local.demo import demo
 from kgs_core.cli.local.example import example
@@ -79,6 +81,8 @@ for command in (
     accept_topic,
     adopt,
     schema_group,
+    redrive,
+    materialize,
     kafka_group,
     topics_group,
     generate,

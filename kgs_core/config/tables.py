@@ -29,6 +29,18 @@ class TableSpec:
     rule: TopicRule
     registry: RegistrySettings | None = None
 
+    @property
+    def latest_table(self) -> str | None:
+        """Path of the derived table with the newest row of each key; None where the rule wants none."""
+        latest = self.rule.latest_by_key
+        return None if latest is None else latest.table_of(self.topic)
+
+    @property
+    def all_tables(self) -> tuple[str, ...]:
+        """Paths of all tables of the topic."""
+        derived = (self.latest_table,) if self.latest_table is not None else ()
+        return (self.table, self.dead_letters_table, *derived)
+
 
 def resolve_tables(settings: Settings, topics: Collection[str]) -> dict[str, TableSpec]:
     """The tables of all of `topics` that a rule fits, by topic, sorted.
@@ -66,9 +78,10 @@ def _bad_names(specs: Collection[TableSpec]) -> Iterator[str]:
     for spec in specs:
         if not is_topic_name(spec.topic):
             yield f"topic {spec.topic[:300]!r}: not a legal name, no table can be named by it: leave it out of 'topics'"
-        elif any(len(part.encode()) > MAX_PART_BYTES for part in spec.dead_letters_table.split("/")):
+        elif any(len(part.encode()) > MAX_PART_BYTES for table in spec.all_tables for part in table.split("/")):
+            longest = max(spec.all_tables, key=lambda table: max(map(len, table.split("/"))))
             yield (
-                f"topic '{spec.topic}': table '{spec.dead_letters_table}' has a name of more than "
+                f"topic '{spec.topic}': table '{longest}' has a name of more than "
                 f"{MAX_PART_BYTES} bytes: "
                 "give the topic a rule of its own with a shorter table"
             )
@@ -78,7 +91,7 @@ def _collisions(specs: Collection[TableSpec]) -> Iterator[str]:
     """Every pair that meets, once; names are compared without case, since many file systems and readers do so."""
     claims: dict[tuple[str, ...], TableSpec] = {}
     seen: set[tuple[str, str]] = set()
-    tables = [(path, spec) for spec in specs for path in (spec.table, spec.dead_letters_table)]
+    tables = [(path, spec) for spec in specs for path in spec.all_tables]
     for path, spec in tables:
         other = claims.setdefault(_parts(path), spec)
         if other.topic != spec.topic and (other.topic, spec.topic) not in seen:

@@ -23,16 +23,44 @@ KEY_COLUMN = "key"
 _TEXT_KEYS = "the keys of a JSON object are texts: write map<string,...>"
 
 
+TablePath = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9._{}/-]+$"),
+    Field(description="use A-Z a-z 0-9 . _ - / and {topic}"),
+]
+KAFKA_KEY = "_key"
+
+
+class LatestByKey(Section):
+    """A derived table with the newest row of each key."""
+
+    table: TablePath
+    key: Annotated[list[str], Field(min_length=1)] = Field(default_factory=lambda: [KAFKA_KEY])
+    tombstones: Literal["delete", "ignore"] = "delete"
+    order: Literal["offset", "timestamp"] = "offset"
+
+    @field_validator("table")
+    @classmethod
+    def _table_stays_under_the_root(cls, table: str) -> str:
+        return path_under_root(table)
+
+    @model_validator(mode="after")
+    def _tombstones_have_a_key(self) -> Self:
+        if self.tombstones == "delete" and self.key != [KAFKA_KEY]:
+            raise ValueError("a tombstone has no value, so no field to be told by: key: [_key], or tombstones: ignore")
+        return self
+
+    def table_of(self, topic: str) -> str:
+        """The derived table's path relative to the lake's root."""
+        return self.table.replace("{topic}", topic)
+
+
 class TopicRule(Section):
     """Rule by which a topic, or every topic that matches a pattern, becomes a table. The first that fits counts."""
 
     topic: str | None = None
     pattern: str | None = None
-    table: Annotated[
-        str,
-        StringConstraints(pattern=r"^[A-Za-z0-9._{}/-]+$"),
-        Field(description="use A-Z a-z 0-9 . _ - / and {topic}"),
-    ] = "{topic}"
+    table: TablePath = "{topic}"
     format: Annotated[str, key_of(FORMATS)] = "raw"
     fields: Columns = Field(default_factory=dict, alias="schema")
     avro_schema: str | None = None
@@ -57,6 +85,7 @@ class TopicRule(Section):
     )
     description: str | None = None
     comments: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
+    latest_by_key: LatestByKey | None = None
 
     @field_validator("topic")
     @classmethod
@@ -80,13 +109,7 @@ class TopicRule(Section):
     @field_validator("table")
     @classmethod
     def _table_stays_under_the_root(cls, table: str) -> str:
-        bare = table.replace("{topic}", "t")
-        if "{" in bare or "}" in bare:
-            raise ValueError("only {topic} may stand in braces")
-        parts = bare.split("/")
-        if any(p in ("", ".", "..") or p.startswith("_") for p in parts):
-            raise ValueError("must be a relative path without empty, '.', '..' or '_...' parts")
-        return table
+        return path_under_root(table)
 
     @field_validator("fields", "key_fields", "headers")
     @classmethod
@@ -139,6 +162,7 @@ class TopicRule(Section):
                 f"of schema, key and headers, {of_columns}: change 'key_prefix', or the header's column",
             ),
             (bool(of_partitions), of_partitions),
+            *self._checks_of_latest(),
             (
                 bool(self.transform and self.transform_arrow),
                 "give 'transform' (DataFrame) or 'transform_arrow' (Arrow table), not both",
@@ -155,6 +179,35 @@ class TopicRule(Section):
         if problems := [problem for wrong, problem in checks if wrong]:
             raise ValueError("; ".join(problems))
         return self
+
+    def _checks_of_latest(self) -> list[tuple[bool, str]]:
+        latest = self.latest_by_key
+        if latest is None:
+            return []
+        has_transform = bool(self.transform or self.transform_arrow)
+        unknown = [name for name in latest.key if name != KAFKA_KEY and name not in self.fields]
+        return [
+            (
+                self.pattern is not None and "{topic}" not in latest.table,
+                f"latest_by_key: table '{latest.table}' needs {{topic}} in it, as 'pattern' can match several topics",
+            ),
+            (
+                bool(unknown and self.fields and not has_transform),
+                f"latest_by_key: key: no column {', '.join(unknown)} in 'schema'",
+            ),
+            (
+                latest.table.lower() in (self.table.lower(), f"{self.table.lower()}_dead_letters"),
+                f"latest_by_key: table '{latest.table}' is the rule's own: give it another name",
+            ),
+            (
+                self.rows == "any",
+                "latest_by_key: with rows: any a record has several rows, of which none is the newest",
+            ),
+            (
+                latest.tombstones == "delete" and has_transform and self.format == "raw",
+                "latest_by_key: after a transform no row tells that its value was null: tombstones: ignore",
+            ),
+        ]
 
     @property
     def value_columns(self) -> Mapping[str, str]:
@@ -189,6 +242,21 @@ class TopicRule(Section):
     def table_of(self, topic: str) -> str:
         """The table's path relative to the lake's root."""
         return self.table.replace("{topic}", topic)
+
+
+def path_under_root(table: str) -> str:
+    """The path of a table, checked.
+
+    Raises:
+        ValueError: it has other braces than {topic}, or parts that lead elsewhere or that Delta keeps for itself.
+    """
+    bare = table.replace("{topic}", "t")
+    if "{" in bare or "}" in bare:
+        raise ValueError("only {topic} may stand in braces")
+    parts = bare.split("/")
+    if any(p in ("", ".", "..") or p.startswith("_") for p in parts):
+        raise ValueError("must be a relative path without empty, '.', '..' or '_...' parts")
+    return table
 
 
 def is_topic_name(topic: str) -> bool:

@@ -1,6 +1,7 @@
 """Compares the rows of a table with its start, position and gaps (invariant S3)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from kgs_core.exactly_once.audit_result import (
     Promise,
     StoredPositions,
 )
+from kgs_core.exactly_once.positions import offset_sum
 from kgs_core.model import OffsetRange
 
 MAX_RANGES = 5
@@ -46,6 +48,7 @@ def check_partition(
             *wrong,
             *wrong_dead_letters,
             *_doubled(rows_here, dead_letters_here, promise),
+            *_redriven(np.intersect1d(rows_here, dead_letters_here), stored.redriven),
             *_truncated(span, log),
         ]
         if promise == "one_to_one":
@@ -120,7 +123,18 @@ def _doubled(rows: Offsets, dead_letters: Offsets, promise: Promise) -> Iterator
     if promise != "any":
         yield from _found(Fault.DOUBLED, _repeats(rows), "rows")
     yield from _found(Fault.DOUBLED, _repeats(dead_letters), "dead letters")
-    yield from _found(Fault.DOUBLED, np.intersect1d(rows, dead_letters), "row and dead letter of one record")
+
+
+def _redriven(both: Offsets, redriven: tuple[int, int]) -> Iterator[Finding]:
+    """Records that are row and dead letter must be those that were redriven; which they are, their sum tells."""
+    count, total = redriven
+    note = "row and dead letter of one record" + (f", {count} of them redriven" if count else "")
+    if len(both) < count:
+        yield Finding(Fault.LOST, count - len(both), (), f"rows of {count} redriven dead letters, {len(both)} are left")
+    elif len(both) > count:
+        yield replace(_found(Fault.DOUBLED, both, note)[0], count=len(both) - count)
+    elif offset_sum(both.tolist()) != total:
+        yield Finding(Fault.CONTRADICTION, 1, (), f"not the {count} dead letters that were redriven are rows")
 
 
 def _truncated(span: OffsetRange, log: LogPart) -> Iterator[Finding]:

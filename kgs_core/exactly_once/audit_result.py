@@ -65,6 +65,7 @@ class StoredPositions:
         position: next offset to read.
         gaps: losses that were accepted.
         dead_letters_position: offset below which dead letters are written; None: there are none.
+        redriven: how many dead letters have become rows since, and their `offset_sum`.
     """
 
     topic_id: TopicId
@@ -73,6 +74,7 @@ class StoredPositions:
     position: int | None
     gaps: tuple[OffsetRange, ...] = ()
     dead_letters_position: int | None = None
+    redriven: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,7 @@
 """The names under which a Delta table's log keeps positions: one Delta `txn` action each."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kgs_core.model import TopicId
@@ -42,6 +43,14 @@ class AppIds:
         """Version = end of a loss that an operator accepted: offsets [from_offset, version) are not in the table."""
         return f"{self.position(partition)}/gap/{from_offset}"
 
+    def redriven(self, partition: int) -> str:
+        """Version = how many dead letters of the partition have become rows of the table."""
+        return f"{self.position(partition)}/redriven"
+
+    def redriven_sum(self, partition: int) -> str:
+        """Version = `offset_sum` of the offsets of these dead letters."""
+        return f"{self.position(partition)}/redriven/sum"
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedAppId:
@@ -75,6 +84,11 @@ def epoch_stamp(epoch: int, position: int) -> int:
     epochs, the position may lie behind the epoch's end, which would look as if the log had been truncated.
     """
     return (position % _HALF) * _HALF + epoch
+
+
+def offset_sum(offsets: Iterable[int], before: int = 0) -> int:
+    """The sum of offsets as one version: beside their number it tells whether they are the same ones."""
+    return (before + sum(offsets)) % CLOSED
 
 
 def epoch_at(stamp: int | None, position: int) -> int | None:

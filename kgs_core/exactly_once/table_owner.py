@@ -9,6 +9,9 @@ from kgs_core.model import TopicId
 
 STARTS = "kgs/starts"
 """Application id of a count that every fixing of starts raises: of two groups that begin at once, one is refused."""
+REDRIVES = "kgs/redrives"
+"""Application id of a count that every commit of redriven dead letters raises, and every change of hands: of two at
+once, one is refused, and looks again at what has become a row, and whose the table is."""
 _OURS = re.compile(r"([^/@]+)/([^/@]+@[^/@]+/.+)")
 _POSITION = re.compile(r"([^/@]+)/([^/@]+)@([^/@]+)/(\d+)")
 
@@ -50,7 +53,9 @@ def hand_over(stored: Mapping[str, int], old: str, new: str) -> OwnershipTransfe
     positions = [app for app in apps if _POSITION.fullmatch(app)]
     expected: dict[str, int | None] = {app: stored[app] for app in apps}
     expected |= {theirs: stored.get(theirs) for theirs in apps.values()}
+    expected[REDRIVES] = stored.get(REDRIVES)
     versions = {theirs: stored[app] for app, theirs in apps.items()} | dict.fromkeys(positions, CLOSED)
+    versions[REDRIVES] = (stored.get(REDRIVES) or 0) + 1
     return OwnershipTransfer(expected, versions, len(positions))
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Protocol
 
+from kgs_core.model import OffsetRange
+
 Schema = Any
 """A pyarrow schema; the core imports no pyarrow."""
 
@@ -154,8 +156,8 @@ class PinnedTable(Protocol):
             PermanentError: they are not: the table is not of kgs's making, or was changed since.
         """
 
-    def files(self) -> list[str]:
-        """Names of the data files."""
+    def files(self, offsets: OffsetRange | None = None) -> list[str]:
+        """Names of the data files; with a range, of those that may hold rows of such offsets, in any partition."""
 
     def read(self, file: str, columns: Sequence[str]) -> Any:
         """Columns of one of `files`, as a pyarrow table. May be called by several threads."""

@@ -38,11 +38,16 @@ _OWN_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class LakeAsset:
-    """One rule of kgs.yaml as Dagster shows it."""
+    """One rule of kgs.yaml as Dagster shows it.
+
+    Attributes:
+        latest: the derived table with the newest row of each key; None where the rule wants none.
+    """
 
     rule: TopicRule
     topic: dg.AssetKey
     table: dg.AssetKey
+    latest: dg.AssetKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,10 @@ def lake_layout(group: GroupConfig) -> tuple[LakeAsset, ...]:
         # Graphs show the last part of a key only: it must not be that of the table
         topic = _free(group.key("kafka", f"topic_{name}"), taken)
         table = _free(group.key("lake", *rule.table_of(name).split("/")), taken)
-        found.append(LakeAsset(rule, topic, table))
+        latest = None
+        if rule.latest_by_key is not None:
+            latest = _free(group.key("lake", *rule.latest_by_key.table_of(name).split("/")), taken)
+        found.append(LakeAsset(rule, topic, table, latest))
     return tuple(found)
 
 

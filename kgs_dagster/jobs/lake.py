@@ -8,6 +8,7 @@ import dagster as dg
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError
 from kgs_dagster.assets.lake import lake_layout
+from kgs_dagster.assets.latest import latest_layout
 from kgs_dagster.checks.lake import CHECK
 from kgs_dagster.launch import GROUP, ROLE
 from kgs_dagster.run_process import DAY_S, MAX_RUNTIME, claim_run
@@ -73,6 +74,20 @@ def lake_audit_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition":
         description="Audits every table: no record lost, none twice.",
         executor_def=dg.in_process_executor,
         tags={GROUP: group.name, ROLE: "audit", MAX_RUNTIME: str(DAY_S)},
+    )
+
+
+def latest_by_key_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition | None":
+    """The derived tables brought up to date; None where no rule has any."""
+    keys = [asset.latest for asset in latest_layout(group) if asset.latest is not None]
+    if not keys:
+        return None
+    return dg.define_asset_job(
+        f"latest_by_key_job{group.suffix}",
+        selection=dg.AssetSelection.assets(*keys),
+        description="Merges new rows into the tables with the newest row of each key.",
+        executor_def=dg.in_process_executor,
+        tags={GROUP: group.name, ROLE: "derive", MAX_RUNTIME: str(DAY_S)},
     )
 
 

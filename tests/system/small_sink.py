@@ -13,7 +13,8 @@ from deltalake.transaction import AddAction
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.ingest.fetch import FetchSession
 from kgs_core.adapters.ingest.fetch_client import Fetched
-from kgs_core.adapters.ingest.process_batch import TopicJob, process_topic
+from kgs_core.adapters.ingest.process_batch import process_topic
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
 from kgs_core.adapters.lake.factory import open_lake

@@ -6,7 +6,7 @@ from confluent_kafka import Producer
 from kgs_core.adapters.ingest import fetch_sessions
 from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, read_round
 from kgs_core.adapters.ingest.fetch import FetchSession, UnreadableError
-from kgs_core.adapters.ingest.process_batch import TopicJob
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage

@@ -10,7 +10,8 @@ from functools import partial
 
 from kgs_core.adapters.ingest.fetch_client import Fetched
 from kgs_core.adapters.ingest.fetch_sessions import FETCHES, session
-from kgs_core.adapters.ingest.process_batch import Cuts, MoreColumnsError, TopicJob, TransformError, prepare_topic
+from kgs_core.adapters.ingest.process_batch import TransformError, prepare_topic
+from kgs_core.adapters.ingest.sorted_records import Cuts, MoreColumnsError, TopicJob
 from kgs_core.adapters.kafka.records import collector_paused
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.system.failpoints import FailpointPlan, failpoint

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext
-from kgs_core.adapters.ingest.process_batch import TopicJob
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.config.settings import ConsumerSettings
 from kgs_core.consumer.round.questions import ReadBatch, ReadResult
 from kgs_core.model import OffsetRange

@@ -19,16 +19,8 @@ from kgs_core.adapters.ingest.arrow_task import TaskContext
 from kgs_core.adapters.ingest.dataframe_writer import FILE_SCHEMA, WriterNote, note_of, write_rows
 from kgs_core.adapters.ingest.fetch import FetchSession, SilentError, UnreadableError
 from kgs_core.adapters.ingest.fetch_sessions import session
-from kgs_core.adapters.ingest.process_batch import (
-    Cuts,
-    TopicJob,
-    TransformError,
-    load_hook,
-    ranges_before,
-    ranges_to_read,
-    sort_records,
-    write_dead_letters,
-)
+from kgs_core.adapters.ingest.process_batch import TransformError, ranges_before, ranges_to_read, write_dead_letters
+from kgs_core.adapters.ingest.sorted_records import Cuts, TopicJob, load_hook, sort_records
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.kafka.records import collector_paused
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, parsed_schema

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from kgs_core.adapters.ingest.arrow_task import TaskContext
 from kgs_core.adapters.ingest.batch_files import write_files
-from kgs_core.adapters.ingest.process_batch import TopicJob, check_promise, partitioned
+from kgs_core.adapters.ingest.process_batch import check_promise, partitioned
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.lake.parquet_writer import write_table
 from kgs_core.adapters.lake.row_schema import IDENTITY
 from kgs_core.adapters.system.failpoints import failpoint

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, read_round
 from kgs_core.adapters.ingest.batch_runner import BatchRunner
-from kgs_core.adapters.ingest.process_batch import TopicJob
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.kafka.records import collector_paused
 from kgs_core.config.settings import ConsumerSettings
 from kgs_core.consumer.round.questions import ReadResult

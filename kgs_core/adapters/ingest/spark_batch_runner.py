@@ -13,7 +13,7 @@ import pyarrow as pa
 from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, run_arrow_task
 from kgs_core.adapters.ingest.batch_runner import BatchRunner
 from kgs_core.adapters.ingest.long_task import LongTask
-from kgs_core.adapters.ingest.process_batch import TopicJob
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.spark.session import end_accumulators_in_silence, jvm_has_ended, stop_spark
 from kgs_core.config.settings import ConsumerSettings
 from kgs_core.consumer.round.questions import ReadResult

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from kgs_core.adapters.ingest.formats.parsed import ColumnsOf
-from kgs_core.adapters.ingest.process_batch import TransformError, load_hook
+from kgs_core.adapters.ingest.process_batch import TransformError
+from kgs_core.adapters.ingest.sorted_records import load_hook
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
 from kgs_core.adapters.lake.layout import table_schema
@@ -25,6 +26,20 @@ from kgs_core.ports import Lake
 
 _log = logging.getLogger(__name__)
 DataFrameSchema = Callable[[str, str, pa.Schema], pa.Schema]
+
+
+def columns_of(spec: TableSpec) -> pa.Schema:
+    """What values of a topic become: as its rule says or, where that leaves it to a registry, as that says.
+
+    Raises:
+        ConfigError: the registry has no schema for the topic, or one that no columns can be made of.
+        TransientError: it does not answer.
+    """
+    hook = FORMATS[spec.rule.format].columns_of
+    if spec.rule.fields or hook is None:
+        return value_schema(spec.rule)
+    find: ColumnsOf = load_hook(hook)
+    return find(spec.topic, spec.rule, spec.registry)
 
 
 class TopicOpener:
@@ -53,7 +68,7 @@ class TopicOpener:
             ConfigError: the transform cannot be loaded or drops the columns that must be kept.
         """
         ids = AppIds(self._settings.group, spec.topic, topic_id)
-        columns = self.columns_of(spec)
+        columns = columns_of(spec)
         table = TopicTable(self._lake, spec, ids, self.schema_of(spec, columns), columns)
         table.open()
         if not table.is_started(partitions):
@@ -63,19 +78,6 @@ class TopicOpener:
             table.fix_start(self._first_offsets(spec, partitions))
             _log.info("started topic=%s id=%s table=%s start=%s", spec.topic, topic_id, spec.table, spec.rule.start)
         return table
-
-    def columns_of(self, spec: TableSpec) -> pa.Schema:
-        """What values of the topic become: as its rule says or, where that leaves it to a registry, as that says.
-
-        Raises:
-            ConfigError: the registry has no schema for the topic, or one that no columns can be made of.
-            TransientError: it does not answer.
-        """
-        columns_of = FORMATS[spec.rule.format].columns_of
-        if spec.rule.fields or columns_of is None:
-            return value_schema(spec.rule)
-        find: ColumnsOf = load_hook(columns_of)
-        return find(spec.topic, spec.rule, spec.registry)
 
     def schema_of(self, spec: TableSpec, columns: pa.Schema) -> pa.Schema:
         """Columns of the table of a topic whose values become `columns`.

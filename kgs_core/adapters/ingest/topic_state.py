@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kgs_core.adapters.ingest.process_batch import TopicJob
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.consumer.round.progress import TopicProgress
 from kgs_core.consumer.round.stops import StopCause

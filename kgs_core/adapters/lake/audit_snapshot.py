@@ -84,17 +84,17 @@ def _load(lake: Lake, group: str, spec: TableSpec) -> TableSnapshot:
     others = tuple(name for name in owners(transactions) if name != group)
     listed = {PartitionKey(app.topic_id, app.partition) for app in ours}
     positions = {
-        key: _positions(AppIds(group, spec.topic, key.topic_id), key, ours, (table, dead_letters))
+        key: stored_positions(AppIds(group, spec.topic, key.topic_id), key, ours, (table, dead_letters))
         for key in sorted(listed)
     }
-    if table and positions and all(_is_handed_over(table, AppIds(group, spec.topic, k.topic_id), k) for k in positions):
+    if table and positions and all(is_handed_over(table, AppIds(group, spec.topic, k.topic_id), k) for k in positions):
         return TableSnapshot(table.version, {}, {}, {}, others, handed_over=True)
     started_since = {key for key, found in positions.items() if found.start is None and found.position is None}
-    dead_letter_offsets = _offsets(dead_letters)
+    dead_letter_offsets = offsets_in(dead_letters)
     return TableSnapshot(
         table.version if table else None,
         {key: found for key, found in positions.items() if key not in started_since},
-        _offsets(table),
+        offsets_in(table),
         {key: offsets for key, offsets in dead_letter_offsets.items() if key not in started_since},
         others,
     )
@@ -107,13 +107,13 @@ def _pinned(lake: Lake, name: str) -> PinnedTable | None:
     return table
 
 
-def _is_handed_over(table: PinnedTable, ids: AppIds, key: PartitionKey) -> bool:
+def is_handed_over(table: PinnedTable, ids: AppIds, key: PartitionKey) -> bool:
     """Whether all of it is another group's now; a life that ended when its topic moved has an end."""
     is_closed = table.version_of(ids.position(key.partition)) == CLOSED
     return is_closed and table.version_of(ids.end(key.partition)) is None
 
 
-def _positions(
+def stored_positions(
     ids: AppIds, key: PartitionKey, ours: Iterable[ParsedAppId], pinned: tuple[PinnedTable | None, PinnedTable | None]
 ) -> StoredPositions:
     """Versions as of the pinned tables; `ours` only says which gaps to ask for, and may know of later ones."""
@@ -139,22 +139,24 @@ def _positions(
         position(table),
         tuple(OffsetRange(start, end) for start, end in ends.items() if end is not None),
         position(dead_letters),
+        (version(ids.redriven(key.partition)) or 0, version(ids.redriven_sum(key.partition)) or 0),
     )
 
 
-def _offsets(table: PinnedTable | None) -> dict[PartitionKey, Offsets]:
-    """Every row's offset, read file by file."""
+def offsets_in(table: PinnedTable | None, within: OffsetRange | None = None) -> dict[PartitionKey, Offsets]:
+    """Offsets of all rows, of every partition, read file by file; of all that lie within a range, and maybe others."""
     if table is None:
         return {}
     parts: dict[PartitionKey, list[Offsets]] = {}
     with ThreadPoolExecutor(READ_THREADS) as pool:
-        for found in pool.map(lambda file: _offsets_of(table.read(file, IDENTITY)), table.files()):
+        for found in pool.map(lambda file: offsets_of(table.read(file, IDENTITY)), table.files(within)):
             for key, offsets in found.items():
                 parts.setdefault(key, []).append(offsets)
     return {key: np.concatenate(offsets) for key, offsets in parts.items()}
 
 
-def _offsets_of(rows: pa.Table) -> dict[PartitionKey, Offsets]:
+def offsets_of(rows: pa.Table) -> dict[PartitionKey, Offsets]:
+    """Offsets of rows by partition, in no order."""
     # Compaction and other writers may have chosen another kind of string, which `fill_null` does not know
     topic_ids = pc.fill_null(rows["_topic_id"].cast(pa.string()), "").combine_chunks().dictionary_encode()
     partitions = pc.fill_null(rows["_partition"], NAMELESS).to_numpy()

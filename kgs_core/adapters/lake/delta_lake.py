@@ -1,6 +1,6 @@
 """The lake as Delta tables: the ports `Lake` and `PinnedTable` by deltalake."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,7 +23,10 @@ from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_log import TableLog
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PermanentError, TransientError, one_line
+from kgs_core.model import OffsetRange
 from kgs_core.ports import PLAIN, Lake, TableContents, TableLayout, Upkeep
+
+_LOWEST, _HIGHEST = "min._offset", "max._offset"
 
 
 class DeltaLake(Lake):
@@ -108,7 +111,7 @@ class PinnedDelta:
         self._storage = storage
         self._name = name
         self._handle = handle
-        self._values: Mapping[str, Mapping[str, Any]] = {}
+        self._values: dict[str, dict[str, Any]] = {}
 
     def refresh(self) -> None:
         """See `PinnedTable`."""
@@ -145,13 +148,16 @@ class PinnedDelta:
                 f"table {self._name}: rows may be hidden by Delta features that kgs does not read: rebuild it"
             )
 
-    def files(self) -> list[str]:
+    def files(self, offsets: OffsetRange | None = None) -> list[str]:
         """See `PinnedTable`."""
         adds = pa.table(self._handle.get_add_actions(flatten=True))
+        if offsets is not None and {_LOWEST, _HIGHEST} <= set(adds.column_names):
+            outside = pc.or_(pc.less(adds[_HIGHEST], offsets.start), pc.greater_equal(adds[_LOWEST], offsets.end))
+            adds = adds.filter(pc.invert(pc.fill_null(outside, False)))  # noqa: FBT003 - a file that does not say
         paths = [unquote(path) for path in adds["path"].to_pylist()]  # a URI in the log
         names = self._handle.metadata().partition_columns
         columns = {name: adds[f"partition.{name}"].combine_chunks() for name in names}
-        self._values = {path: {name: columns[name][n] for name in names} for n, path in enumerate(paths)}
+        self._values |= {path: {name: columns[name][n] for name in names} for n, path in enumerate(paths)}
         return paths
 
     def read(self, file: str, columns: Sequence[str]) -> pa.Table:

@@ -25,6 +25,8 @@ _LAKE_POINTS = (
     "file-written",  # one of the files of a batch
     *("intent-left", "entry-made"),  # of a combined commit
     *("before-columns", "columns-added"),
+    *("redrive-written", "redriven"),  # the rows of dead letters are in a file, and in the table
+    *("latest-read", "latest-merged"),  # a derived table: its rows are read, and merged
 )
 FAILPOINTS = _BATCH_POINTS + _GROUP_POINTS + _CONTROL_POINTS + _REBALANCE_POINTS + _LAKE_POINTS
 _SIGNALS = {"KILL": signal.SIGKILL, "STOP": signal.SIGSTOP}

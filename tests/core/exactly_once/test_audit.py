@@ -16,6 +16,7 @@ from kgs_core.exactly_once import (
     TableAudit,
     check_partition,
 )
+from kgs_core.exactly_once.positions import offset_sum
 from kgs_core.model import OffsetRange, TopicId
 
 LOG_GONE = LogPart()
@@ -31,10 +32,10 @@ def log_of(*records, first=0, end=None):
     return LogPart(OffsetRange(first, end), offsets(*records), end)
 
 
-def stored(start=0, position=10, gaps=(), dead_letters_position=None):
-    return StoredPositions(
-        TopicId("id"), 0, start, position, tuple(OffsetRange(*g) for g in gaps), dead_letters_position
-    )
+def stored(start=0, position=10, gaps=(), dead_letters_position=None, redriven=()):
+    spans = tuple(OffsetRange(*g) for g in gaps)
+    done = len(redriven), offset_sum(redriven)
+    return StoredPositions(TopicId("id"), 0, start, position, spans, dead_letters_position, done)
 
 
 def findings(place, rows, dead_letters=(), log=LOG_GONE, promise="one_to_one"):
@@ -77,6 +78,29 @@ NAMED = [
         ["doubled 1: 4 (row and dead letter of one record)"],
     ),
     (stored(dead_letters_position=5), (*range(4), *range(5, 10)), (4, 4), ALL, ["doubled 1: 4 (dead letters)"]),
+    (stored(dead_letters_position=9, redriven=(4, 7)), range(10), (4, 7), ALL, []),
+    (stored(dead_letters_position=9, redriven=(4,)), (0, 1, 2, 3, 4, 5, 6, 8, 9), (4, 7), LOG_GONE, []),
+    (
+        stored(dead_letters_position=9, redriven=(4,)),
+        range(10),
+        (4, 7),
+        ALL,
+        ["doubled 1: 4, 7 (row and dead letter of one record, 1 of them redriven)"],
+    ),
+    (
+        stored(dead_letters_position=9, redriven=(4, 7)),
+        (*range(4), 5, 6, 7, 8, 9),
+        (4, 7),
+        ALL,
+        ["lost: rows of 2 redriven dead letters, 1 are left"],
+    ),
+    (
+        stored(dead_letters_position=9, redriven=(4,)),
+        (*range(4), 5, 6, 7, 8, 9),
+        (4, 7),
+        ALL,
+        ["contradiction: not the 1 dead letters that were redriven are rows"],
+    ),
     (
         stored(dead_letters_position=5),
         (*range(4), *range(5, 10)),

@@ -2,7 +2,15 @@
 
 from kgs_core.exactly_once.commit_rule import CommitDecision, judge
 from kgs_core.exactly_once.positions import CLOSED, AppIds
-from kgs_core.exactly_once.table_owner import STARTS, OwnershipTransfer, close_life, hand_over, open_lives, owners
+from kgs_core.exactly_once.table_owner import (
+    REDRIVES,
+    STARTS,
+    OwnershipTransfer,
+    close_life,
+    hand_over,
+    open_lives,
+    owners,
+)
 from kgs_core.model import TopicId
 
 OLD, NEW = AppIds("old", "t", TopicId("i")), AppIds("new", "t", TopicId("i"))
@@ -36,8 +44,8 @@ class TestHandOver:
         theirs = {NEW.position(0): 7, NEW.start(0): 2, NEW.epoch(0): 99, NEW.gap(0, 3): 5, NEW.position(11): 0}
         ours = {app: STORED[app] for app in (*map(OLD.position, (0, 11)), OLD.start(0), OLD.epoch(0), OLD.gap(0, 3))}
         assert hand_over(STORED, "old", "new") == OwnershipTransfer(
-            expected=ours | dict.fromkeys(theirs),
-            new=theirs | {OLD.position(0): CLOSED, OLD.position(11): CLOSED},
+            expected=ours | dict.fromkeys(theirs) | {REDRIVES: None},
+            new=theirs | {OLD.position(0): CLOSED, OLD.position(11): CLOSED, REDRIVES: 1},
             positions=2,
         )
 
@@ -51,6 +59,15 @@ class TestHandOver:
         for is_retry in (False, True):
             verdict = judge(after, {OLD.position(0): 7}, {OLD.position(0): 9}, retry=is_retry)
             assert verdict is CommitDecision.REFUSED
+
+    def test_dead_letters_that_the_old_group_is_redriving_are_refused(self):
+        after = STORED | hand_over(STORED, "old", "new").new
+        assert judge(after, {REDRIVES: None}, {REDRIVES: 1, OLD.redriven(0): 4}, retry=False) is CommitDecision.REFUSED
+
+    def test_what_was_redriven_moves_with_its_table(self):
+        stored = STORED | {OLD.redriven(0): 4, OLD.redriven_sum(0): 9, REDRIVES: 2}
+        found = hand_over(stored, "old", "new")
+        assert (found.new[NEW.redriven(0)], found.new[NEW.redriven_sum(0)], found.new[REDRIVES]) == (4, 9, 3)
 
     def test_what_the_new_group_had_before_must_still_be_there(self):
         """It had the table once, and gave it back."""

@@ -12,7 +12,7 @@ import pytest
 
 from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, read_round
 from kgs_core.adapters.ingest.formats.parsed import Parsed
-from kgs_core.adapters.ingest.process_batch import TopicJob
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
@@ -192,7 +192,7 @@ def test_a_new_format_is_a_line_in_the_table(reader, monkeypatch):
     (batch,) = reader.round().batches
     assert [row["number"] for row in reader.rows(topic, batch.files[0])] == [7, 8]
     (dead_letter,) = reader.rows(f"{topic}_dl", batch.dead_letters)
-    assert (dead_letter["value"], dead_letter["error"]) == (b"seven", "no number")
+    assert (dead_letter["value"], dead_letter["error"]) == (b"seven", "[other] no number")
     with pytest.raises(ValueError, match="format 'number' takes no 'schema'; say format: json"):
         TopicRule.model_validate({"topic": "t", "format": "number", "schema": {"n": "int"}})
 

@@ -7,7 +7,7 @@ import pytest
 from kgs_core.adapters.ingest.arrow_task import TaskContext
 from kgs_core.adapters.ingest.dataframe_task import DataFrameProcessor, ReaderNote
 from kgs_core.adapters.ingest.dataframe_writer import WriterNote
-from kgs_core.adapters.ingest.process_batch import TopicJob
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kgs_core.adapters.ingest.formats import json_objects
 from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, ValueBatch
 from kgs_core.adapters.ingest.formats.raw import parse_raw
-from kgs_core.adapters.ingest.process_batch import load_hook
+from kgs_core.adapters.ingest.sorted_records import load_hook
 from kgs_core.adapters.lake.row_schema import VALUE_TYPES, value_schema
 from kgs_core.config import TopicRule
 from kgs_core.config.value_formats import FORMATS

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kgs_core.adapters.ingest.formats import json_objects
 from kgs_core.adapters.ingest.formats.parsed import ValueBatch
-from kgs_core.adapters.ingest.process_batch import TopicJob, process_topic
+from kgs_core.adapters.ingest.process_batch import process_topic
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake.row_schema import VALUE_TYPES, parsed_schema
 from kgs_core.adapters.lake.storage import Storage

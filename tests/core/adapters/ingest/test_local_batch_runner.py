@@ -8,7 +8,7 @@ import pytest
 
 from kgs_core.adapters.ingest.arrow_task import TaskContext
 from kgs_core.adapters.ingest.local_batch_runner import LocalBatchRunner
-from kgs_core.adapters.ingest.process_batch import TopicJob
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage

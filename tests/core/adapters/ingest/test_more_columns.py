@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kgs_core.adapters.ingest.process_batch import MoreColumnsError, process_topic
+from kgs_core.adapters.ingest.process_batch import process_topic
 from kgs_core.adapters.ingest.rounds import Ingest
+from kgs_core.adapters.ingest.sorted_records import MoreColumnsError
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.ingest.topic_state import TopicState

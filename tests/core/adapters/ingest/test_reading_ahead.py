@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgs_core.adapters.ingest import reading_ahead, rounds
-from kgs_core.adapters.ingest.process_batch import TopicJob
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.config.settings import ConsumerSettings
 from kgs_core.consumer.round.questions import ReadBatch, ReadResult
 from kgs_core.errors import TransientError

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kgs_core.adapters.ingest.formats.parsed import Parsed
 from kgs_core.adapters.ingest.formats.record_columns import side_by_side
-from kgs_core.adapters.ingest.process_batch import TopicJob, sort_records
+from kgs_core.adapters.ingest.sorted_records import TopicJob, sort_records
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.config import TopicRule
@@ -57,9 +57,9 @@ KEYS = {
     "an object": (b'{"id": 5, "m": {"a": 1}}', {"key_id": 5, "key_m": [("a", 1)]}),
     "no fields": (b"{}", {"key_id": None, "key_m": None}),
     "a field that is no column": (b'{"x": 5}', {"key_id": None, "_rescued": None}),
-    "empty": (b"", "key: empty value"),
-    "a wrong kind": (b'{"id": "5"}', "key: column id: a text, wanted is a whole number (long)"),
-    "no JSON": (b"5", "key: not a JSON object"),
+    "empty": (b"", "[empty] key: empty value"),
+    "a wrong kind": (b'{"id": "5"}', "[wrong_type] key: column id: a text, wanted is a whole number (long)"),
+    "no JSON": (b"5", "[not_json] key: not a JSON object"),
 }
 
 
@@ -74,7 +74,7 @@ def test_key_as_text():
     more = {"key_format": "string", "key_schema": None}
     assert one(key="é".encode(), **more)["key"] == "é"
     assert one(key=None, **more)["key"] is None
-    assert one(key=b"\xff", **more) == "key: not UTF-8"
+    assert one(key=b"\xff", **more) == "[not_utf8] key: not UTF-8"
 
 
 def test_key_prefix_is_the_users():
@@ -90,8 +90,8 @@ HEADERS = {
     "empty": ([("traceparent", b"")], ("", None)),
     "not UTF-8, and no column": ([("other", b"\xff")], (None, None)),
     "not UTF-8, and not the last": ([("traceparent", b"\xff"), ("traceparent", b"1")], ("1", None)),
-    "not UTF-8": ([("traceparent", b"\xff")], "header traceparent: not UTF-8"),
-    "both not UTF-8": ([("x-tenant", b"\xff"), ("traceparent", b"\xff")], "header traceparent: not UTF-8"),
+    "not UTF-8": ([("traceparent", b"\xff")], "[not_utf8] header traceparent: not UTF-8"),
+    "both not UTF-8": ([("x-tenant", b"\xff"), ("traceparent", b"\xff")], "[not_utf8] header traceparent: not UTF-8"),
 }
 
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgs_core.adapters.ingest.process_batch import TopicJob
 from kgs_core.adapters.ingest.rounds import Ingest
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.row_schema import parsed_schema

@@ -114,7 +114,7 @@ def test_value_that_is_too_long_for_a_folder_makes_a_bad_record(tmp_path, too_lo
     assert (batch.records, batch.bad_records, batch.dead_letters.rows) == (3, 2, 2)
     assert [(r["_offset"], r["s"]) for r in sink.rows()] == [(1, "a")]
     letters = pl.read_delta(sink.storage.uri("t_dead_letters"))
-    assert set(letters["error"]) == {"value of partition column s: too long for a folder"}
+    assert set(letters["error"]) == {"[no_partition] value of partition column s: too long for a folder"}
 
 
 def test_maintenance_keeps_rows_and_values_of_odd_partitions(tmp_path):

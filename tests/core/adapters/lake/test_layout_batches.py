@@ -16,7 +16,8 @@ from kgs_core.adapters.ingest import batch_files, dataframe_writer
 from kgs_core.adapters.ingest.arrow_task import TaskContext
 from kgs_core.adapters.ingest.dataframe_task import DataFrameProcessor, ReaderNote
 from kgs_core.adapters.ingest.dataframe_writer import note_of, write_rows
-from kgs_core.adapters.ingest.process_batch import Cuts, TopicJob, TransformError, prepare_topic, sort_records
+from kgs_core.adapters.ingest.process_batch import TransformError, prepare_topic
+from kgs_core.adapters.ingest.sorted_records import Cuts, TopicJob, sort_records
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake import topic_table
 from kgs_core.adapters.lake.delta_maintenance import maintain_table

@@ -111,7 +111,7 @@ def test_entries_of_the_rows_table(entries):
 
 
 def test_entries_of_the_dead_letters_table(entries):
-    dead_letter = bounds(0, 4, error="not a JSON object")
+    dead_letter = bounds(0, 4, error="[not_json] not a JSON object")
     assert entries["t_dead_letters"] == [
         made([("value", "binary"), ("error", "string"), *ORIGIN]),
         [added(1, dead_letter, dead_letter, {"error": 0, **NO_NULLS}), *moved(**{"g/t@id1/0": 6, "g/t@id1/1": 3})],

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kgs_core.adapters.fleet.local import consume_command, kgs_command
-from kgs_core.adapters.ingest.process_batch import load_hook
+from kgs_core.adapters.ingest.sorted_records import load_hook
 from kgs_core.adapters.spark.session import prepare_spark
 from kgs_core.adapters.system.transform_folder import use_folder_of
 from kgs_core.config.file import load_settings

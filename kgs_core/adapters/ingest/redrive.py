@@ -1,0 +1,267 @@
+"""Dead letters parsed again by today's rule, their rows into the table: each once, beside consumers.
+
+Killed anywhere, run twice or by two at once, nothing is doubled (`redrive_base` says why). Killed between file and
+commit, a file is left that belongs to no version; upkeep takes it. The dead letters stay where they are.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from kgs_core.adapters.ingest.batch_files import write_files
+from kgs_core.adapters.ingest.dataframe_rows import SparkTransform
+from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS
+from kgs_core.adapters.ingest.process_batch import TransformError, transform_arrow
+from kgs_core.adapters.ingest.sorted_records import MoreColumnsError, TopicJob, more_columns, parse_records
+from kgs_core.adapters.ingest.topic_opener import columns_of
+from kgs_core.adapters.ingest.topic_records import NO_EPOCH, TopicRecords, origin_table
+from kgs_core.adapters.lake.discovery import find_tables
+from kgs_core.adapters.lake.error_codes import LOST_METADATA, code_of, with_code
+from kgs_core.adapters.lake.factory import open_lake
+from kgs_core.adapters.lake.layout import Partitioned, given_schema, layout_of, table_schema
+from kgs_core.adapters.lake.letter_filter import LetterCondition, chosen
+from kgs_core.adapters.lake.redrive_base import RedriveBase, look, pinned_rows
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, ORIGIN_FIELDS, parsed_schema
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.topic_table import TopicTable
+from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.config import Settings, TableSpec
+from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError, one_line
+from kgs_core.exactly_once.positions import AppIds
+from kgs_core.model import TopicId
+from kgs_core.ports import CommitOutcome, PinnedTable
+
+TRIES = 20
+MOST_LETTERS = 50_000
+MOST_BYTES = 64_000_000
+T = TypeVar("T")
+Transform = Callable[[TopicJob, pa.Table], pa.Table]
+"""Rows of one topic before the rule's transform -> rows in the table's columns."""
+
+
+@dataclass(slots=True)
+class RedriveResult:
+    """What came of the dead letters of one table that were chosen.
+
+    Attributes:
+        letters: that were chosen.
+        passed: letters whose records are now rows, or would be; `rows` are those rows.
+        done: whose records were rows already.
+        unsettled: that were not looked at: their records will be read again, or lie in an accepted gap.
+        dropped: that can be parsed, but the transform leaves them out.
+        failed: code -> how many still cannot be parsed.
+        examples: code -> the reason of one of them, with its topic partition and offset.
+    """
+
+    table: str
+    letters: int = 0
+    passed: int = 0
+    rows: int = 0
+    done: int = 0
+    unsettled: int = 0
+    dropped: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+
+
+class Redrive:
+    """Redrive of one table's dead letters. Changes no dead letter and nothing in Kafka, which need not be there."""
+
+    def __init__(self, settings: Settings, table: str) -> None:
+        """The table is named by its path in the lake.
+
+        Raises:
+            ConfigError: no topic fills such a table.
+            PortError: the lake or the schema registry did not answer.
+        """
+        self._lake = open_lake(settings.lake)
+        self._storage = Storage(settings.lake.root, settings.lake.storage_options)
+        self._group = settings.group
+        self._is_dry = False
+        self.spec = _spec_of(settings, find_tables(settings, self._lake, (), None), table)
+        rule = self.spec.rule
+        self._spark = SparkTransform(settings.spark, f"kgs redrive {table}")
+        self._transform: Transform = self._spark.rows if rule.transform is not None else transform_arrow
+        self._columns = columns_of(self.spec)
+        is_plain = rule.transform is None and rule.transform_arrow is None
+        # A transform gives the table's columns or fails; without one, a table with others is refused as everywhere.
+        schema = (
+            table_schema(rule, parsed_schema(rule, self._columns))
+            if is_plain
+            else self._lake.open(self.spec.table).schema
+        )
+        self._rows = self._lake.table(self.spec.table, schema, layout_of(rule))
+
+    def run(self, conditions: Sequence[LetterCondition] = (), *, dry_run: bool = False) -> RedriveResult:
+        """Redrive the letters that fulfil all conditions, as of now; a commit for each 50,000 of them at most.
+
+        Raises:
+            PermanentError: the transform raised or broke its promise; what was committed before stays.
+            UnsafeError: the table has other columns, is not there, or is another group's.
+            TransientError: the lake or the schema registry did not answer; run it again.
+        """
+        result = RedriveResult(self.spec.table)
+        letters = _store_asked(lambda: self._lake.pin(self.spec.dead_letters_table), self.spec.dead_letters_table)
+        if letters is None:
+            return result
+        self._is_dry = dry_run
+        if not dry_run or self.spec.rule.evolve == "none":  # a dry run parses as if columns had been added
+            self._fit(NO_COLUMNS)
+        with self._spark:
+            for part in _parts(letters, conditions, self.spec.dead_letters_table):
+                result.letters += part.num_rows
+                self._redrive(part, result, dry_run=dry_run)
+        return result
+
+    def _redrive(self, letters: pa.Table, result: RedriveResult, *, dry_run: bool) -> None:
+        for _ in range(TRIES):
+            base = _store_asked(lambda: look(self._lake, self._group, self.spec, letters), self.spec.table)
+            found = RedriveResult(result.table)
+            try:
+                rows = self._rows_of(base, letters, found)
+            except MoreColumnsError as e:
+                self._fit(e.columns)
+                continue
+            if dry_run or not rows.num_rows or self._commit(base, rows) is CommitOutcome.COMMITTED:
+                _add(result, found)
+                return
+        raise TransientError(f"table {result.table}: others redrive it all the time: run it again when they are done")
+
+    def _fit(self, more: pa.Schema) -> None:
+        """Have rows with the table's columns, and it with those that it lacks, where it may have them; as consumers."""
+        rule = self.spec.rule
+        if rule.evolve != "none" or not rule.names_columns:
+            _store_asked(lambda: pinned_rows(self._lake, self.spec), self.spec.table)  # not made here
+            any_id = AppIds(self._group, self.spec.topic, TopicId(""))
+            table = TopicTable(self._lake, self.spec, any_id, self._rows.schema, self._columns)
+            table.open()
+            if more.names:
+                table.add_columns(more)
+            self._columns = table.columns
+            self._rows = self._lake.table(self.spec.table, table.schema, layout_of(rule))
+        self._rows.versions([])  # refuses a table whose columns are not the rule's
+
+    def _commit(self, base: RedriveBase, rows: pa.Table) -> CommitOutcome:
+        rule = self.spec.rule
+        parts = Partitioned(rule, rows)
+        files = write_files(self._storage, self.spec.table, rule, self._rows.schema, parts)
+        failpoint("redrive-written")
+        outcome = base.commit(self._rows, rows, files)
+        failpoint("redriven")
+        return outcome
+
+    def _rows_of(self, base: RedriveBase, letters: pa.Table, found: RedriveResult) -> pa.Table:
+        """Rows of those letters that are to be redriven and can be parsed now, in the table's columns."""
+        wanted, found.done, found.unsettled = base.sorted_out(letters)
+        parts = [given_schema(self.spec.rule, self._rows.schema).empty_table()]
+        for topic_id in wanted["_topic_id"].unique().to_pylist():
+            of_topic = wanted.filter(pa.array(wanted["_topic_id"].to_numpy() == topic_id))
+            parts.append(self._parsed(TopicId(topic_id), of_topic.combine_chunks(), found))
+        rows = pa.concat_tables(parts)
+        found.rows = rows.num_rows
+        found.passed = rows.select(list(IDENTITY)).group_by(list(IDENTITY)).aggregate([]).num_rows
+        found.dropped = wanted.num_rows - sum(found.failed.values()) - found.passed
+        return rows
+
+    def _parsed(self, topic_id: TopicId, letters: pa.Table, found: RedriveResult) -> pa.Table:
+        spec = self.spec
+        job = TopicJob(
+            spec.topic, topic_id, spec.rule, spec.table, spec.dead_letters_table, self._rows.schema, {},
+            columns=self._columns, registry=spec.registry,
+        )  # fmt: skip
+        records = _records_of(letters)
+        parsed = parse_records(job, records)
+        if parsed.waiting:
+            raise TransientError(f"table {spec.table}: {next(iter(parsed.waiting.values()))}: run it again")
+        if not self._is_dry and (more := more_columns(job, parsed.missing)):
+            raise MoreColumnsError(pa.schema(more))
+        bad = {**parsed.bad, **_incomplete(letters)}
+        for i, reason in bad.items():
+            code = code_of(reason)
+            found.failed[code] += 1
+            place = f"{spec.topic}:{letters['_partition'][i]} at {letters['_offset'][i]}"
+            found.examples.setdefault(code, f"{place}: {with_code(reason)}")
+        keep = [n for n, i in enumerate(parsed.good) if i not in bad]
+        values = parsed.table.take(pa.array(keep, pa.int64()))
+        origin = letters.select([f.name for f in ORIGIN_FIELDS])
+        origin = origin.take(pa.array([parsed.good[n] for n in keep], pa.int64()))
+        columns = pa.schema([*values.schema, *origin.schema])
+        rows = pa.Table.from_arrays([*values.columns, *origin.columns], schema=columns)
+        try:
+            return self._transform(job, rows) if rows.num_rows else job.given.empty_table()
+        except TransformError as e:
+            raise PermanentError(f"table {spec.table}: {e}: these dead letters stay") from e
+
+
+def _spec_of(settings: Settings, specs: Sequence[TableSpec], table: str) -> TableSpec:
+    found = next((spec for spec in specs if spec.table == table), None)
+    if found is None:
+        topic = next((spec for spec in specs if spec.topic == table), None)
+        hint = f"; the table of topic {table} is {topic.table}" if topic else ""
+        raise ConfigError([f"table {table}: no topic fills it under {settings.lake.root}: see 'topics'{hint}"])
+    return found
+
+
+def _parts(letters: PinnedTable, conditions: Sequence[LetterCondition], name: str) -> Iterator[pa.Table]:
+    """The chosen letters, so many at a time as one commit is to take."""
+    waiting: list[pa.Table] = []
+    rows = size = 0
+
+    def read(file: str) -> pa.Table:
+        return chosen(letters.read(file, DEAD_LETTER_SCHEMA.names).cast(DEAD_LETTER_SCHEMA), conditions)
+
+    for file in _store_asked(letters.files, name):
+        found = _store_asked(lambda file=file: read(file), name)  # type: ignore[misc]
+        step = min(MOST_LETTERS, max(1, found.num_rows * MOST_BYTES // max(found.nbytes, 1)))
+        for start in range(0, found.num_rows, step):
+            part = found.slice(start, step)
+            if waiting and (rows + part.num_rows > MOST_LETTERS or size + part.nbytes > MOST_BYTES):
+                yield pa.concat_tables(waiting).combine_chunks()
+                waiting, rows, size = [], 0, 0
+            waiting.append(part)
+            rows, size = rows + part.num_rows, size + part.nbytes
+    if waiting:
+        yield pa.concat_tables(waiting).combine_chunks()
+
+
+def _records_of(letters: pa.Table) -> TopicRecords:
+    values = letters["value"].combine_chunks()
+    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    origin = origin_table([letters[f.name] for f in ORIGIN_FIELDS[1:]])
+    return TopicRecords(values, origin, np.full(len(values), NO_EPOCH, np.int32), letters.nbytes, None)
+
+
+def _incomplete(letters: pa.Table) -> dict[int, str]:
+    """Letters that are without a part of their record: a row of one would look as if the part had never been."""
+    found = {}
+    for i, error in enumerate(letters["error"].to_pylist()):
+        if code_of(error or "") in LOST_METADATA:
+            found[i] = error or ""
+    for without in np.flatnonzero(letters["_headers"].is_null().to_numpy()):
+        found.setdefault(int(without), "header of the record: not in the dead letter")
+    return found
+
+
+def _add(result: RedriveResult, found: RedriveResult) -> None:
+    for name in ("passed", "rows", "done", "unsettled", "dropped"):
+        setattr(result, name, getattr(result, name) + getattr(found, name))
+    result.failed += found.failed
+    result.examples = found.examples | result.examples
+
+
+def _store_asked(ask: Callable[[], T], table: str) -> T:
+    """An answer of the lake's store; files that upkeep took away meanwhile are a reason to run it again.
+
+    Raises:
+        PortError: as it was raised, or TransientError in the place of anything else.
+    """
+    try:
+        return ask()
+    except PortError:
+        raise
+    except Exception as e:
+        raise TransientError(f"table {table}: cannot be read: {one_line(e)}: run it again") from e

@@ -1,0 +1,51 @@
+"""Codes of the reasons why a record is a dead letter: `[wrong_type] column n: a text, wanted is a number (double)`.
+
+The words may change from version to version, the codes stay: what selects dead letters should go by them. Letters of
+before there were codes have the words alone, from which the code is told.
+"""
+
+import re
+from functools import lru_cache
+
+OTHER = "other"
+LOST_METADATA = frozenset({"bad_header", "bad_timestamp"})
+"""Codes of records of which no column could take a part: their dead letters are without it."""
+_WORDS = (
+    ("bad_header", r"header of the record:"),
+    ("bad_timestamp", r"timestamp of the record:"),
+    ("tombstone", r"no value \(tombstone\)"),
+    ("empty", r"(key: )?empty value"),
+    (
+        "no_schema",
+        r"(key: )?(names no schema|too short: |begins with byte|header __value_schema_id|the schema registry has no"
+        r"|schema \S+( is of kind|:)|no message indexes|its header has no message)",
+    ),
+    ("no_partition", r"value of partition column"),
+    ("not_json", r"(key: )?(not one JSON object|not a JSON object|more than one JSON object|JSON parse error)"),
+    (
+        "malformed",
+        r".*(ends too early|goes on behind its end|more than 64 bits|neither 0 nor 1|length below zero"
+        r"|branch that its union|not a message of type|cannot be made columns)",
+    ),
+    ("not_utf8", r".*(not UTF-8|surrogate|utf-8)"),
+    ("given_twice", r"column .*: given twice"),
+    ("too_big", r".*(too big|out of range|overflow|more digits than)"),
+    ("wrong_type", r".*wanted is|.*a text that is not|.*(changed from|conversion|[Ii]nvalid value)"),
+)
+CODES = (*(code for code, _ in _WORDS), OTHER)
+_PREFIX = re.compile(r"\[([a-z0-9_]+)\] ?(.*)", re.DOTALL)
+_PATTERNS = tuple((code, re.compile(words, re.DOTALL)) for code, words in _WORDS)
+
+
+@lru_cache(4096)
+def code_of(error: str) -> str:
+    """The code of a dead letter's `error`, with or without one in front."""
+    given = _PREFIX.fullmatch(error)
+    if given is not None:
+        return given.group(1)
+    return next((code for code, words in _PATTERNS if words.match(error)), OTHER)
+
+
+def with_code(reason: str) -> str:
+    """What a dead letter's column `error` says: the code, then the words. A reason that brings its own keeps it."""
+    return reason if _PREFIX.fullmatch(reason) else f"[{code_of(reason)}] {reason}"

@@ -1,0 +1,312 @@
+"""Tables with the newest row of each key, derived from the append-only tables, which stay the truth.
+
+1. What is new is told by the log of the rows' table: files of versions behind the stored position, which is written
+   in the same commit as what comes of them. Killed anywhere, the next one goes on where the last commit left off.
+2. A tombstone of a format that cannot parse it is a dead letter. Those above the rows' positions are left for the next
+   time, since older rows of their partition may be missing yet; dead letters that are looked at twice do no harm.
+3. Redriven rows are older than what was there before. Beside tombstones, whose keys leave no trace, that could bring a
+   deleted key back: then all is made anew. So it is where the log no longer says what was added.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from kgs_core.adapters.lake.delta_log import load_transactions
+from kgs_core.adapters.lake.derived_table import MARK, DerivedTable
+from kgs_core.adapters.lake.discovery import find_tables
+from kgs_core.adapters.lake.error_codes import code_of
+from kgs_core.adapters.lake.factory import open_lake
+from kgs_core.adapters.lake.log_store import log_store
+from kgs_core.adapters.lake.newest_rows import DELETED, newest
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.table_changes import AddedFile, AddedFiles, ChangesLostError, added_since, files_of
+from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.config import Settings, TableSpec
+from kgs_core.errors import ConfigError, KgsError, PortError, TransientError, UnsafeError, one_line
+from kgs_core.exactly_once.positions import CLOSED, AppIds, parse_app_id
+from kgs_core.model import TopicId
+
+TRIES = 10
+MERGE_BYTES = 64_000_000
+"""Compressed bytes of new files that one merge takes."""
+_LETTER = ("error", "_topic_id", "_partition", "_offset", "_timestamp", "_key")
+
+
+class ConflictError(Exception):
+    """Another materialization was faster; what is left is to be looked at again."""
+
+
+@dataclass(slots=True)
+class Materialization:
+    """What was done to one derived table.
+
+    Attributes:
+        version: of the rows' table that it is at now; None: there is no such table yet.
+        rows: new rows that were looked at; all of them where it was made anew.
+        tombstones: likewise.
+        commits: how many.
+        anew: why it was made anew; empty: it was not.
+        problem: why it could not be brought up to date.
+    """
+
+    table: str
+    version: int | None = None
+    rows: int = 0
+    tombstones: int = 0
+    commits: int = 0
+    anew: str = ""
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class _Source:
+    """The append-only tables as of one moment."""
+
+    rows: DeltaTable
+    letters: DeltaTable | None
+    schema: pa.Schema = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.schema = pa.schema([pa.field(f.name, f.type) for f in pa.schema(self.rows.schema())])
+
+
+class LatestByKeyTable:
+    """Derived table of one topic whose rule has `latest_by_key`."""
+
+    def __init__(self, settings: Settings, spec: TableSpec) -> None:
+        if spec.rule.latest_by_key is None or spec.latest_table is None:
+            raise ConfigError([f"table {spec.table}: its rule has no latest_by_key"])
+        self._latest = spec.rule.latest_by_key
+        self._group = settings.group
+        self._spec = spec
+        self._storage = Storage(settings.lake.root, settings.lake.storage_options)
+        self._target = DerivedTable(self._storage, spec.latest_table, settings.lake)
+
+    def materialize(self) -> Materialization:
+        """Merge what is new; may be killed, run again, and run beside consumers and another of its kind.
+
+        Raises:
+            UnsafeError: the derived table is somebody else's; or offsets of several topics cannot be compared.
+            ConfigError: the rows have no such column.
+            TransientError: the store did not answer, or others do the same all the time.
+        """
+        problem: Exception | None = None
+        for _ in range(TRIES):
+            try:
+                return self._attempt(Materialization(self._target.name))
+            except (PortError, ConfigError):
+                raise
+            except Exception as e:  # noqa: BLE001 - deltalake raises what it likes; whatever landed is seen next time
+                problem = e
+        reason = one_line(problem) if problem else ""
+        raise TransientError(f"table {self._target.name}: {reason}: run it again") from problem
+
+    def _attempt(self, done: Materialization) -> Materialization:
+        letters = self._opened(self._spec.dead_letters_table)  # before the rows, see 2
+        rows = self._opened(self._spec.table)
+        if rows is None:
+            return done
+        source = _Source(rows, letters)
+        self._check(source)
+        self._target.load(source.schema)
+        apps = self._app(rows), self._app(letters) if letters is not None else ""
+        base = self._target.position(apps[0])
+        try:
+            if base is None:
+                raise ChangesLostError("it was never made by this rule from this table")  # noqa: TRY301
+            if base > rows.version() or not self._target.has_columns(source.schema):
+                raise ChangesLostError("the table has another history, or other columns")  # noqa: TRY301
+            self._merge_new(source, apps, base, done)
+        except (ChangesLostError, FileNotFoundError) as e:  # a file replaced by compaction, and cleaned away since
+            self._make_anew(source, apps, done)
+            done.anew = one_line(e)
+        done.version = rows.version()
+        return done
+
+    def _merge_new(self, source: _Source, apps: tuple[str, str], base: int, done: Materialization) -> None:
+        end = source.rows.version()
+        noted = self._target.position(apps[1]) if apps[1] else None
+        stored = -1 if noted is None else noted
+        upto, tombstones = self._new_tombstones(source, stored)
+        moves_letters = {apps[1]: upto} if apps[1] and upto > stored else {}
+        waiting = list(added_since(log_store(self._storage, self._spec.table), base, end))
+        if self._latest.tombstones == "delete" and any(added.redriven for added in waiting):
+            raise ChangesLostError("older rows were added behind newer ones (kgs redrive)")
+        for part in _parts(waiting):
+            is_last = part[-1] is waiting[-1]
+            files = [file for added in part for file in added.files]
+            rows = self._with_deleted(self._read(self._spec.table, files, source.schema))
+            done.rows += rows.num_rows
+            if is_last:
+                rows = pa.concat_tables([rows, self._as_rows(tombstones, rows.schema)])
+                done.tombstones += tombstones.num_rows
+            if self._target.position(apps[0]) != base:
+                raise ConflictError("another has merged the same meanwhile")
+            base = end if is_last else part[-1].version
+            self._merge(rows, {apps[0]: base, **(moves_letters if is_last else {})}, done)
+            self._target.load(source.schema)
+        if not waiting and tombstones.num_rows:
+            empty = self._with_deleted(source.schema.empty_table())
+            done.tombstones += tombstones.num_rows
+            self._merge(self._as_rows(tombstones, empty.schema), {apps[0]: end, **moves_letters}, done)
+        elif not waiting and (end > base or moves_letters):
+            self._target.move({apps[0]: end, **moves_letters})
+
+    def _merge(self, rows: pa.Table, positions: dict[str, int], done: Materialization) -> None:
+        chosen = newest(rows, self._latest.key, self._latest.order)
+        failpoint("latest-read")
+        self._target.merge(chosen, self._latest.key, self._latest.order, positions)
+        failpoint("latest-merged")
+        done.commits += 1
+
+    def _make_anew(self, source: _Source, apps: tuple[str, str], done: Materialization) -> None:
+        """All rows, so many at a time as a merge takes; what is kept in memory is the derived table."""
+        upto, tombstones = self._new_tombstones(source, -1)
+        kept = self._as_rows(tombstones, self._with_deleted(source.schema.empty_table()).schema)
+        done.rows, done.tombstones = 0, tombstones.num_rows
+        for file in files_of(source.rows):
+            rows = self._with_deleted(self._read(self._spec.table, [file], source.schema))
+            done.rows += rows.num_rows
+            kept = newest(pa.concat_tables([kept, rows]), self._latest.key, self._latest.order)
+        if self._latest.tombstones == "delete":
+            kept = kept.filter(pc.invert(kept[DELETED]))
+        failpoint("latest-read")
+        positions = {apps[0]: source.rows.version()} | ({apps[1]: upto} if apps[1] and upto >= 0 else {})
+        self._target.replace(kept.drop_columns([DELETED]), positions)
+        failpoint("latest-merged")
+        done.commits += 1
+
+    def _new_tombstones(self, source: _Source, base: int) -> tuple[int, pa.Table]:
+        """Tombstones among the dead letters behind a version of their log; up to which version they are."""
+        none = pa.schema([source.schema.field(name) for name in _LETTER[1:]]).empty_table()
+        if source.letters is None or self._latest.tombstones == "ignore":
+            return base, none
+        positions = self._positions(source.rows)
+        found = [none]
+        upto = source.letters.version()
+        for version, files in self._letters_added(source.letters, base):
+            schema = pa.schema(source.letters.schema())
+            letters = self._read(
+                self._spec.dead_letters_table, files, pa.schema([schema.field(name) for name in _LETTER])
+            )
+            places = zip(*(letters[name].to_pylist() for name in _LETTER[1:4]), strict=True)
+            settled = [offset < positions.get((topic_id, p), 0) for topic_id, p, offset in places]
+            tombstone = [code_of(error or "") == "tombstone" for error in letters["error"].to_pylist()]
+            wanted = pa.array([a and b for a, b in zip(settled, tombstone, strict=True)], pa.bool_())
+            found.append(letters.filter(wanted).select(list(_LETTER[1:])).cast(none.schema))
+            if not all(settled):
+                upto = version - 1 if base >= 0 else base
+                break
+        return upto, pa.concat_tables(found)
+
+    def _letters_added(self, letters: DeltaTable, base: int) -> Iterator[tuple[int, list[AddedFile]]]:
+        if base >= 0:
+            log = log_store(self._storage, self._spec.dead_letters_table)
+            yield from ((added.version, list(added.files)) for added in added_since(log, base, letters.version()))
+        else:
+            yield letters.version(), files_of(letters)
+
+    def _positions(self, rows: DeltaTable) -> dict[tuple[str, int], int]:
+        """(topic id, partition) -> position as of the rows' version."""
+        found = {}
+        for app in load_transactions(self._storage, self._spec.table):
+            parsed = parse_app_id(app)
+            if parsed is None or (parsed.group, parsed.topic) != (self._group, self._spec.topic):
+                continue
+            ids = AppIds(parsed.group, parsed.topic, parsed.topic_id)
+            position = rows.transaction_version(ids.position(parsed.partition))
+            if position == CLOSED:
+                position = rows.transaction_version(ids.end(parsed.partition))
+            found[(str(parsed.topic_id), parsed.partition)] = position or 0
+        return found
+
+    def _check(self, source: _Source) -> None:
+        missing = [name for name in self._latest.key if name not in source.schema.names]
+        if missing:
+            raise ConfigError([f"table {self._spec.table}: latest_by_key: key: no column {', '.join(missing)}"])
+        lives: set[TopicId] = {TopicId(topic_id) for topic_id, _ in self._positions(source.rows)}
+        if len(lives) > 1 and self._latest.order == "offset":
+            raise UnsafeError(
+                f"table {self._spec.table}: has rows of {len(lives)} topics of the name {self._spec.topic}, whose "
+                "offsets cannot be compared: set latest_by_key: order: timestamp"
+            )
+
+    def _opened(self, name: str) -> DeltaTable | None:
+        try:
+            return DeltaTable(self._storage.uri(name), storage_options=self._storage.delta_options())
+        except TableNotFoundError:
+            return None
+
+    def _app(self, table: DeltaTable) -> str:
+        latest = self._latest
+        return f"{MARK}{table.metadata().id}/{','.join(latest.key)}/{latest.tombstones}/{latest.order}"
+
+    def _with_deleted(self, rows: pa.Table) -> pa.Table:
+        """The rows, and whether each is a tombstone; those are left out where they are to be ignored."""
+        is_raw = self._spec.rule.format == "raw" and "value" in rows.column_names
+        deleted = rows["value"].is_null() if is_raw else pa.chunked_array([pa.repeat(False, rows.num_rows)])  # noqa: FBT003
+        marked = rows.append_column(pa.field(DELETED, pa.bool_()), deleted)
+        return marked.filter(pc.invert(deleted)) if self._latest.tombstones == "ignore" else marked
+
+    @staticmethod
+    def _as_rows(tombstones: pa.Table, schema: pa.Schema) -> pa.Table:
+        count = tombstones.num_rows
+        columns = [
+            pa.chunked_array([pa.repeat(True, count)])  # noqa: FBT003
+            if f.name == DELETED
+            else tombstones[f.name]
+            if f.name in tombstones.column_names
+            else pa.chunked_array([pa.nulls(count, f.type)])
+            for f in schema
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _read(self, table: str, files: list[AddedFile], columns: pa.Schema) -> pa.Table:
+        return pa.concat_tables([columns.empty_table(), *(file.read(self._storage, table, columns) for file in files)])
+
+
+def _parts(added: list[AddedFiles]) -> Iterator[list[AddedFiles]]:
+    """Versions in order, so many at a time as one merge takes."""
+    part: list[AddedFiles] = []
+    for each in added:
+        if part and sum(a.size for a in part) + each.size > MERGE_BYTES:
+            yield part
+            part = []
+        part.append(each)
+    if part:
+        yield part
+
+
+def materialize_lake(
+    settings: Settings,
+    done: Callable[[Materialization], None],
+    *,
+    tables: Collection[str] = (),
+    wanted: Callable[[TableSpec], bool] = lambda _: True,
+) -> None:
+    """All derived tables, one after the other; Kafka is not asked.
+
+    Args:
+        done: told of each table when it is finished, or cannot be.
+        tables: only these, by their path under the lake's root; empty: all.
+        wanted: only those of topics of which it is true.
+
+    Raises:
+        ConfigError: `tables` names one that is none of them.
+        PermanentError: the lake cannot be listed.
+    """
+    specs = {spec.latest_table: spec for spec in find_tables(settings, open_lake(settings.lake), (), None)}
+    if unknown := sorted(set(tables) - {name for name in specs if name is not None}):
+        raise ConfigError([f"table {name}: no rule's latest_by_key names it: see 'topics'" for name in unknown])
+    for name, spec in specs.items():
+        if name is not None and wanted(spec) and (not tables or name in tables):
+            try:
+                found = LatestByKeyTable(settings, spec).materialize()
+            except KgsError as e:
+                found = Materialization(name, problem=str(e))
+            done(found)

@@ -1,0 +1,31 @@
+"""The newest row of each key among rows."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+DELETED = "_deleted"
+ORDERS = {"offset": ("_partition", "_offset"), "timestamp": ("_timestamp", "_partition", "_offset")}
+"""What is compared, by the rule's `order`. `offset`: offsets of one partition tell what is newer; of a key in two
+partitions the greater partition counts. `timestamp`: null is the oldest."""
+
+
+def newest(rows: pa.Table, key: Sequence[str], order: str) -> pa.Table:
+    """One row of each key; rows without a key (a null in any of its columns) are left out."""
+    import polars as pl
+
+    columns = [*dict.fromkeys([*key, *ORDERS[order]])]
+    index = pl.DataFrame(pl.from_arrow(rows.select(columns))).with_row_index("_row")
+    kept = index.drop_nulls(list(key)).sort(*ORDERS[order], nulls_last=False, maintain_order=True)
+    kept = kept.unique(subset=list(key), keep="last", maintain_order=True)
+    return rows.take(pa.array(kept["_row"].to_numpy()))
+
+
+def is_newer(order: str) -> str:
+    """SQL by which row `s` is newer than row `t`."""
+    by_offset = "(s._partition > t._partition OR (s._partition = t._partition AND s._offset > t._offset))"
+    if order == "offset":
+        return by_offset
+    same = "(s._timestamp = t._timestamp OR (s._timestamp IS NULL AND t._timestamp IS NULL))"
+    later = "(s._timestamp > t._timestamp OR (t._timestamp IS NULL AND s._timestamp IS NOT NULL))"
+    return f"({later} OR ({same} AND {by_offset}))"

@@ -1,0 +1,64 @@
+"""`kgs redrive`: dead letters parsed again by today's rule."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kgs_core.cli.options import config_option
+from kgs_core.config.file import load_settings
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.ingest.redrive import RedriveResult
+
+
+@click.command()
+@click.argument("table")
+@config_option
+@click.option(
+    "--where",
+    "conditions",
+    multiple=True,
+    metavar="CONDITION",
+    help="Only letters that fulfil it: partition, offset, timestamp, topic_id, code or error, one of = != < <= > >= ~ "
+    "(contains), a value; e.g. code=wrong_type. May be repeated: all must be fulfilled.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say how many would pass, and why the others do not.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def redrive(*, table: str, config_file: Path, conditions: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+    """Parse the dead letters of TABLE (its path in the lake) again by today's rule; what passes becomes rows.
+
+    For records that were refused by a rule, a parser or a schema that has been mended since. Each becomes a row once,
+    whether this is killed, run again or run by two at once. Consumers go on meanwhile, Kafka is not asked. The dead
+    letters stay where they are; an audit knows which have become rows.
+    """
+    settings = load_settings(config_file, os.environ)
+    from kgs_core.adapters.ingest.redrive import Redrive
+    from kgs_core.adapters.lake.letter_filter import parse_conditions
+
+    chosen = parse_conditions(conditions)
+    found = Redrive(settings, table).run(chosen, dry_run=dry_run)
+    if as_json:
+        click.echo(json.dumps(asdict(found), indent=2))
+    else:
+        for line in lines(found, dry_run=dry_run):
+            click.echo(line)
+
+
+def lines(found: "RedriveResult", *, dry_run: bool) -> Iterator[str]:
+    """The result for people."""
+    verb = "would become" if dry_run else "became"
+    yield f"table {found.table}: {found.letters:,} dead letters, {found.passed:,} {verb} {found.rows:,} rows"
+    for count, what in (
+        (found.done, "were rows already"),
+        (found.dropped, "are left out by the transform"),
+        (found.unsettled, "are not settled: their records are read again, or lie in an accepted gap"),
+    ):
+        if count:
+            yield f"  {count:,} {what}"
+    for code, count in found.failed.most_common():
+        yield f"  {count:,} stay, {code}: e.g. {found.examples[code]}"

@@ -1,0 +1,90 @@
+"""Derived tables with the newest row of each key: the one thing of the lake that Dagster may compute itself."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from kgs_core.config import Settings, TopicRule
+from kgs_core.errors import KgsError
+from kgs_dagster.assets.lake import GROUP_TAG, LakeAsset, lake_layout
+from kgs_dagster.run_process import claim_run
+from kgs_dagster.settings import GroupConfig
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.lake.latest_by_key import Materialization
+
+Materialize = Callable[[Settings, TopicRule], "Sequence[Materialization]"]
+
+
+def materialize(settings: Settings, rule: TopicRule) -> "Sequence[Materialization]":
+    """What `kgs materialize` does, for the tables of one rule."""
+    from kgs_core.adapters.lake.latest_by_key import materialize_lake
+
+    found: list[Materialization] = []
+    materialize_lake(settings, found.append, wanted=lambda spec: spec.rule is rule)
+    return found
+
+
+def latest_layout(group: GroupConfig) -> tuple[LakeAsset, ...]:
+    """The rules that have a derived table."""
+    return tuple(asset for asset in lake_layout(group) if asset.latest is not None)
+
+
+def latest_assets(group: GroupConfig, materialize: Materialize = materialize) -> list[dg.AssetsDefinition]:
+    """All derived tables, in one step; none where no rule has any."""
+    layout = latest_layout(group)
+    if not layout:
+        return []
+
+    @dg.multi_asset(
+        name=f"latest_by_key{group.suffix}",
+        specs=[_spec(group, asset) for asset in layout],
+        can_subset=True,
+    )
+    def latest_by_key(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
+        claim_run(context.instance, context.run.run_id)
+        problems: list[str] = []
+        for asset in layout:
+            if asset.latest not in context.selected_asset_keys:
+                continue
+            try:
+                found = materialize(group.settings, asset.rule)
+            except KgsError as e:
+                problems.append(str(e))
+                continue
+            problems += [f"table {each.table}: {each.problem}" for each in found if each.problem]
+            yield dg.MaterializeResult(asset_key=asset.latest, metadata=_metadata(found))
+        if problems:
+            raise dg.Failure("\n".join(problems), allow_retries=False)
+
+    return [latest_by_key]
+
+
+def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
+    latest = asset.rule.latest_by_key
+    if asset.latest is None or latest is None:
+        raise ValueError("a rule without latest_by_key")
+    return dg.AssetSpec(
+        asset.latest,
+        deps=[asset.table],
+        description=f"Delta table with the newest row of each {', '.join(latest.key)}, derived from "
+        f"{asset.table.path[-1]}: what `kgs materialize` does.",
+        group_name=f"lake{group.suffix}",
+        kinds={"delta"},
+        tags={GROUP_TAG: group.name},
+        skippable=True,
+    )
+
+
+def _metadata(found: "Sequence[Materialization]") -> dict[str, Any]:
+    columns = [dg.TableColumn("table"), dg.TableColumn("rows", "int"), dg.TableColumn("made anew, since")]
+    lines = [
+        dg.TableRecord({"table": each.table, "rows": each.rows, "made anew, since": each.anew or ""}) for each in found
+    ]
+    return {
+        "new_rows": sum(each.rows for each in found),
+        "tombstones": sum(each.tombstones for each in found),
+        "commits": sum(each.commits for each in found),
+        "tables": dg.MetadataValue.table(lines, dg.TableSchema(columns)),
+    }

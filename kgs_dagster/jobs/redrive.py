@@ -1,0 +1,79 @@
+"""Job that parses dead letters again: what `kgs redrive` does, started by hand."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import dagster as dg
+from pydantic import Field
+
+from kgs_core.config import Settings
+from kgs_core.errors import KgsError
+from kgs_dagster.launch import GROUP, ROLE
+from kgs_dagster.run_process import DAY_S, MAX_RUNTIME, claim_run
+from kgs_dagster.settings import GroupConfig
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.ingest.redrive import RedriveResult
+
+
+class RedriveConfig(dg.Config):
+    """Which dead letters."""
+
+    table: str = Field(description="The rows' table, by its path in the lake.")
+    where: list[str] = Field(default=[], description="Conditions as of kgs redrive --where; all must be fulfilled.")
+    dry_run: bool = Field(default=False, description="Only count.")
+
+
+RedriveTable = Callable[[Settings, str, Sequence[str], bool], "RedriveResult"]
+
+
+def redrive_table(settings: Settings, table: str, where: Sequence[str], dry_run: bool) -> "RedriveResult":  # noqa: FBT001
+    """The redrive of `kgs redrive`."""
+    from kgs_core.adapters.ingest.redrive import Redrive
+    from kgs_core.adapters.lake.letter_filter import parse_conditions
+
+    conditions = parse_conditions(where)
+    return Redrive(settings, table).run(conditions, dry_run=dry_run)
+
+
+def redrive_job(group: GroupConfig, redrive: RedriveTable = redrive_table) -> dg.JobDefinition:
+    """Dead letters of one table into rows; run again or beside another run, it doubles nothing."""
+
+    @dg.op(name=f"redrive_table{group.suffix}", out=dg.Out(dg.Nothing))
+    def redrive_letters(context: dg.OpExecutionContext, config: RedriveConfig) -> None:
+        claim_run(context.instance, context.run_id)
+        try:
+            found = redrive(group.settings, config.table, config.where, config.dry_run)
+        except KgsError as e:
+            raise dg.Failure(str(e), allow_retries=False) from e
+        context.add_output_metadata(_metadata(found))
+
+    @dg.job(
+        name=f"redrive_job{group.suffix}",
+        description="Parses the dead letters of a table again by today's rule: what passes becomes rows, once. "
+        "Consumers go on meanwhile.",
+        executor_def=dg.in_process_executor,
+        tags={GROUP: group.name, ROLE: "redrive", MAX_RUNTIME: str(DAY_S)},
+    )
+    def job() -> None:
+        redrive_letters()
+
+    return job
+
+
+def _metadata(found: "RedriveResult") -> dict[str, int | dg.MetadataValue]:
+    columns = [dg.TableColumn("code", "string"), dg.TableColumn("letters", "int"), dg.TableColumn("example", "string")]
+    lines = [
+        dg.TableRecord({"code": code, "letters": count, "example": found.examples[code]})
+        for code, count in found.failed.most_common()
+    ]
+    return {
+        "letters": found.letters,
+        "passed": found.passed,
+        "rows": found.rows,
+        "done_before": found.done,
+        "dropped": found.dropped,
+        "unsettled": found.unsettled,
+        "failed": found.failed.total(),
+        "reasons": dg.MetadataValue.table(lines, dg.TableSchema(columns)),
+    }

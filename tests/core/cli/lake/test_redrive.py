@@ -1,0 +1,44 @@
+"""`kgs redrive`: what it says; that it does what it says is tried in tests/core/adapters/ingest."""
+
+from collections import Counter
+
+from click.testing import CliRunner
+
+from kgs_core.adapters.ingest.redrive import RedriveResult
+from kgs_core.cli.lake.redrive import lines
+from kgs_core.cli.main import cli
+from tests.sink import Sink, Storage
+
+FOUND = RedriveResult(
+    "bronze/orders", 1_200, 1_000, 1_000, 3, 2, 0, Counter(not_json=195), {"not_json": "orders:0 at 9: x"}
+)
+TEXT = """
+group: g
+kafka: {{bootstrap_servers: "127.0.0.1:9"}}
+lake: {{root: {root}}}
+topics: [{{topic: t, table: t, format: json, schema: {{n: long}}}}]
+"""
+
+
+def test_it_says_how_many_pass_and_why_the_others_do_not():
+    assert [*lines(FOUND, dry_run=True)] == [
+        "table bronze/orders: 1,200 dead letters, 1,000 would become 1,000 rows",
+        "  3 were rows already",
+        "  2 are not settled: their records are read again, or lie in an accepted gap",
+        "  195 stay, not_json: e.g. orders:0 at 9: x",
+    ]
+    assert next(lines(FOUND, dry_run=False)).endswith("1,000 became 1,000 rows")
+
+
+def test_the_command_takes_conditions_and_refuses_what_it_does_not_know(tmp_path):
+    Sink(Storage(str(tmp_path / "lake"))).started(1).ingest({0: (0, 20)})
+    config = tmp_path / "kgs.yaml"
+    config.write_text(TEXT.format(root=tmp_path / "lake"))
+
+    def run(*arguments):
+        return CliRunner().invoke(cli, ["redrive", *arguments, "--config", str(config)])
+
+    found = run("t", "--where", "offset<10", "--dry-run")
+    assert (found.exit_code, found.output.splitlines()[0]) == (0, "table t: 2 dead letters, 0 would become 0 rows")
+    refused = run("t", "--where", "colour=red")
+    assert (refused.exit_code, "no such name" in refused.output) == (2, True)
