@@ -73,6 +73,16 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
         "report of {{consumer}}": f"kgs_consumer_report_age_seconds{{{_G}}}",
         "batch of {{consumer}}": f"kgs_consumer_batch_age_seconds{{{_G}}}",
     }),
+    ("Group", "Read by each consumer when it is flat out", "Bps", {
+        "consumer {{consumer}}": (
+            f"increase(kgs_consumer_full_bytes_total{{{_G}}}[10m]) "
+            f"/ (increase(kgs_consumer_full_seconds_total{{{_G}}}[10m]) > 10)"
+        ),
+    }),
+    ("Group", "Memory of consumers, and processors that they keep busy", "short", {
+        "bytes of {{consumer}}": f"kgs_consumer_memory_bytes{{{_G}}}",
+        "processors of all": f"rate(kgs_consumer_cpu_seconds_total{{{_G}}}[$__rate_interval])",
+    }),
     ("Group", "Wanted state, and the exporter", "short", {
         "{{state}}": f"kgs_state{{{_G}}}",
         "errors": f"increase(kgs_exporter_errors_total{{{_G}}}[$__rate_interval])",
@@ -90,6 +100,13 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
     }),
     ("Lake", "Since the last commit", "s", {
         "{{table}}": f"time() - kgs_table_last_commit_timestamp_seconds{{{_G}}}",
+    }),
+    ("Lake", "Commits, seconds each, and batches that did not land", "short", {
+        "seconds each": (
+            f"increase(kgs_commit_seconds_total{{{_G}}}[$__rate_interval]) "
+            f"/ (increase(kgs_commits_total{{{_G}}}[$__rate_interval]) > 0)"
+        ),
+        "did not land": f"increase(kgs_commits_refused_total{{{_G}}}[$__rate_interval])",
     }),
     ("Lake", "Findings of the audit", "short", {
         "{{kind}}": f"kgs_audit_findings{{{_G}}}",

@@ -7,6 +7,7 @@ from types import TracebackType
 import psutil
 
 from kgs_core.adapters.system.subprocesses import session_members
+from kgs_core.adapters.system.usage import usage_of
 from kgs_core.benchmarks.figures import ROLES
 
 _SAMPLE_S = 0.25
@@ -16,14 +17,7 @@ _QUIET_SHARE = 0.1
 
 def family_cpu_s(session: int) -> float:
     """User and system seconds of all processes of a session so far; those that have ended count by their parents."""
-    total = 0.0
-    for process in session_members(session):
-        try:
-            times = process.cpu_times()
-        except psutil.Error:
-            continue  # gone meanwhile: in its parent's sum from now on
-        total += times.user + times.system + times.children_user + times.children_system
-    return total
+    return usage_of(session_members(session)).cpu_s
 
 
 def family_rss_bytes(session: int) -> dict[str, int]:

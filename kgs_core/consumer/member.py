@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kgs_core.model import BytesPerSecond, TopicPartition
-from kgs_core.protocol import Member, Process
+from kgs_core.protocol import Member, Process, WorkDone
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class Facts:
         bad_shares: topics of which too many records are bad -> share of these, see `consumer.bad_share`.
         ready: coming partitions whose topic is open.
         unready: coming partitions whose topic cannot be opened -> why.
+        work: done since the start.
     """
 
     stopped: Mapping[TopicPartition, str] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class Facts:
     bad_shares: Mapping[str, float] = field(default_factory=dict)
     ready: frozenset[TopicPartition] = frozenset()
     unready: Mapping[TopicPartition, str] = field(default_factory=dict)
+    work: WorkDone | None = None
 
 
 @dataclass(frozen=True, slots=True)

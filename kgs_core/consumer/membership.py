@@ -310,6 +310,7 @@ class Membership:
             unready=self._unready,
             ending=self.ending,
             why=self.why,
+            work=self.facts.work,
         )
 
 

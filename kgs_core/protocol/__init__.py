@@ -15,7 +15,7 @@ from kgs_core.protocol.messages import (
     Target,
     Tombstone,
 )
-from kgs_core.protocol.parts import Change, Incarnation, Member, Process, Terms
+from kgs_core.protocol.parts import Change, Incarnation, Member, Process, Terms, WorkDone
 
 __all__ = [
     "Change",
@@ -36,4 +36,5 @@ __all__ = [
     "Target",
     "Terms",
     "Tombstone",
+    "WorkDone",
 ]

@@ -142,6 +142,8 @@ def _record_of(message: Message) -> dict[str, Any]:
     found = _FORMS[type(message)].dump_python(message, mode="json", by_alias=True, warnings=False)
     member, terms = (found.pop(name, {}) for name in _INLINE)
     sign = {name: found.pop(name) for name in _SIGN if name in found}
+    if isinstance(message, Report) and message.work is None:
+        del found["work"]  # so that a record is as it was before there was this field
     return {**member, "version": VERSION, **sign, "type": _TYPES[type(message)], **found, **terms}
 
 

@@ -17,7 +17,7 @@ from pydantic import Field, ValidateAs
 
 from kgs_core.model import ConsumerId
 from kgs_core.protocol.fields import Amount, ByPartition, Consumer, Count, Flag, Label, Partitions, Share, Text, Topic
-from kgs_core.protocol.parts import Change, Member, MemberField, ProcessField, TermsField
+from kgs_core.protocol.parts import Change, Member, MemberField, ProcessField, TermsField, WorkDone
 
 ALWAYS = {"always": True}
 """Marks a field that has a default here, yet must stand in every record: a set that is missing is not an empty one."""
@@ -178,6 +178,7 @@ class Report(Sign):
         unready: those that it cannot open -> why; it goes on trying.
         ending: why it drains or has ended; None before that, and where an older kgs wrote it.
         why: in words, where it failed.
+        work: done so far; None: an earlier version does not say.
     """
 
     process: ProcessField
@@ -195,6 +196,7 @@ class Report(Sign):
     unready: ByPartition[Text] = field(default_factory=dict)
     ending: Annotated[Ending | None, ValidateAs(Label | None, _known_ending)] = None
     why: Text = ""
+    work: WorkDone | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,28 @@ ProcessField = Annotated[Process, ValidateAs(_Parts, Process), PlainSerializer(l
 
 
 @dataclass(frozen=True, slots=True)
+class WorkDone:
+    """What an incarnation has done since its start, and what it takes; sums, so that a lost report loses nothing.
+
+    Attributes:
+        commits: batches that landed; commit_s: seconds from asking for them to the answer.
+        refused: batches that did not land.
+        full_bytes: consumed (uncompressed) bytes of rounds in a row that had as much to read as they may take.
+        full_s: seconds of these; `full_bytes` by this is what the consumer reads when it is flat out.
+        cpu_s: processor time of its process, its JVM and its workers; None: not known.
+        memory_bytes: resident memory of these, now; pages that they share count for each; None: not known.
+    """
+
+    commits: Count = 0
+    commit_s: Amount = 0.0
+    refused: Count = 0
+    full_bytes: Count = 0
+    full_s: Amount = 0.0
+    cpu_s: Amount | None = None
+    memory_bytes: Count | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One change of the Target, as it is shown to people.
 

@@ -4,17 +4,23 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
+from typing import TypeVar
 
 from kgs_core.controller.handover_gaps import Unread
 from kgs_core.metrics import METRICS
 from kgs_core.planning.rebalance_budget import MAX_HISTORY
 from kgs_core.planning.triggers import Reason
-from kgs_core.protocol import Change, Ending, Incarnation, Message, Phase, Received, Report, Target
+from kgs_core.protocol import Change, Ending, Incarnation, Member, Message, Phase, Received, Report, Target, WorkDone
 from kgs_core.reporting.metric_samples import Sample
 
+T = TypeVar("T")
 OTHER = "other"
 _FORCED = ("false", "true")
 _MOST_REMEMBERED = 20_000
+_OF_WORK = (
+    *("kgs_commits_total", "kgs_commit_seconds_total", "kgs_commits_refused_total"),
+    "kgs_consumer_cpu_seconds_total",
+)
 
 
 class Histogram:
@@ -48,7 +54,11 @@ class GroupCounters:
         self.unread = Histogram("kgs_partition_unread_seconds")
         # All are there from the first look on: of a series that begins with 1, nobody sees that it rose
         self._counts: Counter[tuple[str, tuple[str, ...]]] = Counter(dict.fromkeys(_series(), 0))
-        self._totals = {("kgs_rscore_total", (forced,)): 0.0 for forced in _FORCED}
+        self._totals: dict[tuple[str, tuple[str, ...]], float] = {
+            **{("kgs_rscore_total", (forced,)): 0.0 for forced in _FORCED},
+            **{(name, ()): 0.0 for name in _OF_WORK},
+        }
+        self._work: dict[Incarnation, WorkDone] = {}
         self._changes: dict[tuple[int, str], bool] = {}
         self._ended: dict[Incarnation, None] = {}
         self._have_read: dict[Incarnation, None] = {}
@@ -101,15 +111,36 @@ class GroupCounters:
 
     def _take_report(self, report: Report) -> None:
         incarnation = report.member.incarnation
+        if report.work is not None:
+            self._take_work(report.member, report.work)
         if report.phase is Phase.READING:
-            _remember(self._have_read, incarnation)
+            _remember(self._have_read, incarnation, None)
         if report.phase is not Phase.ENDED or incarnation in self._ended:
             return
-        _remember(self._ended, incarnation)
+        _remember(self._ended, incarnation, None)
         if self._is_counting:
             self._counts["kgs_consumers_ended_total", (str(report.ending or OTHER),)] += 1
             if report.ending is Ending.FAILED and incarnation not in self._have_read:
                 self._counts["kgs_consumer_start_failures_total", ()] += 1
+
+    def _take_work(self, member: Member, work: WorkDone) -> None:
+        """Add what is more than at the last report; one that is older, read again, adds nothing."""
+        before = self._work.pop(member.incarnation, WorkDone())
+        is_older = work.commits + work.refused < before.commits + before.refused
+        _remember(self._work, member.incarnation, before if is_older else work)
+        if is_older or not self._is_counting:
+            return
+        label = (str(member.consumer),)
+        more = {
+            ("kgs_commits_total", ()): work.commits - before.commits,
+            ("kgs_commit_seconds_total", ()): work.commit_s - before.commit_s,
+            ("kgs_commits_refused_total", ()): work.refused - before.refused,
+            ("kgs_consumer_cpu_seconds_total", ()): (work.cpu_s or 0.0) - (before.cpu_s or 0.0),
+            ("kgs_consumer_full_bytes_total", label): work.full_bytes - before.full_bytes,
+            ("kgs_consumer_full_seconds_total", label): work.full_s - before.full_s,
+        }
+        for series, value in more.items():
+            self._totals[series] = self._totals.get(series, 0.0) + max(0.0, value)
 
 
 def _series() -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -121,9 +152,9 @@ def _series() -> Iterator[tuple[str, tuple[str, ...]]]:
     yield ("kgs_consumer_start_failures_total", ())
 
 
-def _remember(known: dict[Incarnation, None], incarnation: Incarnation) -> None:
+def _remember(known: dict[Incarnation, T], incarnation: Incarnation, what: T) -> None:
     """Keeps the last thousands: an exporter lives for a year."""
-    known[incarnation] = None
+    known[incarnation] = what
     if len(known) > _MOST_REMEMBERED:
         del known[next(iter(known))]
 

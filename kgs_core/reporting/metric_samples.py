@@ -125,6 +125,7 @@ def _consumers(found: GroupStatus) -> Iterator[Sample]:
             "kgs_consumer_read_bytes_per_second": row.bytes_per_s,
             "kgs_consumer_report_age_seconds": row.report_age_s,
             "kgs_consumer_batch_age_seconds": row.batch_age_s,
+            "kgs_consumer_memory_bytes": row.work.memory_bytes if row.work is not None else None,
         }
         yield from (Sample(name, (str(consumer),), value) for name, value in figures.items() if value is not None)
 

@@ -10,7 +10,17 @@ from kgs_core.controller.reconcile import converged, waiting
 from kgs_core.controller.rolling_replacement import ReplacementWait, is_outdated, replacement_wait
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
 from kgs_core.planning.rebalance_budget import MAX_HISTORY
-from kgs_core.protocol import Change, DesiredState, DesiredVersion, Incarnation, Phase, Process, RunState, Target
+from kgs_core.protocol import (
+    Change,
+    DesiredState,
+    DesiredVersion,
+    Incarnation,
+    Phase,
+    Process,
+    RunState,
+    Target,
+    WorkDone,
+)
 from kgs_core.reporting.bad_shares import bad_shares
 from kgs_core.reporting.plan_json import rounded
 
@@ -49,6 +59,7 @@ class ConsumerRow:
         state: for people.
         needs_attention: somebody should know of it.
         process: that it is, as it says itself; None before its first report.
+        work: done since its start; None: it does not say.
     """
 
     consumer: ConsumerId
@@ -67,6 +78,7 @@ class ConsumerRow:
     needs_attention: bool = False
     process: Process | None = None
     batch_age_s: float | None = None
+    work: WorkDone | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; null where something is not known.
@@ -240,6 +252,7 @@ class _Lines:
             stopped=report.stopped,
             last_drain_s=report.last_drain_s,
             max_drain_s=report.max_drain_s,
+            work=report.work,
             version=report.version,
             config_hash=report.config_hash,
             needs_attention=incarnation in self._suspects or bool(report.stopped),

@@ -105,6 +105,7 @@ class BatchLoop:
             bad_shares=self._status.bad.shares,
             ready=ready,
             unready=unready,
+            work=self._status.work,
         )
 
     def _act(self, decision: Decision) -> None:

@@ -2,20 +2,26 @@
 
 import json
 import logging
+import math
 import os
 import time
 from collections import deque
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from kgs_core.adapters.ingest.rounds import RoundReport
 from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.adapters.system.files import replacement, write_privately
+from kgs_core.adapters.system.usage import own_usage
 from kgs_core.consumer.bad_share import BadShare, bad_topics
 from kgs_core.model import ConsumerId
+from kgs_core.protocol import WorkDone
 
 WINDOW_S = 5.0
 STATUS_S = 1.0
+WEIGH_S = 10.0
+"""Between two looks at what the processes take: as often as a full report goes out."""
 _log = logging.getLogger(__name__)
 
 
@@ -30,6 +36,9 @@ class ConsumerStatus:
         self._has_warned = False
         self._rounds: deque[tuple[float, RoundReport]] = deque()
         self._began = self._logged = self._written = time.monotonic()
+        self._sums = WorkDone()
+        self._full_since: float | None = None  # when the last round ended, if it was full
+        self._weighed = -math.inf
 
     def note(self, report: RoundReport, topics: Collection[TopicState]) -> None:
         """A round has ended."""
@@ -37,6 +46,7 @@ class ConsumerStatus:
         for problem in report.problems:
             _log.warning("kafka: %s", problem)
         self.records += report.records
+        self._add_up(report, now)
         self.bad.look(topics)
         self._rounds.append((now, report))
         while self._rounds[0][0] < now - WINDOW_S:
@@ -51,6 +61,32 @@ class ConsumerStatus:
         if now - self._written >= STATUS_S:
             self._written = now
             self.write(topics)
+
+    @property
+    def work(self) -> WorkDone:
+        """Sums over all rounds."""
+        return self._sums
+
+    def _add_up(self, report: RoundReport, now: float) -> None:
+        sums = self._sums
+        new = replace(
+            sums,
+            commits=sums.commits + report.batches,
+            commit_s=sums.commit_s + report.commit_s,
+            refused=sums.refused + report.refused,
+        )
+        if report.is_full and self._full_since is not None:
+            new = replace(
+                new,
+                full_bytes=sums.full_bytes + report.consumed_bytes,
+                full_s=sums.full_s + now - self._full_since,
+            )
+        self._full_since = now if report.is_full else None
+        if now >= self._weighed + WEIGH_S:
+            self._weighed = now
+            usage = own_usage()
+            new = replace(new, cpu_s=usage.cpu_s, memory_bytes=usage.memory_bytes)
+        self._sums = new
 
     @property
     def bytes_per_s(self) -> float:

@@ -15,7 +15,7 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
 from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config.settings import ConsumerSettings
-from kgs_core.consumer.batch_size import BatchSize
+from kgs_core.consumer.batch_size import FULL_SHARE, BatchSize
 from kgs_core.consumer.round.machine import answered, begin, part
 from kgs_core.consumer.round.questions import (
     AddColumns,
@@ -53,6 +53,7 @@ class RoundReport:
     Attributes:
         refused: batches that did not land: another writer was ahead, or the lake did not answer.
         latency_s: from the timestamp of the oldest record to its commit; None without records.
+        is_full: there was as much to read as a batch may take, so that nothing was waited for.
     """
 
     batches: int = 0
@@ -64,6 +65,7 @@ class RoundReport:
     commit_s: float = 0.0
     latency_s: float | None = None
     problems: set[str] = field(default_factory=set)
+    is_full: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -250,6 +252,7 @@ class Ingest:
 
     def _resize(self, at: Round, report: RoundReport) -> None:
         read, before = at.result.batches, self._size.now
+        report.is_full = sum(batch.consumed_bytes for batch in at.landed) >= FULL_SHARE * before
         self._size = self._size.after(
             sum(batch.consumed_bytes for batch in read),
             at.result.asked_bytes,

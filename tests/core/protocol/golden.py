@@ -1,6 +1,7 @@
 """Messages whose records are kept in `golden.jsonl`: every field set, and every one that may be left out unset."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from kgs_core.adapters.fleet.host_process import HostProcess
@@ -21,6 +22,7 @@ from kgs_core.protocol import (
     Target,
     Terms,
     Tombstone,
+    WorkDone,
 )
 
 MEMBERS = tuple(Member(ConsumerId(n), Incarnation(f"1a2b3c4d-{n}_Z")) for n in (3, 1, 20, 999_999_999))
@@ -103,6 +105,9 @@ GOLDEN = {
     **{f"report: {phase}, {ending}": _report(phase, ending) for phase, ending in zip(Phase, Ending, strict=True)},
     "report: nothing that may be left out": _REPORT,
     "report: nothing is ready": Report(MEMBER, 1, Phase.READING, 0.0, 0.0, PROCESS, 0, frozenset(), ready=frozenset()),
+    "report: of a version that tells its work": replace(
+        _REPORT, phase=Phase.READING, work=WorkDone(2**53, 12.5, 3, 2**62, 1e9, 0.125, 5_000_000_000)
+    ),
     "starting": Starting(MEMBER, PROCESS, "waits for the lake"),
     "starting: nothing that may be left out": Starting(MEMBERS[2], SHORT_PROCESS, ""),
     **{f"state: {state}": DesiredState(state, "sam@laptop", 1_700_000_000_000) for state in RunState},
