@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kgs_core.adapters.ingest.arrow_task import TaskContext
-from kgs_core.adapters.ingest.rounds import Ingest, RoundReport
+from kgs_core.adapters.ingest.round_report import RoundReport
+from kgs_core.adapters.ingest.rounds import Ingest
 from kgs_core.adapters.ingest.spark_batch_runner import SparkBatchRunner
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
 from kgs_core.adapters.ingest.topic_state import TopicState

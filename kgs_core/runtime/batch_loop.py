@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from kgs_core.adapters.ingest.owned_topics import PATIENCE_S
-from kgs_core.adapters.ingest.rounds import RoundReport
+from kgs_core.adapters.ingest.round_report import RoundReport
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.consumer.member import Decision, Facts

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from kgs_core.adapters.ingest.rounds import RoundReport
+from kgs_core.adapters.ingest.round_report import RoundReport
 from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.adapters.system.files import replacement, write_privately
 from kgs_core.adapters.system.usage import own_usage

@@ -4,12 +4,13 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from kgs_core.adapters.ingest.batch_runner import BatchRunner
 from kgs_core.adapters.ingest.port_answers import each, log_of, trouble_of
 from kgs_core.adapters.ingest.reading_ahead import ReadingAhead
+from kgs_core.adapters.ingest.round_report import RoundReport
 from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
@@ -44,28 +45,6 @@ PATIENCE_S = 1.0
 """A table is late that takes longer than this, and than twice the time in which half of the topics were done."""
 LULL_S = 1.0
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class RoundReport:
-    """Report of one round, for logs and metrics.
-
-    Attributes:
-        refused: batches that did not land: another writer was ahead, or the lake did not answer.
-        latency_s: from the timestamp of the oldest record to its commit; None without records.
-        is_full: there was as much to read as a batch may take, so that nothing was waited for.
-    """
-
-    batches: int = 0
-    records: int = 0
-    consumed_bytes: int = 0
-    refused: int = 0
-    fetch_s: float = 0.0
-    write_s: float = 0.0
-    commit_s: float = 0.0
-    latency_s: float | None = None
-    problems: set[str] = field(default_factory=set)
-    is_full: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -1,0 +1,25 @@
+"""What a round came to."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class RoundReport:
+    """Report of one round, for logs and metrics.
+
+    Attributes:
+        refused: batches that did not land: another writer was ahead, or the lake did not answer.
+        latency_s: from the timestamp of the oldest record to its commit; None without records.
+        is_full: there was as much to read as a batch may take, so that nothing was waited for.
+    """
+
+    batches: int = 0
+    records: int = 0
+    consumed_bytes: int = 0
+    refused: int = 0
+    fetch_s: float = 0.0
+    write_s: float = 0.0
+    commit_s: float = 0.0
+    latency_s: float | None = None
+    problems: set[str] = field(default_factory=set)
+    is_full: bool = False
