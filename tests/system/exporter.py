@@ -1,9 +1,11 @@
 """`kgs metrics` in a process of its own, and what a scrape of it says."""
 
+import re
 import subprocess
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 Scrape = Callable[[], dict[str, float]]
 
@@ -16,16 +18,23 @@ def exporter(command: Sequence[str]) -> Iterator[Scrape]:
         assert process.stderr is not None
         address = process.stderr.readline().split()[-1]
         try:
-            yield lambda: _scraped(address)
+            yield lambda: scraped(address)
         finally:
             process.terminate()
             assert process.wait(30) == 0
 
 
-def _scraped(address: str) -> dict[str, float]:
+def scraped(address: str) -> dict[str, float]:
+    """Value of each series at an address."""
     with urllib.request.urlopen(address, timeout=30) as answer:
         lines = [line for line in answer.read().decode().splitlines() if not line.startswith("#")]
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+def scraped_beside(log: Path) -> dict[str, float]:
+    """Value of each series at the address that a controller has named in its log; empty before that."""
+    named = re.findall(r"metrics of .*: (http\S+)", log.read_text())
+    return scraped(named[-1]) if named else {}
 
 
 def counted(shown: dict[str, float]) -> tuple[float, ...]:

@@ -23,7 +23,7 @@ from kgs_core.model import TopicPartition
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.group_status import GroupWatch
 from tests.failpoints import crash_at
-from tests.system.exporter import Scrape, counted, exporter
+from tests.system.exporter import Scrape, counted, exporter, scraped_beside
 from tests.system.pipeline import KGS, Pipeline, json_values, produce
 from tests.waiting import wait_until
 
@@ -221,8 +221,9 @@ def assert_all_is_shown(rig: Rig, metrics: Scrape) -> None:
 
 def test_a_group_follows_its_people(rig: Rig) -> None:
     """Paused, resumed, stopped and resumed; nothing lost."""
-    with KnownLoad(rig.pipeline.bootstrap, rig.topic, lambda _: CALM), rig.controller() as control:
+    with KnownLoad(rig.pipeline.bootstrap, rig.topic, lambda _: CALM), rig.controller("--metrics-port", "0") as control:
         rig.wait_readers(1)
+        wait_until(lambda: "kgs_controller_up" in "".join(scraped_beside(rig.log)), 60, "metrics of the controller")
         assert "asked for: pause" in (paused := rig.kgs("pause", "--wait").stdout)
         assert paused.endswith("done\n")
         before = positions(rig)

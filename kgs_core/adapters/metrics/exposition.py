@@ -102,7 +102,7 @@ class MetricsServer:
             self._thread: Thread
             self._server, self._thread = start_http_server(port, address, _registry(page))
         except OSError as e:
-            raise PermanentError(f"{address}:{port}: {e.strerror or e}: give another --address or --port") from e
+            raise PermanentError(f"{address}:{port}: {e.strerror or e}: give another address or port") from e
 
     @property
     def port(self) -> int:

@@ -1,12 +1,15 @@
 """`kgs control`: the controller of one group, with consumers on this machine or in a cluster."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from kgs_core.adapters.fleet.fleets import FLEETS
 from kgs_core.cli.options import config_option
+from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
 from kgs_core.errors import ConfigError, TransientError
 
@@ -36,8 +39,21 @@ from kgs_core.errors import ConfigError, TransientError
     metavar="PID",
     help="End, with all consumers started from here on, when the process PID of this machine is gone.",
 )
-def control(
-    *, config_file: Path, log_dir: Path | None, fleet: str | None, end_consumers: bool, end_with: int | None
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Also give out the group's metrics, as `kgs metrics` does; 0: at a free port.  [default: no]",
+)
+@click.option("--metrics-address", default="127.0.0.1", show_default=True, help="Where; 0.0.0.0: everywhere.")
+def control(  # noqa: PLR0913 - one per option
+    *,
+    config_file: Path,
+    log_dir: Path | None,
+    fleet: str | None,
+    end_consumers: bool,
+    end_with: int | None,
+    metrics_port: int | None,
+    metrics_address: str,
 ) -> None:
     """Look after the group: measure the load, pack, start and end consumers, hand partitions over.
 
@@ -61,7 +77,7 @@ def control(
 
     folder = config_file.resolve().parent / "logs" if log_dir is None else log_dir
     running = LocalControl(settings, FLEETS[chosen](settings, FleetOptions(config_file, folder, end_with)))
-    with stop_on_signals() as stop:
+    with stop_on_signals() as stop, _metrics(settings, metrics_address, metrics_port):
         if end_with is not None:
             end_with_process(end_with, stop)
         running.run(stop)
@@ -74,3 +90,15 @@ def control(
             f"consumers {', '.join(map(str, killed))}: did not end in time and were killed: nothing is lost by it"
             + (f", see {folder}" if folder.is_dir() else "")
         )
+
+
+@contextmanager
+def _metrics(settings: Settings, address: str, port: int | None) -> Iterator[None]:
+    if port is None:
+        yield
+        return
+    from kgs_core.runtime.metrics_service import metrics_served
+
+    with metrics_served(settings, address, port) as taken:
+        click.echo(f"metrics of {settings.group}: http://{address}:{taken}/metrics", err=True)
+        yield

@@ -56,7 +56,7 @@ def test_server_gives_out_the_newest_page_and_lets_go_of_its_port():
     with MetricsServer(lambda: next(pages), "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.port}/metrics"
         texts = [urllib.request.urlopen(url, timeout=10).read().decode() for _ in range(2)]
-        with pytest.raises(PermanentError, match="give another --address or --port"):
+        with pytest.raises(PermanentError, match="give another address or port"):
             MetricsServer(lambda: MetricsPage("g"), "127.0.0.1", server.port)
     assert [parsed_value(text) for text in texts] == [1.0, 2.0]
     with socket.socket() as again:

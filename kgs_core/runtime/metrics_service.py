@@ -1,0 +1,53 @@
+"""Metrics of a group given out beside other work, by threads of their own: what fails in them stops nothing else."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kgs_core.adapters.metrics.exposition import MetricsServer
+from kgs_core.adapters.system.patience import LogOnChange
+from kgs_core.config import Settings
+from kgs_core.runtime.metrics_reader import MetricsReader
+
+EVERY_S = 10.0
+_END_S = 10.0
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def metrics_served(settings: Settings, address: str, port: int) -> Iterator[int]:
+    """Has the metrics at `/metrics` as long as the context lasts; looks at the group with connections of its own.
+
+    Args:
+        settings: of the group.
+        address: to listen at.
+        port: 0 takes a free one.
+
+    Yields:
+        The port.
+
+    Raises:
+        PermanentError: the address cannot be listened at.
+    """
+    stop = threading.Event()
+    reader = MetricsReader(settings, per_partition=True, lag_seconds=True)
+    with MetricsServer(reader.page, address, port) as server:
+        thread = threading.Thread(target=_look_again_and_again, args=(reader, stop), name="metrics", daemon=True)
+        thread.start()
+        try:
+            yield server.port
+        finally:
+            stop.set()
+            thread.join(_END_S)  # a look that hangs ends with the process
+
+
+def _look_again_and_again(reader: MetricsReader, stop: threading.Event) -> None:
+    say = LogOnChange(lambda text: _log.warning("metrics: %s", text) if text else None)
+    with reader:
+        while not stop.is_set():
+            try:
+                say("; ".join(reader.look()))
+            except Exception:  # noqa: BLE001 - whatever it is, the next look may find the group
+                _log.exception("metrics: a look has failed")
+            stop.wait(EVERY_S)

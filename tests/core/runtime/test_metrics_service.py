@@ -1,0 +1,45 @@
+"""Metrics beside a controller: whatever becomes of a look, they are given out, and nothing else ends by it."""
+
+import socket
+import urllib.request
+
+import pytest
+
+from kgs_core.config import parse_settings
+from kgs_core.errors import PermanentError
+from kgs_core.runtime import metrics_service
+from kgs_core.runtime.metrics_reader import MetricsReader
+from tests.waiting import wait_until
+
+SETTINGS = parse_settings(
+    b"group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n", "kgs.yaml", {}
+)
+
+
+def test_a_look_that_breaks_is_followed_by_another(monkeypatch, caplog):
+    looks = []
+
+    def look(self):
+        looks.append(self)
+        if len(looks) == 1:
+            raise RuntimeError("a fault of kgs")
+        self._publish([])
+        return ("Kafka is away",)
+
+    monkeypatch.setattr(MetricsReader, "look", look)
+    monkeypatch.setattr(metrics_service, "EVERY_S", 0.01)
+    with metrics_service.metrics_served(SETTINGS, "127.0.0.1", 0) as port:
+        wait_until(lambda: len(looks) > 2, 30, "it goes on")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+            assert 'kgs_exporter_errors_total{group="g"}' in answer.read().decode()
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["metrics: a look has failed", "metrics: Kafka is away"]
+
+
+def test_an_address_that_is_taken_is_said_before_anything_begins():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(PermanentError, match="give another address or port"),
+        metrics_service.metrics_served(SETTINGS, "127.0.0.1", taken.getsockname()[1]),
+    ):
+        pytest.fail("it was served")
