@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.ingest import arrow_task, process_batch
+from kgs_core.adapters.ingest import arrow_task, batch_files, process_batch, sorted_records
 from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, read_round
 from kgs_core.adapters.ingest.fetch_client import FetchClient
 from kgs_core.adapters.ingest.fetch_sessions import FETCHES, close_sessions
@@ -44,9 +44,9 @@ _QUEUE_MB = 67
 _WARM_UP = 2
 _GIVE_UP_S = 60.0
 _CLOCKS: Sequence[tuple[ModuleType, str, str]] = (
-    (process_batch, "parse_values", "parse"),
+    (sorted_records, "parse_records", "parse"),
     (process_batch, "sort_records", "rows"),
-    (process_batch, "write_table", "Parquet"),
+    (batch_files, "write_table", "Parquet"),
     (arrow_task, "prepare_topic", "rows"),
 )
 
