@@ -150,8 +150,8 @@ class TopicRule(Section):
                 for column, kind in columns.items()
             ),
             (
-                self.unknown_fields == "rescue" and FORMATS[self.format].columns is not None,
-                f"format '{self.format}' has no fields that 'unknown_fields' could rescue: drop it",
+                self.unknown_fields == "rescue" and not FORMATS[self.format].rescues,
+                f"format '{self.format}' keeps no fields without a column: drop 'unknown_fields'",
             ),
             (
                 any(not name or name.startswith("_") for name in self.key_columns),

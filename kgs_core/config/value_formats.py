@@ -16,6 +16,7 @@ class ValueFormat:
             `schema`; None: the rule must have one. A format that has it needs a registry.
         text_map_keys: whether the keys of maps can be texts only.
         for_keys: whether it can be the format of records' keys, too.
+        rescues: whether its parser keeps fields without a column, see `unknown_fields`.
     """
 
     parser: str
@@ -23,12 +24,15 @@ class ValueFormat:
     columns_of: str | None = None
     text_map_keys: bool = False
     for_keys: bool = False
+    rescues: bool = False
 
 
 FORMATS: dict[str, ValueFormat] = {
     "raw": ValueFormat("kgs_core.adapters.ingest.formats.raw:parse_raw", {"value": "binary"}, for_keys=True),
     "string": ValueFormat("kgs_core.adapters.ingest.formats.texts:parse_text", {"value": "string"}, for_keys=True),
-    "json": ValueFormat("kgs_core.adapters.ingest.formats.json_objects:parse_json", text_map_keys=True, for_keys=True),
+    "json": ValueFormat(
+        "kgs_core.adapters.ingest.formats.json_objects:parse_json", text_map_keys=True, for_keys=True, rescues=True
+    ),
     "avro": ValueFormat(
         "kgs_core.adapters.ingest.formats.avro:parse_avro",
         columns_of="kgs_core.adapters.ingest.formats.avro:avro_columns_of",
@@ -41,6 +45,7 @@ FORMATS: dict[str, ValueFormat] = {
         "kgs_core.adapters.ingest.formats.json_schema:parse_json_schema",
         columns_of="kgs_core.adapters.ingest.formats.json_schema:columns_of",
         text_map_keys=True,
+        rescues=True,
     ),
 }
 """Name, as `format` takes it -> format."""

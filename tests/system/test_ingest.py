@@ -113,8 +113,8 @@ def test_nested_values_keys_headers_and_what_has_no_column(
     pipeline.wait_caught_up([topic])
     consumer.assert_alive()
     errors = [row["error"] for row in pipeline.rows(f"{topic}_dead_letters")]
-    assert len([e for e in errors if e.startswith("key: column id: a text")]) == 6
-    assert errors.count("header traceparent: not UTF-8") == 6
+    assert len([e for e in errors if e.startswith("[wrong_type] key: column id: a text")]) == 6
+    assert errors.count("[not_utf8] header traceparent: not UTF-8") == 6
     rows = {row["i"]: row for row in pipeline.rows(topic)}
     assert set(rows) == {i for i in range(300) if i % 50 not in (1, 2)}
     day, at = dt.date(2026, 1, 31), dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)

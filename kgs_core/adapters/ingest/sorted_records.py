@@ -14,7 +14,7 @@ from kgs_core.adapters.ingest.topic_records import TopicRecords
 from kgs_core.adapters.lake.columns import lacking
 from kgs_core.adapters.lake.error_codes import with_code
 from kgs_core.adapters.lake.layout import given_schema, unfit
-from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, schema_of, value_schema
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, parsed_schema, schema_of, value_schema
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.value_formats import FORMATS
@@ -207,5 +207,10 @@ class MoreColumnsError(Exception):
 
 def more_columns(job: TopicJob, missing: pa.Schema) -> list[pa.Field]:
     """What the table is to be given; empty where it may not, and where nothing of it can be added."""
-    may = job.rule.evolve != "none" and not job.rule.names_columns and job.columns is not None
-    return lacking(job.columns or NO_COLUMNS, missing) if may else []
+    rule = job.rule
+    if rule.evolve == "none" or rule.names_columns or job.columns is None:
+        return []
+    taken = {name.lower() for name in (*parsed_schema(rule, NO_COLUMNS).names, *job.schema.names)}
+    taken -= {name.lower() for name in job.columns.names}
+    own = [f for f in missing if not f.name.startswith("_") and f.name.lower() not in taken]
+    return lacking(job.columns, own)

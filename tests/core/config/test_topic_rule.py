@@ -121,7 +121,11 @@ def test_a_rule_that_can_never_count_is_a_mistake(problems_of, first):
          "or the header's column"),
         ("headers: {_trace: trace}", "[0].headers: field '_trace': names must not be empty or begin with '_' (kgs adds "
          "such columns)"),
-        ("unknown_fields: rescue", "[0]: format 'raw' has no fields that 'unknown_fields' could rescue: drop it"),
+        ("unknown_fields: rescue", "[0]: format 'raw' keeps no fields without a column: drop 'unknown_fields'"),
+        (
+            "format: avro, unknown_fields: rescue",
+            "[0]: format 'avro' keeps no fields without a column: drop 'unknown_fields'",
+        ),
         ("format: json, schema: {_a: int}", "[0].schema: field '_a': names must not be empty or begin with '_' (kgs "
          "adds such columns)"),
         ("format: json, schema: {a: int, A: int}", "[0].schema: two fields differ only in case, which many readers of "

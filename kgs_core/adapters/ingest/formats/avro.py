@@ -19,6 +19,7 @@ from kgs_core.adapters.ingest.formats.avro_columns import fit, misfit
 from kgs_core.adapters.ingest.formats.avro_schema import AvroReading, UnfitSchemaError, avro_reading
 from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, NO_COLUMNS, Parsed, ValueBatch
 from kgs_core.adapters.ingest.native.session import address_of
+from kgs_core.adapters.lake.columns import lacking
 from kgs_core.adapters.registry.client import open_registry
 from kgs_core.adapters.registry.wire_format import (
     NO_VALUE,
@@ -115,14 +116,14 @@ def _parsed(batch: ValueBatch, framed: FramedValues, schema_of: Callable[[Schema
         if len(good):
             chosen.append(group.positions[good])
             tables.append(_read(framed, group, good, reading, batch.columns))
-            missing = {f.name: f for f in reading.columns if f.name not in batch.columns.names} | missing
+            missing = {f.name: f for f in lacking(batch.columns, reading.columns)} | missing
     positions = np.concatenate(chosen)
     table = pa.concat_tables(tables)
     if len(tables) > 2:  # noqa: PLR2004 - the empty one and one more: in order already
         order = np.argsort(positions, kind="stable")
         positions, table = positions[order], table.take(pa.array(order))
-    lacking = pa.schema(list(missing.values())) if missing else NO_COLUMNS
-    return Parsed(table, positions.tolist(), bad, waiting, lacking)
+    more = pa.schema(list(missing.values())) if missing else NO_COLUMNS
+    return Parsed(table, positions.tolist(), bad, waiting, more)
 
 
 def _fitting(schema: RegisteredSchema, columns: pa.Schema) -> AvroReading:

@@ -10,6 +10,7 @@ from kgs_core.adapters.ingest.formats.by_schema import Pieces, latest_schema, pa
 from kgs_core.adapters.ingest.formats.json_objects import parse_json
 from kgs_core.adapters.ingest.formats.json_schema_types import columns_of_schema, fields_of_schema
 from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS, Parsed, UnusableSchemaError, ValueBatch
+from kgs_core.adapters.lake.columns import lacking
 from kgs_core.adapters.registry.wire_format import FramedValues, SchemaGroup, byte_ranges
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
@@ -51,7 +52,7 @@ def columns_of(topic: str, _rule: TopicRule, registry: RegistrySettings) -> pa.S
 
 
 def _lacking(schema: RegisteredSchema, batch: ValueBatch) -> pa.Schema:
-    return pa.schema([each for each in _fields(schema) if each.name not in batch.columns.names])
+    return pa.schema(lacking(batch.columns, _fields(schema)))
 
 
 @lru_cache(maxsize=128)

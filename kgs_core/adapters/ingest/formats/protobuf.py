@@ -14,8 +14,9 @@ from kgs_core.adapters.ingest.formats.by_schema import (
     usable_columns,
 )
 from kgs_core.adapters.ingest.formats.parsed import Parsed, UnusableSchemaError, ValueBatch
-from kgs_core.adapters.ingest.formats.protobuf_messages import MessageDecoder, columns_beside, natural_columns
+from kgs_core.adapters.ingest.formats.protobuf_messages import MessageDecoder, natural_columns, usable_fields
 from kgs_core.adapters.ingest.formats.protobuf_schema import message_type
+from kgs_core.adapters.lake.columns import lacking
 from kgs_core.adapters.registry.wire_format import FramedValues, SchemaGroup, byte_ranges
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
@@ -62,7 +63,7 @@ def columns_of(topic: str, _rule: TopicRule, registry: RegistrySettings) -> pa.S
 @lru_cache(maxsize=128)
 def _decoder(schema: RegisteredSchema, indexes: Indexes, columns: pa.Schema) -> tuple[MessageDecoder, pa.Schema]:
     descriptor = message_type(schema, indexes)
-    return MessageDecoder(descriptor, columns), columns_beside(descriptor, columns.names)
+    return MessageDecoder(descriptor, columns), pa.schema(lacking(columns, usable_fields(descriptor)))
 
 
 def _by_message(

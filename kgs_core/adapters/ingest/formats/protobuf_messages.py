@@ -6,7 +6,7 @@ writes anew, without unknown fields, each field once, in order; of these bytes p
 told of plain numbers, bytes, lists and messages alone (`protobuf_schema.ShapeBuilder`).
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,16 +49,15 @@ def natural_columns(descriptor: Descriptor) -> pa.Schema:
     return pa.schema([pa.field(name, shape.type) for name, shape in shapes])
 
 
-def columns_beside(descriptor: Descriptor, names: Container[str]) -> pa.Schema:
-    """The columns that fields of other names are; without those that cannot become one."""
+def usable_fields(descriptor: Descriptor) -> pa.Schema:
+    """The columns that a message type is, without fields that cannot become one."""
     found = []
     for each in descriptor.fields:
-        if each.name not in names:
-            try:
-                _, shapes = ShapeBuilder().message(descriptor, [each])
-            except UnusableSchemaError:
-                continue
-            found += [pa.field(name, shape.type) for name, shape in shapes]
+        try:
+            _, shapes = ShapeBuilder().message(descriptor, [each])
+        except UnusableSchemaError:
+            continue
+        found += [pa.field(name, shape.type) for name, shape in shapes]
     return pa.schema(found)
 
 

@@ -148,6 +148,18 @@ def test_fields_go_to_columns_by_name_and_widen():
     assert found.missing == pa.schema({"f2": pa.string()})
 
 
+def test_a_field_that_a_struct_or_a_list_of_structs_lacks_is_missing_within_it():
+    inner = {"type": "record", "name": "Inner", "fields": [{"name": n, "type": "int"} for n in ("old", "new")]}
+    schema = record(inner, {"type": "array", "items": "Inner"})
+    there = pa.struct({"old": pa.int32()})
+    found = parse(schema, [b"\2\4\0"], pa.schema({"f0": there, "f1": pa.list_(there)}))
+    assert found.table.to_pylist() == [{"f0": {"old": 1}, "f1": []}]
+    new = pa.struct({"new": pa.int32()})
+    assert found.missing == pa.schema({"f0": new, "f1": pa.list_(new)})
+    whole = parse(schema, [b"\2\4\0"]).table
+    assert parse(schema, [b"\2\4\0"], whole.schema).missing == pa.schema({})
+
+
 def test_nested_columns_are_filled_by_name():
     schema = record({"type": "array", "items": record("int", "long", name="n")})
     wanted = pa.schema({"f0": pa.list_(pa.struct({"f1": pa.float64(), "more": pa.string()}))})

@@ -204,6 +204,10 @@ def test_fields_that_the_columns_lack_are_missing_and_those_that_cannot_be_colum
     found = parse(registry, [framed(number, {"id": 1})], pa.schema([("id", pa.int64())]))
     assert found.missing == pa.schema([("price", pa.float64()), ("note", pa.string())])
     assert parse(registry, [framed(number, b"{")], pa.schema([("id", pa.int64())])).missing == pa.schema([])
+    nested = {"type": "object", "properties": {"of": {"type": "object", "properties": V2["properties"]}}}
+    number = registered(registry, "nested-value", nested)
+    found = parse(registry, [framed(number, {"of": {"id": 1}})], pa.schema([("of", pa.struct({"id": pa.int64()}))]))
+    assert found.missing == pa.schema([("of", pa.struct({"price": pa.float64(), "note": pa.string()}))])
     with pytest.raises(ConfigError, match="field any may be of any type: give the rule a schema"):
         columns_by(registry, "more")
 
