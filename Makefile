@@ -21,7 +21,7 @@ UV := $(or $(wildcard $(BIN)/uv),uv)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the parts of `test` share two cores and one environment
-.PHONY: help setup dev demo test test-fast lint fast system soak test-k8s mutants s3-server bench experiments image alerts cluster-demo lock clean
+.PHONY: help setup dev demo test test-fast lint fast system soak test-peer test-k8s mutants s3-server bench experiments image alerts cluster-demo lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -52,13 +52,16 @@ fast: dev ## the tests that need no broker, no Spark and no network
 # one that injects faults: what it finds once in ten times is a fault of kgs, so it fails at its second try untried.
 system: dev ## the tests with a real Kafka, Spark and object store; one that fails is run again alone, unless it injects faults
 	@$(BIN)/kgs prepare
-	$(BIN)/python -m pytest -m 'system and not soak and not k8s' -n 3 --maxschedchunk=1 --durations=20 || { \
+	$(BIN)/python -m pytest -m 'system and not soak and not k8s and not peer' -n 3 --maxschedchunk=1 --durations=20 || { \
 		echo 'FAILED BESIDE OTHERS (see above); now each alone, but those that inject faults, which stay failed:'; \
-		$(BIN)/python -m pytest -m 'system and not soak and not k8s' --second-try --last-failed --last-failed-no-failures none; }
+		$(BIN)/python -m pytest -m 'system and not soak and not k8s and not peer' --second-try --last-failed --last-failed-no-failures none; }
 
 soak: dev ## half an hour of steady load, then a step and a death, with their times; no part of `test`
 	@$(BIN)/kgs prepare
 	$(BIN)/python -m pytest -m soak
+
+test-peer: dev ## other readers' own Spark with Delta (500 MB to download, once); no part of `test`
+	$(BIN)/python -m pytest -m peer
 
 test-k8s: dev ## the tests in a cluster: that of KUBECONFIG (kind), or one that K8SLAB=program makes; no part of `test`
 	@K8SLAB=$(K8SLAB) k8s/local/test

@@ -4,7 +4,6 @@ A real S3 server is needed, since what becomes of a `%` in a key is decided by c
 """
 
 import json
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -103,10 +102,7 @@ def rows_of_deltalake(sink: LayoutSink) -> list[dict[str, Any]]:
     return sorted(found.drop_columns(["_headers"]).to_pylist(), key=lambda row: row["_offset"])
 
 
-@pytest.mark.skipif(
-    not os.environ.get("KGS_TEST_PEER"),
-    reason="starts another Spark, with Delta: KGS_TEST_PEER=1 runs it (500 MB to download, once; a minute)",
-)
+@pytest.mark.peer
 def test_spark_reads_the_same_rows_whatever_its_zone(tmp_path: Path) -> None:
     sink = filled(Storage(str(tmp_path)))
     environment = peer_environment(find_java(), print)

@@ -11,7 +11,7 @@ from functools import partial
 from kgs_core.adapters.ingest.fetch_client import Fetched
 from kgs_core.adapters.ingest.fetch_sessions import FETCHES, session
 from kgs_core.adapters.ingest.process_batch import TransformError, prepare_topic
-from kgs_core.adapters.ingest.sorted_records import Cuts, MoreColumnsError, TopicJob
+from kgs_core.adapters.ingest.sorted_records import Cuts, MoreColumnsError, TopicJob, load_parsers
 from kgs_core.adapters.kafka.records import collector_paused
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.system.failpoints import FailpointPlan, failpoint
@@ -77,6 +77,7 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
         is_interrupted: whether to come back though there is nothing; None: while the file of its context is there.
     """
     context = request.context
+    load_parsers(job.rule for job in request.jobs.values())
     began = time.monotonic()
     client = session("arrow", context.client, FETCHES[FETCH])
     client.epochs = request.epochs

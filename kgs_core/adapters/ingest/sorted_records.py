@@ -1,7 +1,8 @@
 """Records of one topic, sorted: rows of the good ones, the bad ones apart, and what partitions are read up to."""
 
+import contextlib
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -147,6 +148,13 @@ def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
     if rule.headers:
         parts.append(header_columns(headers, rule.headers))
     return _without_unfit(job, side_by_side(parts))
+
+
+def load_parsers(rules: Iterable[TopicRule]) -> None:
+    """Load what the formats of these need, which may take seconds, before the records wait for it."""
+    for name in {name for rule in rules for name in (rule.format, rule.key_format)}:
+        with contextlib.suppress(Exception):  # the topic's own affair, once there are records
+            _parser(name)
 
 
 def _parser(name: str) -> Parser:

@@ -6,14 +6,12 @@ and brings objects that a Spark worker's garbage collection would look at after 
 
 import ctypes
 import hashlib
-import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from llvmlite import binding
@@ -26,24 +24,29 @@ _engines: list[Any] = []
 """What owns the code that was loaded: it stays for the process's life."""
 
 
-def machine_code(module: str, sources: Sequence[ModuleType]) -> Mapping[str, Loop]:
+def machine_code(module: str, sources: Sequence[str]) -> Mapping[str, Loop]:
     """The functions of `module` that its `ENTRIES` name, each of so many int64 to one.
 
     The first process compiles, the others wait for it or load. They must not raise, nor make an array.
 
     Args:
         module: imported only to be compiled, since it imports numba.
-        sources: what else the code depends on.
+        sources: names of the modules that the code depends on besides; they are not imported.
 
     Raises:
         PermanentError: the cache directory does not have them and cannot be written.
     """
+    folder = build_once(
+        _folder(module, [_file_of(name) for name in (module, *sources)]), lambda directory: _build(module, directory)
+    )
+    return {path.stem: _load(path) for path in sorted(folder.glob("*.o"))}
+
+
+def _file_of(module: str) -> Path:
     spec = find_spec(module)
     if spec is None or spec.origin is None:
         raise ImportError(f"{module}: not found")
-    files = [Path(spec.origin), *(Path(inspect.getfile(source)) for source in sources)]
-    folder = build_once(_folder(module, files), lambda directory: _build(module, directory))
-    return {path.stem: _load(path) for path in sorted(folder.glob("*.o"))}
+    return Path(spec.origin)
 
 
 def _folder(module: str, files: Sequence[Path]) -> Path:

@@ -38,6 +38,7 @@ from kgs_core.ports.registry import RegisteredSchema, SchemaKind, SchemaRegistry
 
 _SYNC = b"kgs: end of block"[:16]
 _WALK = "kgs_core.adapters.ingest.formats.avro_walk"
+_LOOPS = "kgs_core.adapters.ingest.native.loops"
 
 
 def parse_avro(batch: ValueBatch) -> Parsed:
@@ -195,4 +196,4 @@ def avro_walk() -> Loop:
     Raises:
         PermanentError: the cache directory does not have it and cannot be written.
     """
-    return machine_code(_WALK, [avro_steps])["walk"]
+    return machine_code(_WALK, [avro_steps.__name__, _LOOPS])["walk"]

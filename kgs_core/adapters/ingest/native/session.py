@@ -198,7 +198,7 @@ def native_loops() -> Mapping[str, Loop]:
     Raises:
         PermanentError: the cache directory does not have them and cannot be written.
     """
-    return machine_code(_LOOPS, [layout])
+    return machine_code(_LOOPS, [layout.__name__])
 
 
 def address_of(array: npt.NDArray[Any]) -> int:

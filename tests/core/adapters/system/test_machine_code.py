@@ -18,7 +18,7 @@ def add(one, other):
 USE = """
 import string, sys
 from kgs_core.adapters.system.machine_code import machine_code
-loops = machine_code("loops_of_a_test", [string])
+loops = machine_code("loops_of_a_test", ["string"])
 print(loops["add"](40, 2), "numba" in sys.modules)
 """
 
