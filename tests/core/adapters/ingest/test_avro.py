@@ -2,8 +2,10 @@
 
 import json
 import random
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -12,7 +14,7 @@ import pytest
 
 from kgs_core.adapters.ingest.formats.avro import avro_columns_of, parse_avro
 from kgs_core.adapters.ingest.formats.parsed import ValueBatch
-from kgs_core.adapters.lake.row_schema import HEADERS
+from kgs_core.adapters.lake.row_schema import HEADERS, column_types
 from kgs_core.adapters.registry.stub import running_registry
 from kgs_core.adapters.registry.wire_format import HEADER
 from kgs_core.config import TopicRule
@@ -22,6 +24,7 @@ from kgs_core.ports.registry import SchemaKind
 from tests.core.adapters.ingest.avro_values import binary, encoded, record
 from tests.fuzz_decoders import main
 
+PAGE = Path(__file__).parents[4] / "docs/formats.md"
 UTC_MICROS = pa.timestamp("us", tz="UTC")
 LATE = datetime(2026, 1, 31, 12, tzinfo=UTC)
 LATE_MS = 1769860800000
@@ -75,6 +78,13 @@ def test_type_of_each_column(kind, arrow, written, wanted):
     found = parse(schema, [encoded(schema, {"f0": written})])
     assert found.table.schema == pa.schema([pa.field("f0", arrow)])
     assert found.table["f0"].to_pylist() == [written if wanted is None else wanted]
+
+
+def test_page_of_formats_has_each_type_as_it_is():
+    part = PAGE.read_text().split("## Avro")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(.*)` \| `(.*)` \| `(.*)` \|$", part, re.MULTILINE)
+    types = [(json.dumps(kind), str(arrow), column_types(pa.schema({"f": arrow}))["f"]) for kind, arrow, *_ in TYPES]
+    assert rows == types
 
 
 @pytest.mark.parametrize(
