@@ -6,6 +6,7 @@ import yaml
 
 from kgs_core.adapters.ingest import sorted_records
 from kgs_core.adapters.ingest.redrive import Redrive
+from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.adapters.lake.latest_by_key import LatestByKeyTable
 from kgs_core.config import parse_settings, resolve_tables
 from tests.layout_sink import COLUMNS, LayoutSink
@@ -48,6 +49,16 @@ def test_redriven_rows_lie_in_the_partitions_of_their_values(sink):
     ]
     assert all(add["path"].startswith("s=") for add in sink.adds())
     assert Redrive(settings_of(sink, partition_by=PARTITION_BY), "t").run().done == 10
+    assert audit_lake(settings_of(sink, partition_by=PARTITION_BY), with_log=False).ok
+
+
+def test_the_audit_reads_what_is_a_partition_value(tmp_path):
+    """A column that the audit goes by may be in no file."""
+    sink = LayoutSink(tmp_path, LOG | {1: LOG[0]}, partition_by=["_partition"]).started()
+    sink.drain(20)
+    found = audit_lake(settings_of(sink, partition_by=["_partition"]), with_log=False)
+    assert found.ok
+    assert [p.rows for p in found.tables[0].partitions] == [30, 30]
 
 
 def test_a_table_of_another_layout_is_refused(sink):
