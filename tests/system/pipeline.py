@@ -69,7 +69,15 @@ def fingerprint(value: bytes | None) -> str:
 class Pipeline:
     """One group with a lake of its own, on a broker that others use too."""
 
-    def __init__(self, folder: Path, bootstrap: str, rules: Sequence[Mapping[str, Any]], **consumer: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        bootstrap: str,
+        rules: Sequence[Mapping[str, Any]],
+        *,
+        registry: str = "http://127.0.0.1:9",
+        **consumer: Any,
+    ) -> None:
         self.folder = folder
         self.bootstrap = bootstrap
         self.config = folder / "kgs.yaml"
@@ -77,7 +85,7 @@ class Pipeline:
             "group": f"group-{folder.name}"[:100],
             "kafka": {"bootstrap_servers": bootstrap},
             "lake": {"root": "lake"},
-            "registry": {"url": "http://127.0.0.1:9"},
+            "registry": {"url": registry, "timeout_s": 1.0},
             "consumer": {"wait_time_s": 0.1, "topics_refresh_s": 0.5, **consumer},
         }
         self.configure(rules)

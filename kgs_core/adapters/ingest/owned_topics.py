@@ -66,8 +66,9 @@ class OwnedTopics:
         """Look for all topics and partitions that came, went or changed; ask the tables where stopped ones stand.
 
         Raises:
-            PortError, ConfigError: at the first time, of whatever topic has failed within `FIRST_PATIENCE_S`; of the
-                others `take_in` raises it. Later such a topic is left out, and what is open is read on.
+            PortError, ConfigError: at the first time, of whatever topic has failed within `FIRST_PATIENCE_S`, and not
+                in passing where others are open; of the others `take_in` raises it. Later such a topic is left out,
+                and what is open is read on.
         """
         if first:
             specs = resolve_tables(self._settings, self._admin.list_topics())
@@ -75,7 +76,8 @@ class OwnedTopics:
             self._must_open = set(described)
             self._begin_all(described, partitions_of)
             self.take_in(partitions_of, FIRST_PATIENCE_S)
-            if waits := [self.problems[topic] for topic in sorted(self._must_open & self.problems.keys())]:
+            waits = [self.problems[topic] for topic in sorted(self._must_open & self.problems.keys())]
+            if waits and not self.states:  # those that are open do not wait for the others' registry or store
                 raise TransientError(waits[0])
             return
         try:
