@@ -109,6 +109,6 @@ def column_line(settings: Settings) -> str:
 def _filled(table: PinnedTable, file: str) -> int:
     try:
         column = table.read(file, [NEW_COLUMN]).column(0)
-    except KeyError:  # a file of the morning
+    except ValueError:  # Arrow's: a file of the morning has no such column
         return 0
     return len(column) - int(column.null_count)

@@ -5,13 +5,15 @@ import json
 from datetime import date, datetime, time
 
 import fastavro
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from kgs_core.adapters.registry.client import open_registry
 from kgs_core.adapters.registry.stub import running_registry
 from kgs_core.config import parse_settings
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.demo.aircraft import AFTERNOON, AIRCRAFT_TOPIC, MORNING, NEW_COLUMN, SUBJECT, AircraftReplay
+from kgs_core.demo.aircraft import AFTERNOON, AIRCRAFT_TOPIC, MORNING, NEW_COLUMN, SUBJECT, AircraftReplay, column_line
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.replay import NEW_YORK, open_replay
 
@@ -67,3 +69,15 @@ def test_the_configuration_has_its_rule_and_the_registry_where_there_is_one(tmp_
     rule = settings.rule_of(AIRCRAFT_TOPIC)
     assert (rule.format, rule.evolve, settings.registry.url) == ("avro", "add_columns", layout.registry_url)
     assert layout.generate_command("h:1")[-4:-2] == ["--registry", layout.registry_url]
+
+
+def test_the_end_says_whether_the_table_has_the_column_and_in_how_many_rows(tmp_path):
+    text = Layout(tmp_path, registry_url="http://127.0.0.1:1").configuration("127.0.0.1:9092")
+    settings = parse_settings(text.replace("root: lake", f"root: {tmp_path}").encode(), "kgs.yaml", {})
+    assert "which has not come" in column_line(settings), "no table"
+    table = str(tmp_path / AIRCRAFT_TOPIC)
+    write_deltalake(table, pa.table({"tailnum": ["a", "b"]}))
+    assert "which has not come" in column_line(settings)
+    more = pa.table({"tailnum": ["c", "d", "e"], NEW_COLUMN: pa.array([5, None, -3], pa.int32())})
+    write_deltalake(table, more, mode="append", schema_mode="merge")
+    assert column_line(settings).endswith("when the schema gained it at noon; 2 of 5 rows have it")
