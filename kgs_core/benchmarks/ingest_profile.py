@@ -1,4 +1,4 @@
-"""`kgs bench ingest --profile`: processor time of a consumer's rounds by stage, in one process and without Spark.
+"""`kgs bench ingest --profile` and `--format`: processor time of a consumer's rounds, in one process, without Spark.
 
 The rounds are the consumer's own (`read_round`), with a clock around each of their parts.
 """
@@ -22,18 +22,21 @@ from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.ingest import arrow_task, batch_files, process_batch, sorted_records
 from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, read_round
 from kgs_core.adapters.ingest.fetch_client import FetchClient
-from kgs_core.adapters.ingest.fetch_sessions import FETCHES, close_sessions
+from kgs_core.adapters.ingest.fetch_sessions import close_sessions
 from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.adapters.kafka.records import collector_paused
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.registry.stub import running_registry
 from kgs_core.benchmarks.figures import MB
+from kgs_core.benchmarks.format_records import records_in
 from kgs_core.benchmarks.machine import machine
-from kgs_core.benchmarks.records import FIELDS, RECORD_BYTES, SMALL_BYTES, SMALL_FIELDS, produce_backlog
+from kgs_core.benchmarks.records import DIFFERENT, FIELDS, SMALL_BYTES, SMALL_FIELDS, produce_backlog, record_values
 from kgs_core.config import Settings, TopicRule
-from kgs_core.errors import TransientError
+from kgs_core.config.registry import RegistrySettings
+from kgs_core.errors import PermanentError, TransientError
 from kgs_core.model import TopicId, TopicPartition
 
 STAGES = ("librdkafka", "fetch", "parse", "rows", "Parquet", "rest")
@@ -69,18 +72,38 @@ class ProfilePlan:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Kind of records, and the format that they are read with."""
+    """Kind of records, and how they are read.
+
+    Attributes:
+        source: name of the topics that have them; kinds of one source share these.
+        rule: what a topic's rule has besides the topic.
+        values: different records; a backlog repeats them.
+        registry: where schemas are.
+    """
 
     name: str
-    record_bytes: int
-    fields: Mapping[str, str] | None
+    source: str
+    rule: Mapping[str, Any]
+    values: Sequence[bytes]
+    registry: RegistrySettings | None = None
 
 
-KINDS = (
-    Kind("json-1000", RECORD_BYTES, FIELDS),
-    Kind("raw-1000", RECORD_BYTES, None),
-    Kind("json-100", SMALL_BYTES, SMALL_FIELDS),
-)
+def sizes_of_records() -> list[Kind]:
+    """JSON of two sizes, the larger also unparsed."""
+    large, small = record_values(DIFFERENT), record_values(DIFFERENT, size=SMALL_BYTES)
+    return [
+        Kind("json-1000", "1000", {"format": "json", "schema": dict(FIELDS)}, large),
+        Kind("raw-1000", "1000", {"format": "raw"}, large),
+        Kind("json-100", "100", {"format": "json", "schema": dict(SMALL_FIELDS)}, small),
+    ]
+
+
+@contextmanager
+def formats_of_records(names: Sequence[str]) -> Iterator[list[Kind]]:
+    """The same records in each of these formats; a registry on loopback has their schemas until the block ends."""
+    with running_registry() as registry:
+        found = [(name, records_in(name, registry, DIFFERENT)) for name in names]
+        yield [Kind(name, name, of.rule, of.values, RegistrySettings(url=registry.url)) for name, of in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +118,12 @@ class StageTimes:
     mb_per_s: float
     total: float
     stages: Mapping[str, float]
+    consumed_bytes: int
+
+    @property
+    def record_bytes(self) -> float:
+        """Bytes of a record."""
+        return self.consumed_bytes / self.records
 
 
 @dataclass
@@ -110,34 +139,37 @@ class ProfileResult:
         return {"machine": self.machine, "plan": self.plan, "profile": [asdict(run) for run in self.runs]}
 
 
-def run_profile(plan: ProfilePlan, say: Callable[[str], None]) -> ProfileResult:
+def run_profile(
+    plan: ProfilePlan, kinds: Sequence[Kind], fetches: Sequence[str], say: Callable[[str], None]
+) -> ProfileResult:
     """Measure every kind of records at every size with each fetch, in turns.
 
     Raises:
         TransientError: the backlog did not come.
+        PermanentError: not every record became a row.
     """
     result = ProfileResult(machine({}), {**asdict(plan), "topic_bytes": plan.backlog_bytes()})
     with tempfile.TemporaryDirectory(prefix="kgs-bench-", ignore_cleanup_errors=True) as name:
         directory = Path(name)
         with EmbeddedKafka.start(directory / "kafka", log=say) as kafka:
             admin = KafkaAdmin({"bootstrap.servers": kafka.bootstrap_servers})
-            for kind in {k.record_bytes: k for k in KINDS}.values():
+            for kind in {k.source: k for k in kinds}.values():
                 topics = _topics(kind, plan)
                 for topic in topics:
                     admin.create_topic(topic, plan.partitions, 1, {"retention.ms": "-1"})
-                say(f"producing {plan.topics * plan.backlog_bytes() / MB:,.0f} MB of records of {kind.record_bytes} B")
+                say(f"producing {plan.topics * plan.backlog_bytes() / MB:,.0f} MB of records: {kind.name}")
                 produce_backlog(
                     kafka.bootstrap_servers,
                     topics,
                     plan.partitions,
                     plan.backlog_bytes(),
-                    record_bytes=kind.record_bytes,
+                    kind.values,
                     compression="lz4",
                 )
             for run in range(1, plan.runs + 1):
-                for kind in KINDS:
+                for kind in kinds:
                     for size in plan.sizes_mb:
-                        for fetch in FETCHES:
+                        for fetch in fetches:
                             say(f"run {run} of {plan.runs}: {kind.name}, batches of {size:g} MB, {fetch}")
                             measured = _Profile(plan, kind, size, kafka.bootstrap_servers, directory).measure(
                                 fetch, run
@@ -147,7 +179,7 @@ def run_profile(plan: ProfilePlan, say: Callable[[str], None]) -> ProfileResult:
 
 
 def _topics(kind: Kind, plan: ProfilePlan) -> list[str]:
-    return [f"profile.{kind.record_bytes}.{number:02}" for number in range(1, plan.topics + 1)]
+    return [f"profile.{kind.source}.{number:02}" for number in range(1, plan.topics + 1)]
 
 
 class _Profile:
@@ -158,11 +190,12 @@ class _Profile:
         self._kind = kind
         self._size_mb = size_mb
         self._root = directory / "lake"
-        format_ = {"format": "raw"} if kind.fields is None else {"format": "json", "schema": dict(kind.fields)}
-        rule = TopicRule.model_validate({"topic": "t", **format_})
+        rule = TopicRule.model_validate({"topic": "t", **kind.rule})
         topics = _topics(kind, plan)
         self._jobs = {
-            topic: TopicJob(topic, TopicId("profile"), rule, topic, f"{topic}_dl", parsed_schema(rule), {})
+            topic: TopicJob(
+                topic, TopicId("profile"), rule, topic, f"{topic}_dl", parsed_schema(rule), {}, registry=kind.registry
+            )
             for topic in topics
         }
         self._start = {TopicPartition(topic, p): 0 for topic in topics for p in range(plan.partitions)}
@@ -202,7 +235,7 @@ class _Profile:
         gb = consumed / 1e9
         per_gb = {stage: seconds / gb for stage, seconds in stages.items()}
         speed = consumed / MB / elapsed
-        return StageTimes(self._kind.name, self._size_mb, fetch, run, records, speed, total / gb, per_gb)
+        return StageTimes(self._kind.name, self._size_mb, fetch, run, records, speed, total / gb, per_gb, consumed)
 
     def _round(self) -> tuple[int, int]:
         """Records and bytes of one round."""
@@ -215,6 +248,8 @@ class _Profile:
                 )
             for batch in found.batches:
                 self._start |= {TopicPartition(batch.topic, p): r.end for p, r in batch.ranges.items()}
+            if any(batch.bad_records for batch in found.batches) or found.waiting or found.problems:
+                raise PermanentError(f"bench: {self._kind.name}: not every record became a row: nothing to measure")
             records = sum(batch.records for batch in found.batches)
             if records:
                 return records, sum(batch.consumed_bytes for batch in found.batches)

@@ -25,7 +25,8 @@ FIELDS: Mapping[str, str] = {
 SMALL_BYTES = 100
 SMALL_FIELDS: Mapping[str, str] = {name: FIELDS[name] for name in ("id", "device", "reading", "count", "ok")}
 _RANDOM_BYTES = 294  # 392 characters of base64: 40 % of a record
-_DIFFERENT = 20_000
+DIFFERENT = 20_000
+"""Records that a backlog repeats."""
 _RUN = 500  # records of one partition in a row
 _FLUSH_S = 60.0
 _WORDS = "the quick brown fox jumps over the lazy dog while seven wizards box "
@@ -80,16 +81,19 @@ def produce_backlog(
     topics: Sequence[str],
     partitions: int,
     topic_bytes: int,
+    values: Sequence[bytes] = (),
     *,
-    record_bytes: int = RECORD_BYTES,
     compression: str = "none",
 ) -> int:
     """Fill each topic with `topic_bytes`, spread over its partitions; returns the number of records.
 
+    Args:
+        values: of the records, in turn; none: `DIFFERENT` ones of `RECORD_BYTES`.
+
     Raises:
         PortError: the broker did not take them all.
     """
-    values = record_values(_DIFFERENT, size=record_bytes)
+    values = values or record_values(DIFFERENT)
     failed: list[object] = []
 
     def delivered(error: object, _: object) -> None:
@@ -99,10 +103,10 @@ def produce_backlog(
     producer = Producer(
         {**_PRODUCER, "compression.type": compression, "bootstrap.servers": servers, "on_delivery": delivered}
     )
-    per_partition = -(-topic_bytes // (record_bytes * partitions))
+    per_partition = -(-topic_bytes * len(values) // (sum(map(len, values)) * partitions))
     try:
         for start in range(0, per_partition, _RUN):
-            run = [values[number % _DIFFERENT] for number in range(start, min(start + _RUN, per_partition))]
+            run = [values[number % len(values)] for number in range(start, min(start + _RUN, per_partition))]
             for partition, topic in itertools.product(range(partitions), topics):
                 _produce(producer, topic, partition, run)
         left = producer.flush(_FLUSH_S)

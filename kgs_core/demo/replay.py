@@ -42,7 +42,7 @@ TOPIC_OF = {origin: f"flights.{origin.lower()}" for origin in ORIGINS}
 TOPICS = (*TOPIC_OF.values(), WEATHER_TOPIC)
 PARTITIONS = 8
 
-_NEW_YORK = ZoneInfo("America/New_York")
+NEW_YORK = ZoneInfo("America/New_York")
 _YEAR = 2013
 _YEAR_START_MS = 1_356_998_400_000  # 2013-01-01T00:00Z
 _YEAR_MS = 365 * 86_400_000
@@ -205,7 +205,7 @@ def open_replay(
     if problems:
         raise ConfigError(problems)
     folder = find_data()
-    start_ms = int(datetime.combine(day, start_at, _NEW_YORK).timestamp() * 1000)
+    start_ms = int(datetime.combine(day, start_at, NEW_YORK).timestamp() * 1000)
     return Replay(load_flights(folder), load_weather(folder), start_ms, time_factor, report_every_s)
 
 

@@ -41,4 +41,13 @@ def test_a_tiny_profile_accounts_for_all_processor_time(tmp_path: Path) -> None:
     assert {each["kind"] for each in found} == {"json-1000", "raw-1000", "json-100"}
     for each in found:
         assert each["records"] > 0
+        assert each["stages"]["parse"] > 0
+        assert each["stages"]["Parquet"] > 0
         assert sum(each["stages"].values()) == pytest.approx(each["total"])
+
+
+def test_a_tiny_run_of_formats_prints_a_line_for_each(tmp_path: Path) -> None:
+    command = [KGS, "bench", "ingest", "--format", "raw,avro", *TINY[:8]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert {line.split()[0] for line in done.stdout.splitlines() if " MB " in line} >= {"raw", "avro"}

@@ -2,6 +2,7 @@
 
 import json
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from kgs_core.cli.bench.readings import bench_readings
 from kgs_core.cli.bench.scale import bench_scale
 from kgs_core.cli.bench.topics import bench_topics
 from kgs_core.cli.simulate.reproduction import bench_reproduction
+from kgs_core.config.value_formats import FORMATS
 from kgs_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from kgs_core.benchmarks.figures import BenchResult
     from kgs_core.benchmarks.ingest import IngestPlan
+    from kgs_core.benchmarks.ingest_profile import ProfilePlan
 
 _WIDTH_IN_LOG = 140
 _FINISHES = ("arrow", "dataframe")
@@ -89,6 +92,13 @@ bench_group.add_command(bench_scale)
     help="Instead: processor time by stage, in one process and without Spark and commits, of each way to fetch.",
 )
 @click.option(
+    "--format",
+    "formats",
+    metavar="NAME,NAME",
+    help="Instead: the same records in each of these formats of values, or in `all`; as --profile. A registry in "
+    "memory has the schemas.",
+)
+@click.option(
     "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Also write every figure there."
 )
 def ingest(  # noqa: PLR0913 - one per option
@@ -104,6 +114,7 @@ def ingest(  # noqa: PLR0913 - one per option
     warm_up_s: float,
     pass_s: float,
     profile: bool,
+    formats: str | None,
     json_file: Path | None,
 ) -> None:
     """One consumer reading a backlog, and one record at a time: MB/s, CPU, memory, latency, start-up time.
@@ -117,17 +128,17 @@ def ingest(  # noqa: PLR0913 - one per option
     """
     from kgs_core.adapters.system.files import check_writable
     from kgs_core.benchmarks.ingest import IngestPlan
-    from kgs_core.benchmarks.ingest_profile import ProfilePlan, run_profile
-    from kgs_core.cli.bench.report import bench_report, profile_report
+    from kgs_core.benchmarks.ingest_profile import ProfilePlan
+    from kgs_core.cli.bench.report import bench_report
 
     if json_file is not None:
         check_writable("--json", json_file)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C too
-    if profile:
-        stages = ProfilePlan(parse_sizes(sizes), runs, topics, partitions, records_mb)
-        found = run_profile(stages, lambda line: click.echo(line, err=True))
-        _console().print(profile_report(found), highlight=False)
-        _write(json_file, found.to_dict())
+    if profile or formats is not None:
+        if profile and formats is not None:
+            raise ConfigError(["--profile and --format measure different records: give one of them"])
+        names = None if formats is None else parse_formats(formats)
+        _profile(ProfilePlan(parse_sizes(sizes), runs, topics, partitions, records_mb), names, json_file)
         return
     plan = IngestPlan(
         sizes_mb=parse_sizes(sizes),
@@ -144,6 +155,26 @@ def ingest(  # noqa: PLR0913 - one per option
     result = _run(plan)
     _console().print(bench_report(result), highlight=False)
     _write(json_file, result.to_dict())
+
+
+def _profile(plan: "ProfilePlan", formats: Sequence[str] | None, json_file: Path | None) -> None:
+    """Processor time of a consumer's rounds: by stage, or of several formats of values."""
+    from kgs_core.adapters.ingest.arrow_task import FETCH
+    from kgs_core.adapters.ingest.fetch_sessions import FETCHES
+    from kgs_core.benchmarks.ingest_profile import formats_of_records, run_profile, sizes_of_records
+    from kgs_core.cli.bench.report import formats_report, profile_report
+
+    def say(line: str) -> None:
+        click.echo(line, err=True)
+
+    if formats is None:
+        found = run_profile(plan, sizes_of_records(), list(FETCHES), say)
+        _console().print(profile_report(found), highlight=False)
+    else:
+        with formats_of_records(formats) as kinds:
+            found = run_profile(plan, kinds, [FETCH], say)
+        _console().print(formats_report(found), highlight=False)
+    _write(json_file, found.to_dict())
 
 
 def _write(json_file: Path | None, figures: dict[str, Any]) -> None:
@@ -204,6 +235,19 @@ def parse_processors(text: str) -> tuple[str, ...]:
     names = [part.strip() for part in text.split(",")]
     problems = [f"--processor: '{name}': write arrow, dataframe or both with a comma" for name in names]
     if wrong := [problem for name, problem in zip(names, problems, strict=True) if name not in _FINISHES]:
+        raise ConfigError(wrong)
+    return tuple(dict.fromkeys(names))
+
+
+def parse_formats(text: str) -> tuple[str, ...]:
+    """`raw,avro` as names of formats of values; `all` is every one.
+
+    Raises:
+        ConfigError: names each that there is not.
+    """
+    names = tuple(FORMATS) if text.strip() == "all" else [part.strip() for part in text.split(",")]
+    words = f"write {', '.join(FORMATS)}, several with commas, or all"
+    if wrong := [f"--format: '{name}': {words}" for name in names if name not in FORMATS]:
         raise ConfigError(wrong)
     return tuple(dict.fromkeys(names))
 

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kgs_core.benchmarks.figures import BenchResult, Pass, Spread, significant, spread
+from kgs_core.benchmarks.figures import MB, BenchResult, Pass, Spread, significant, spread
 from kgs_core.benchmarks.ingest_profile import STAGES, ProfileResult
 from kgs_core.cli.terminal import plain_table
 
@@ -53,6 +53,25 @@ def profile_report(result: ProfileResult) -> RenderableType:
         total, speed = spread(run.total for run in runs), spread(run.mb_per_s for run in runs)
         table.add_row(kind, f"{batch_mb:g} MB", fetch, total.text(), *shown, significant(speed.median, 3))
     return Group(_machine(result.machine), Text(), Text("CPU s/GB by stage, without Spark", style="bold"), table)
+
+
+def formats_report(result: ProfileResult) -> RenderableType:
+    """A line for each format and size, median of the runs; CPU s/GB with its range."""
+    table = _table("format", "batch", "B/record", "MB/s", "records/s", "CPU s/GB", "of it parse", "CPU s/10^6 records")
+    by_row = attrgetter("kind", "batch_mb")
+    for (kind, batch_mb), found in groupby(sorted(result.runs, key=by_row), by_row):
+        runs = list(found)
+        size, parse, speed = (
+            spread(each).median
+            for each in zip(*((run.record_bytes, run.stages["parse"], run.mb_per_s) for run in runs), strict=True)
+        )
+        total = spread(run.total for run in runs)
+        cpu = (total.text(), f"{parse:.2f}", f"{total.median * size / 1e3:.2f}")
+        speeds = (significant(each, 3) for each in (speed, speed * MB / size))
+        table.add_row(kind, f"{batch_mb:g} MB", f"{size:.0f}", *speeds, *cpu)
+    words = "The same records in each format, without Spark and commits; Structured Streaming's from_avro and "
+    words += "from_protobuf are not measured"
+    return Group(_machine(result.machine), Text(), Text(words, style="bold"), table)
 
 
 def _machine(machine: Mapping[str, Any]) -> Text:

@@ -32,19 +32,26 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
 @click.option("--keep", is_flag=True, help="Keep the temporary directory.")
 @click.option("--bare", is_flag=True, help="Without Dagster: one `kgs control` looks after the group.")
 @click.option(
+    "--avro",
+    is_flag=True,
+    help="One more topic: positions of aircraft in Avro, with a schema registry in memory beside it. At noon of the "
+    "replayed day, 67 s after the generator's start, their schema gains a column, and so does the table.",
+)
+@click.option(
     "--config",
     "config_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Start only the load: for the group of this kgs.yaml, which Dagster or `kgs control` looks after already, on "
     "its Kafka and its lake, as in a cluster (k8s/README.md). Topics flights.* must be new or empty.",
 )
-def demo(
+def demo(  # noqa: PLR0913 - one per option
     *,
     seconds: float | None,
     directory: Path | None,
     time_factor: float,
     keep: bool,
     bare: bool,
+    avro: bool,
     config_file: Path | None,
 ) -> None:
     """Replay a year of flights through Kafka into Delta tables, exactly once.
@@ -64,4 +71,4 @@ def demo(
     logging.getLogger("kgs_core").setLevel(logging.WARNING)  # what goes well is told by the table
     for number in (signal.SIGTERM, signal.SIGINT):  # a service manager's stop is a Ctrl-C too; a shell's `&` ignores it
         signal.signal(number, signal.default_int_handler)
-    sys.exit(run_demo(DemoOptions(directory, seconds, time_factor, keep, bare, config_file), open_console()))
+    sys.exit(run_demo(DemoOptions(directory, seconds, time_factor, keep, bare, config_file, avro), open_console()))

@@ -5,8 +5,9 @@ from rich.console import Console
 
 from kgs_core.benchmarks.figures import BenchResult, Latency, Pass, StartTimes
 from kgs_core.benchmarks.ingest_profile import STAGES, ProfileResult, StageTimes
-from kgs_core.cli.bench.command import parse_processors, parse_sizes
-from kgs_core.cli.bench.report import bench_report, profile_report
+from kgs_core.cli.bench.command import parse_formats, parse_processors, parse_sizes
+from kgs_core.cli.bench.report import bench_report, formats_report, profile_report
+from kgs_core.config.value_formats import FORMATS
 from kgs_core.errors import ConfigError
 
 
@@ -58,7 +59,7 @@ def test_report_without_measurements_names_the_machine():
 
 def test_profile_has_a_line_for_each_kind_size_and_fetch():
     runs = [
-        StageTimes("json-1000", size, fetch, run, 1000, 90.0, 6.0 + run, dict.fromkeys(STAGES, 1.0))
+        StageTimes("json-1000", size, fetch, run, 1000, 90.0, 6.0 + run, dict.fromkeys(STAGES, 1.0), 978_000)
         for size in (16.0, 5.0)
         for fetch in ("objects",)
         for run in (1, 2)
@@ -69,3 +70,20 @@ def test_profile_has_a_line_for_each_kind_size_and_fetch():
         ["json-1000", "5", "MB", "objects", "7.50", "(7.00-8.00)"],
         ["json-1000", "16", "MB", "objects", "7.50", "(7.00-8.00)"],
     ]
+
+
+def test_formats_have_a_line_each_with_what_a_record_costs():
+    runs = [
+        StageTimes(name, 5.0, "native", 1, 1000, speed, 2.0, {"parse": 0.5}, size * 1000)
+        for name, speed, size in (("json", 100.0, 1000), ("avro", 50.0, 500))
+    ]
+    lines = [line.split() for line in shown(ProfileResult({}, {}, runs), formats_report).splitlines()]
+    assert ["avro", "5", "MB", "500", "50.0", "100,000", "2.00", "0.50", "1.00"] in lines
+    assert ["json", "5", "MB", "1000", "100", "100,000", "2.00", "0.50", "2.00"] in lines
+
+
+def test_formats_are_checked_by_name():
+    assert parse_formats("avro, raw,avro") == ("avro", "raw")
+    assert set(parse_formats("all")) == set(FORMATS)
+    with pytest.raises(ConfigError, match=r"--format: 'xml': write raw, .*json_schema"):
+        parse_formats("avro,xml")
