@@ -57,6 +57,7 @@ addopts = --strict-markers -p tests.conftest
 markers =
     system
     soak
+    peer
     k8s
     chaos
 """

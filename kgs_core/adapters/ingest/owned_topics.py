@@ -66,9 +66,8 @@ class OwnedTopics:
         """Look for all topics and partitions that came, went or changed; ask the tables where stopped ones stand.
 
         Raises:
-            PortError, ConfigError: at the first time, of whatever topic has failed within `FIRST_PATIENCE_S`, and not
-                in passing where others are open; of the others `take_in` raises it. Later such a topic is left out,
-                and what is open is read on.
+            PortError, ConfigError: at the first time, of whatever topic has failed within `FIRST_PATIENCE_S`, in passing
+                only where none is open; of the others `take_in`. Later it is left out, and what is open is read on.
         """
         if first:
             specs = resolve_tables(self._settings, self._admin.list_topics())
