@@ -66,7 +66,7 @@ class OwnedTopics:
         """Look for all topics and partitions that came, went or changed; ask the tables where stopped ones stand.
 
         Raises:
-            PortError, ConfigError: at the first time, of whatever topic has failed within `FIRST_PATIENCE_S`, in passing
+            PortError, ConfigError: at the first time, of a topic that has failed within `FIRST_PATIENCE_S`, in passing
                 only where none is open; of the others `take_in`. Later it is left out, and what is open is read on.
         """
         if first:
