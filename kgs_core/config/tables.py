@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.settings import Settings
-from kgs_core.config.topic_rule import TopicRule, is_topic_name
+from kgs_core.config.topic_names import is_topic_name
+from kgs_core.config.topic_rule import TopicRule
 from kgs_core.errors import ConfigError
 
 DEAD_LETTERS_SUFFIX = "_dead_letters"
@@ -32,8 +33,7 @@ class TableSpec:
     @property
     def latest_table(self) -> str | None:
         """Path of the derived table with the newest row of each key; None where the rule wants none."""
-        latest = self.rule.latest_by_key
-        return None if latest is None else latest.table_of(self.topic)
+        return self.rule.latest_table_of(self.topic)
 
     @property
     def all_tables(self) -> tuple[str, ...]:
@@ -78,6 +78,11 @@ def _bad_names(specs: Collection[TableSpec]) -> Iterator[str]:
     for spec in specs:
         if not is_topic_name(spec.topic):
             yield f"topic {spec.topic[:300]!r}: not a legal name, no table can be named by it: leave it out of 'topics'"
+        elif any(part in ("", ".", "..") for table in spec.all_tables for part in table.split("/")):
+            yield (
+                f"topic '{spec.topic}': a group of pattern '{spec.rule.pattern}' gives its table an empty part, or "
+                "one of dots: give the topic a rule of its own, or leave it out with 'not'"
+            )
         elif any(len(part.encode()) > MAX_PART_BYTES for table in spec.all_tables for part in table.split("/")):
             longest = max(spec.all_tables, key=lambda table: max(map(len, table.split("/"))))
             yield (

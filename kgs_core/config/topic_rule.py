@@ -1,19 +1,17 @@
 """The rule that makes a table of a topic: its part of kgs.yaml."""
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, Self
 
-import re2
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
 from kgs_core.config.field_types import canonical_type, has_other_map_keys, parse_type, problem_of_names
 from kgs_core.config.layout import PartitionColumn, partition_column, problem_of_partitions
 from kgs_core.config.section import Section, key_of, none_is_empty
+from kgs_core.config.topic_names import IN_BRACES, TablePath, check_pattern, compiled, is_topic_name, path_under_root
 from kgs_core.config.value_formats import FORMATS, problem_of_key, problem_of_schema
 
-TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 HOOK = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 
 HookName = Annotated[str, StringConstraints(pattern=HOOK)]
@@ -23,11 +21,10 @@ KEY_COLUMN = "key"
 _TEXT_KEYS = "the keys of a JSON object are texts: write map<string,...>"
 
 
-TablePath = Annotated[
-    str,
-    StringConstraints(pattern=r"^[A-Za-z0-9._{}/-]+$"),
-    Field(description="use A-Z a-z 0-9 . _ - / and {topic}"),
-]
+def _one_is_a_list(value: Any) -> Any:
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
 KAFKA_KEY = "_key"
 
 
@@ -50,16 +47,13 @@ class LatestByKey(Section):
             raise ValueError("a tombstone has no value, so no field to be told by: key: [_key], or tombstones: ignore")
         return self
 
-    def table_of(self, topic: str) -> str:
-        """The derived table's path relative to the lake's root."""
-        return self.table.replace("{topic}", topic)
-
 
 class TopicRule(Section):
     """Rule by which a topic, or every topic that matches a pattern, becomes a table. The first that fits counts."""
 
     topic: str | None = None
     pattern: str | None = None
+    excluded: Annotated[tuple[str, ...], Field(alias="not", strict=False), BeforeValidator(_one_is_a_list)] = ()
     table: TablePath = "{topic}"
     format: Annotated[str, key_of(FORMATS)] = "raw"
     fields: Columns = Field(default_factory=dict, alias="schema")
@@ -97,14 +91,16 @@ class TopicRule(Section):
     @field_validator("pattern")
     @classmethod
     def _pattern_compiles(cls, pattern: str | None) -> str | None:
-        if pattern == "":
-            raise ValueError("an empty pattern matches no topic; write .* for all of them")
         if pattern is not None:
-            try:
-                _compiled(pattern)
-            except re2.error as e:
-                raise ValueError(f"not a valid RE2 pattern: {_re2_reason(e)}") from e
+            check_pattern(pattern)
         return pattern
+
+    @field_validator("excluded")
+    @classmethod
+    def _excluded_compile(cls, excluded: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in excluded:
+            check_pattern(pattern)
+        return excluded
 
     @field_validator("table")
     @classmethod
@@ -137,10 +133,8 @@ class TopicRule(Section):
         of_partitions = problem_of_partitions(self.partition_by)
         checks = [
             ((self.topic is None) == (self.pattern is None), "give either 'topic' or 'pattern'"),
-            (
-                self.pattern is not None and "{topic}" not in self.table,
-                f"table '{self.table}' needs {{topic}} in it, since 'pattern' can match several topics",
-            ),
+            (bool(self.excluded) and self.pattern is None, "'not' leaves topics out of a 'pattern': drop it"),
+            *self._checks_of_names(),
             (bool(of_schema), of_schema),
             (self.avro_schema is not None and self.format != "avro", "'avro_schema' is for format avro alone"),
             (bool(of_key), of_key),
@@ -233,35 +227,47 @@ class TopicRule(Section):
         """Whether the value columns are exactly those that the rule says; else a registry, and the table, say them."""
         return bool(self.fields) or FORMATS[self.format].columns_of is None
 
+    def _checks_of_names(self) -> list[tuple[bool, str]]:
+        """Of what stands in braces in the paths of tables."""
+        paths = [self.table, *([self.latest_by_key.table] if self.latest_by_key is not None else [])]
+        known = {"topic", *(compiled(self.pattern).groupindex if self.pattern is not None else ())}
+        checks = []
+        for path in paths:
+            names = IN_BRACES.findall(path)
+            unknown = sorted(set(names) - known)
+            checks += [
+                (
+                    bool(unknown),
+                    f"table '{path}': {', '.join(f'{{{name}}}' for name in unknown)}: neither {{topic}} nor a group "
+                    "(?P<name>...) of 'pattern'",
+                ),
+                (
+                    self.pattern is not None and not names,
+                    f"table '{path}' needs {{topic}}, or a group of 'pattern', in it: that can match several topics",
+                ),
+            ]
+        return checks
+
     def matches(self, topic: str) -> bool:
         """Whether this rule is meant for `topic`."""
         if self.pattern is None:
             return topic == self.topic
-        return _compiled(self.pattern).fullmatch(topic) is not None
+        found = compiled(self.pattern).fullmatch(topic) is not None
+        return found and not any(compiled(pattern).fullmatch(topic) for pattern in self.excluded)
 
     def table_of(self, topic: str) -> str:
         """The table's path relative to the lake's root."""
-        return self.table.replace("{topic}", topic)
+        return self._filled(self.table, topic)
 
+    def latest_table_of(self, topic: str) -> str | None:
+        """Likewise, of the derived table with the newest row of each key; None where the rule wants none."""
+        return None if self.latest_by_key is None else self._filled(self.latest_by_key.table, topic)
 
-def path_under_root(table: str) -> str:
-    """The path of a table, checked.
-
-    Raises:
-        ValueError: it has other braces than {topic}, or parts that lead elsewhere or that Delta keeps for itself.
-    """
-    bare = table.replace("{topic}", "t")
-    if "{" in bare or "}" in bare:
-        raise ValueError("only {topic} may stand in braces")
-    parts = bare.split("/")
-    if any(p in ("", ".", "..") or p.startswith("_") for p in parts):
-        raise ValueError("must be a relative path without empty, '.', '..' or '_...' parts")
-    return table
-
-
-def is_topic_name(topic: str) -> bool:
-    """Whether Kafka would allow a topic of this name."""
-    return bool(TOPIC_NAME.fullmatch(topic)) and topic not in (".", "..")
+    def _filled(self, path: str, topic: str) -> str:
+        """The path with its names; nothing stands for a group that takes no part in the match."""
+        match = compiled(self.pattern).fullmatch(topic) if self.pattern is not None else None
+        names = {"topic": topic, **(match.groupdict() if match is not None else {})}
+        return IN_BRACES.sub(lambda name: names.get(name[1]) or "", path)
 
 
 def start_timestamp_ms(start: str) -> int:
@@ -281,14 +287,3 @@ def start_timestamp_ms(start: str) -> int:
     if instant < epoch:
         raise ValueError("a timestamp before 1970 is not possible; say earliest")
     return (instant - epoch) // timedelta(milliseconds=1)
-
-
-def _compiled(pattern: str) -> Any:
-    options = re2.Options()
-    options.log_errors = False  # else re2 writes to stderr beside our message
-    return re2.compile(pattern, options=options)
-
-
-def _re2_reason(error: Exception) -> str:
-    reason = error.args[0] if error.args else error
-    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)

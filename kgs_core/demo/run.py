@@ -18,6 +18,7 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.lake.stats import LakeView
 from kgs_core.adapters.registry.stub import StubRegistry, running_registry
 from kgs_core.adapters.system.shutdown import stop_on_signals
+from kgs_core.adapters.system.tcp_ports import HOST
 from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
 from kgs_core.demo.aircraft import AIRCRAFT_TOPIC, MORNING, SUBJECT, column_line
@@ -34,6 +35,7 @@ from kgs_core.demo.stages import Stages
 from kgs_core.demo.supervisor import GroupControl, Supervisor
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.runtime.group_status import GroupWatch
+from kgs_core.runtime.metrics_service import metrics_served
 
 INTERRUPTED = 130
 
@@ -118,9 +120,13 @@ class _Demo:
             group = held.enter_context(GroupWatch(settings))
             control = self._control(settings, environ)
             servers = settings.kafka.bootstrap_servers
-            with Supervisor(layout, servers, control, environ, say, kafka=kafka) as supervisor:
+            with (
+                Supervisor(layout, servers, control, environ, say, kafka=kafka) as supervisor,
+                metrics_served(settings, HOST, 0) as port,
+            ):
                 supervisor.start()
                 say(control.invitation)
+                say(f"metrics for Prometheus: http://{HOST}:{port}/metrics")
                 elapsed_s = time.monotonic() - self._started_s
                 observer = Observer(self._layout, LakeView(settings), group, control, elapsed_s)
                 return self._play(settings, supervisor, observer)

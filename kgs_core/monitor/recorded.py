@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
-from kgs_core.config.topic_rule import is_topic_name
+from kgs_core.config.topic_names import is_topic_name
 from kgs_core.errors import ConfigError
 from kgs_core.model import Assignment, ConsumerId, TopicPartition, WriteSpeeds
 from kgs_core.monitor.json_text import JsonText, shown

@@ -43,7 +43,7 @@ def metrics_served(settings: Settings, address: str, port: int) -> Iterator[int]
 
 
 def _look_again_and_again(reader: MetricsReader, stop: threading.Event) -> None:
-    say = LogOnChange(lambda text: _log.warning("metrics: %s", text) if text else None)
+    say = LogOnChange(lambda text: _log.info("metrics: %s", text) if text else None)
     with reader:
         while not stop.is_set():
             try:

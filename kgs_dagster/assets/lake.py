@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from kgs_core.config import TopicRule
+from kgs_core.config.topic_names import IN_BRACES
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -73,12 +74,17 @@ def lake_layout(group: GroupConfig) -> tuple[LakeAsset, ...]:
         name = rule.topic or _plain(str(rule.pattern))
         # Graphs show the last part of a key only: it must not be that of the table
         topic = _free(group.key("kafka", f"topic_{name}"), taken)
-        table = _free(group.key("lake", *rule.table_of(name).split("/")), taken)
+        table = _free(group.key("lake", *_named(rule.table, name).split("/")), taken)
         latest = None
         if rule.latest_by_key is not None:
-            latest = _free(group.key("lake", *rule.latest_by_key.table_of(name).split("/")), taken)
+            latest = _free(group.key("lake", *_named(rule.latest_by_key.table, name).split("/")), taken)
         found.append(LakeAsset(rule, topic, table, latest))
     return tuple(found)
+
+
+def _named(path: str, topic: str) -> str:
+    """Path of a table in words: a pattern's groups by their names, for there is no one topic that fills them."""
+    return IN_BRACES.sub(lambda name: topic if name[1] == "topic" else name[1], path)
 
 
 def lake_assets(group: GroupConfig) -> list[dg.AssetSpec]:

@@ -10,7 +10,8 @@ from kgs_core.exactly_once.positions import parse_app_id
 from kgs_core.model import TopicId
 from kgs_core.ports import Lake
 
-_TOPIC = "{topic}"
+_NAME = re.compile(r"\{\w+\}")
+LOG_FOLDER = "_delta_log"
 
 
 def find_tables(
@@ -62,30 +63,38 @@ def find_topic(settings: Settings, admin: KafkaAdmin, topic: str) -> tuple[Table
 
 def _only_in_lake(settings: Settings, lake: Lake, known: Collection[str]) -> set[str]:
     """Topics whose tables were filled by this group, by the rules that have a pattern, beside those known."""
+    rules = ((topic, settings.rule_of(topic)) for topic in known)
+    taken = {rule.table_of(topic) for topic, rule in rules if rule is not None}
     return {
         topic
         for rule in settings.topics
         if rule.pattern is not None
-        for topic in _folders_of(lake, rule)
-        if topic not in known
-        and settings.rule_of(topic) is rule
-        and _is_filled_from(lake, rule.table_of(topic), settings.group, topic)
+        for table in _folders_of(lake, rule)
+        if table not in taken
+        for topic in _filled_from(lake, table, settings.group)
+        if topic not in known and settings.rule_of(topic) is rule and rule.table_of(topic) == table
     }
 
 
 def _folders_of(lake: Lake, rule: TopicRule) -> Iterator[str]:
-    """What the topics would be called whose folders are there."""
-    parts = rule.table.split("/")
-    depth = next(i for i, part in enumerate(parts) if _TOPIC in part)
-    first, *others = (re.escape(text) for text in parts[depth].split(_TOPIC))
-    shape = re.compile(first + "(.+)" + r"\1".join(others))
-    for name in lake.folders("/".join(parts[:depth])):
-        match = shape.fullmatch(name)
-        if match is not None:
-            yield match.group(1)
+    """Paths that are there and could be tables of the rule, by their shape."""
+    found = [""]
+    for part in rule.table.split("/"):
+        pieces = _NAME.split(part)
+        if len(pieces) == 1:
+            found = [f"{path}{part}/" for path in found]
+            continue
+        shape = re.compile(".+".join(re.escape(piece) for piece in pieces))
+        found = [
+            f"{path}{name}/"
+            for path in found
+            for name in lake.folders(path.rstrip("/"))
+            if shape.fullmatch(name) and name != LOG_FOLDER
+        ]
+    yield from (path.rstrip("/") for path in found)
 
 
-def _is_filled_from(lake: Lake, table: str, group: str, topic: str) -> bool:
-    """A table of dead letters looks like the table of a topic of that name, but has positions of another."""
+def _filled_from(lake: Lake, table: str, group: str) -> set[str]:
+    """Topics of which this group has positions in a table; one of dead letters has those of another table."""
     found = (parse_app_id(app) for app in lake.all_versions(table))
-    return any(app is not None and (app.group, app.topic) == (group, topic) for app in found)
+    return {app.topic for app in found if app is not None and app.group == group}

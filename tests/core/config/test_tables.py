@@ -140,3 +140,31 @@ def test_ten_times_the_topics_take_ten_times_the_work(resolve):
     few, many = steps_of(lambda: resolved(100)), steps_of(lambda: resolved(1000))
     assert few > 100
     assert many < 15 * few
+
+
+GROUPS = r"[{pattern: '(?P<team>[a-z]+)\.(?P<what>.+)', not: ['.*\.test', 'legacy\..*'], table: 'b/{team}/{what}'}]"
+
+
+def test_tables_are_named_by_parts_of_the_topic_and_topics_are_left_out(settings_of):
+    topics = ["ads.clicks", "ads.clicks.eu", "ads.clicks.test", "legacy.old", "Odd.one"]
+    found = resolve_tables(settings_of(topics=f"topics: {GROUPS}"), topics)
+    assert {topic: spec.table for topic, spec in found.items()} == {
+        "ads.clicks": "b/ads/clicks",
+        "ads.clicks.eu": "b/ads/clicks.eu",
+    }
+
+
+def test_a_later_rule_takes_what_another_leaves_out(settings_of):
+    settings = settings_of(topics="topics: [{pattern: 'a.*', not: ab}, {pattern: '.*', table: 'rest/{topic}'}]")
+    assert {t: s.table for t, s in resolve_tables(settings, ["aa", "ab", "c"]).items()} == {
+        "aa": "aa", "ab": "rest/ab", "c": "rest/c",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("topic", ["a", "a..", "a..."])
+def test_a_group_that_makes_no_folder_is_named_with_its_topic(settings_of, topic):
+    settings = settings_of(topics=r"topics: [{pattern: 'a(\.(?P<rest>.+))?', table: 'b/{rest}'}]")
+    with pytest.raises(
+        ConfigError, match=f"topic '{topic}': a group of pattern .* gives its table an empty part, or one"
+    ):
+        resolve_tables(settings, [topic])

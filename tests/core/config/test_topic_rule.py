@@ -90,11 +90,16 @@ def test_a_rule_that_can_never_count_is_a_mistake(problems_of, first):
 @pytest.mark.parametrize(
     ("rule", "answer"),
     [
-        ("table: '{x}'", "[0].table: '{x}': only {topic} may stand in braces"),
+        ("table: '{x}'", "[0]: table '{x}': {x}: neither {topic} nor a group (?P<name>...) of 'pattern'"),
         ("table: /abs", "[0].table: '/abs': must be a relative path without empty, '.', '..' or '_...' parts"),
         ("table: a/../b", "[0].table: 'a/../b': must be a relative path without empty, '.', '..' or '_...' parts"),
         ("table: a/_log", "[0].table: 'a/_log': must be a relative path without empty, '.', '..' or '_...' parts"),
-        ("table: 'a b'", "[0].table: 'a b': use A-Z a-z 0-9 . _ - / and {topic}"),
+        ("table: 'a{'", "[0].table: 'a{': only {topic}, and {name} of a group of 'pattern', may stand in braces"),
+        ("not: b.*", "[0]: 'not' leaves topics out of a 'pattern': drop it"),
+        (
+            "table: 'a b'",
+            "[0].table: 'a b': use A-Z a-z 0-9 . _ - / and {topic}, or {name} of a group of 'pattern'",
+        ),
         ("format: json", "[0]: format 'json' needs a 'schema' of field: type"),
         ("rows: some", "[0].rows: 'some': give one of 'one_to_one', 'filter' or 'any'"),
         ("on_error: skip", "[0].on_error: 'skip': give one of 'dead_letter' or 'stop'"),
@@ -156,7 +161,7 @@ def test_a_format_takes_a_schema_or_does_not(problems_of):
 
 def test_a_pattern_needs_the_topic_in_its_table(problems_of):
     assert problems_of(topics=rules("{pattern: '.*', table: all, format: json}")) == [
-        "topics[0]: table 'all' needs {topic} in it, since 'pattern' can match several topics; "
+        "topics[0]: table 'all' needs {topic}, or a group of 'pattern', in it: that can match several topics; "
         "format 'json' needs a 'schema' of field: type"
     ]
 

@@ -1,0 +1,45 @@
+"""Topics that only the lake still knows are found by their tables, whatever these are named by."""
+
+import pytest
+
+from kgs_core.adapters.lake.delta_lake import DeltaLake
+from kgs_core.adapters.lake.discovery import find_tables
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.config import parse_settings
+from kgs_core.exactly_once.positions import AppIds
+from kgs_core.model import TopicId
+from tests.one_column import LAKE, file_of, table_at
+
+RULES = r"""
+- {pattern: 'x-.*', table: 'x/{topic}/rows'}
+- {pattern: '(?P<team>[a-z]+)\.(?P<what>.+)', not: '.*test', table: '{team}/by-{what}'}
+- {topic: named, table: one}
+"""
+
+
+@pytest.fixture
+def lake(tmp_path):
+    storage = Storage(str(tmp_path))
+    tables = {"ads/by-clicks": "ads.clicks", "x/x-1/rows": "x-1", "ads/by-clicks_dead_letters": "ads.clicks",
+              "ads/by-other": "ads.else", "ads/by-atest": "ads.atest", "x/far": "x-2"}  # fmt: skip
+    for number, (table, topic) in enumerate(tables.items()):
+        ids = AppIds("g", topic, TopicId("id"))
+        made = table_at(storage, name=table)
+        made.commit({ids.position(0): None}, {ids.position(0): 1}, [file_of(storage, number, name=table)])
+    return DeltaLake(LAKE.model_copy(update={"root": storage.root}))
+
+
+@pytest.mark.parametrize("in_kafka", [[], ["ads.clicks"], ["ads.clicks", "x-1"]])
+def test_every_table_of_a_rule_is_found_and_no_other(lake, in_kafka):
+    text = f"group: g\nkafka: {{bootstrap_servers: 'h:1'}}\nlake: {{root: {lake.root}}}\ntopics:{RULES}"
+    found = find_tables(parse_settings(text.encode(), "kgs.yaml", {}), lake, in_kafka, None)
+    assert {spec.topic: spec.table for spec in found} == {
+        "ads.clicks": "ads/by-clicks", "x-1": "x/x-1/rows", "named": "one",
+    }  # fmt: skip
+
+
+def test_tables_of_another_group_are_not(lake):
+    text = f"group: other\nkafka: {{bootstrap_servers: 'h:1'}}\nlake: {{root: {lake.root}}}\ntopics:{RULES}"
+    assert [spec.topic for spec in find_tables(parse_settings(text.encode(), "kgs.yaml", {}), lake, [], None)] == [
+        "named"
+    ]
