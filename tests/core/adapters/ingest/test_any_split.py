@@ -97,8 +97,8 @@ def worlds_up_and_away(request):
         yield up, away
 
 
-@pytest.fixture(scope="module", params=RESCUING)
-def world_with_fields(request):
+@pytest.fixture(scope="module", params=[name for name, each in FORMATS.items() if each.rescues])
+def world_that_rescues(request):
     with world_of(request.param) as found:
         yield found
 
@@ -235,8 +235,8 @@ def test_any_split_waits_at_the_same_record_while_the_registry_is_away(worlds_up
 
 @given(numbers=st.lists(st.integers(0, 3_000), max_size=12))
 @settings(max_examples=40)
-def test_unknown_fields_that_are_rescued_change_no_verdict(world_with_fields, numbers):
-    world = world_with_fields
+def test_unknown_fields_that_are_rescued_change_no_verdict(world_that_rescues, numbers):
+    world = world_that_rescues
     messages = messages_of(world, [(number, 0) for number in numbers])
     ignored, rescued = (
         sort_records(world.with_rule(unknown_fields=each).job, records_of(messages)) for each in ("ignore", "rescue")
