@@ -83,6 +83,8 @@ def _bad_names(specs: Collection[TableSpec]) -> Iterator[str]:
                 f"topic '{spec.topic}': a group of pattern '{spec.rule.pattern}' gives its table an empty part, or "
                 "one of dots: give the topic a rule of its own, or leave it out with 'not'"
             )
+        elif len({table.lower() for table in spec.all_tables}) < len(spec.all_tables):
+            yield f"topic '{spec.topic}': its table and its latest_by_key are one, '{spec.table}': give another name"
         elif any(len(part.encode()) > MAX_PART_BYTES for table in spec.all_tables for part in table.split("/")):
             longest = max(spec.all_tables, key=lambda table: max(map(len, table.split("/"))))
             yield (

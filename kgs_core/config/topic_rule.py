@@ -179,15 +179,12 @@ class TopicRule(Section):
         if latest is None:
             return []
         has_transform = bool(self.transform or self.transform_arrow)
-        unknown = [name for name in latest.key if name != KAFKA_KEY and name not in self.fields]
+        known = {KAFKA_KEY, *self.fields, *self.key_columns, *self.headers}
+        unknown = [name for name in latest.key if name not in known]
         return [
             (
-                self.pattern is not None and "{topic}" not in latest.table,
-                f"latest_by_key: table '{latest.table}' needs {{topic}} in it, as 'pattern' can match several topics",
-            ),
-            (
                 bool(unknown and self.fields and not has_transform),
-                f"latest_by_key: key: no column {', '.join(unknown)} in 'schema'",
+                f"latest_by_key: key: no column {', '.join(unknown)} in 'schema', nor of key or headers",
             ),
             (
                 latest.table.lower() in (self.table.lower(), f"{self.table.lower()}_dead_letters"),

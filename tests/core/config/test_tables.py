@@ -168,3 +168,10 @@ def test_a_group_that_makes_no_folder_is_named_with_its_topic(settings_of, topic
         ConfigError, match=f"topic '{topic}': a group of pattern .* gives its table an empty part, or one"
     ):
         resolve_tables(settings, [topic])
+
+
+def test_a_derived_table_that_a_group_makes_the_table_itself_is_refused(settings_of):
+    rule = "{pattern: '(?P<a>.)(?P<b>.)', table: 't/{a}', latest_by_key: {table: 't/{b}'}}"
+    assert list(resolve_tables(settings_of(topics=f"topics: [{rule}]"), ["xy"])) == ["xy"]
+    with pytest.raises(ConfigError, match="topic 'xX': its table and its latest_by_key are one, 't/x'"):
+        resolve_tables(settings_of(topics=f"topics: [{rule}]"), ["xX"])
