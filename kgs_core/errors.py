@@ -59,6 +59,6 @@ class FencedError(PermanentError):
     exit_code = 3
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
     """What an error says, with its causes, in one line of plain text."""
     return " ".join(_NOISE.sub(" ", str(error) or type(error).__name__).split())[:_MAX_LENGTH]

@@ -128,7 +128,7 @@ def _at_once(call: Callable[[], TopicBatch]) -> Future[TopicBatch]:
     done: Future[TopicBatch] = Future()
     try:
         done.set_result(call())
-    except Exception as e:  # noqa: BLE001 - handed to who asks for the result
+    except BaseException as e:  # noqa: BLE001 - handed to who asks for the result
         done.set_exception(e)
     return done
 
@@ -144,5 +144,7 @@ def _own_affair(topic: str, result: ReadResult) -> Iterator[None]:
         result.unavailable[topic] = str(e)
     except TransformError as e:
         result.failed[topic] = str(e)
-    except Exception as e:  # noqa: BLE001 - as above
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as e:  # noqa: BLE001 - as above, and a panic of Rust is no Exception
         result.failed[topic] = f"{type(e).__name__}: {one_line(e)}"

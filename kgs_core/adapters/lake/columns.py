@@ -8,7 +8,10 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+MAX_DEPTH = 32
+"""Types in types: readers of a table's schema give up where its JSON is nested deeper than 128."""
 _INVARIANTS = b"delta.invariants"
+_ODD = set(" ,;{}()\n\t=")  # Spark reads no column with one of these
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
@@ -53,32 +56,55 @@ def _both_structs(one: pa.DataType, other: pa.DataType) -> tuple[list[pa.Field],
     return (list(one), list(other)) if pa.types.is_struct(one) and pa.types.is_struct(other) else None
 
 
-def lacking(there: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> list[pa.Field]:
+def lacking(there: Iterable[pa.Field], wanted: Iterable[pa.Field], *, depth: int = 1) -> list[pa.Field]:
     """What can be added of `wanted`; of a struct that is there, only the fields that it lacks.
 
-    A name that is there already with another type, or that differs from one only in case, cannot be added.
+    A name that is there already with another type, that differs from one only in case, or that readers of Delta do not
+    take, cannot be added; nor can what lies deeper than `MAX_DEPTH`.
+
+    Args:
+        depth: of these fields; those of a table have 1.
     """
     found = {f.name: f for f in there}
     taken = {name.lower() for name in found}
     out: list[pa.Field] = []
     for field in wanted:
         if field.name in found:
-            part = _lacking_inside(found[field.name].type, field.type)
-            out += [pa.field(field.name, part)] if part is not None else []
-        elif field.name.lower() not in taken:
+            part = _lacking_inside(found[field.name].type, field.type, depth)
+        elif field.name.lower() in taken or not field.name or _ODD & set(field.name):
+            part = None
+        else:
+            part = _addable(field.type, depth)
+        if part is not None:
             taken.add(field.name.lower())
-            out.append(pa.field(field.name, plain(field.type)))
+            out.append(pa.field(field.name, part))
     return out
 
 
-def _lacking_inside(there: pa.DataType, wanted: pa.DataType) -> pa.DataType | None:
+def _lacking_inside(there: pa.DataType, wanted: pa.DataType, depth: int) -> pa.DataType | None:
     if pa.types.is_struct(there) and pa.types.is_struct(wanted):
-        fields = lacking(there, wanted)
+        fields = lacking(there, wanted, depth=depth + 1)
         return pa.struct(fields) if fields else None
     if _is_list(there) and _is_list(wanted):
-        part = _lacking_inside(there.value_type, wanted.value_type)
+        part = _lacking_inside(there.value_type, wanted.value_type, depth + 1)
         return pa.list_(part) if part is not None else None
     return None
+
+
+def _addable(kind: pa.DataType, depth: int) -> pa.DataType | None:
+    """The type, plain, without those of its fields that no table can have; None: nothing is left of it."""
+    if depth > MAX_DEPTH:
+        return None
+    if pa.types.is_struct(kind):
+        fields = lacking([], kind, depth=depth + 1)
+        return pa.struct(fields) if fields else None
+    if pa.types.is_map(kind):
+        key, item = (_addable(each, depth + 1) for each in (kind.key_type, kind.item_type))
+        return pa.map_(key, item) if key is not None and item is not None else None
+    if _is_list(kind):
+        item = _addable(kind.value_type, depth + 1)
+        return pa.list_(item) if item is not None else None
+    return plain(kind)
 
 
 def widened(columns: Iterable[pa.Field]) -> pa.Schema:

@@ -32,7 +32,7 @@ from kgs_core.adapters.lake.log_store import EntryExistsError
 from kgs_core.adapters.lake.pace import MOST_RACES, TRIES, Pace, pause_after_error
 from kgs_core.adapters.lake.table_log import TableLog, TableMetadata
 from kgs_core.adapters.system.failpoints import failpoint
-from kgs_core.errors import PortError, TransientError, one_line
+from kgs_core.errors import PermanentError, PortError, TransientError, one_line
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +42,7 @@ def add_columns(log: TableLog, wanted: Iterable[pa.Field]) -> None:
 
     Raises:
         UnsafeError: the table breaks the guarantee.
+        PermanentError: no reader would take its schema.
         TransientError: the store did not answer, or too many others made entries.
     """
     pace = Pace()
@@ -55,8 +56,9 @@ def add_columns(log: TableLog, wanted: Iterable[pa.Field]) -> None:
             more = lacking(log.metadata.columns, columns)
             if not more:
                 return
+            metadata = _readable(log.name, with_columns(log.metadata, more))
             failpoint("before-columns")
-            log.write_metadata(state, with_columns(log.metadata, more), [f.name for f in more])
+            log.write_metadata(state, metadata, [f.name for f in more])
             failpoint("columns-added")
             _log.info("table=%s has new columns: %s", log.name, ", ".join(f"{f.name} {f.type}" for f in more))
         except PortError:
@@ -74,6 +76,19 @@ def add_columns(log: TableLog, wanted: Iterable[pa.Field]) -> None:
         f"table {log.name}: no columns added after {errors} errors and {races} lost races, "
         f"last: {one_line(problem) if problem else ''}"
     ) from problem
+
+
+def _readable(table: str, metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata, if readers take its schema: once written, one that they do not would be there for good.
+
+    Raises:
+        PermanentError: they do not.
+    """
+    try:
+        Schema.from_json(metadata["schemaString"]).to_arrow()
+    except Exception as e:
+        raise PermanentError(f"table {table}: its new columns would make it unreadable: {one_line(e)}") from e
+    return metadata
 
 
 def with_columns(metadata: TableMetadata, more: Sequence[pa.Field]) -> dict[str, Any]:

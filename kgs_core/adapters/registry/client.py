@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import lru_cache, partial
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 import httpx2
@@ -20,7 +21,9 @@ RETRIES = 1  # a connection that the registry closed while it was idle is worth 
 RETRY_WAIT_MS = 200
 UNREACHABLE_S = 1.0
 _NO_SUCH = range(40401, 40500)  # 40401 subject, 40402 version, 40403 schema; a plain 404 is some other server's
+_BUSY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _SERIALIZED = "serialized"
+MAX_REFERENCES = 1000
 T = TypeVar("T")
 
 
@@ -93,17 +96,39 @@ class RegistryClient:
         kept = self._kept.get(key)
         if kept is not None:
             return kept
-        schema = self._ask(f"schema {key}", lambda: get(self._plain, None))
+        schema = self._asked_for(f"schema {key}", lambda: get(self._plain, None))
         if schema.schema_type == SchemaKind.PROTOBUF:
-            schema = self._ask(f"schema {key}", lambda: get(self._serialized, _SERIALIZED))
+            schema = self._asked_for(f"schema {key}", lambda: get(self._serialized, _SERIALIZED))
         found = self._resolved(schema, number)
         with self._lock:
             return self._kept.setdefault(key, found)
 
+    def _asked_for(self, what: str, question: Callable[[], Schema]) -> Schema:
+        """The schema, if the answer is one: another server's page is none, though it may be JSON, and is not kept."""
+        schema = self._ask(what, question)
+        text, kind = schema.schema_str, schema.schema_type
+        if isinstance(text, str) and text and (kind is None or isinstance(kind, str)):
+            return schema
+        for client in (self._plain, self._serialized):
+            client.clear_caches()  # type: ignore[no-untyped-call]
+        url = self._settings.url
+        raise TransientError(
+            f"{url} does not answer as a schema registry does: check registry.url: {what} is no schema"
+        )
+
     def _resolved(
-        self, schema: Schema, number: int | None, known: dict[tuple[str, int], RegisteredSchema] | None = None
+        self,
+        schema: Schema,
+        number: int | None,
+        known: dict[tuple[str, int], RegisteredSchema] | None = None,
+        path: tuple[tuple[str, int], ...] = (),
     ) -> RegisteredSchema:
-        """The schema with what it refers to, each asked for once; a subject may be deleted (softly) meanwhile."""
+        """The schema with what it refers to, each asked for once; a subject may be deleted (softly) meanwhile.
+
+        Args:
+            known: what was asked for already.
+            path: what refers to it.
+        """
         try:
             kind = SchemaKind(schema.schema_type or SchemaKind.AVRO)
         except ValueError:
@@ -113,9 +138,12 @@ class RegistryClient:
         references = []
         for each in schema.references or ():
             at = (str(each.subject), int(each.version or 0))
+            if at in path or len(path) == MAX_REFERENCES or len(known) == MAX_REFERENCES:
+                words = "refers to itself" if at in path else f"refers to more than {MAX_REFERENCES} others"
+                raise UnknownSchemaError(f"schema {number}: it {words}")
             if at not in known:
                 of = self._ask(f"subject {at[0]} version {at[1]}", partial(_version, client, *at, form))
-                known[at] = self._resolved(of.schema, of.schema_id, known)
+                known[at] = self._resolved(of.schema, of.schema_id, known, (*path, at))
             references.append((str(each.name), known[at]))
         return RegisteredSchema(number, kind, schema.schema_str or "", tuple(references))
 
@@ -126,20 +154,30 @@ class RegistryClient:
             UnknownSchemaError: there is no such thing.
             TransientError: any other outcome; it says nothing of the schema.
         """
-        if self._unreachable is not None and time.monotonic() < self._unreachable[0]:
-            raise TransientError(self._unreachable[1])
+        unreachable = self._unreachable  # which another thread may change
+        if unreachable is not None and time.monotonic() < unreachable[0]:
+            raise TransientError(unreachable[1])
         try:
             answer = question()
         except SchemaRegistryError as e:
             self._unreachable = None
             if e.error_code in _NO_SUCH:
                 raise UnknownSchemaError(f"the schema registry has no {what}: {one_line(e)}") from e
-            raise TransientError(f"schema registry {self._settings.url}: {what}: {_words(e)}") from e
+            words = f"schema registry {self._settings.url}: {what}: {_words(e)}"
+            if e.http_status_code in _BUSY or e.http_status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                self._unreachable = (time.monotonic() + UNREACHABLE_S, words)
+            raise TransientError(words) from e
         except (httpx2.HTTPError, OSError) as e:
             words = f"schema registry {self._settings.url} does not answer: {one_line(e)}"
             self._unreachable = (time.monotonic() + UNREACHABLE_S, words)
             raise TransientError(words) from e
-        except (ValueError, TypeError, AttributeError, KeyError) as e:  # a page of another server, which is no JSON
+        except (
+            ValueError,
+            TypeError,
+            AttributeError,
+            KeyError,
+            RecursionError,
+        ) as e:  # a page of another server, which is no JSON
             words = f"{self._settings.url} does not answer as a schema registry does: check registry.url: {one_line(e)}"
             raise TransientError(words) from e
         self._unreachable = None

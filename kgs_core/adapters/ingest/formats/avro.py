@@ -17,6 +17,7 @@ import pyarrow as pa
 from kgs_core.adapters.ingest.formats import avro_steps
 from kgs_core.adapters.ingest.formats.avro_columns import fit, misfit
 from kgs_core.adapters.ingest.formats.avro_schema import AvroReading, UnfitSchemaError, avro_reading
+from kgs_core.adapters.ingest.formats.by_schema import in_order, within_patience
 from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, NO_COLUMNS, Parsed, ValueBatch
 from kgs_core.adapters.ingest.native.session import address_of
 from kgs_core.adapters.lake.columns import lacking
@@ -102,9 +103,10 @@ def _unframed(values: pa.Array) -> FramedValues:
 def _parsed(batch: ValueBatch, framed: FramedValues, schema_of: Callable[[SchemaGroup], RegisteredSchema]) -> Parsed:
     bad, waiting, missing = dict(framed.bad), dict[int, str](), dict[str, pa.Field]()
     tables, chosen = [batch.columns.empty_table()], [np.zeros(0, np.int64)]
-    for group in framed.groups:
+    ask = within_patience(schema_of)
+    for group in in_order(framed):
         try:
-            reading = _fitting(schema_of(group), batch.columns)
+            reading = _fitting(ask(group), batch.columns)
         except TransientError as e:
             waiting.update(dict.fromkeys(group.positions.tolist(), str(e)[:MAX_REASON]))
             continue

@@ -23,10 +23,11 @@ import pyarrow as pa
 from fastavro.types import Schema as AvroSchema
 
 from kgs_core.adapters.ingest.formats import avro_steps as step
+from kgs_core.adapters.ingest.formats.avro_definitions import digits_of, is_empty, name_of
 from kgs_core.adapters.lake.row_schema import TIMESTAMP
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind
 
-MAX_PRECISION = 38
+MAX_TYPES = 5_000
 _INT, _LONG = (-(2**31), 2**31 - 1), (-(2**63), 2**63 - 1)
 _MILLIS = ((-(2**63)) // 1000 + 1, (2**63 - 1) // 1000)
 _MICROS_OF = {"timestamp-millis": 1000, "timestamp-micros": 1}
@@ -99,28 +100,43 @@ def avro_reading(schema: RegisteredSchema) -> AvroReading:
     """
     if schema.kind is not SchemaKind.AVRO:
         raise UnfitSchemaError(f"the schema is {schema.kind}, the rule says format: avro")
+    named: dict[str, Any] = {}
     try:
-        parsed: Any = _parsed(schema, {}, expand=True)
+        parsed: Any = _parsed(schema, named, set())
     except Exception as e:  # fastavro raises many kinds, of whatever the text is
         raise UnfitSchemaError(f"no Avro schema: {type(e).__name__}: {e}") from e
     if not isinstance(parsed, dict) or parsed.get("type") != "record":
         raise UnfitSchemaError("the schema is no record, so it has no columns")
     try:
-        return _Reader().read(parsed)
-    except RecursionError as e:
-        raise UnfitSchemaError("the schema is nested too deep") from e
+        return _Reader(named).read(parsed)
+    except UnfitSchemaError:
+        raise
+    except Exception as e:  # what fastavro lets pass is not all as it should be
+        raise UnfitSchemaError(f"the schema cannot be read: {type(e).__name__}: {e}") from e
 
 
-def _parsed(schema: RegisteredSchema, known: dict[str, Any], *, expand: bool = False) -> AvroSchema:
+def _parsed(schema: RegisteredSchema, named: dict[str, Any], done: set[str]) -> AvroSchema:
+    """The schema with the names of its types; what several refer to is defined once."""
     for _, reference in schema.references:
-        _parsed(reference, known)
-    return fastavro.parse_schema(json.loads(schema.text), named_schemas=known, expand=expand)
+        if reference.text not in done:
+            done.add(reference.text)
+            _parsed(reference, named, done)
+    return fastavro.parse_schema(json.loads(schema.text), named_schemas=named)
 
 
 @dataclass(slots=True)
 class _Reader:
-    """A pass through one schema."""
+    """A pass through one schema.
 
+    Attributes:
+        named: full name -> definition.
+        within: names of the types that the pass is in.
+        types: seen so far: a schema may name one twice in each of many, and become more than there is room for.
+    """
+
+    named: Mapping[str, Any]
+    within: list[str] = field(default_factory=list)
+    types: int = 0
     steps: list[list[int]] = field(default_factory=list)
     places: dict[int, str] = field(default_factory=dict)
     names: Iterator[int] = field(default_factory=count)
@@ -128,6 +144,7 @@ class _Reader:
     deepest: int = 0
 
     def read(self, schema: Mapping[str, Any]) -> AvroReading:
+        self.within.append(str(schema["name"]))
         found, physical = self._record(schema, "")
         self._step("", step.END)
         limits = self._with_limits()
@@ -152,6 +169,9 @@ class _Reader:
 
     def _record(self, schema: Mapping[str, Any], place: str) -> tuple[AvroField, dict[str, Any]]:
         parts, fields = [], []
+        names = [each["name"] for each in schema["fields"]]
+        if len(set(names)) < len(names):
+            raise UnfitSchemaError(f"{f'field {place}' if place else 'the schema'}: two fields have one name")
         for each in schema["fields"]:
             found = self._type(each["type"], f"{place}.{each['name']}" if place else each["name"])
             if found is not None:
@@ -163,6 +183,20 @@ class _Reader:
 
     def _type(self, schema: Any, place: str) -> tuple[AvroField, Any] | None:
         """The type as it is read, and as polars is told; None where it takes no byte."""
+        self.types += 1
+        if self.types > MAX_TYPES:
+            raise UnfitSchemaError(f"the schema has more than {MAX_TYPES} types, counted wherever they stand")
+        name = schema if isinstance(schema, str) and schema in self.named else name_of(schema)
+        if name is None:
+            return self._made(schema, place)
+        if name in self.within:
+            raise UnfitSchemaError(f"field {place}: it refers to {name[:80]}, which it is in: no column can")
+        self.within.append(name)
+        found = self._made(self.named.get(name, schema), place)
+        self.within.pop()
+        return found
+
+    def _made(self, schema: Any, place: str) -> tuple[AvroField, Any] | None:
         if isinstance(schema, list):
             return self._union(schema, place)
         given: Mapping[str, Any] = schema if isinstance(schema, dict) else {"type": schema}
@@ -180,7 +214,7 @@ class _Reader:
             "enum": self._enum,
         }.get(kind)
         if make is None:
-            raise UnfitSchemaError(f"field {place}: it refers to {str(kind)[:80]}, which it is in: no column can")
+            raise UnfitSchemaError(f"field {place}: no type {str(kind)[:80]} is known")
         return make(given, place)
 
     def _inner_record(self, schema: Mapping[str, Any], place: str) -> tuple[AvroField, Any] | None:
@@ -222,7 +256,7 @@ class _Reader:
         if is_map:
             self._step(place, step.TEXT)
         found = self._type(schema["values" if is_map else "items"], place)
-        if found is None or _is_empty(found[1]):
+        if found is None or is_empty(found[1]):
             raise UnfitSchemaError(f"field {place}: items that take no byte")
         self.depth -= 1
         last = self._step(place, step.NEXT, block + 1, block)
@@ -241,11 +275,13 @@ class _Reader:
         }
 
     def _bytes(self, schema: Mapping[str, Any], place: str) -> tuple[AvroField, Any]:
-        fixed = int(schema["size"]) if schema["type"] == "fixed" else None
+        fixed = schema["size"] if schema["type"] == "fixed" else None
+        if fixed is not None and not (isinstance(fixed, int) and 0 <= fixed <= _INT[1]):
+            raise UnfitSchemaError(f"field {place}: a fixed of size {str(fixed)[:80]}")
         physical: Any = (
             "bytes" if fixed is None else {"type": "fixed", "name": f"r{next(self.names)}", "size": schema["size"]}
         )
-        digits = _digits(schema)
+        digits = digits_of(schema)
         if digits is not None and fixed != 0:
             self._step(place, step.DECIMAL, fixed or 0, digits[0])
             return AvroField("decimal", pa.decimal128(*digits)), physical
@@ -267,20 +303,3 @@ class _Reader:
         if logical in _MICROS_OF:
             return AvroField("timestamp", TIMESTAMP, factor=_MICROS_OF[logical]), kind
         return AvroField("long", pa.int64()), kind
-
-
-def _digits(schema: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Precision and scale of a decimal that Arrow and Delta have, too; None: it stays bytes, as Avro says."""
-    precision, scale = schema.get("precision"), schema.get("scale", 0)
-    if schema.get("logicalType") != "decimal" or not isinstance(precision, int) or not isinstance(scale, int):
-        return None
-    return (precision, scale) if 0 < precision <= MAX_PRECISION and 0 <= scale <= precision else None
-
-
-def _is_empty(physical: Any) -> bool:
-    """Whether values of a type, as polars is told of it, take no byte: a number of them costs nothing to write."""
-    if not isinstance(physical, dict):
-        return False
-    if physical["type"] == "record":
-        return all(_is_empty(each["type"]) for each in physical["fields"])
-    return physical.get("size") == 0

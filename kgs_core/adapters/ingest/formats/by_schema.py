@@ -1,5 +1,6 @@
 """Values that name their schema in a registry: found out by schema, decoded schema by schema, put in order again."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -18,6 +19,7 @@ from kgs_core.errors import ConfigError, TransientError
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind, SchemaRegistry, UnknownSchemaError
 
 Positions = npt.NDArray[np.int64]
+ASKING_S = 10.0
 
 
 @dataclass(slots=True)
@@ -82,10 +84,11 @@ def parse_by_schema(batch: ValueBatch, kind: SchemaKind, decode: Decode) -> Pars
     registry = registry_of(batch.registry)
     framed = unframe(batch.values, batch.headers)
     pieces = Pieces(dict(framed.bad))
-    for group in framed.groups:
+    ask = within_patience(lambda group: schema_of(registry, group))
+    for group in in_order(framed):
         positions = group.positions.tolist()
         try:
-            schema = schema_of(registry, group)
+            schema = ask(group)
         except TransientError as e:
             pieces.waiting.update(dict.fromkeys(positions, str(e)))
         except UnknownSchemaError as e:
@@ -96,6 +99,31 @@ def parse_by_schema(batch: ValueBatch, kind: SchemaKind, decode: Decode) -> Pars
             else:
                 pieces.fail(positions, f"schema {group.schema} is of kind {schema.kind}, not {kind}")
     return pieces.parsed(batch.columns)
+
+
+def in_order(framed: FramedValues) -> list[SchemaGroup]:
+    """The groups by their first values: what is asked for first is what a partition would wait at first."""
+    return sorted(framed.groups, key=lambda group: int(group.positions[0]))
+
+
+def within_patience(ask: Callable[[SchemaGroup], RegisteredSchema]) -> Callable[[SchemaGroup], RegisteredSchema]:
+    """As `ask`, for the groups of one batch, until that has taken `ASKING_S`; the values of others wait for the next.
+
+    Values of another producer may name a schema each that nobody has, and a batch has a time that it must end in.
+    """
+    spent_s = 0.0
+
+    def asked(group: SchemaGroup) -> RegisteredSchema:
+        nonlocal spent_s
+        if spent_s > ASKING_S:
+            raise TransientError(f"the schema registry was asked for {ASKING_S:g} s: the next batch goes on from here")
+        began = time.monotonic()
+        try:
+            return ask(group)
+        finally:
+            spent_s += time.monotonic() - began
+
+    return asked
 
 
 def schema_of(registry: SchemaRegistry, group: SchemaGroup) -> RegisteredSchema:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from kgs_core.adapters.ingest.formats.parsed import UnusableSchemaError
 from kgs_core.adapters.lake.row_schema import TIMESTAMP
+from kgs_core.errors import one_line
 from kgs_core.ports.registry import RegisteredSchema
 
 MAX_FIELDS = 5000
@@ -58,12 +59,16 @@ def fields_of_schema(schema: RegisteredSchema) -> tuple[pa.Schema, Sequence[Unus
     Raises:
         UnusableSchemaError: it is no JSON Schema of an object.
     """
-    documents = _Documents(schema)
-    types = _Types(documents)
     try:
+        documents = _Documents(schema)
+        types = _Types(documents)
         found = types.type_of(documents.root, documents.root, "")
+    except UnusableSchemaError:
+        raise
     except RecursionError:
         raise UnusableSchemaError("is nested too deep") from None
+    except Exception as e:  # of a list where an object should be, and so on: nobody but its writer has checked it
+        raise UnusableSchemaError(f"is no JSON Schema: {type(e).__name__}: {one_line(e)}") from e
     if found is None or not pa.types.is_struct(found):
         raise UnusableSchemaError("is not one of an object with properties")
     return pa.schema([found.field(n) for n in range(found.num_fields)]), types.unfit

@@ -62,8 +62,11 @@ def columns_of(topic: str, _rule: TopicRule, registry: RegistrySettings) -> pa.S
 
 @lru_cache(maxsize=128)
 def _decoder(schema: RegisteredSchema, indexes: Indexes, columns: pa.Schema) -> tuple[MessageDecoder, pa.Schema]:
-    descriptor = message_type(schema, indexes)
-    return MessageDecoder(descriptor, columns), pa.schema(lacking(columns, usable_fields(descriptor)))
+    try:
+        descriptor = message_type(schema, indexes)
+        return MessageDecoder(descriptor, columns), pa.schema(lacking(columns, usable_fields(descriptor)))
+    except RecursionError:
+        raise UnusableSchemaError("is nested too deep") from None
 
 
 def _by_message(

@@ -64,7 +64,8 @@ def test_subject_deleted_softly_is_gone_and_its_schema_is_not(registry):
 
 
 @pytest.mark.parametrize("status", [401, 403, 408, 429, 500, 503])
-def test_anything_but_there_is_none_is_passing_trouble(registry, status):
+def test_anything_but_there_is_none_is_passing_trouble(registry, status, monkeypatch):
+    monkeypatch.setattr("kgs_core.adapters.registry.client.UNREACHABLE_S", 0)
     number, asking = registry.register("t-value", AVRO), client(registry)
     registry.faults.status = status
     with pytest.raises(TransientError, match=registry.url):
@@ -151,3 +152,34 @@ def test_who_asks_signs_in(settings, wanted):
 def test_certificates_that_are_not_there_are_refused_in_words(tmp_path):
     with pytest.raises(ConfigError, match="ca_location"):
         RegistryClient(RegistrySettings(url="https://127.0.0.1:1", ca_location=str(tmp_path / "none.pem")))
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"status": "ok"}, {"schema": 5}, {"schema": ""}, {"schema": AVRO, "schemaType": 5}], ids=str
+)
+def test_json_that_is_no_schema_is_passing_trouble_and_not_kept(registry, monkeypatch, answer):
+    number, asking = registry.register("t-value", AVRO), client(registry)
+    with monkeypatch.context() as odd:
+        odd.setattr(registry, "answer", lambda method, path, body: (200, answer))
+        with pytest.raises(TransientError, match="check registry.url"):
+            asking.by_id(number)
+    assert asking.by_id(number).text == AVRO
+
+
+def test_references_in_a_circle_are_refused_with_few_questions(registry):
+    registry.register("a", AVRO)
+    registry.register("b", AVRO, references=[("A", "a", 1)])
+    number = registry.register("a", AVRO + " ", references=[("B", "b", 1), ("A", "a", 2)])
+    registry.asked.clear()
+    with pytest.raises(UnknownSchemaError, match="it refers to itself"):
+        client(registry).by_id(number)
+    assert len(registry.asked) < 5
+
+
+def test_a_registry_that_fails_is_not_asked_for_each_schema(registry):
+    asking = client(registry)
+    registry.faults.status = 503
+    for number in range(20):
+        with pytest.raises(TransientError, match="503"):
+            asking.by_id(number)
+    assert len(registry.asked) < 20
