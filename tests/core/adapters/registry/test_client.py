@@ -161,7 +161,7 @@ def test_json_that_is_no_schema_is_passing_trouble_and_not_kept(registry, monkey
     number, asking = registry.register("t-value", AVRO), client(registry)
     with monkeypatch.context() as odd:
         odd.setattr(registry, "answer", lambda method, path, body: (200, answer))
-        with pytest.raises(TransientError, match="check registry.url"):
+        with pytest.raises(TransientError, match=r"check registry\.url"):
             asking.by_id(number)
     assert asking.by_id(number).text == AVRO
 
