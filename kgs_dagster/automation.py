@@ -129,15 +129,15 @@ def _is_first(instance: dg.DagsterInstance, audit: Job, events: Sequence[object]
 
 
 def lost_runs_sensor(group: GroupConfig) -> dg.SensorDefinition:
-    """Marks runs as failed that nobody else would: their machine went down, and they with it."""
+    """Marks runs as over that nobody else would: their machine went down, and they with it."""
 
     @dg.sensor(
         name=f"lost_runs_sensor{group.suffix}",
         minimum_interval_seconds=CLOSE_EVERY_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Marks runs as failed whose process is gone without a word, so that they are started again, and "
-        "ends consumers that do not hear that they shall end. In a cluster run monitoring and Kubernetes do it, and "
-        "this deletes the Jobs of runs that are over.",
+        description="Marks runs as over whose process is gone without a word, so that they are started again, and "
+        "ends consumers that do not hear that they shall end. In a cluster run monitoring and Kubernetes do most of "
+        "it, and this deletes the Jobs of runs that are over.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         fleet = DagsterFleet(context.instance, group)
@@ -146,12 +146,10 @@ def lost_runs_sensor(group: GroupConfig) -> dg.SensorDefinition:
         except PortError as e:
             return dg.SkipReason(str(e))
         for run_id in lost:
-            context.log.warning(f"run {run_id} marked as failed: its process is gone")
+            context.log.warning(f"run {run_id} marked as over: its process is gone")
         for run_id in late:
             context.log.warning(f"the Job of run {run_id} is deleted: its run is over")
-        return dg.SkipReason(
-            f"marked as failed: {', '.join(lost)}" if lost else "every run that counts as running lives"
-        )
+        return dg.SkipReason(f"marked as over: {', '.join(lost)}" if lost else "every run that counts as running lives")
 
     return sensor
 

@@ -177,8 +177,8 @@ class DagsterFleet:
         """Mark as over what counts as running and cannot be: nobody else does, where the machine itself went down.
 
         All runs of the group, not only consumers: each writes its process on itself when it begins (`claim_run`).
-        A consumer on this host that was asked to end and is deaf is killed first. In a cluster run monitoring and the
-        pod's grace period do all this.
+        A consumer on this host that was asked to end and is deaf is killed first. In a cluster run monitoring sees
+        that a run's pod is gone, but not once the run was asked to end: such runs alone are closed here.
 
         Returns:
             Their handles.
@@ -189,7 +189,7 @@ class DagsterFleet:
         now = self._clock()
         lost = []
         with _failures_named("lost runs cannot be closed"):
-            for record in () if in_cluster(self._instance) else self._not_ended():
+            for record in self._not_ended():
                 why = self._why_lost(record, now)
                 run = self._instance.get_run_by_id(record.dagster_run.run_id) if why else None
                 if why and run is not None and run.status not in ENDED:  # its own last word counts
@@ -238,6 +238,10 @@ class DagsterFleet:
         run = record.dagster_run
         if run.status in _NOT_LAUNCHED:
             return None
+        if in_cluster(self._instance):
+            is_asked = run.status is dg.DagsterRunStatus.CANCELING
+            is_lost = is_asked and pods_are_gone(api_of(self._instance.run_launcher), run.run_id)
+            return "its pod is gone, and could not say so" if is_lost else None
         process = process_of(run.tags)
         if process is not None:
             self._kill_if_deaf(record, process, now)

@@ -38,7 +38,7 @@ def test_lost_runs_are_marked_and_named(instance, run_of):
     lost = run_of(1, Status.STARTED, HostProcess(here.host, "another boot", here.pid, here.start_ticks))
     sensor = lost_runs_sensor(group())
     found = sensor(dg.build_sensor_context(instance=instance))
-    assert found.skip_message == f"marked as failed: {lost}"
+    assert found.skip_message == f"marked as over: {lost}"
     assert instance.get_run_by_id(lost).status is Status.FAILURE
 
 

@@ -13,6 +13,7 @@ from kgs_core.model import ConsumerId
 from kgs_dagster.jobs.consumer import consumer_job
 from kgs_dagster.launch import POD, DagsterFleet, consumer_run_request
 from kgs_dagster.pods import api_of, pod_template, pods_are_gone
+from kgs_dagster.run_process import ENDED
 from tests.dagster.clusters import instance_in_cluster
 from tests.dagster.groups import group
 from tests.kubernetes_objects import problems_of_job
@@ -261,6 +262,24 @@ def test_a_pod_that_reads_on_though_its_run_was_given_up_is_asked_to_end(where):
     assert "deletionTimestamp" in pod["metadata"]
     assert later(where, 62).delete_late_jobs() == (), "it is asked once"
     assert gone(where, run_id) is False
+
+
+def test_a_run_that_was_asked_to_end_and_has_no_pod_is_over(where):
+    """Run monitoring waits for it as long as for one that drains, and nobody else gets its partitions by its word."""
+    asked, not_asked = launched(where, group(), 1), launched(where, group(), 2)
+    pod = where.cluster.run(1)
+    where.instance.report_run_canceling(where.instance.get_run_by_id(asked))
+    del where.cluster.jobs[f"dagster-run-{asked}"]
+    assert later(where, 0).close_lost_runs() == (), "its pod drains"
+    where.cluster.remove(pod)
+    where.cluster.fault = lambda *_: 503
+    assert later(where, 0).close_lost_runs() == (), "the cluster does not tell"
+    where.cluster.fault = lambda *_: None
+    where.cluster.jobs.clear()
+    assert later(where, 0).close_lost_runs() == (asked,), "the other one is run monitoring's"
+    assert where.instance.get_run_by_id(asked).status is dg.DagsterRunStatus.CANCELED
+    assert where.instance.get_run_by_id(not_asked).status not in ENDED
+    assert later(where, 0).close_lost_runs() == ()
 
 
 def test_where_runs_are_no_pods_no_job_is_looked_for(instance):
