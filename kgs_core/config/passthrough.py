@@ -11,6 +11,8 @@ BREAKS_EXACTLY_ONCE = {
 }  # fmt: skip
 ALLOWED = {
     "security.protocol", "sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password",
+    "sasl.oauthbearer.method", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.extensions", "sasl.oauthbearer.token.endpoint.url", "https.ca.location", "https.ca.pem",
     "ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.key.password", "ssl.ca.pem",
     "ssl.certificate.pem", "ssl.key.pem", "ssl.endpoint.identification.algorithm", "ssl.cipher.suites",
     "client.rack", "client.dns.lookup", "broker.address.family", "metadata.max.age.ms",
@@ -19,7 +21,14 @@ ALLOWED = {
     "fetch.wait.max.ms", "fetch.min.bytes", "fetch.max.bytes", "max.partition.fetch.bytes",
     "fetch.queue.backoff.ms", "queued.max.messages.kbytes", "receive.message.max.bytes",
 }  # fmt: skip
+_OAUTH = "sasl.oauthbearer."
+_OAUTH_NEEDS = tuple(f"{_OAUTH}{name}" for name in ("client.id", "client.secret", "token.endpoint.url"))
 SECRET_WORDS = ("pass", "secret", "key", "token", "pem", "credential", "jaas")
+
+
+def mechanism_of(client: Mapping[str, Scalar]) -> str:
+    """How a client signs in: what librdkafka takes where nothing is said is Kerberos."""
+    return str(client.get("sasl.mechanism", client.get("sasl.mechanisms", "GSSAPI"))).upper()
 
 
 def is_secret(name: str) -> bool:
@@ -37,8 +46,24 @@ def check_kafka_client(client: Mapping[str, Scalar], secrets_dir: str | None) ->
     protocol = str(client.get("security.protocol", "PLAINTEXT")).upper()
     if not protocol.startswith("SASL") and any(key.startswith("sasl.") for key in client):
         problems.append("sasl.* is set but security.protocol is not SASL_SSL: set it, or remove sasl.*")
+    if protocol.startswith("SASL"):
+        problems += _mechanism_problems(client)
     if problems:
         raise ValueError("; ".join(problems))
+
+
+def _mechanism_problems(client: Mapping[str, Scalar]) -> list[str]:
+    mechanism = mechanism_of(client)
+    if mechanism == "GSSAPI":
+        return ["sasl.mechanism GSSAPI (Kerberos, the default) is not in Kafka's client here: set another mechanism"]
+    if mechanism != "OAUTHBEARER":
+        return [f"'{key}' needs sasl.mechanism OAUTHBEARER" for key in sorted(client) if key.startswith(_OAUTH)]
+    if str(client.get(f"{_OAUTH}method", "")).lower() != "oidc":
+        return ["sasl.mechanism OAUTHBEARER: set sasl.oauthbearer.method to oidc"]
+    problems = [f"sasl.mechanism OAUTHBEARER: set {key}" for key in _OAUTH_NEEDS if not client.get(key)]
+    if not str(client.get(_OAUTH_NEEDS[-1], "https://")).lower().startswith(("https://", "http://")):
+        problems.append(f"{_OAUTH_NEEDS[-1]}: give http(s)://host/path")
+    return problems
 
 
 def _problem(key: str, value: Scalar, secrets_dir: str | None) -> str | None:

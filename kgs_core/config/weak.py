@@ -17,6 +17,11 @@ def _of_kafka(client: Mapping[str, Scalar]) -> Iterator[str]:
             "kafka.client: security.protocol SASL_PLAINTEXT: password and records cross the network readable for "
             "everybody: use SASL_SSL"
         )
+    if str(client.get("sasl.oauthbearer.token.endpoint.url", "")).lower().startswith("http:"):
+        yield (
+            "kafka.client: sasl.oauthbearer.token.endpoint.url: the client's secret and tokens cross the network "
+            "readable for everybody: use https"
+        )
     if str(client.get("ssl.endpoint.identification.algorithm", "https")).lower() == "none":
         yield (
             "kafka.client: ssl.endpoint.identification.algorithm none: whoever has any certificate of the same "

@@ -184,7 +184,8 @@ def test_a_run_started_by_hand_is_tagged_with_what_its_pod_is_made_of_where_ther
 def test_no_setting_of_the_group_gets_into_the_tag():
     """Tags are shown to everybody who sees Dagster; kgs.yaml may hold passwords."""
     secret = group(
-        kafka="{bootstrap_servers: 'broker.example:9', client: {security.protocol: SASL_SSL, sasl.password: s3cret}}"
+        kafka="{bootstrap_servers: 'broker.example:9', "
+        "client: {security.protocol: SASL_SSL, sasl.mechanism: PLAIN, sasl.password: s3cret}}"
     )
     assert "s3cret" not in json.dumps(pod_template(secret))
     assert "broker.example" not in json.dumps(pod_template(secret))

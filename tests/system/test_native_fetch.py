@@ -1,12 +1,9 @@
-"""Both ways to fetch from a real broker: what only a real log has, and a connection by TLS."""
+"""Both ways to fetch from a real broker: what only a real log has."""
 
-import datetime
-import ipaddress
 import time
 
 from confluent_kafka import Producer
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.ingest.fetch import FetchSession
 from kgs_core.adapters.ingest.native.session import NativeFetchSession
 from kgs_core.adapters.kafka.client_config import reading_client
@@ -73,60 +70,3 @@ def test_what_compaction_has_taken_out_leaves_no_hole_to_wait_for(kafka, admin, 
     native, _ = read_to(NativeFetchSession, config, tp, written)
     assert native[-1] == rows[-1] == (written - 1, b"%d" % (written - 1))
     assert len(native) < written
-
-
-def test_reads_by_tls(tmp_path):
-    """What the settings say of certificates goes to librdkafka as it does from Python's client."""
-    authority, keys = certificates(tmp_path)
-    store = {"type": "PEM", "location": str(keys)}
-    settings = {
-        "listener.security.protocol.map": "CLIENT:SSL,CONTROLLER:PLAINTEXT",
-        **{f"ssl.keystore.{name}": value for name, value in store.items()},
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(authority),
-    }
-    with EmbeddedKafka.start(tmp_path / "kafka", settings=settings, log=print) as kafka:
-        tls = {"security.protocol": "SSL", "ssl.ca.location": str(authority)}
-        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, **tls})
-        create(kafka, tls)
-        producer.produce("secret", b"value", partition=0)
-        assert producer.flush(30) == 0
-        config = {**reading_client(settings_for(kafka, tmp_path, "secret")), **tls}
-        found = [read_to(kind, config, TopicPartition("secret", 0), 1) for kind in KINDS]
-        assert found == [([(0, b"value")], 1)] * 2
-
-
-def create(kafka, tls):
-    from kgs_core.adapters.kafka.admin import KafkaAdmin
-
-    KafkaAdmin({"bootstrap.servers": kafka.bootstrap_servers, **tls}).create_topic("secret", 1)
-
-
-def certificates(folder):
-    """A certificate for 127.0.0.1 that vouches for itself: alone, and with its key."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.fromtimestamp(folder.stat().st_mtime, datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    authority, keys = folder / "ca.pem", folder / "keys.pem"
-    authority.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    keys.write_bytes(private + authority.read_bytes())
-    return authority, keys

@@ -54,6 +54,13 @@ _FIXES = {
     "INVALID_REPLICATION_FACTOR": "use at most as many replicas as there are brokers",
     "UNKNOWN_TOPIC_OR_PART": "check the topic's name",
 }
+# librdkafka gives a wrong password's name to a token that could not be had, too: because its endpoint is away, or
+# because that refuses (errors of RFC 6749, 5.2)
+_WITHOUT_BEARER = "Failed to acquire SASL OAUTHBEARER token"
+_BEARER_REFUSED = re.compile(
+    r"invalid_(request|client|grant|scope)|unauthorized_client|unsupported_grant_type|access_denied"
+)
+_BEARER_FIX = "check sasl.oauthbearer.* and that the token endpoint answers"
 _DENIED_FIX = "grant this user the right"
 # "127.0.0.1:19/bootstrap: Connect to ipv4#127.0.0.1:19 failed: Connection refused (after 0ms in state CONNECT)"
 _NOISE = re.compile(
@@ -82,7 +89,11 @@ class ConnectionWatch:
 
 def is_passing(error: KafkaError) -> bool:
     """Whether the same request may succeed when it is made again."""
-    return error.name() in _PASSING
+    return error.name() in _PASSING or (_is_about_token(error) and not _BEARER_REFUSED.search(error.str()))
+
+
+def _is_about_token(error: KafkaError) -> bool:
+    return error.name() == "_AUTHENTICATION" and _WITHOUT_BEARER in error.str()
 
 
 def is_stale(answer: object) -> bool:
@@ -101,7 +112,8 @@ def port_error(where: str, what: str, error: KafkaError, cause: KafkaError | Non
     """
     shown = cause if cause is not None and error.name() in NO_ANSWER else error
     name = shown.name()
-    fix = _DENIED_FIX if name.endswith("AUTHORIZATION_FAILED") else _FIXES.get(name, "")
+    fix = _BEARER_FIX if _is_about_token(shown) else _FIXES.get(name, "")
+    fix = _DENIED_FIX if name.endswith("AUTHORIZATION_FAILED") else fix
     words = _NOISE.sub("", " ".join(shown.str().split())).rstrip(".")
     message = ": ".join(part for part in (f"Kafka {where}", what, words, fix) if part)
     return TransientError(message) if is_passing(shown) else PermanentError(message)

@@ -6,7 +6,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from kgs_core.adapters.kafka.errors import port_error
+from kgs_core.adapters.kafka.errors import is_passing, port_error
 from kgs_core.errors import PermanentError, PortError, TransientError
 
 # A client writes fatal errors to stderr whatever its log level is, and we raise them
@@ -33,7 +33,7 @@ def write_error(where: str, what: str, error: KafkaError, cause: KafkaError | No
     """
     name = error.name()
     words = str(port_error(where, what, error, cause))
-    if name in _FINAL or name.endswith("AUTHORIZATION_FAILED"):
+    if (name in _FINAL and not is_passing(error)) or name.endswith("AUTHORIZATION_FAILED"):
         return PermanentError(f"{words}: raise the topic's max.message.bytes" if "TOO_LARGE" in name else words)
     return TransientError(words)
 

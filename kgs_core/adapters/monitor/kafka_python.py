@@ -9,7 +9,9 @@ from typing import Any
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
+from kgs_core.adapters.monitor.oidc_tokens import OidcTokens
 from kgs_core.config import Settings
+from kgs_core.config.passthrough import mechanism_of
 from kgs_core.errors import ConfigError, PermanentError, TransientError
 
 _PASSED = {  # librdkafka's name -> kafka-python's
@@ -19,7 +21,7 @@ _PASSED = {  # librdkafka's name -> kafka-python's
     "sasl.username": "sasl_plain_username",
     "sasl.password": "sasl_plain_password",
 }
-_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _METADATA_AGE_MS = 10_000  # how long a broker that has come newly stays unknown to it
 
 
@@ -59,14 +61,16 @@ def client_settings(client: Mapping[str, str | int | bool]) -> dict[str, Any]:
     protocol = str(client.get("security.protocol", "PLAINTEXT")).upper()
     passed["security_protocol"] = protocol
     if protocol.startswith("SASL"):
-        passed["sasl_mechanism"] = _mechanism(client)
+        passed["sasl_mechanism"] = mechanism = _mechanism(client)
+        if mechanism == "OAUTHBEARER":
+            passed["sasl_oauth_token_provider"] = OidcTokens(client)
     if protocol.endswith("SSL"):
         passed["ssl_context"] = _ssl_context(client)
     return passed
 
 
 def _mechanism(client: Mapping[str, str | int | bool]) -> str:
-    mechanism = str(client.get("sasl.mechanism", client.get("sasl.mechanisms", "GSSAPI"))).upper()
+    mechanism = mechanism_of(client)
     if mechanism not in _MECHANISMS:
         raise ConfigError(
             [f"kafka.client: sasl.mechanism {mechanism}: the monitor can use {', '.join(_MECHANISMS)} only"]

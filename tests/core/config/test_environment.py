@@ -3,7 +3,7 @@
 import pytest
 
 CANARY = "canary-7f3a"
-SASL = "security.protocol: SASL_SSL, sasl.username: u"
+SASL = "security.protocol: SASL_SSL, sasl.mechanism: PLAIN, sasl.username: u"
 
 
 def kafka(client):

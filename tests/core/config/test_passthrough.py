@@ -1,14 +1,18 @@
 """What may be handed on to librdkafka."""
 
+import json
+
 import pytest
+
+PLAIN = "security.protocol: SASL_SSL, sasl.mechanism: PLAIN"
 
 
 @pytest.mark.parametrize(
     "key",
-    ["sasl.jaas.config", "sasl.oauthbearer.token.endpoint.url", "plugin.library.paths", "interceptor.classes", "debug"],
+    ["sasl.jaas.config", "sasl.kerberos.keytab", "plugin.library.paths", "interceptor.classes", "debug"],
 )
 def test_settings_outside_the_list_are_refused_by_name(problems_of, key):
-    found = problems_of(kafka=f"kafka: {{bootstrap_servers: 'a:1', client: {{security.protocol: SASL_SSL, {key}: x}}}}")
+    found = problems_of(kafka=f"kafka: {{bootstrap_servers: 'a:1', client: {{{PLAIN}, {key}: x}}}}")
     assert found == [
         f"kafka.client: (value not shown): '{key}' is not among the settings that may be passed on: remove it"
     ]
@@ -58,11 +62,55 @@ def test_values_that_librdkafka_cannot_take_get_one_line(problems_of, value):
 
 
 def test_good_settings_arrive_unchanged(settings_of):
-    client = "{security.protocol: SASL_SSL, sasl.username: u, sasl.password: p, socket.keepalive.enable: true}"
+    client = f"{{{PLAIN}, sasl.username: u, sasl.password: p, socket.keepalive.enable: true}}"
     settings = settings_of(kafka=f"kafka: {{bootstrap_servers: 'a:1,b:2', client: {client}}}")
     assert settings.kafka.client == {
         "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
         "sasl.username": "u",
         "sasl.password": "p",
         "socket.keepalive.enable": True,
     }
+
+
+OIDC = {
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.method": "oidc",
+    "sasl.oauthbearer.client.id": "kgs",
+    "sasl.oauthbearer.client.secret": "s3cr3t",
+    "sasl.oauthbearer.token.endpoint.url": "https://issuer.example/token",
+}
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"sasl.mechanism": None}, "sasl.mechanism GSSAPI (Kerberos, the default) is not in Kafka's client here"),
+        ({"sasl.mechanism": "gssapi"}, "sasl.mechanism GSSAPI (Kerberos, the default) is not in Kafka's client here"),
+        ({"sasl.mechanism": "PLAIN"}, "'sasl.oauthbearer.client.id' needs sasl.mechanism OAUTHBEARER"),
+        ({"sasl.oauthbearer.method": None}, "sasl.mechanism OAUTHBEARER: set sasl.oauthbearer.method to oidc"),
+        ({"sasl.oauthbearer.client.id": None}, "sasl.mechanism OAUTHBEARER: set sasl.oauthbearer.client.id"),
+        ({"sasl.oauthbearer.client.secret": None}, "sasl.mechanism OAUTHBEARER: set sasl.oauthbearer.client.secret"),
+        (
+            {"sasl.oauthbearer.token.endpoint.url": None},
+            "sasl.mechanism OAUTHBEARER: set sasl.oauthbearer.token.endpoint.url",
+        ),
+        (
+            {"sasl.oauthbearer.token.endpoint.url": "file:///etc/passwd"},
+            "sasl.oauthbearer.token.endpoint.url: give http(s)://host/path",
+        ),
+    ],
+)
+def test_a_way_to_sign_in_that_cannot_work_is_refused(problems_of, other, told):
+    client = {"security.protocol": "SASL_SSL", **OIDC, **other}
+    given = json.dumps({key: value for key, value in client.items() if value is not None})
+    (found,) = problems_of(kafka=f"kafka: {{bootstrap_servers: 'a:1', client: {given}}}")
+    assert told in found
+    assert "s3cr3t" not in found
+
+
+def test_tokens_of_a_provider_are_taken(settings_of):
+    client = {"security.protocol": "SASL_SSL", **OIDC}
+    assert (
+        settings_of(kafka=f"kafka: {{bootstrap_servers: 'a:1', client: {json.dumps(client)}}}").kafka.client == client
+    )

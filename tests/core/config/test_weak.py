@@ -34,6 +34,14 @@ def weak(**sections):
             {"client": "{security.protocol: SSL, ssl.endpoint.identification.algorithm: none}"},
             "kafka.client: ssl.endpoint.identification.algorithm",
         ),
+        (
+            {
+                "client": "{security.protocol: SASL_SSL, sasl.mechanism: OAUTHBEARER, sasl.oauthbearer.method: oidc, "
+                "sasl.oauthbearer.client.id: u, sasl.oauthbearer.client.secret: s3cr3t, "
+                "sasl.oauthbearer.token.endpoint.url: 'http://a/t'}"
+            },
+            "kafka.client: sasl.oauthbearer.token.endpoint.url: the client's secret",
+        ),
         ({"options": "{aws_allow_http: 'true'}"}, "lake.storage_options: aws_allow_http"),
         ({"options": "{AWS_ALLOW_HTTP: '1'}"}, "lake.storage_options: aws_allow_http"),
         ({"options": "{allow_http: 'TRUE'}"}, "lake.storage_options: aws_allow_http"),

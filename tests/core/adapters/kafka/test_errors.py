@@ -4,6 +4,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from kgs_core.adapters.kafka.errors import port_error
+from kgs_core.adapters.kafka.producers import write_error
 from kgs_core.errors import PermanentError, TransientError
 
 
@@ -35,3 +36,25 @@ def test_without_an_answer_the_connection_says_why():
     for code in (KafkaError._DESTROY_BROKER, KafkaError._TIMED_OUT):
         assert "failed: Connection refused" in str(told(code, refused))
     assert "refused" not in str(told(KafkaError.NOT_CONTROLLER, refused))
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ('{"error": "invalid_client"}', PermanentError),
+        ('{"error": "unauthorized_client"}', PermanentError),
+        ("Failed to connect to issuer.example: Connection refused", TransientError),
+        ("Operation timed out", TransientError),
+    ],
+)
+def test_a_token_endpoint_that_is_away_is_no_wrong_password(words, kind):
+    error = KafkaError(KafkaError._AUTHENTICATION, f"Failed to acquire SASL OAUTHBEARER token: {words}")
+    for found in (port_error("a:1", "list topics", error), write_error("a:1", "write", error)):
+        assert type(found) is kind
+        assert str(found).endswith("check sasl.oauthbearer.* and that the token endpoint answers")
+
+
+def test_a_wrong_password_stays_wrong():
+    error = KafkaError(KafkaError._AUTHENTICATION, "Authentication failed: Invalid username or password")
+    assert isinstance(port_error("a:1", "list topics", error), PermanentError)
+    assert isinstance(write_error("a:1", "write", error), PermanentError)
