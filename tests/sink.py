@@ -145,8 +145,8 @@ class Sink:
             return []
         filesystem = self.storage.filesystem()
         parts = [pq.read_table(self.storage.path(table, f), filesystem=filesystem) for f in files]
-        found: list[dict[str, Any]] = pa.concat_tables(parts, promote_options="default").to_pylist() if parts else []
-        return found
+        names = dict.fromkeys(name for part in parts for name in part.column_names)
+        return [{name: row.get(name) for name in names} for part in parts for row in part.to_pylist()]
 
     def files(self, table: str = "t") -> list[str]:
         """Data files of the newest version, relative to the table."""

@@ -1,8 +1,9 @@
 """Port of the schema registry: schemas by id, which never change, and the newest of a subject, which does."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha256
 from typing import Protocol
 
 from kgs_core.errors import PermanentError
@@ -16,20 +17,33 @@ class SchemaKind(StrEnum):
     JSON = "JSON"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RegisteredSchema:
-    """Schema of a registry.
+    """Schema of a registry; equal where all of it is.
 
     Attributes:
         id: its number there; None where it was asked for by its GUID and the registry did not tell.
         text: the schema: JSON for Avro and JSON Schema; for Protobuf a FileDescriptorProto in base64.
         references: (name that the schema imports it by, schema), with what those refer to themselves.
+        digest: of all of it.
     """
 
     id: int | None
     kind: SchemaKind
     text: str
     references: Sequence[tuple[str, "RegisteredSchema"]] = ()
+    digest: bytes = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Taken once: what is referred to by many would be walked through as often."""
+        own = repr((self.id, self.kind.value, self.text, [(name, of.digest) for name, of in self.references]))
+        object.__setattr__(self, "digest", sha256(own.encode(errors="surrogatepass")).digest())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RegisteredSchema) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
 
 
 class UnknownSchemaError(PermanentError):

@@ -58,17 +58,26 @@ class GroupCounters:
             **{("kgs_rscore_total", (forced,)): 0.0 for forced in _FORCED},
             **{(name, ()): 0.0 for name in _OF_WORK},
         }
-        self._work: dict[Incarnation, WorkDone] = {}
+        self._work: dict[Incarnation, tuple[int, WorkDone]] = {}
         self._changes: dict[tuple[int, str], bool] = {}
         self._ended: dict[Incarnation, None] = {}
         self._have_read: dict[Incarnation, None] = {}
         self._gaps = Unread()
         self._target_offset = -1
         self._is_counting = False
+        self._is_new_connection = False
+
+    def connected(self) -> None:
+        """The next `take` begins at the topics' start once more."""
+        self._is_new_connection = True
 
     def take(self, messages: Iterable[Received[Message]]) -> None:
         """More of what the topics say, in their order; the first time, all that they held at the start."""
         received = list(messages)
+        offsets = [one.offset for one in received if isinstance(one.message, Target)]
+        if self._is_new_connection and offsets and max(offsets) < self._target_offset:
+            self._target_offset = -1  # the topic was deleted and made again
+        self._is_new_connection = False
         for one in received:
             match one.message:
                 case Target(history=history) if one.offset > self._target_offset:
@@ -112,7 +121,7 @@ class GroupCounters:
     def _take_report(self, report: Report) -> None:
         incarnation = report.member.incarnation
         if report.work is not None:
-            self._take_work(report.member, report.work)
+            self._take_work(report.member, report.sequence, report.work)
         if report.phase is Phase.READING:
             _remember(self._have_read, incarnation, None)
         if report.phase is not Phase.ENDED or incarnation in self._ended:
@@ -123,11 +132,11 @@ class GroupCounters:
             if report.ending is Ending.FAILED and incarnation not in self._have_read:
                 self._counts["kgs_consumer_start_failures_total", ()] += 1
 
-    def _take_work(self, member: Member, work: WorkDone) -> None:
+    def _take_work(self, member: Member, sequence: int, work: WorkDone) -> None:
         """Add what is more than at the last report; one that is older, read again, adds nothing."""
-        before = self._work.pop(member.incarnation, WorkDone())
-        is_older = work.commits + work.refused < before.commits + before.refused
-        _remember(self._work, member.incarnation, before if is_older else work)
+        at, before = self._work.pop(member.incarnation, (-1, WorkDone()))
+        is_older = sequence <= at
+        _remember(self._work, member.incarnation, (at, before) if is_older else (sequence, work))
         if is_older or not self._is_counting:
             return
         label = (str(member.consumer),)

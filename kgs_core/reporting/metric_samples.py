@@ -99,8 +99,10 @@ def _states(found: GroupStatus) -> dict[TopicPartition, str]:
     """State of each partition that somebody owns."""
     states: dict[TopicPartition, str] = {}
     for row in found.consumers:
+        if row.state == "silent":  # what it said last is not known to be so now, and another may read its partitions
+            continue
         lets_go = row.state in ("draining", "retiring")
-        states |= {tp: "draining" if lets_go else "owned" for tp in row.partitions if row.state != "silent"}
+        states |= dict.fromkeys(row.partitions, "draining" if lets_go else "owned")
         states |= dict.fromkeys(row.stopped, "stopped")
     return states
 

@@ -51,7 +51,7 @@ class MetricsReader:
         self._watch: GroupWatch | None = None
         self._times = RecordTimes(settings) if lag_seconds and per_partition else None
         self._counters = GroupCounters()
-        self._moved_at: dict[str, tuple[dict[int, int | None], float]] = {}
+        self._moved_at: dict[str, tuple[dict[int, int], float]] = {}
         self._errors = 0
         self._page = MetricsPage(settings.group)
         self._audits = _Audits(settings, audit_every_h) if audit_every_h is not None else None
@@ -93,6 +93,7 @@ class MetricsReader:
     def _look(self) -> tuple[str, ...]:
         if self._watch is None:
             self._watch = GroupWatch(self._settings, self._observe)
+            self._counters.connected()
         found = self._watch.look()
         now_s = time.time()
         problems = list(found.surroundings.problems)
@@ -124,17 +125,17 @@ class MetricsReader:
         tables: list[TableFigures] = []
         positions: dict[TopicPartition, int] = {}
         for table in snapshot.tables:
-            places = dict(table.positions)
-            before = self._moved_at.get(table.table)
-            if before is None or before[0] != places:
-                self._moved_at[table.table] = (places, now_s if before is not None else 0.0)
-            moved_s = self._moved_at[table.table][1]
+            places = {p: at for p, at in table.positions.items() if at is not None}
+            known, moved_s = self._moved_at.get(table.table, ({}, 0.0))
+            if any(known.get(p, at) != at for p, at in places.items()):  # unknown for a look is not moved
+                moved_s = now_s
+            self._moved_at[table.table] = ({**known, **places}, moved_s)
             tables.append(
                 TableFigures(
                     table.table, table.rows, table.files, table.size_bytes, table.dead_letters, moved_s or None
                 )
             )
-            positions |= {TopicPartition(table.topic, p): at for p, at in places.items() if at is not None}
+            positions |= {TopicPartition(table.topic, p): at for p, at in places.items()}
         return LakeFigures(tuple(tables), positions, self._lag_seconds(found, positions, now_s, problems))
 
     def _lag_seconds(
@@ -186,8 +187,8 @@ class _Audits:
     def _audited(self) -> tuple[Sample, ...]:
         try:
             found = audit_lake(self._settings, with_log=True)
-        except KgsError as e:  # the next one is not far; the time of the last one tells that this one is missing
-            _log.warning("audit not made: %s", e)
+        except Exception as e:  # noqa: BLE001 - the time of the last audit tells that this one is missing
+            _log.warning("audit not made: %s", e, exc_info=not isinstance(e, KgsError))
             return self._samples
         counts = {fault: sum(table.count(fault) for table in found.tables) for fault in COUNTED}
         rows = [Sample("kgs_audit_findings", (fault.value,), count) for fault, count in counts.items()]

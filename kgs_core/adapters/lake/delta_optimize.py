@@ -30,7 +30,7 @@ def rearrange(table: DeltaTable, layout: TableLayout) -> None:
     Raises:
         Exception: another maintenance was first, or the store did not answer; the table is as before, or in part done.
     """
-    wide = [field.name for field in pa.schema(table.schema()) if _digits(field.type) > MAX_ROUND_TRIP_DIGITS]
+    wide = [field.name for field in pa.schema(table.schema()) if has_long_decimals(pa.schema([field]))]
     if wide:
         _log.warning(
             "table %s is not compacted: readers would skip rows by the bounds that this gives to decimals of more than "
@@ -51,6 +51,11 @@ def rearrange(table: DeltaTable, layout: TableLayout) -> None:
             target_size=layout.target_file_bytes,
             max_concurrent_tasks=1,
         )
+
+
+def has_long_decimals(schema: pa.Schema) -> bool:
+    """Whether a column holds decimals that do not come back from a float, which deltalake's bounds are."""
+    return any(_digits(field.type) > MAX_ROUND_TRIP_DIGITS for field in schema)
 
 
 def _digits(kind: pa.DataType) -> int:

@@ -13,6 +13,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 
 from kgs_core.adapters.lake.delta_log import load_transactions
+from kgs_core.adapters.lake.delta_optimize import has_long_decimals
 from kgs_core.adapters.lake.newest_rows import DELETED, is_newer
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_properties import wanted_properties
@@ -21,6 +22,8 @@ from kgs_core.errors import UnsafeError
 
 MARK = "kgs/latest/"
 """What application ids of positions begin with."""
+_NOT_THERE = -1
+_STATISTICS, _NO_COLUMN = "delta.dataSkippingNumIndexedCols", "0"
 
 
 class DerivedTable:
@@ -46,13 +49,18 @@ class DerivedTable:
             properties.pop("delta.appendOnly")
             DeltaTable.create(uri, schema=schema, mode="ignore", configuration=properties, storage_options=options)
             self._handle = DeltaTable(uri, storage_options=options)
+        # deltalake rounds bounds of long decimals, and readers would pass over rows
+        if has_long_decimals(schema) and self._handle.metadata().configuration.get(_STATISTICS) != _NO_COLUMN:
+            self._handle.alter.set_table_properties({_STATISTICS: _NO_COLUMN})
+            self._handle = DeltaTable(uri, storage_options=options)
         is_empty = not pa.table(self._handle.get_add_actions()).num_rows
         if not is_empty and not any(app.startswith(MARK) for app in load_transactions(self._storage, self.name)):
             raise UnsafeError(f"table {self.name}: is there, and is no derived table of kgs: name another one")
 
     def position(self, app: str) -> int | None:
-        """Version stored under an application id."""
-        return self._loaded.transaction_version(app)
+        """Version stored under an application id; None: none, or one that no longer counts."""
+        found = self._loaded.transaction_version(app)
+        return None if found is None or found < 0 else found
 
     def has_columns(self, schema: pa.Schema) -> bool:
         """Whether it has these columns."""
@@ -64,10 +72,10 @@ class DerivedTable:
         self._loaded.create_write_transaction([], "append", self._loaded.schema(), commit_properties=_commit(positions))
 
     def replace(self, rows: pa.Table, positions: Mapping[str, int]) -> None:
-        """All of it anew."""
-        write_deltalake(
-            self._loaded, rows, mode="overwrite", schema_mode="overwrite", commit_properties=_commit(positions)
-        )
+        """All of it anew; what other rules have noted no longer counts: a rule may come back."""
+        noted = (app for app in load_transactions(self._storage, self.name) if app.startswith(MARK))
+        every = {**dict.fromkeys(noted, _NOT_THERE), **positions}
+        write_deltalake(self._loaded, rows, mode="overwrite", schema_mode="overwrite", commit_properties=_commit(every))
 
     def merge(self, rows: pa.Table, key: Sequence[str], order: str, positions: Mapping[str, int]) -> None:
         """Merge rows that have each key once.

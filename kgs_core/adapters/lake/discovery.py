@@ -1,16 +1,18 @@
 """Which topics have tables: those that Kafka has, and those that only the lake still knows."""
 
+import logging
 import re
 from collections.abc import Collection, Iterator
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.config import Settings, TableSpec, TopicRule, resolve_tables
-from kgs_core.errors import ConfigError
+from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.exactly_once.positions import parse_app_id
 from kgs_core.model import TopicId
 from kgs_core.ports import Lake
 
 _NAME = re.compile(r"\{\w+\}")
+_log = logging.getLogger(__name__)
 LOG_FOLDER = "_delta_log"
 
 
@@ -84,7 +86,7 @@ def _folders_of(lake: Lake, rule: TopicRule) -> Iterator[str]:
         if len(pieces) == 1:
             found = [f"{path}{part}/" for path in found]
             continue
-        shape = re.compile(".+".join(re.escape(piece) for piece in pieces))
+        shape = re.compile(".*".join(re.escape(piece) for piece in pieces))
         found = [
             f"{path}{name}/"
             for path in found
@@ -96,5 +98,10 @@ def _folders_of(lake: Lake, rule: TopicRule) -> Iterator[str]:
 
 def _filled_from(lake: Lake, table: str, group: str) -> set[str]:
     """Topics of which this group has positions in a table; one of dead letters has those of another table."""
-    found = (parse_app_id(app) for app in lake.all_versions(table))
+    try:
+        apps = lake.all_versions(table)
+    except PermanentError as e:  # a table of somebody else may lie there, and a broken one stops no other
+        _log.warning("left out, unless Kafka has its topic: %s", e)
+        return set()
+    found = (parse_app_id(app) for app in apps)
     return {app.topic for app in found if app is not None and app.group == group}

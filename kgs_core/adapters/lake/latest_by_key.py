@@ -8,7 +8,7 @@
    deleted key back: then all is made anew. So it is where the log no longer says what was added.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -69,6 +69,7 @@ class _Source:
 
     rows: DeltaTable
     letters: DeltaTable | None
+    positions: Mapping[tuple[str, int], int]  # by topic id and partition
     schema: pa.Schema = field(init=False)
 
     def __post_init__(self) -> None:
@@ -108,10 +109,11 @@ class LatestByKeyTable:
 
     def _attempt(self, done: Materialization) -> Materialization:
         letters = self._opened(self._spec.dead_letters_table)  # before the rows, see 2
+        positions = self._positions()  # likewise: older ones than the rows' only let a letter wait
         rows = self._opened(self._spec.table)
         if rows is None:
             return done
-        source = _Source(rows, letters)
+        source = _Source(rows, letters, positions)
         self._check(source)
         self._target.load(source.schema)
         apps = self._app(rows), self._app(letters) if letters is not None else ""
@@ -148,19 +150,24 @@ class LatestByKeyTable:
             if self._target.position(apps[0]) != base:
                 raise ConflictError("another has merged the same meanwhile")
             base = end if is_last else part[-1].version
-            self._merge(rows, {apps[0]: base, **(moves_letters if is_last else {})}, done)
-            self._target.load(source.schema)
+            self._merge(rows, {apps[0]: base, **(moves_letters if is_last else {})}, source.schema, done)
         if not waiting and tombstones.num_rows:
             empty = self._with_deleted(source.schema.empty_table())
             done.tombstones += tombstones.num_rows
-            self._merge(self._as_rows(tombstones, empty.schema), {apps[0]: end, **moves_letters}, done)
+            self._merge(self._as_rows(tombstones, empty.schema), {apps[0]: end, **moves_letters}, source.schema, done)
         elif not waiting and (end > base or moves_letters):
             self._target.move({apps[0]: end, **moves_letters})
 
-    def _merge(self, rows: pa.Table, positions: dict[str, int], done: Materialization) -> None:
+    def _merge(self, rows: pa.Table, positions: dict[str, int], schema: pa.Schema, done: Materialization) -> None:
+        before = {app: self._target.position(app) for app in positions}
         chosen = newest(rows, self._latest.key, self._latest.order)
         failpoint("latest-read")
         self._target.merge(chosen, self._latest.key, self._latest.order, positions)
+        self._target.load(schema)
+        after = {app: self._target.position(app) for app in positions}
+        if after == before != positions:  # what changes no row commits nothing
+            self._target.move(positions)
+            self._target.load(schema)
         failpoint("latest-merged")
         done.commits += 1
 
@@ -186,7 +193,6 @@ class LatestByKeyTable:
         none = pa.schema([source.schema.field(name) for name in _LETTER[1:]]).empty_table()
         if source.letters is None or self._latest.tombstones == "ignore":
             return base, none
-        positions = self._positions(source.rows)
         found = [none]
         upto = source.letters.version()
         for version, files in self._letters_added(source.letters, base):
@@ -195,13 +201,12 @@ class LatestByKeyTable:
                 self._spec.dead_letters_table, files, pa.schema([schema.field(name) for name in _LETTER])
             )
             places = zip(*(letters[name].to_pylist() for name in _LETTER[1:4]), strict=True)
-            settled = [offset < positions.get((topic_id, p), 0) for topic_id, p, offset in places]
+            settled = [offset < source.positions.get((topic_id, p), 0) for topic_id, p, offset in places]
             tombstone = [code_of(error or "") == "tombstone" for error in letters["error"].to_pylist()]
             wanted = pa.array([a and b for a, b in zip(settled, tombstone, strict=True)], pa.bool_())
             found.append(letters.filter(wanted).select(list(_LETTER[1:])).cast(none.schema))
-            if not all(settled):
-                upto = version - 1 if base >= 0 else base
-                break
+            if not all(settled):  # those behind are found again next time, and do no harm
+                upto = min(upto, version - 1) if base >= 0 else base
         return upto, pa.concat_tables(found)
 
     def _letters_added(self, letters: DeltaTable, base: int) -> Iterator[tuple[int, list[AddedFile]]]:
@@ -211,25 +216,25 @@ class LatestByKeyTable:
         else:
             yield letters.version(), files_of(letters)
 
-    def _positions(self, rows: DeltaTable) -> dict[tuple[str, int], int]:
-        """(topic id, partition) -> position as of the rows' version."""
+    def _positions(self) -> dict[tuple[str, int], int]:
+        """(topic id, partition) -> position."""
         found = {}
-        for app in load_transactions(self._storage, self._spec.table):
+        noted = load_transactions(self._storage, self._spec.table)
+        for app, position in noted.items():
             parsed = parse_app_id(app)
             if parsed is None or (parsed.group, parsed.topic) != (self._group, self._spec.topic):
                 continue
             ids = AppIds(parsed.group, parsed.topic, parsed.topic_id)
-            position = rows.transaction_version(ids.position(parsed.partition))
-            if position == CLOSED:
-                position = rows.transaction_version(ids.end(parsed.partition))
-            found[(str(parsed.topic_id), parsed.partition)] = position or 0
+            if app == ids.position(parsed.partition):
+                at = noted.get(ids.end(parsed.partition), 0) if position == CLOSED else position
+                found[(str(parsed.topic_id), parsed.partition)] = at
         return found
 
     def _check(self, source: _Source) -> None:
         missing = [name for name in self._latest.key if name not in source.schema.names]
         if missing:
             raise ConfigError([f"table {self._spec.table}: latest_by_key: key: no column {', '.join(missing)}"])
-        lives: set[TopicId] = {TopicId(topic_id) for topic_id, _ in self._positions(source.rows)}
+        lives: set[TopicId] = {TopicId(topic_id) for topic_id, _ in source.positions}
         if len(lives) > 1 and self._latest.order == "offset":
             raise UnsafeError(
                 f"table {self._spec.table}: has rows of {len(lives)} topics of the name {self._spec.topic}, whose "

@@ -1,6 +1,6 @@
 """Upkeep of all tables of a lake, by one process at a time."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,8 +14,8 @@ from kgs_core.adapters.lake.layout import layout_of
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.system.locks import process_lock
 from kgs_core.config import Settings
-from kgs_core.errors import ConfigError, PermanentError, TransientError
-from kgs_core.ports import PLAIN, TableLayout, Upkeep
+from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError
+from kgs_core.ports import PLAIN, Lake, TableLayout, Upkeep
 
 LOCK_FILE = "_kgs_maintenance.lock"
 
@@ -35,6 +35,7 @@ def maintain_lake(
         ConfigError: `only` names a table that is none of them.
         PermanentError: the lake cannot be listed.
         TransientError: Kafka or the store did not answer, or another maintenance runs.
+        PortError: a table could not be maintained; the others were.
     """
     topics = KafkaAdmin(admin_client(settings)).list_topics()
     lake = open_lake(settings.lake)
@@ -46,11 +47,25 @@ def maintain_lake(
     with maintenance_lock(Storage(settings.lake.root, settings.lake.storage_options)):
         if not dry_run:
             lake.remove_probes()
-        for name, layout in layouts.items():
-            if not only or name in only:
-                upkeep = lake.maintain(name, layout, dry_run=dry_run)
-                if upkeep is not None:
-                    done(upkeep)
+        _maintain_each(
+            lake, {name: each for name, each in layouts.items() if not only or name in only}, done, dry_run=dry_run
+        )
+
+
+def _maintain_each(
+    lake: Lake, layouts: Mapping[str, TableLayout], done: Callable[[Upkeep], None], *, dry_run: bool
+) -> None:
+    problems: list[PortError] = []
+    for name, layout in layouts.items():
+        try:
+            upkeep = lake.maintain(name, layout, dry_run=dry_run)
+        except PortError as e:  # a table that is broken must not let all others rot
+            problems.append(e)
+            continue
+        if upkeep is not None:
+            done(upkeep)
+    if problems:
+        raise type(problems[0])("; ".join(str(problem) for problem in problems))
 
 
 @contextmanager

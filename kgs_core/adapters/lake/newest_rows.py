@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 DELETED = "_deleted"
@@ -18,7 +19,9 @@ def newest(rows: pa.Table, key: Sequence[str], order: str) -> pa.Table:
     index = pl.DataFrame(pl.from_arrow(rows.select(columns))).with_row_index("_row")
     kept = index.drop_nulls(list(key)).sort(*ORDERS[order], nulls_last=False, maintain_order=True)
     kept = kept.unique(subset=list(key), keep="last", maintain_order=True)
-    return rows.take(pa.array(kept["_row"].to_numpy()))
+    is_kept = np.zeros(rows.num_rows, dtype=bool)
+    is_kept[kept["_row"].to_numpy()] = True
+    return rows.filter(pa.array(is_kept))  # by chunk: to take rows would make one array of all, of at most 2 GB
 
 
 def is_newer(order: str) -> str:

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from functools import lru_cache, partial
-from http import HTTPStatus
 from typing import Any, TypeVar
 
 import httpx2
@@ -20,10 +19,11 @@ from kgs_core.ports.registry import RegisteredSchema, SchemaKind, UnknownSchemaE
 RETRIES = 1  # a connection that the registry closed while it was idle is worth one; who asks tries again anyway
 RETRY_WAIT_MS = 200
 UNREACHABLE_S = 1.0
+FAILING_SCHEMAS = 2  # one that it cannot answer must not keep others from being asked for
 _NO_SUCH = range(40401, 40500)  # 40401 subject, 40402 version, 40403 schema; a plain 404 is some other server's
-_BUSY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _SERIALIZED = "serialized"
 MAX_REFERENCES = 1000
+MAX_DEPTH = 100  # parsers follow references by calling themselves
 T = TypeVar("T")
 
 
@@ -44,8 +44,8 @@ def _client(settings: RegistrySettings, _pid: int) -> "RegistryClient":
 class RegistryClient:
     """Client of one registry (port `SchemaRegistry`); may be used by several threads. Pickled, it is its settings.
 
-    A registry that cannot be reached is not asked again for `UNREACHABLE_S`, so that a batch with many schemas waits
-    for one time-out and not for each.
+    A registry that cannot be reached, or fails for several schemas, is not asked again for `UNREACHABLE_S`, so that a
+    batch with many schemas waits for one time-out and not for each.
     """
 
     def __init__(self, settings: RegistrySettings) -> None:
@@ -63,6 +63,7 @@ class RegistryClient:
         self._lock = threading.Lock()
         self._kept: dict[int | str, RegisteredSchema] = {}
         self._unreachable: tuple[float, str] | None = None
+        self._failing: set[str] = set()  # what it failed to answer since it last answered anything
 
     def __reduce__(self) -> tuple[Callable[..., "RegistryClient"], tuple[RegistrySettings]]:
         return open_registry, (self._settings,)
@@ -105,9 +106,11 @@ class RegistryClient:
 
     def _asked_for(self, what: str, question: Callable[[], Schema]) -> Schema:
         """The schema, if the answer is one: another server's page is none, though it may be JSON, and is not kept."""
-        schema = self._ask(what, question)
-        text, kind = schema.schema_str, schema.schema_type
-        if isinstance(text, str) and text and (kind is None or isinstance(kind, str)):
+        return self._checked(what, self._ask(what, question))
+
+    def _checked(self, what: str, schema: Schema | None) -> Schema:
+        text, kind = getattr(schema, "schema_str", None), getattr(schema, "schema_type", None)
+        if schema is not None and isinstance(text, str) and text and (kind is None or isinstance(kind, str)):
             return schema
         for client in (self._plain, self._serialized):
             client.clear_caches()  # type: ignore[no-untyped-call]
@@ -138,12 +141,14 @@ class RegistryClient:
         references = []
         for each in schema.references or ():
             at = (str(each.subject), int(each.version or 0))
-            if at in path or len(path) == MAX_REFERENCES or len(known) == MAX_REFERENCES:
+            if at in path or len(path) == MAX_DEPTH or len(known) == MAX_REFERENCES:
                 words = "refers to itself" if at in path else f"refers to more than {MAX_REFERENCES} others"
+                words = f"refers to others more than {MAX_DEPTH} deep" if len(path) == MAX_DEPTH else words
                 raise UnknownSchemaError(f"schema {number}: it {words}")
             if at not in known:
-                of = self._ask(f"subject {at[0]} version {at[1]}", partial(_version, client, *at, form))
-                known[at] = self._resolved(of.schema, of.schema_id, known, (*path, at))
+                what = f"subject {at[0]} version {at[1]}"
+                of = self._ask(what, partial(_version, client, *at, form))
+                known[at] = self._resolved(self._checked(what, of.schema), of.schema_id, known, (*path, at))
             references.append((str(each.name), known[at]))
         return RegisteredSchema(number, kind, schema.schema_str or "", tuple(references))
 
@@ -164,12 +169,11 @@ class RegistryClient:
             if e.error_code in _NO_SUCH:
                 raise UnknownSchemaError(f"the schema registry has no {what}: {one_line(e)}") from e
             words = f"schema registry {self._settings.url}: {what}: {_words(e)}"
-            if e.http_status_code in _BUSY or e.http_status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                self._unreachable = (time.monotonic() + UNREACHABLE_S, words)
+            self._note_failure(what, words)
             raise TransientError(words) from e
         except (httpx2.HTTPError, OSError) as e:
             words = f"schema registry {self._settings.url} does not answer: {one_line(e)}"
-            self._unreachable = (time.monotonic() + UNREACHABLE_S, words)
+            self._note_failure(what, words, is_there=isinstance(e, httpx2.ReadTimeout))
             raise TransientError(words) from e
         except (
             ValueError,
@@ -181,7 +185,14 @@ class RegistryClient:
             words = f"{self._settings.url} does not answer as a schema registry does: check registry.url: {one_line(e)}"
             raise TransientError(words) from e
         self._unreachable = None
+        self._failing.clear()
         return answer
+
+    def _note_failure(self, what: str, words: str, *, is_there: bool = True) -> None:
+        """Nobody is at the address; or several questions in a row had no answer, which one alone need not mean."""
+        self._failing.add(what)
+        if not is_there or len(self._failing) >= FAILING_SCHEMAS:
+            self._unreachable = (time.monotonic() + UNREACHABLE_S, words)
 
 
 def _version(client: SchemaRegistryClient, subject: str, version: int, form: str | None) -> Any:

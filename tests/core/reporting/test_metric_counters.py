@@ -1,5 +1,7 @@
 """Counters count what happens from the first look on, once, whatever is read again."""
 
+from dataclasses import replace
+
 import pytest
 
 from kgs_core.metrics import METRICS, MetricKind
@@ -107,6 +109,32 @@ def test_work_is_counted_once_over_incarnations_and_old_reports():
     }
     counters.take([*first, *first])
     assert values(counters) == again
+
+
+def test_time_of_a_consumer_that_commits_nothing_is_counted_once():
+    """A spare's; after each new connection all of its reports are read again."""
+    counters = GroupCounters()
+    counters.take([])
+    every = [report("a", n, work=WorkDone(cpu_s=float(n))) for n in (1, 2, 3)]
+    for _ in range(3):
+        counters.take(every)
+    assert values(counters) == {("kgs_consumer_cpu_seconds_total",): 3.0}
+
+
+def test_work_counts_on_where_the_processor_time_falls():
+    """Children that ended take theirs along where nobody waits for them."""
+    counters = GroupCounters()
+    counters.take([])
+    counters.take([report("a", n, work=WorkDone(n, cpu_s=10.0 - n)) for n in (1, 2, 3)])
+    assert values(counters)[("kgs_commits_total",)] == 3
+
+
+def test_changes_count_on_when_the_topic_was_made_again():
+    counters = GroupCounters()
+    counters.take([target(500, FIRST)])
+    counters.connected()
+    counters.take([target(1, replace(SECOND, time_ms=9))])
+    assert sum(values(counters)[("kgs_changes_total", *labels)] for labels in [("timeout", "false")]) == 1
 
 
 @pytest.mark.parametrize("reason", Reason)

@@ -68,8 +68,9 @@ def test_what_is_not_known_has_no_sample():
 
 
 def test_a_silent_consumer_reads_nothing():
-    found = values(seen(group(report(ONE, A, B), report(TWO, C)), now=2000.0))
+    found = values(seen(group(report(ONE, A, B), report(TWO, C, stopped={C: "corrupt"})), now=2000.0))
     assert found["kgs_consumers", "silent"] == 2
+    assert found["kgs_partition_state", "t", "2", "stopped"] == 0, "another may read it by now"
     assert found["kgs_partition_state", "t", "0", "unread"] == 1
 
 

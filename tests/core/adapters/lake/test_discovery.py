@@ -1,5 +1,7 @@
 """Topics that only the lake still knows are found by their tables, whatever these are named by."""
 
+from pathlib import Path
+
 import pytest
 
 from kgs_core.adapters.lake.delta_lake import DeltaLake
@@ -43,3 +45,25 @@ def test_tables_of_another_group_are_not(lake):
     assert [spec.topic for spec in find_tables(parse_settings(text.encode(), "kgs.yaml", {}), lake, [], None)] == [
         "named"
     ]
+
+
+def test_a_name_may_have_an_empty_part(tmp_path):
+    storage = Storage(str(tmp_path))
+    for number, (table, topic) in enumerate({"sales": "orders", "sales-eu": "orders-eu"}.items()):
+        made = table_at(storage, name=table)
+        position = AppIds("g", topic, TopicId("id")).position(0)
+        made.commit({position: None}, {position: 1}, [file_of(storage, number, name=table)])
+    rules = "[{pattern: 'orders(?P<where>-eu)?', table: 'sales{where}'}]"
+    text = f"group: g\nkafka: {{bootstrap_servers: 'h:1'}}\nlake: {{root: {storage.root}}}\ntopics: {rules}"
+    lake = DeltaLake(LAKE.model_copy(update={"root": storage.root}))
+    found = find_tables(parse_settings(text.encode(), "kgs.yaml", {}), lake, [], None)
+    assert {spec.topic: spec.table for spec in found} == {"orders": "sales", "orders-eu": "sales-eu"}
+
+
+def test_a_broken_log_hides_no_other_table(lake, caplog):
+    (Path(lake.root) / "x/x-9/rows/_delta_log").mkdir(parents=True)
+    (Path(lake.root) / "x/x-9/rows/_delta_log/00000000000000000002.json").write_text("{}\n")
+    text = f"group: g\nkafka: {{bootstrap_servers: 'h:1'}}\nlake: {{root: {lake.root}}}\ntopics:{RULES}"
+    found = find_tables(parse_settings(text.encode(), "kgs.yaml", {}), lake, [], None)
+    assert {spec.topic for spec in found} == {"ads.clicks", "x-1", "named"}
+    assert "x/x-9/rows" in caplog.text

@@ -158,9 +158,13 @@ def test_a_tombstone_above_the_position_waits_for_the_rows_before_it(storage, si
     assert sink.table._commit_dead_letters(batch) is CommitOutcome.COMMITTED
     materialized(storage)
     assert_latest(storage, {0: 10})
+    for upto in (30, 60):  # while that partition is not read, the other's tombstones count
+        sink.ingest({1: (upto - 30, upto)})
+        materialized(storage)
+        assert_latest(storage, {0: 10, 1: upto})
     sink.ingest({0: (10, 30)})
     materialized(storage)
-    assert_latest(storage, {0: 30})
+    assert_latest(storage, {0: 30, 1: 60})
 
 
 def test_the_first_one_beside_a_killed_batch_comes_right_too(storage, sink):
@@ -242,6 +246,34 @@ def test_another_rule_makes_it_anew(storage, sink):
     sink.ingest({0: (50, 80)})
     assert materialized(storage, ", tombstones: ignore").anew == ""
     assert_latest(storage, {0: 80}, tombstones=False)
+
+
+def test_a_rule_that_comes_back_makes_it_anew(storage, sink):
+    """What it noted before another rule's rows came is no position in those."""
+    sink.ingest({0: (0, 50)})
+    materialized(storage)
+    sink.ingest({0: (50, 80)})
+    materialized(storage, ", tombstones: ignore")
+    sink.ingest({0: (80, 100)})
+    assert materialized(storage).anew
+    assert_latest(storage, {0: 100})
+    sink.ingest({0: (100, 120)})
+    assert materialized(storage).anew == ""
+    assert_latest(storage, {0: 120})
+
+
+def test_a_merge_that_changes_no_row_is_noted(storage, sink, monkeypatch):
+    """deltalake commits nothing then, and what comes behind it would wait for ever."""
+    monkeypatch.setattr(latest_by_key, "MERGE_BYTES", 1)
+    sink.ingest({0: (0, 20)})
+    materialized(storage)
+    with monkeypatch.context() as without:
+        without.setattr(FakeRecord, "key", lambda _: None)
+        sink.ingest({0: (20, 26)})
+        sink.ingest({0: (27, 32)})
+    assert materialized(storage).rows
+    assert materialized(storage).rows == 0, "it was noted"
+    assert_latest(storage, {0: 20})
 
 
 def test_the_key_may_be_a_field(storage, sink):

@@ -3,6 +3,7 @@
 import base64
 import pickle
 import socket
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -164,6 +165,50 @@ def test_json_that_is_no_schema_is_passing_trouble_and_not_kept(registry, monkey
         with pytest.raises(TransientError, match=r"check registry\.url"):
             asking.by_id(number)
     assert asking.by_id(number).text == AVRO
+
+
+@pytest.mark.parametrize("answer", [{}, {"status": "ok"}, {"schema": 5}], ids=str)
+def test_a_reference_that_is_no_schema_is_not_kept(registry, monkeypatch, answer):
+    registry.register("leaf", '"string"')
+    number, asking = registry.register("t-value", AVRO, references=[("Leaf", "leaf", 1)]), client(registry)
+    right = registry.answer
+    with monkeypatch.context() as odd:
+        odd.setattr(
+            registry,
+            "answer",
+            lambda method, path, body: (200, answer) if "leaf" in path else right(method, path, body),
+        )
+        with pytest.raises(TransientError, match=r"check registry\.url"):
+            asking.by_id(number)
+    assert asking.by_id(number).references[0][1].text == '"string"'
+
+
+def test_schemas_that_refer_deeply_are_refused_and_wide_ones_are_cheap(registry):
+    text, before = '"string"', []
+    for level in range(120):
+        number = registry.register(f"s{level}", text, references=before)
+        before = [("One", f"s{level}", 1), ("Two", f"s{level}", 1)]
+        if level == 60:
+            found = client(registry).by_id(number)
+    assert hash(found) == hash(replace(found))
+    assert found == replace(found)
+    assert found != replace(found, text=AVRO)
+    with pytest.raises(UnknownSchemaError, match="more than 100 deep"):
+        client(registry).by_id(number)
+
+
+def test_one_schema_that_cannot_be_answered_keeps_no_other_waiting(registry, monkeypatch):
+    """A registry's own page for one id, or a proxy's; partitions of a round ask one behind the other."""
+    good, asking = registry.register("t-value", AVRO), client(registry)
+    right = registry.answer
+    monkeypatch.setattr(
+        registry,
+        "answer",
+        lambda method, path, body: (500, {}) if path.startswith("/schemas/ids/99") else right(method, path, body),
+    )
+    with pytest.raises(TransientError, match="500"):
+        asking.by_id(99)
+    assert asking.by_id(good).text == AVRO
 
 
 def test_references_in_a_circle_are_refused_with_few_questions(registry):
