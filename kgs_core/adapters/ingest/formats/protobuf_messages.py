@@ -166,5 +166,7 @@ def _handler(builder: ShapeBuilder, top: str) -> Any:
     file = pool.FindFileByName(builder.file.name)
     try:
         return HandlerPool([file]).get_for_message(file.message_types_by_name[top])
-    except ValueError as e:
-        raise UnusableSchemaError(f"cannot be made columns: {e}") from e
+    except (MemoryError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as e:  # a panic, too: its reserved field numbers are taken by registries, not by this
+        raise UnusableSchemaError(f"cannot be made columns: {' '.join(str(e).split())}"[:MAX_REASON]) from e

@@ -193,6 +193,16 @@ def test_message_that_contains_itself_is_read_without_that_field(registry):
     assert (found.table.to_pylist(), found.missing) == ([{"a": 7}], pa.schema([]))
 
 
+def test_schema_that_the_decoder_panics_at_makes_its_own_values_bad_alone(registry):
+    """Field numbers from 19000 on are reserved, and protoc refuses them; a registry need not."""
+    odd = file_of(f'message_type {{ name: "Order" {field("id", 19000, "INT32")} }}')
+    good, number = registered(registry, V1), registered(registry, odd, "reserved-value")
+    found = parse(registry, [framed(good, b"\x08\x05"), framed(number, b""), framed(good, b"\x08\x06")])
+    assert [row["id"] for row in found.table.to_pylist()] == [5, 6]
+    assert list(found.bad) == [1]
+    assert "cannot be made columns" in found.bad[1]
+
+
 def test_schema_that_lacks_a_reference_makes_its_values_bad_in_words(registry):
     file = FileDescriptorProto.FromString(V1.SerializeToString())
     file.dependency.append("other.proto")
