@@ -4,6 +4,7 @@ import os
 import ssl
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -22,6 +23,8 @@ UNREACHABLE_S = 1.0
 FAILING_SCHEMAS = 2  # one that it cannot answer must not keep others from being asked for
 _NO_SUCH = range(40401, 40500)  # 40401 subject, 40402 version, 40403 schema; a plain 404 is some other server's
 _SERIALIZED = "serialized"
+ROUND_S, ROUND_ASKING_S = 200.0, 100.0
+"""So long may all questions take together within a time: a round of many topics must end in `batch_timeout_s`."""
 MAX_REFERENCES = 1000
 MAX_DEPTH = 100  # parsers follow references by calling themselves
 T = TypeVar("T")
@@ -63,6 +66,7 @@ class RegistryClient:
         self._lock = threading.Lock()
         self._kept: dict[int | str, RegisteredSchema] = {}
         self._unreachable: tuple[float, str] | None = None
+        self._took: deque[tuple[float, float]] = deque(maxlen=10_000)  # when questions began, and what they took
         self._failing: set[str] = set()  # what it failed to answer since it last answered anything
 
     def __reduce__(self) -> tuple[Callable[..., "RegistryClient"], tuple[RegistrySettings]]:
@@ -160,13 +164,17 @@ class RegistryClient:
             TransientError: any other outcome; it says nothing of the schema.
         """
         unreachable = self._unreachable  # which another thread may change
-        if unreachable is not None and time.monotonic() < unreachable[0]:
+        began = time.monotonic()
+        if unreachable is not None and began < unreachable[0]:
             raise TransientError(unreachable[1])
+        if sum(took_s for at, took_s in tuple(self._took) if at > began - ROUND_S) > ROUND_ASKING_S:
+            raise TransientError(f"schema registry {self._settings.url} is slow: {what} is asked for later")
         try:
-            answer = question()
+            answer = self._timed(question, began)
         except SchemaRegistryError as e:
             self._unreachable = None
             if e.error_code in _NO_SUCH:
+                self._failing.clear()
                 raise UnknownSchemaError(f"the schema registry has no {what}: {one_line(e)}") from e
             words = f"schema registry {self._settings.url}: {what}: {_words(e)}"
             self._note_failure(what, words)
@@ -188,11 +196,18 @@ class RegistryClient:
         self._failing.clear()
         return answer
 
+    def _timed(self, question: Callable[[], T], began: float) -> T:
+        try:
+            return question()
+        finally:
+            self._took.append((began, time.monotonic() - began))
+
     def _note_failure(self, what: str, words: str, *, is_there: bool = True) -> None:
         """Nobody is at the address; or several questions in a row had no answer, which one alone need not mean."""
         self._failing.add(what)
         if not is_there or len(self._failing) >= FAILING_SCHEMAS:
             self._unreachable = (time.monotonic() + UNREACHABLE_S, words)
+            self._failing.clear()
 
 
 def _version(client: SchemaRegistryClient, subject: str, version: int, form: str | None) -> Any:

@@ -211,6 +211,21 @@ def test_one_schema_that_cannot_be_answered_keeps_no_other_waiting(registry, mon
     assert asking.by_id(good).text == AVRO
 
 
+def test_a_slow_registry_takes_no_more_than_its_share_of_a_round(registry, monkeypatch):
+    """What is known is there all the while."""
+    known, later = registry.register("t-value", AVRO), registry.register("u-value", '"long"')
+    asking = client(registry)
+    asking.by_id(known)
+    monkeypatch.setattr("kgs_core.adapters.registry.client.ROUND_ASKING_S", 0.0)
+    asked = len(registry.asked)
+    with pytest.raises(TransientError, match=f"is slow: schema {later} is asked for later"):
+        asking.by_id(later)
+    assert asking.by_id(known).text == AVRO
+    assert len(registry.asked) == asked
+    monkeypatch.setattr("kgs_core.adapters.registry.client.ROUND_S", 0.0)
+    assert asking.by_id(later).text == '"long"'
+
+
 def test_references_in_a_circle_are_refused_with_few_questions(registry):
     registry.register("a", AVRO)
     registry.register("b", AVRO, references=[("A", "a", 1)])
