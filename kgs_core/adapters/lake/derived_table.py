@@ -23,14 +23,16 @@ from kgs_core.errors import UnsafeError
 MARK = "kgs/latest/"
 """What application ids of positions begin with."""
 _NOT_THERE = -1
+_DESCRIPTION = "newest row of each key of "
 _STATISTICS, _NO_COLUMN = "delta.dataSkippingNumIndexedCols", "0"
 
 
 class DerivedTable:
     """A handle at one version of the derived table. What deltalake raises passes through."""
 
-    def __init__(self, storage: Storage, name: str, lake: LakeSettings) -> None:
+    def __init__(self, storage: Storage, name: str, source: str, lake: LakeSettings) -> None:
         self.name = name
+        self._source = source  # the table that it is derived from
         self._storage = storage
         self._lake = lake
         self._handle: DeltaTable | None = None
@@ -47,12 +49,24 @@ class DerivedTable:
         except TableNotFoundError:
             properties = wanted_properties(self._lake.checkpoint_interval, self._lake.log_retention_h)
             properties.pop("delta.appendOnly")
-            DeltaTable.create(uri, schema=schema, mode="ignore", configuration=properties, storage_options=options)
+            DeltaTable.create(
+                uri,
+                schema=schema,
+                mode="ignore",
+                description=f"{_DESCRIPTION}{self._source}",
+                configuration=properties,
+                storage_options=options,
+            )
             self._handle = DeltaTable(uri, storage_options=options)
         # deltalake rounds bounds of long decimals, and readers would pass over rows
         if has_long_decimals(schema) and self._handle.metadata().configuration.get(_STATISTICS) != _NO_COLUMN:
             self._handle.alter.set_table_properties({_STATISTICS: _NO_COLUMN})
             self._handle = DeltaTable(uri, storage_options=options)
+        described = self._handle.metadata().description or ""
+        if described.startswith(_DESCRIPTION) and described != f"{_DESCRIPTION}{self._source}":
+            raise UnsafeError(
+                f"table {self.name}: has the {described}, not of {self._source}: name another table, or delete this one"
+            )
         is_empty = not pa.table(self._handle.get_add_actions()).num_rows
         if not is_empty and not any(app.startswith(MARK) for app in load_transactions(self._storage, self.name)):
             raise UnsafeError(f"table {self.name}: is there, and is no derived table of kgs: name another one")

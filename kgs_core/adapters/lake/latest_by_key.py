@@ -86,7 +86,7 @@ class LatestByKeyTable:
         self._group = settings.group
         self._spec = spec
         self._storage = Storage(settings.lake.root, settings.lake.storage_options)
-        self._target = DerivedTable(self._storage, spec.latest_table, settings.lake)
+        self._target = DerivedTable(self._storage, spec.latest_table, spec.table, settings.lake)
 
     def materialize(self) -> Materialization:
         """Merge what is new; may be killed, run again, and run beside consumers and another of its kind.
