@@ -99,6 +99,8 @@ class Redrive:
     def run(self, conditions: Sequence[LetterCondition] = (), *, dry_run: bool = False) -> RedriveResult:
         """Redrive the letters that fulfil all conditions, as of now; a commit for each 50,000 of them at most.
 
+        A part whose rows have more partition values than `max_files_per_batch` is halved.
+
         Raises:
             PermanentError: the transform raised or broke its promise; what was committed before stays.
             UnsafeError: the table has other columns, is not there, or is another group's.
@@ -126,6 +128,10 @@ class Redrive:
             except MoreColumnsError as e:
                 self._fit(e.columns)
                 continue
+            if letters.num_rows > 1 and Partitioned(self.spec.rule, rows).cut(self.spec.rule.max_files_per_batch):
+                for half in (letters.slice(0, letters.num_rows // 2), letters.slice(letters.num_rows // 2)):
+                    self._redrive(half.combine_chunks(), result, dry_run=dry_run)
+                return
             if dry_run or not rows.num_rows or self._commit(base, rows) is CommitOutcome.COMMITTED:
                 _add(result, found)
                 return

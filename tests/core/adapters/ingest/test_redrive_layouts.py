@@ -1,5 +1,7 @@
 """Redriven rows and derived tables where rows lie in partitions, and where the table has got more columns."""
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 import yaml
@@ -50,6 +52,19 @@ def test_redriven_rows_lie_in_the_partitions_of_their_values(sink):
     assert all(add["path"].startswith("s=") for add in sink.adds())
     assert Redrive(settings_of(sink, partition_by=PARTITION_BY), "t").run().done == 10
     assert audit_lake(settings_of(sink, partition_by=PARTITION_BY), with_log=False).ok
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_commit_makes_no_more_files_than_a_batch_may(sink, most):
+    log = Path(sink.storage.uri("t"), "_delta_log")
+    before = {*log.glob("*.json")}
+    found = Redrive(settings_of(sink, partition_by=PARTITION_BY, max_files_per_batch=most), "t").run()
+    assert (found.letters, found.passed, found.rows) == (10, 10, 10)
+    assert [r["_offset"] for r in sink.rows()] == list(range(30))
+    files = [path.read_text().count('{"add":') for path in {*log.glob("*.json")} - before]
+    assert len(files) > 1
+    assert max(files) == most
+    assert Redrive(settings_of(sink, partition_by=PARTITION_BY), "t").run().done == 10
 
 
 def test_the_audit_reads_what_is_a_partition_value(tmp_path):
