@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 
+from kgs_dagster.assets.bill import bill_asset
 from kgs_dagster.assets.control_loop import control_loop_assets
 from kgs_dagster.assets.experiment_reports import report_assets
 from kgs_dagster.assets.experiments import experiment_assets
@@ -26,6 +27,7 @@ from kgs_dagster.checks.bad_records import bad_records_checks
 from kgs_dagster.checks.control_loop import control_loop_checks
 from kgs_dagster.checks.lake import lake_checks
 from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, ExperimentResource
+from kgs_dagster.jobs.bill import bill_job, bill_schedule
 from kgs_dagster.jobs.consumer import consumer_job, spark_resources
 from kgs_dagster.jobs.experiments import experiment_jobs
 from kgs_dagster.jobs.rebalance import rebalance_job
@@ -80,12 +82,13 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     }
     scheduled = scheduled_jobs(group)
     control_jobs: list[Job] = [rebalance_job(group), consumer_job(group, resources)] if group.is_controlled_here else []
-    jobs = [*control_jobs, *scheduled.values(), redrive_job(group)]
+    daily = bill_job(group)
+    jobs = [*control_jobs, *scheduled.values(), redrive_job(group), daily]
     common = dg.Definitions(
-        assets=[*lake_assets(group), *latest_assets(group)],
+        assets=[*lake_assets(group), *latest_assets(group), bill_asset(group)],
         asset_checks=[lake_checks(group), bad_records_checks(group)],
         jobs=jobs,
-        schedules=[schedule(job, cron) for cron, job in scheduled.items()],
+        schedules=[*(schedule(job, cron) for cron, job in scheduled.items()), bill_schedule(group, daily)],
         sensors=[
             lake_sensor(group, audit=scheduled[AUDIT_CRON]),
             lost_runs_sensor(group),

@@ -8,7 +8,7 @@ from kgs_core.config.passthrough import is_secret
 from kgs_core.config.settings import Settings
 
 _DIGITS = 16
-_OF_OTHERS = {"monitor": True, "packing": True, "membership": True, "fleet": True, "kubernetes": True}
+_OF_OTHERS = {"monitor": True, "packing": True, "membership": True, "bill": True, "fleet": True, "kubernetes": True}
 """What only the controller, the monitor and the fleet go by: to change it needs no new consumer."""
 _OF_MEMBERSHIP = {"heartbeat_s", "suspect_after_s", "consumers_per_metadata_partition"}
 _PASSED_ON = (("kafka", "client"), ("lake", "storage_options"), ("spark", "settings"))

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
+from kgs_core.config.bill import BillSettings
 from kgs_core.config.kubernetes import KubernetesSettings
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.monitor import MonitorSettings
@@ -149,6 +150,7 @@ class Settings(Section):
     monitor: MonitorSettings = Field(default_factory=MonitorSettings)
     packing: PackingSettings = Field(default_factory=PackingSettings)
     membership: MembershipSettings = Field(default_factory=MembershipSettings)
+    bill: BillSettings = Field(default_factory=BillSettings)
     fleet: Annotated[str, StringConstraints(min_length=1, max_length=100)] = DEFAULT_FLEET
     kubernetes: KubernetesSettings = Field(default_factory=KubernetesSettings)
 

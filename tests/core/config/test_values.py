@@ -67,7 +67,7 @@ def test_unknown_keys_name_the_nearest_or_all(problems_of):
         "target_file_bytes, description, comments, latest_by_key",
         "consumer.bach_bytes: unknown key: did you mean 'batch_bytes'?",
         "zzz: unknown key: the keys here are group, kafka, lake, topics, registry, consumer, spark, monitor, packing, "
-        "membership, fleet, kubernetes",
+        "membership, bill, fleet, kubernetes",
     ]
 
 
