@@ -63,6 +63,7 @@ def test_yesterday_is_asked_for_every_day(instance, now, day):
     defs = dg.Definitions(assets=[bill_asset(ours)], jobs=[job], schedules=[bill_schedule(ours, job)])
     schedule = defs.get_repository_def().get_schedule_def("bill_schedule")
     assert schedule.cron_schedule == "11 0 * * *"
-    with dg.build_schedule_context(instance=instance, scheduled_execution_time=datetime.fromisoformat(now)) as context:
+    at, repository = datetime.fromisoformat(now), defs.get_repository_def()
+    with dg.build_schedule_context(instance, at, repository_def=repository) as context:
         (request,) = schedule.evaluate_tick(context).run_requests
     assert request.partition_key == day
