@@ -24,6 +24,7 @@ from kgs_core.model import TopicPartition
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.group_status import GroupWatch
 from tests.failpoints import crash_at
+from tests.system.billing import assert_is_billed
 from tests.system.exporter import Scrape, counted, exporter, scraped_beside
 from tests.system.pipeline import KGS, Pipeline, json_values, produce
 from tests.waiting import wait_until
@@ -200,7 +201,7 @@ def test_a_group_follows_its_load(rig: Rig) -> None:
         assert [number for number, _ in groupby(change.consumers for change in found.changes)] == [1, 2, 1]
         wait_until(lambda: len(rig.consumers()) == 1, 60, f"the other one ended: {rig.tail()}")
         assert_all_is_shown(rig, metrics)
-        assert_is_billed(rig, began_at)
+        assert_is_billed(rig.kgs, began_at)
         assert ended(control) == 0, rig.tail()
     rig.pipeline.wait_caught_up([rig.topic])
     rig.pipeline.assert_exact(rig.topic)
@@ -219,29 +220,6 @@ def assert_all_is_shown(rig: Rig, metrics: Scrape) -> None:
     rows = len(rig.pipeline.rows(rig.topic))
     wait_until(lambda: max(v for n, v in metrics().items() if "kgs_table_rows" in n) >= rows, 60, "rows of the table")
     assert {v for n, v in metrics().items() if "kgs_audit_findings" in n} == {0.0}
-
-
-def assert_is_billed(rig: Rig, began_at: datetime) -> None:
-    """What `kgs bill` says of the time since: between one consumer and two, who handed over to each other."""
-    ended_at = datetime.now(UTC)  # noqa: TID251 - brokers go by real time
-    hours = (ended_at - began_at).total_seconds() / 3600
-    since = ["--since", began_at.isoformat(), "--until", ended_at.isoformat(), "--interval", "1"]
-    found = json.loads(rig.kgs("bill", *since, "--price", "2", "--json").stdout)
-    assert found["known_s"] <= 3600 * hours
-    known_h = found["known_s"] / 3600
-    assert known_h < found["used_consumer_hours"] < 2 * known_h
-    assert found["used_cost"] == pytest.approx(2 * found["used_consumer_hours"], abs=1e-5)
-    assert any("the first report is of" in note for note in found["notes"])
-    assert found["moves"]["moved"] >= 2
-    assert found["moves"]["unread_bytes"] > 0
-    assert found["moves"]["iterations"] == pytest.approx(found["moves"]["unread_bytes"] / 100_000, rel=0.01)
-    rows = {row["name"]: row["consumer_hours"] for row in found["compared"]}
-    assert list(rows) == ["used", "search", "kafka", "keda", "mwf", "least"]
-    assert 0 < rows["least"] <= rows["search"]
-    assert 0.7 * known_h <= found["compared_s"] / 3600 <= 1.1 * known_h
-    nothing = json.loads(rig.kgs("bill", "--day", "2026-01-01", "--json").stdout)
-    assert (nothing["used_consumer_hours"], nothing["used_cost"], nothing["compared"]) == (None, None, [])
-    assert any("who ran is not known" in note for note in nothing["notes"])
 
 
 def test_a_group_follows_its_people(rig: Rig) -> None:
