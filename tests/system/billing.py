@@ -2,7 +2,8 @@
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import pytest
@@ -11,8 +12,11 @@ Kgs = Callable[..., "subprocess.CompletedProcess[str]"]
 """Runs a command of a user with the group's configuration, which must succeed."""
 
 
-def assert_is_billed(kgs: Kgs, began_at: datetime) -> None:
-    """What `kgs bill` says of the time since: between one consumer and two, who handed over to each other."""
+@contextmanager
+def billed(kgs: Kgs) -> Iterator[None]:
+    """The bill of the block: between one consumer and two, who handed over to each other."""
+    began_at = datetime.now(UTC)  # noqa: TID251 - brokers go by real time
+    yield
     ended_at = datetime.now(UTC)  # noqa: TID251 - brokers go by real time
     hours = (ended_at - began_at).total_seconds() / 3600
     since = ["--since", began_at.isoformat(), "--until", ended_at.isoformat(), "--interval", "1"]
