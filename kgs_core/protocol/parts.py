@@ -107,6 +107,15 @@ class Change:
     consumers: Count
     duration_s: Amount | None = None
 
+    @property
+    def iterations(self) -> float | None:
+        """Consumer iterations that it takes at most to catch up: Rscore times seconds; None where these are not known.
+
+        References:
+            Landau 2022, section "Rscore": together they tell the most iterations that a full recovery takes.
+        """
+        return None if self.duration_s is None else self.rscore * self.duration_s
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:

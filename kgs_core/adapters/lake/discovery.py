@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.lake.kept_bills import BILL_FOLDER
 from kgs_core.config import Settings, TableSpec, TopicRule, resolve_tables
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.exactly_once.positions import parse_app_id
@@ -91,7 +92,7 @@ def _folders_of(lake: Lake, rule: TopicRule) -> Iterator[str]:
             f"{path}{name}/"
             for path in found
             for name in lake.folders(path.rstrip("/"))
-            if shape.fullmatch(name) and name != LOG_FOLDER
+            if shape.fullmatch(name) and name not in (LOG_FOLDER, BILL_FOLDER)
         ]
     yield from (path.rstrip("/") for path in found)
 

@@ -10,7 +10,7 @@ from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import Settings
 from kgs_core.errors import PermanentError
 
-FOLDER = "_kgs_bills"
+BILL_FOLDER = "_kgs_bills"
 _WHAT_IT_KNOWS = ("known_s", "compared_s")
 
 
@@ -19,7 +19,7 @@ class KeptBills:
 
     def __init__(self, settings: Settings) -> None:
         self._storage = Storage(settings.lake.root, settings.lake.storage_options)
-        self._folder = self._storage.path(FOLDER, settings.group)
+        self._folder = self._storage.path(BILL_FOLDER, settings.group)
 
     def load(self, day: date) -> dict[str, Any] | None:
         """The bill of a day; None: none is kept.

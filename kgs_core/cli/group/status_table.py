@@ -38,6 +38,7 @@ _CHANGES = (
     Column("Rscore", is_number=True),
     Column("consumers", is_number=True, spared=1),
     Column("took", is_number=True),
+    Column("iterations", is_number=True, spared=2),
     Column("reason", is_text=True),
 )
 _DESIRED_STATES = {
@@ -200,6 +201,7 @@ def _changes(found: GroupStatus) -> FittingTable:
             f"{change.rscore:.3f}",
             f"{change.consumers:,}",
             seconds(change.duration_s) if number < last or change.duration_s is not None else _progress(found),
+            UNKNOWN if change.iterations is None else f"{change.iterations:,.1f}",
             Text(printable(change.reason)),
         ]
         for number, change in reversed(list(enumerate(found.changes)))

@@ -113,16 +113,16 @@ def test_a_controller_that_is_down_is_shown():
 def test_what_a_change_waits_for_and_the_last_changes_the_newest_first():
     lines = [line.split() for line in shown(group())]
     assert ["t:1", "1", "2", "it", "has", "not", "joined"] in lines
-    newest = lines.index(["1970-01-01", "00:01:00Z", "1", "0.400", "2", "running", *CHANGES[1].reason.split()])
-    assert lines[newest + 1] == ["1970-01-01", "00:00:00Z", "0", "0.000", "1", "4.2", "s", "started"]
+    newest = lines.index(["1970-01-01", "00:01:00Z", "1", "0.400", "2", "running", "?", *CHANGES[1].reason.split()])
+    assert lines[newest + 1] == ["1970-01-01", "00:00:00Z", "0", "0.000", "1", "4.2", "s", "0.0", "started"]
 
 
 def test_the_last_change_is_running_or_done_and_an_earlier_one_whose_end_nobody_saw_took_an_unknown_time():
     lines = [line.split() for line in shown(group(is_converged=True, waiting={}))]
-    assert ["1970-01-01", "00:01:00Z", "1", "0.400", "2", "done", *CHANGES[1].reason.split()] in lines
+    assert ["1970-01-01", "00:01:00Z", "1", "0.400", "2", "done", "?", *CHANGES[1].reason.split()] in lines
     history = (replace(CHANGES[0], duration_s=None), CHANGES[1])
     lines = [line.split() for line in shown(group(target=replace(TARGET, history=history)))]
-    assert ["1970-01-01", "00:00:00Z", "0", "0.000", "1", "?", "started"] in lines
+    assert ["1970-01-01", "00:00:00Z", "0", "0.000", "1", "?", "?", "started"] in lines
 
 
 @pytest.mark.parametrize(
@@ -249,6 +249,7 @@ def test_json_has_the_promised_keys():
         "rscore": 0.4,
         "consumers": 2,
         "duration_s": None,
+        "iterations": None,
     }
     assert (found["converged"], found["controller"], found["waiting"]) == (
         False,
