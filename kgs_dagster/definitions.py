@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 
+from kgs_dagster.assets.catalog import catalog_assets
 from kgs_dagster.assets.control_loop import control_loop_assets
 from kgs_dagster.assets.experiment_reports import report_assets
 from kgs_dagster.assets.experiments import experiment_assets
@@ -82,7 +83,7 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     control_jobs: list[Job] = [rebalance_job(group), consumer_job(group, resources)] if group.is_controlled_here else []
     jobs = [*control_jobs, *scheduled.values(), redrive_job(group)]
     common = dg.Definitions(
-        assets=[*lake_assets(group), *latest_assets(group)],
+        assets=[*lake_assets(group), *latest_assets(group), *catalog_assets(group)],
         asset_checks=[lake_checks(group), bad_records_checks(group)],
         jobs=jobs,
         schedules=[schedule(job, cron) for cron, job in scheduled.items()],
