@@ -63,7 +63,7 @@ def catalog_assets(group: GroupConfig, register: Register = register) -> list[dg
         except KgsError as e:
             raise dg.Failure(str(e), allow_retries=False) from e
         if problems := [f"table {each.table}: {each.problem}" for each in found if each.problem]:
-            context.log_event(dg.AssetObservation(asset_key=catalog_key(group), metadata=_metadata(found)))
+            yield dg.AssetObservation(asset_key=catalog_key(group), metadata=_metadata(found))
             raise dg.Failure("\n".join(problems), allow_retries=False)
         yield dg.MaterializeResult(asset_key=catalog_key(group), metadata=_metadata(found))
 
