@@ -75,7 +75,7 @@ class ConsumerLineage:
             self._put(None)
             thread.join(LAST_WORD_S)
             waiting = sum(news is not None for news in list(self._queue.queue))
-            lost = self.lost + waiting + (thread.is_alive() and not waiting)
+            lost = self.lost + waiting + thread.is_alive()  # one of them is under way
             if lost:
                 _log.warning("lineage: %d events of this consumer are lost", lost)
 
