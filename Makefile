@@ -90,7 +90,7 @@ lock: ## pin all requirements anew; UPGRADE=1 takes newer versions
 	@command -v $(UV) >/dev/null || { echo 'error: make lock: no uv: run `make lint`, which installs it'; exit 2; }
 	$(call compile,run,pyproject.toml --extra demo)
 	$(call compile,k8s,pyproject.toml --extra k8s -c requirements/run.txt)
-	$(call compile,dev,pyproject.toml --extra demo --extra k8s --group dev -c requirements/run.txt -c requirements/k8s.txt)
+	$(call compile,dev,pyproject.toml --extra demo --extra k8s --extra glue --extra lineage --group dev -c requirements/run.txt -c requirements/k8s.txt)
 	$(call compile,java,--group java)
 	$(call compile,bench-peer,requirements/bench-peer.in)
 	@! grep -nE '://|^ *-(-index|-extra-index|-find|i|f)' requirements/*.txt || \

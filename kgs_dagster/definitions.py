@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 
 from kgs_dagster.assets.bill import bill_asset
+from kgs_dagster.assets.catalog import catalog_assets
 from kgs_dagster.assets.control_loop import control_loop_assets
 from kgs_dagster.assets.experiment_reports import report_assets
 from kgs_dagster.assets.experiments import experiment_assets
@@ -85,7 +86,7 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     daily = bill_job(group)
     jobs = [*control_jobs, *scheduled.values(), redrive_job(group), daily]
     common = dg.Definitions(
-        assets=[*lake_assets(group), *latest_assets(group), bill_asset(group)],
+        assets=[*lake_assets(group), *latest_assets(group), *catalog_assets(group), bill_asset(group)],
         asset_checks=[lake_checks(group), bad_records_checks(group)],
         jobs=jobs,
         schedules=[*(schedule(job, cron) for cron, job in scheduled.items()), bill_schedule(group, daily)],

@@ -22,6 +22,7 @@ from kgs_core.cli.lake.audit import audit
 from kgs_core.cli.lake.commands import accept_loss, accept_topic, maintain
 from kgs_core.cli.lake.materialize import materialize
 from kgs_core.cli.lake.redrive import redrive
+from kgs_core.cli.lake.register import register
 from kgs_core.cli.lake.schema import schema_group
 from kgs_core.cli.local.demo import demo
 from kgs_core.cli.local.example import example
@@ -85,6 +86,7 @@ for command in (
     schema_group,
     redrive,
     materialize,
+    register,
     kafka_group,
     topics_group,
     generate,

@@ -7,7 +7,9 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
 from kgs_core.config.bill import BillSettings
+from kgs_core.config.catalog import CatalogSettings
 from kgs_core.config.kubernetes import KubernetesSettings
+from kgs_core.config.lineage import LineageSettings
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.monitor import MonitorSettings
 from kgs_core.config.packing import PackingSettings
@@ -18,10 +20,12 @@ from kgs_core.config.topic_rule import TopicRule, start_timestamp_ms
 from kgs_core.config.value_formats import FORMATS
 
 __all__ = [
+    "CatalogSettings",
     "ConsumerSettings",
     "KafkaSettings",
     "KubernetesSettings",
     "LakeSettings",
+    "LineageSettings",
     "MembershipSettings",
     "MonitorSettings",
     "PackingSettings",
@@ -145,6 +149,8 @@ class Settings(Section):
     lake: LakeSettings
     topics: Annotated[tuple[TopicRule, ...], Field(strict=False)]
     registry: RegistrySettings | None = None
+    catalog: CatalogSettings | None = None
+    lineage: LineageSettings | None = None
     consumer: ConsumerSettings = Field(default_factory=ConsumerSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)
     monitor: MonitorSettings = Field(default_factory=MonitorSettings)

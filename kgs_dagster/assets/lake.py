@@ -15,6 +15,7 @@ import dagster as dg
 
 from kgs_core.config import TopicRule
 from kgs_core.config.topic_names import IN_BRACES
+from kgs_dagster.assets.columns import table_columns, topic_columns
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -27,14 +28,6 @@ FRESHNESS = dg.FreshnessPolicy.time_window(
 )
 GROUP_TAG = "kgs/group"
 _REGEX_PART = re.compile(r"\\(.)|\.[*+]|([^A-Za-z0-9._-])")
-_OWN_COLUMNS = (
-    ("_topic_id", "string", "Kafka's id of the topic"),
-    ("_partition", "int", "partition of the record"),
-    ("_offset", "long", "offset of the record"),
-    ("_timestamp", "timestamp", "the record's time in Kafka, UTC"),
-    ("_key", "binary", "the record's key"),
-    ("_headers", "array<struct<key:string,value:binary>>", "the record's headers"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +92,27 @@ def lake_assets(group: GroupConfig) -> list[dg.AssetSpec]:
                 group_name=f"lake{group.suffix}",
                 kinds={"kafka"},
                 tags={GROUP_TAG: group.name},
+                metadata=topic_columns(asset.rule),
             ),
             dg.AssetSpec(
                 asset.table,
                 deps=[asset.topic],
-                description=f"Delta table, filled from {what} by the consumers of group {group.name}, exactly once. "
+                description=words_of(asset.rule)
+                + f"Delta table, filled from {what} by the consumers of group {group.name}, exactly once. "
                 "Materialized whenever a look finds it caught up, or further than before; observed otherwise.",
                 group_name=f"lake{group.suffix}",
-                kinds={"delta"},
+                kinds=table_kinds(group),
                 tags={GROUP_TAG: group.name},
-                metadata=_about(group, asset.rule),
+                metadata=_about(group, asset),
                 freshness_policy=FRESHNESS,
             ),
         ]
     return specs
+
+
+def words_of(rule: TopicRule) -> str:
+    """The rule's own words about its table, in front of others."""
+    return f"{rule.description}\n\n" if rule.description else ""
 
 
 def lake_events(
@@ -190,27 +190,30 @@ def _lines(rule: TopicRule, tables: Sequence["TableView"]) -> dg.TableMetadataVa
     return dg.MetadataValue.table([dg.TableRecord(row) for row in rows], dg.TableSchema(columns))
 
 
-def _about(group: GroupConfig, rule: TopicRule) -> dict[str, Any]:
-    about: dict[str, Any] = {
-        "path": f"{group.settings.lake.root.rstrip('/')}/{rule.table}",
+def _about(group: GroupConfig, asset: LakeAsset) -> dict[str, Any]:
+    rule = asset.rule
+    return {
+        **storage_metadata(group, rule.table),
         "format": rule.format,
         "rows_promised": rule.rows,
+        **table_columns(rule, asset.topic),
     }
-    if rule.transform is None and rule.transform_arrow is None:  # else only the function knows
-        own = [dg.TableColumn(*column) for column in _OWN_COLUMNS]
-        value = rule.value_columns.items()
-        columns = [dg.TableColumn(n, kind, None if n in rule.fields else "the record's value") for n, kind in value]
-        about["dagster/column_schema"] = dg.TableSchema([*own, *columns, *_extra_columns(rule)])
-    return about
 
 
-def _extra_columns(rule: TopicRule) -> list[dg.TableColumn]:
-    rescued = [dg.TableColumn("_rescued", "string", "fields of the value without a column, as JSON")]
-    return [
-        *(rescued if rule.unknown_fields == "rescue" else ()),
-        *(dg.TableColumn(name, kind, "of the record's key") for name, kind in rule.key_columns.items()),
-        *(dg.TableColumn(name, "string", f"header {header}") for name, header in rule.headers.items()),
-    ]
+def storage_metadata(group: GroupConfig, table: str) -> dict[str, Any]:
+    """Where a table lies, and as what; with a pattern, how its tables' paths are made."""
+    lake = group.settings.lake
+    return {
+        "path": f"{lake.root.rstrip('/')}/{table}",
+        "dagster/table_name": table.replace("/", "."),
+        "dagster/storage_kind": lake.format,
+    }
+
+
+def table_kinds(group: GroupConfig) -> set[str]:
+    """Kinds that the UI shows of a table: its format, and the store where that is one."""
+    lake = group.settings.lake
+    return {lake.format, "s3"} if lake.root.startswith("s3://") else {lake.format}
 
 
 def _plain(pattern: str) -> str:

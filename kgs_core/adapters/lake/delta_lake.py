@@ -1,5 +1,6 @@
 """The lake as Delta tables: the ports `Lake` and `PinnedTable` by deltalake."""
 
+import json
 from collections.abc import Collection, Sequence
 from typing import Any
 from urllib.parse import unquote
@@ -24,7 +25,7 @@ from kgs_core.adapters.lake.table_log import TableLog
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PermanentError, TransientError, one_line
 from kgs_core.model import OffsetRange
-from kgs_core.ports import PLAIN, Lake, TableContents, TableLayout, Upkeep
+from kgs_core.ports import PLAIN, Lake, TableContents, TableDescription, TableLayout, Upkeep
 
 _LOWEST, _HIGHEST = "min._offset", "max._offset"
 
@@ -137,6 +138,12 @@ class PinnedDelta:
             pc.sum(sizes).as_py() or 0,
             files.num_rows,
         )
+
+    def description(self) -> TableDescription:
+        """See `PinnedTable`."""
+        metadata = self._handle.metadata()
+        fields = json.loads(self._handle.schema().to_json())["fields"]
+        return TableDescription(fields, tuple(metadata.partition_columns), metadata.description or None)
 
     def check_readable(self, columns: Collection[str]) -> None:
         """See `PinnedTable`."""

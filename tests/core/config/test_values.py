@@ -66,7 +66,8 @@ def test_unknown_keys_name_the_nearest_or_all(problems_of):
         "on_error, max_bad_share_percent, start, partition_by, max_files_per_batch, sort_by, z_order_by, "
         "target_file_bytes, description, comments, latest_by_key",
         "consumer.bach_bytes: unknown key: did you mean 'batch_bytes'?",
-        "zzz: unknown key: the keys here are group, kafka, lake, topics, registry, consumer, spark, monitor, packing, "
+        "zzz: unknown key: the keys here are group, kafka, lake, topics, registry, catalog, "
+        "lineage, consumer, spark, monitor, packing, "
         "membership, bill, fleet, kubernetes",
     ]
 
