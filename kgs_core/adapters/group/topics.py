@@ -24,7 +24,7 @@ from kgs_core.errors import ConfigError, PermanentError, UnsafeError
 from kgs_core.model import ConsumerId, TopicId, TopicPartition
 
 MAX_RECORD_BYTES = 8_388_608
-"""Of one record as the brokers get it, compressed. A message too large for one is several: `protocol/record_parts.py`."""
+"""Of one record as the brokers get it, compressed. Larger messages are several: `protocol/record_parts.py`."""
 CHECK_EVERY_S = 10.0
 _EXTRA_S_PER_PARTITION = 0.02
 _WITHOUT_EXTRA_TIME = 100
