@@ -221,8 +221,8 @@ class _ScaleRun:
 
     @property
     def _epoch(self) -> int | None:
-        view = self._loop.state.view
-        return view.target and view.target.offset
+        target = self._loop.state.view.target
+        return None if target is None else target.offset
 
     def _go_on_until_settled(self, since: float, epoch: int | None = None) -> None:
         """Until nothing has changed for a while, where a Target has followed the one of `epoch` or none does in time.

@@ -145,8 +145,7 @@ class PartsReader:
         Raises:
             ProtocolError: it is no record of ours, or a part without those before it, or the parts do not fit.
         """
-        is_part = value is not None and value.startswith(_HEAD)
-        if is_part and key is not None:
+        if key is not None and value is not None and value.startswith(_HEAD):
             return self._take_part(key, _part_of(value))
         if value is None and key is not None and _PART_KEY.fullmatch(key):
             return None  # a left-over part was removed
