@@ -127,10 +127,10 @@ def run_memory_bench(plan: MemoryPlan, say: Say) -> MemoryResult:
                 say("starting the consumer")
                 consumer.process.start()
                 consumer.open(Source(kafka.bootstrap_servers, _PREFIX, names, 1.0), int(plan.batch_mb * MB))
-                return _Reading(plan, consumer, say).run()
+                return _MemoryRun(plan, consumer, say).run()
 
 
-class _Reading:
+class _MemoryRun:
     """One consumer's rounds, and samples of its memory beside them."""
 
     def __init__(self, plan: MemoryPlan, consumer: Processor, say: Say) -> None:
