@@ -33,7 +33,7 @@ from kgs_core.protocol.parts import Incarnation, Member
 
 VERSION = 1
 MAX_BYTES = 8_000_000
-"""Of one record, uncompressed: a Target with about 150,000 partitions."""
+"""Of one record, uncompressed: a Target with some 200,000 partitions. What is larger is cut: `record_parts`."""
 
 _REASONS_LENGTH = 1_000_000
 """Of all reasons in one report, characters: a consumer whose report cannot be sent ends itself."""
@@ -66,10 +66,10 @@ _HEAD = TypeAdapter(_Head)
 
 
 def encode(message: Message) -> tuple[bytes, bytes | None]:
-    """Key and value of the record. A tombstone's value is None. Texts for people are cut to `MAX_TEXT`.
+    """Key and value of the record, however large. A tombstone's value is None. Texts for people are cut to `MAX_TEXT`.
 
     Raises:
-        ProtocolError: the message cannot be sent: a value out of its limits, or more than `MAX_BYTES`.
+        ProtocolError: the message cannot be sent: a value out of its limits.
     """
     key = _key_of(message)
     if isinstance(message, Tombstone):
@@ -80,13 +80,11 @@ def encode(message: Message) -> tuple[bytes, bytes | None]:
         value = to_json(record)
     except (PydanticSerializationError, ValueError) as e:  # a ValidationError is a ValueError
         raise ProtocolError(f"{_name(message)}: cannot be written: {_one_line(e)}") from e
-    if len(value) > MAX_BYTES:
-        raise ProtocolError(f"{_name(message)}: {len(value)} bytes are more than {MAX_BYTES}: use fewer partitions")
     return key, value
 
 
-def decode(key: bytes | None, value: bytes | None) -> Message:
-    """The message that a record carries.
+def decode(key: bytes | None, value: bytes | None, limit: int = MAX_BYTES) -> Message:
+    """The message that a record carries, of `limit` bytes at most.
 
     Raises:
         ProtocolError: it is none, or of a version that is not known here, or key and value do not fit.
@@ -95,8 +93,8 @@ def decode(key: bytes | None, value: bytes | None) -> Message:
         raise ProtocolError("record without a key: not written by kgs")
     if value is None:
         return Tombstone(_member_of(key))
-    if len(value) > MAX_BYTES:
-        raise ProtocolError(f"record of {len(value)} bytes: more than {MAX_BYTES}")
+    if len(value) > limit:
+        raise ProtocolError(f"record of {len(value)} bytes: more than {limit}")
     try:
         record = from_json(value)
         message = _message_of(_kind_of(record), record)
