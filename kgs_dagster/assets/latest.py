@@ -19,7 +19,7 @@ Materialize = Callable[[Settings, TopicRule], "Sequence[Materialization]"]
 
 def materialize(settings: Settings, rule: TopicRule) -> "Sequence[Materialization]":
     """What `kgs materialize` does, for the tables of one rule."""
-    from kgs_core.adapters.lake.latest_by_key import materialize_lake
+    from kgs_core.adapters.lake.materialize import materialize_lake
 
     found: list[Materialization] = []
     materialize_lake(settings, found.append, wanted=lambda spec: spec.rule is rule)

@@ -48,7 +48,7 @@ def test_every_rule_is_a_topic_and_a_table_that_comes_from_it():
 def test_a_topic_and_its_table_are_told_apart_where_only_the_last_part_of_a_name_is_shown():
     """Both were called flights.jfk in the graph."""
     for asset in lake_layout(group(topics="[{topic: flights.jfk, table: '{topic}'}, {topic: b, table: lake/b}]")):
-        assert asset.topic.path[-1] != asset.table.path[-1]
+        assert asset.topics[0].path[-1] != asset.table.path[-1]
 
 
 def test_a_pattern_is_shown_as_it_is_written():
@@ -68,13 +68,13 @@ def test_a_pattern_is_shown_as_it_is_written():
 )
 def test_a_pattern_has_a_name_of_its_own(pattern, name):
     (asset,) = lake_layout(group(topics=f"[{{pattern: '{pattern}'}}]"))
-    assert asset.topic.path == ["g", "kafka", f"topic_{name}"]
+    assert asset.topics[0].path == ["g", "kafka", f"topic_{name}"]
 
 
 def test_no_two_rules_share_an_asset():
     layout = lake_layout(group(topics="[{topic: x.any}, {pattern: 'x\\..*'}, {pattern: 'x\\..+'}]"))
     assert [asset.table.path[-1] for asset in layout] == ["x.any", "x.any_2", "x.any_3"]
-    assert len({asset.topic for asset in layout}) == 3
+    assert len({asset.topics for asset in layout}) == 3
 
 
 def test_columns_are_shown_where_they_are_known():
