@@ -195,3 +195,26 @@ def test_the_first_table_that_is_there_is_audited_once(instance):
     assert [(request.job_name, request.run_key) for request in asked()] == [("lake_audit_job", "g/first-audit")]
     instance.create_run_for_job(audit)
     assert not asked()
+
+
+SHARED = "[{topic: a, table: bronze/x}, {topic: b, table: bronze/x}, {pattern: 'c+', table: bronze/x}]"
+
+
+def test_rules_that_name_one_table_share_its_asset():
+    (asset,) = lake_layout(group(topics=SHARED))
+    specs = lake_assets(group(topics=SHARED))
+    (of_table,) = [spec for spec in specs if spec.key == asset.table]
+    assert {dep.asset_key for dep in of_table.deps} == {*asset.topics} == {spec.key for spec in specs} - {asset.table}
+    assert len(asset.topics) == 3
+    assert "topic a, topic b, topics that match `c+`" in of_table.description
+
+
+def test_what_several_topics_share_is_counted_once():
+    views = [
+        TableView(t, "bronze/x", 10, 1000, 2, 1, 5, positions={0: at}, ends={0: 9}) for t, at in (("a", 8), ("cc", 5))
+    ]
+    snapshot = seen(*views)
+    (event,), _ = lake_events(group(topics=SHARED), snapshot, {}, 0.0)
+    assert numbers(event) == {"rows": 10, "dead_letters": 1, "size_bytes": 1000, "files": 2, "lag": 5, "tables": 1}
+    assert [line.data["topic"] for line in event.metadata["topics"].records] == ["a", "cc"]
+    assert snapshot.rows == 10

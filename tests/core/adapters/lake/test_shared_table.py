@@ -7,6 +7,7 @@ import pytest
 
 from kgs_core.adapters.ingest.redrive import Redrive
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
+from kgs_core.adapters.lake.adoption import GroupAdoption
 from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.adapters.lake.delta_lake import DeltaLake
 from kgs_core.adapters.lake.discovery import find_tables
@@ -17,6 +18,7 @@ from kgs_core.errors import UnsafeError
 from kgs_core.exactly_once import Fault
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome
+from tests.core.adapters.lake.test_adoption import MemoryKafka, put_kafka
 from tests.sink import FakeRecord, Sink
 
 TEXT = """
@@ -28,9 +30,10 @@ topics: [{topics}]
 PATTERN = "{{pattern: '[a-z]', table: t, format: json, schema: {{n: long}}{more}}}"
 
 
-def settings_of(storage, topics=None, more=""):
+def settings_of(storage, topics=None, more="", group="g"):
     topics = PATTERN.format(more=more) if topics is None else topics
-    return parse_settings(TEXT.format(root=storage.root, topics=topics).encode(), "kgs.yaml", {})
+    text = TEXT.format(root=storage.root, topics=topics).replace("group: g", f"group: {group}")
+    return parse_settings(text.encode(), "kgs.yaml", {})
 
 
 @pytest.fixture
@@ -171,6 +174,24 @@ def test_dead_letters_of_a_topic_without_a_rule_stay(storage):
     b.ingest({0: (0, 10)})
     found = Redrive(settings_of(storage, "{topic: a, table: t, format: json, schema: {n: long}}"), "t").run()
     assert (found.letters, found.unsettled, found.failed["not_json"]) == (4, 2, 2)
+
+
+def test_a_table_changes_hands_with_all_its_topics(storage, monkeypatch):
+    put_kafka(monkeypatch, MemoryKafka())
+    a, b = sinks_of(storage)
+    a.ingest({0: (0, 10)})
+    held = b.read({0: (0, 4)})
+    adopting = GroupAdoption(settings_of(storage, "{topic: a, table: t}", group="h"), "g")  # b has no rule any more
+    for table in adopting.pending(()):
+        adopting.carry_out(table)
+    with pytest.raises(UnsafeError, match="has handed over its positions of topic a"):
+        a.position(0)
+    heirs = sinks_of(storage, group="h")
+    assert b.table.commit(held) is CommitOutcome.REFUSED
+    heirs[0].ingest({0: (10, 20)})
+    heirs[1].ingest({0: (0, 10)})
+    assert [sink.assert_exact(2)[0] for sink in heirs] == [20, 10]
+    assert all(t.ok for t in audit_lake(settings_of(storage, group="h"), with_log=False).tables)
 
 
 def good(record):

@@ -1,4 +1,4 @@
-"""Any split of batches and any kill give the same rows, whoever of several owners of two topics in one table commits."""
+"""Any split of batches and any kill give the same rows, whichever of two owners of each topic commits."""
 
 import random
 
@@ -20,7 +20,7 @@ class KilledError(BaseException):
 
 @pytest.mark.parametrize("commit", ["direct", "combined"])
 @pytest.mark.parametrize("seed", range(5))
-def test_any_split_and_any_kill(tmp_path, monkeypatch, seed, commit):
+def test_any_split_and_any_kill(tmp_path, monkeypatch, seed, commit):  # noqa: PLR0915 - one story
     chance = random.Random(seed)
     storage = Storage(str(tmp_path))
     due = []
