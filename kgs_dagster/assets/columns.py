@@ -4,7 +4,7 @@ A topic's columns are the parts of its records; where the rule names the value's
 `value.carrier`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -29,6 +29,8 @@ _RECORD = (
     ("value", "binary"),
 )
 SCHEMA, LINEAGE = "dagster/column_schema", "dagster/column_lineage"
+Source = tuple[TopicRule, dg.AssetKey]
+"""A rule, and the asset of its topics."""
 
 
 def topic_columns(rule: TopicRule) -> dict[str, Any]:
@@ -37,23 +39,25 @@ def topic_columns(rule: TopicRule) -> dict[str, Any]:
     return {SCHEMA: dg.TableSchema([dg.TableColumn(name, kind) for name, kind in columns])}
 
 
-def table_columns(rule: TopicRule, topic: dg.AssetKey) -> dict[str, Any]:
+def table_columns(sources: Sequence[Source]) -> dict[str, Any]:
     """Metadata of a table's asset: all columns, and their lineage; with a transform, of those that it must keep."""
-    found = [*_origin(rule)] if has_transform(rule) else [*_origin(rule), *_of_value(rule), *_of_layout(rule)]
-    lineage = {
-        column.name: [dg.TableColumnDep(asset_key=topic, column_name=part)]
-        for column, part in found
-        if part is not None
-    }
+    is_known = not any(has_transform(rule) for rule, _ in sources)  # else only the function knows
+    columns: dict[str, dg.TableColumn] = {}
+    lineage: dict[str, list[dg.TableColumnDep]] = {}
+    for rule, topic in sources:
+        for column, part in [*_origin(rule), *_of_value(rule), *_of_layout(rule)] if is_known else [*_origin(rule)]:
+            columns.setdefault(column.name, column)
+            if part is not None:
+                lineage.setdefault(column.name, []).append(dg.TableColumnDep(asset_key=topic, column_name=part))
     about: dict[str, Any] = {LINEAGE: dg.TableColumnLineage(lineage)}
-    if not has_transform(rule):  # else only the function knows
-        about[SCHEMA] = dg.TableSchema([column for column, _ in found])
+    if is_known:
+        about[SCHEMA] = dg.TableSchema([*columns.values()])
     return about
 
 
-def derived_columns(rule: TopicRule, table: dg.AssetKey, topic: dg.AssetKey) -> dict[str, Any]:
+def derived_columns(sources: Sequence[Source], table: dg.AssetKey) -> dict[str, Any]:
     """Metadata of a derived table's asset, whose columns are those of the append-only table."""
-    about = table_columns(rule, topic)
+    about = table_columns(sources)
     names = about[LINEAGE].deps_by_column if SCHEMA not in about else [c.name for c in about[SCHEMA].columns]
     own = {name: [dg.TableColumnDep(asset_key=table, column_name=name)] for name in names}
     return about | {LINEAGE: dg.TableColumnLineage(own)}
@@ -86,6 +90,8 @@ def _of_value(rule: TopicRule) -> Found:
         yield dg.TableColumn(name, kind, words.get(name, "of the record's key")), "key"
     for name, header in rule.headers.items():
         yield dg.TableColumn(name, "string", words.get(name, f"header {header}")), "headers"
+    for name in rule.topic_columns:
+        yield dg.TableColumn(name, "string", words.get(name, "the topic's name")), None
 
 
 def _of_layout(rule: TopicRule) -> Found:

@@ -45,7 +45,7 @@ def control_loop_keys(group: GroupConfig) -> list[dg.AssetKey]:
 def _write_speeds(group: GroupConfig) -> dg.AssetsDefinition:
     @dg.asset(
         key=group.key(WRITE_SPEEDS),
-        deps=[asset.topic for asset in lake_layout(group)],
+        deps=[topic for asset in lake_layout(group) for topic in asset.topics],
         description="How fast each partition grows, by the measurement that this run packs by: the one that the sensor "
         "refers it to, or else the newest.",
         group_name=_group_name(group),

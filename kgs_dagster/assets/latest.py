@@ -20,7 +20,7 @@ Materialize = Callable[[Settings, TopicRule], "Sequence[Materialization]"]
 
 def materialize(settings: Settings, rule: TopicRule) -> "Sequence[Materialization]":
     """What `kgs materialize` does, for the tables of one rule."""
-    from kgs_core.adapters.lake.latest_by_key import materialize_lake
+    from kgs_core.adapters.lake.materialize import materialize_lake
 
     found: list[Materialization] = []
     materialize_lake(settings, found.append, wanted=lambda spec: spec.rule is rule)
@@ -76,7 +76,7 @@ def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
         tags={GROUP_TAG: group.name},
         metadata={
             **storage_metadata(group, latest.table),
-            **derived_columns(asset.rule, asset.table, asset.topic),
+            **derived_columns(asset.sources, asset.table),
         },
         skippable=True,
     )

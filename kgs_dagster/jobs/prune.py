@@ -48,7 +48,7 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
             for run_id in context.instance.get_run_ids(old):
                 delete_run(context.instance, run_id)
                 count += 1
-        seen = [key for asset in lake_layout(group) for key in (asset.table, asset.topic)]
+        seen = [key for asset in lake_layout(group) for key in (asset.table, *asset.topics)]
         looks = delete_looks(context.instance, seen, _days_ago(config.keep_looks_days, now))
         context.add_output_metadata({"runs": count, "looks": looks})
 

@@ -1,6 +1,7 @@
 """The lake as Delta tables: the ports `Lake` and `PinnedTable` by deltalake."""
 
 import json
+import threading
 from collections.abc import Collection, Sequence
 from typing import Any
 from urllib.parse import unquote
@@ -37,6 +38,7 @@ class DeltaLake(Lake):
         self._settings = settings
         self._consumer = consumer
         self._storage = Storage(settings.root, settings.storage_options)
+        self._turns: dict[str, threading.Lock] = {}
 
     @property
     def root(self) -> str:
@@ -63,7 +65,10 @@ class DeltaLake(Lake):
     def table(self, name: str, schema: pa.Schema, layout: TableLayout = PLAIN) -> DeltaTopicTable:
         """See `Lake`."""
         log = TableLog(self._storage, name, schema, self._settings, layout, self._consumer)
-        return DeltaTopicTable(self._storage, name, schema, self._settings, log)
+        return DeltaTopicTable(self._storage, name, schema, self._settings, log, self._turn(name))
+
+    def _turn(self, name: str) -> threading.Lock:
+        return self._turns.setdefault(name, threading.Lock())  # one step of Python, so two threads get the same one
 
     def columns(
         self, name: str, default: pa.Schema, wanted: pa.Schema | None = None, layout: TableLayout = PLAIN
