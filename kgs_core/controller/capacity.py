@@ -6,7 +6,7 @@ from kgs_core.config.packing import PackingSettings
 from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.state import ControllerState
 from kgs_core.planning.learnt_capacity import BytesPerOffset, Capacity, capacity_of, learn
-from kgs_core.protocol import Incarnation
+from kgs_core.protocol import Incarnation, LearntCapacity
 
 
 def group_capacity(state: ControllerState) -> Capacity:
@@ -17,8 +17,16 @@ def group_capacity(state: ControllerState) -> Capacity:
 
 def packing_in_use(state: ControllerState) -> PackingSettings:
     """The settings to pack by."""
+    return capacity_in_use(state)[0]
+
+
+def capacity_in_use(state: ControllerState) -> tuple[PackingSettings, LearntCapacity | None]:
+    """The settings to pack by, and what a Target packed by them remembers; the reports are not asked without need."""
     packing = state.options.packing
-    return packing if packing.capacity == "measured" else group_capacity(state).packing
+    if packing.capacity == "measured":
+        return packing, None
+    found = group_capacity(state)
+    return found.packing, found.memory
 
 
 def capacity_seen(

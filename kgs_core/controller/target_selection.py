@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kgs_core.controller.capacity import group_capacity, packing_in_use
+from kgs_core.controller.capacity import capacity_in_use, packing_in_use
 from kgs_core.controller.group_health import GroupHealth
 from kgs_core.controller.reconcile import converged
 from kgs_core.controller.restart_policy import Starts, retry_after_s
@@ -129,8 +129,7 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
     if state.measured is None:
         return TargetDecision()
     load = remembered(state.measured.load, state.target)
-    capacity = group_capacity(state)
-    packing = capacity.packing
+    packing, learnt = capacity_in_use(state)
     decision = decide(load, watched, packing, state.options.new_random)
     stands = state.target.assignment if state.target else {}
     if isinstance(decision, NoRun) or decision.plan.target == stands:
@@ -152,7 +151,7 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
         measurement_offset=state.measured.measurement_offset,
         pinned=plan.pinned | (load.unknown & watched.group().current.keys()),
         terms=state.terms(),
-        learnt=capacity.memory,
+        learnt=learnt,
     )
     return TargetDecision(
         _with_history(target, state, len(plan.moves)), moved=len(plan.moves), overloaded=len(plan.overloaded)

@@ -80,8 +80,11 @@ def capacity_values(found: Capacity) -> dict[str, Any]:
 
 
 def since_text(since_ms: int, now_ms: int | None) -> str:
-    """`since 14:10Z`; with the date where that is not today, or today is not known."""
-    at = datetime.fromtimestamp(since_ms / 1000, UTC)
+    """`since 14:10Z`; with the date where that is not today, or today is not known. A clock may be wrong."""
+    try:
+        at = datetime.fromtimestamp(since_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):  # after the year 9999
+        return "since a time that is none"
     is_today = now_ms is not None and since_ms // _DAY_MS == now_ms // _DAY_MS
     return f"since {at:%H:%M}Z" if is_today else f"since {at:%Y-%m-%d %H:%M}Z"
 

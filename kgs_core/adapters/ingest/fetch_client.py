@@ -54,7 +54,7 @@ class Fetched:
     problems: set[str] = field(default_factory=set)
     consumed_bytes: int = 0
     records: int = 0
-    waited_s: float = 0.0
+    waited_s: float = field(default=0.0, compare=False)
 
     def of(self, topic: str) -> TopicRecords:
         """A topic's records, which may be none."""

@@ -171,7 +171,7 @@ class ReadResult:
     asked_bytes: int = 0
     fetch_s: float = 0.0
     write_s: float = 0.0
-    waited_s: float = 0.0
+    waited_s: float = field(default=0.0, compare=False)
 
     def add_trouble(self, tp: TopicPartition, cause: StopCause, words: str) -> None:
         """Name a partition that cannot be read on."""

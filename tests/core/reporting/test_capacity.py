@@ -25,6 +25,7 @@ def test_a_drift_in_a_sentence():
 
 def test_times_of_another_day_have_a_date():
     assert since_text(AT_MS, AT_MS + 86_400_000) == "since 2023-11-15 14:10Z"
+    assert since_text(2**62, AT_MS) == "since a time that is none"  # one consumer's clock must not hide the group
     assert since_text(AT_MS, None) == "since 2023-11-15 14:10Z"
 
 
