@@ -1,7 +1,8 @@
 """The learnt capacity of a real group comes near that of `kgs capacity`, and follows a consumer that turns slow.
 
-A quarter of an hour, and alone on the machine, for other work is learnt, too: so no part of `make test`: `make soak` runs it and prints the figures. It needs processes: what a
-real consumer reads flat out on Spark, beside what the command measures on the same machine, is the question.
+A quarter of an hour, and alone on the machine, for other work is learnt, too: so no part of `make test`. `make soak`
+runs it and prints the figures. It needs processes: what a real consumer reads flat out on Spark, beside what the
+command measures on the same machine, is the question.
 """
 
 import json
