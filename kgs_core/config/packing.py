@@ -37,6 +37,9 @@ class PackingSettings(Section):
 
     packing_capacity_bytes_per_s: Capacity = 1_500_000.0
     consumer_capacity_bytes_per_s: Capacity = 2_000_000.0
+    capacity: Literal["measured", "learnt"] = "measured"
+    learnt_capacity_min_percent: Annotated[float, Field(gt=0, le=100)] = 50.0
+    learnt_capacity_max_percent: Annotated[float, Field(ge=100, le=1000)] = 150.0
     algorithm: Annotated[str, key_of(ALGORITHMS)] = "search"
     consumer_weight: ConsumerWeight = 1.3
     max_extra_consumers_percent: Annotated[float, Field(ge=0, le=1000)] | None = Field(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from kgs_core.controller.capacity import capacity_in_use, packing_in_use
 from kgs_core.controller.group_health import GroupHealth
 from kgs_core.controller.reconcile import converged
 from kgs_core.controller.restart_policy import Starts, retry_after_s
@@ -115,7 +116,7 @@ def _health(state: ControllerState, now: float) -> GroupHealth:
 
 def _placed(state: ControllerState, target: Target, watched: Watched, now: float) -> Assignment:
     """The Target's own shares, with what is unread given to who has joined."""
-    packing, readers = state.options.packing, watched.readers()
+    packing, readers = packing_in_use(state), watched.readers()
     if state.measured is None or not state.is_fresh(now):
         return to_joined(target.assignment, readers, None, packing.packing_capacity_bytes_per_s)
     speeds = remembered(state.measured.load, target).packed_speeds(packing.catch_up_s)
@@ -128,7 +129,7 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
     if state.measured is None:
         return TargetDecision()
     load = remembered(state.measured.load, state.target)
-    packing = state.options.packing
+    packing, learnt = capacity_in_use(state)
     decision = decide(load, watched, packing, state.options.new_random)
     stands = state.target.assignment if state.target else {}
     if isinstance(decision, NoRun) or decision.plan.target == stands:
@@ -150,6 +151,7 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
         measurement_offset=state.measured.measurement_offset,
         pinned=plan.pinned | (load.unknown & watched.group().current.keys()),
         terms=state.terms(),
+        learnt=learnt,
     )
     return TargetDecision(
         _with_history(target, state, len(plan.moves)), moved=len(plan.moves), overloaded=len(plan.overloaded)

@@ -15,15 +15,17 @@ from kgs_core.protocol.messages import (
     Target,
     Tombstone,
 )
-from kgs_core.protocol.parts import Change, Incarnation, Member, Process, Terms, WorkDone
+from kgs_core.protocol.parts import Change, FlatOut, Incarnation, LearntCapacity, Member, Process, Terms, WorkDone
 
 __all__ = [
     "Change",
     "DesiredState",
     "DesiredVersion",
     "Ending",
+    "FlatOut",
     "Heartbeat",
     "Incarnation",
+    "LearntCapacity",
     "Member",
     "MemberAssignment",
     "Message",

@@ -4,6 +4,7 @@ from typing import Any
 
 from kgs_core.controller.rolling_replacement import ReplacementWait
 from kgs_core.protocol import Change, DesiredState, DesiredVersion, Target
+from kgs_core.reporting.capacity import capacity_values
 from kgs_core.reporting.plan_json import RSCORE_DIGITS, assignment_values, rounded
 from kgs_core.reporting.status import GroupStatus
 
@@ -21,7 +22,7 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         "config_hash", "by", "time_ms"} or null, "outdated": [consumer], "replacement": {"waits_for", "refused":
         {"topic:0": why its successor cannot open it}} or null where nobody is to be replaced, "measured_age_s",
         "problems": [line], "bad_shares": {topic: share of bad records, 0 to 1, of those with too many}, "failures":
-        {consumer that is not there: its last words}}
+        {consumer that is not there: its last words}, "capacity": see `capacity_values`}
     """
     desired, wanted = found.desired_state, found.wanted
     return {
@@ -43,6 +44,7 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         "measured_age_s": rounded(found.surroundings.measured_age_s),
         "problems": list(found.surroundings.problems),
         "bad_shares": dict(found.bad_shares),
+        "capacity": capacity_values(found.capacity) if found.capacity is not None else None,
     }
 
 

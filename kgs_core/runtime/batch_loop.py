@@ -119,6 +119,7 @@ class BatchLoop:
             ready=ready,
             unready=unready,
             work=self._status.work,
+            flat_out=self._status.flat_out,
         )
 
     def _act(self, decision: Decision) -> None:

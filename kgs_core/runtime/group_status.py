@@ -10,6 +10,7 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.stats import LakeSnapshot, LakeView
 from kgs_core.adapters.monitor.clock import age_s
+from kgs_core.adapters.monitor.load import bytes_per_offset
 from kgs_core.adapters.monitor.topic import load_history
 from kgs_core.config import Settings
 from kgs_core.controller.group_view import GroupView
@@ -80,6 +81,7 @@ class GroupWatch:
             time.monotonic(),
             membership.suspect_after_s,
             _silence_s(self._settings),
+            packing=self._settings.packing,
         )
 
     def close(self) -> None:
@@ -106,6 +108,7 @@ class GroupWatch:
             measured_age_s=age_s(measurement) if measurement is not None else None,
             lags=lags,
             problems=tuple(problems),
+            bytes_per_offset=bytes_per_offset(measurement.reading.partitions) if measurement is not None else {},
         )
 
     def _measurement(self, problems: list[str]) -> Measurement | None:
@@ -132,8 +135,8 @@ def _silence_s(settings: Settings) -> float:
     return max(_SILENT_AT_LEAST_S, _SILENT_INTERVALS * settings.monitor.interval_s)
 
 
-def load_group(settings: Settings) -> tuple[Group, float]:
-    """The consumers by the group's newest Target, and the Rscore of what has moved within the last hour.
+def load_group(settings: Settings) -> tuple[Group, float, GroupView]:
+    """The consumers by the group's newest Target, the Rscore of what has moved within the last hour, and the view.
 
     Nobody, where its controller has not written a Target yet.
 
@@ -141,13 +144,14 @@ def load_group(settings: Settings) -> tuple[Group, float]:
         PortError: Kafka does not answer, or refuses.
     """
     highest = settings.membership.highest_consumer
-    target = load_target(settings)
-    if target is None:
-        return Group(highest=highest), 0.0
+    view = _load_view(settings)
+    if view.target is None:
+        return Group(highest=highest), 0.0, view
+    target = view.target.message
     moved_rscore = moved_within_an_hour(target.history, round(time.time() * 1000))
     spares, quarantined = frozenset(target.spares), frozenset(target.quarantined)
     group = Group(target.assignment, spares=spares, quarantined=quarantined, standing=spares, highest=highest)
-    return group, moved_rscore
+    return group, moved_rscore, view
 
 
 def load_target(settings: Settings) -> Target | None:
@@ -156,13 +160,18 @@ def load_target(settings: Settings) -> Target | None:
     Raises:
         PortError: Kafka does not answer, or refuses.
     """
+    target = _load_view(settings).target
+    return target.message if target is not None else None
+
+
+def _load_view(settings: Settings) -> GroupView:
+    """What the group's topics say; nothing where they are not there yet."""
     admin = KafkaAdmin(admin_client(settings))
     names = [kind.of(settings.group) for kind in GroupTopic]
     if len(admin.describe(names)) < len(names):
-        return None
+        return GroupView()
     reader = KafkaGroupTopicReader(GroupTopics(settings, admin))
     try:
-        view = GroupView().take_all(reader.read_to_end(), time.monotonic())
+        return GroupView().take_all(reader.read_to_end(), time.monotonic())
     finally:
         reader.close()
-    return view.target.message if view.target is not None else None

@@ -93,7 +93,7 @@ def plan(  # noqa: PLR0913 - one for each option
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
     else:
-        print_plan(found, found.group, left_out=found.left_out)
+        print_plan(found, found.group, left_out=found.left_out, learnt=found.learnt)
 
 
 def _current(given: str | None) -> Path | str | None:

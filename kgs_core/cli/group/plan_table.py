@@ -1,5 +1,6 @@
 """A plan for people: totals, loads, moves, what is overloaded, and the comparison."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -8,8 +9,10 @@ from rich.text import Text
 
 from kgs_core.cli.terminal import output_console, plain_table, print_table
 from kgs_core.packing import ALGORITHMS
+from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.overload import FastPartition, Overload
 from kgs_core.planning.plan import Group, Plan
+from kgs_core.reporting.capacity import capacity_line, capacity_sentences
 
 MAX_ROWS = 40
 """Of one table; --json has all."""
@@ -18,13 +21,14 @@ _WIDTH_IN_FILE = 120
 _UNITS = ((1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))
 
 
-def print_plan(plan: Plan, group: Group, *, left_out: int = 0) -> None:
+def print_plan(plan: Plan, group: Group, *, left_out: int = 0, learnt: Capacity | None = None) -> None:
     """Print to standard output.
 
     Args:
         plan: what to show.
         group: the consumers it was made for.
         left_out: partitions that somebody reads and the load does not have.
+        learnt: the learnt capacity beside the configured one; None: not known.
     """
     console = output_console(_WIDTH_IN_FILE)
     factor, unit = next(entry for entry in _UNITS if plan.capacity >= entry[0])
@@ -32,6 +36,8 @@ def print_plan(plan: Plan, group: Group, *, left_out: int = 0) -> None:
     console.print(show.headline())
     for line in show.launches():
         console.print(line)
+    for line in _learnt_lines(learnt):
+        console.print(line, highlight=False)
     if left_out:
         console.print(
             f"left out: {_count(left_out, 'partition')} of the current assignment without speed", style="yellow"
@@ -45,6 +51,12 @@ def print_plan(plan: Plan, group: Group, *, left_out: int = 0) -> None:
         console.print(f"! {len(plan.overloaded) - MAX_ROWS:,} more (--json has all)", style="red")
     if plan.alternatives:
         print_table(console, show.comparison())
+
+
+def _learnt_lines(learnt: Capacity | None) -> Iterator[str]:
+    if learnt is not None and (line := capacity_line(learnt)):
+        yield line
+        yield from capacity_sentences(learnt, round(time.time() * 1000))
 
 
 class _Shown:

@@ -1,5 +1,6 @@
 """The group for people: a line of totals, one row per consumer, what stands still, what a change waits for."""
 
+import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -11,6 +12,7 @@ from kgs_core.controller.plain_text import printable, ranges
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import RunState
 from kgs_core.reporting.bad_shares import share_text
+from kgs_core.reporting.capacity import capacity_line, capacity_sentences
 from kgs_core.reporting.status import ConsumerRow, GroupStatus
 
 UNKNOWN = "?"
@@ -101,6 +103,8 @@ def alarms(found: GroupStatus) -> Iterator[str]:
             f"topic {topic}: {share_text(share)} of its newest records are dead letters, more than its rule's "
             "max_bad_share_percent: column `error` of its dead-letter table says why; mend the rule or the producer"
         )
+    if found.capacity is not None and found.capacity.falls_short:
+        yield from capacity_sentences(found.capacity, round(time.time() * 1000))
     if found.replacement is not None and found.replacement.refused:
         yield f"{found.replacement}; everybody reads on as before"
     for consumer, why in found.failures.items():
@@ -135,6 +139,11 @@ def remarks(found: GroupStatus) -> Iterator[str]:
             f"being replaced for version {printable(found.wanted.version)}, configuration "
             f"{printable(found.wanted.config_hash[:8])}: consumers {', '.join(map(str, found.outdated))}"
         )
+    if found.capacity is not None:
+        if line := capacity_line(found.capacity):
+            yield line
+        if not found.capacity.falls_short:
+            yield from capacity_sentences(found.capacity, round(time.time() * 1000))
     if found.replacement is not None and not found.replacement.refused:
         yield str(found.replacement)
     if found.target is not None:

@@ -11,8 +11,10 @@ from kgs_core.protocol import (
     DesiredState,
     DesiredVersion,
     Ending,
+    FlatOut,
     Heartbeat,
     Incarnation,
+    LearntCapacity,
     Member,
     MemberAssignment,
     Phase,
@@ -108,6 +110,12 @@ GOLDEN = {
     "report: of a version that tells its work": replace(
         _REPORT, phase=Phase.READING, work=WorkDone(2**53, 12.5, 3, 2**62, 1e9, 0.125, 5_000_000_000)
     ),
+    "report: of a version that tells what it reads flat out": replace(
+        _REPORT,
+        phase=Phase.READING,
+        flat_out=FlatOut(1.5e6, 900.0, 0.5, 1_700_000_000_000, 2**40, {"orders": 2**33, "Ünïcode": 1}, "2 x fast"),
+    ),
+    "target: packed by a learnt capacity": replace(_TARGET, learnt=LearntCapacity(2.3e6, "0.2.0", "abcdef")),
     "starting": Starting(MEMBER, PROCESS, "waits for the lake"),
     "starting: nothing that may be left out": Starting(MEMBERS[2], SHORT_PROCESS, ""),
     **{f"state: {state}": DesiredState(state, "sam@laptop", 1_700_000_000_000) for state in RunState},

@@ -13,9 +13,11 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.cli.group.status import StatusScreen
 from kgs_core.cli.group.status_table import status_table
 from kgs_core.cli.main import cli
+from kgs_core.config.packing import PackingSettings
 from kgs_core.controller.rolling_replacement import ReplacementWait
 from kgs_core.errors import TransientError
 from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.planning.learnt_capacity import Learnt, capacity_of
 from kgs_core.protocol import Change, DesiredState, DesiredVersion, Incarnation, RunState, Target
 from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
 from kgs_core.reporting.status_json import status_values
@@ -214,6 +216,15 @@ def test_watching_waits_for_a_kafka_that_is_away_and_one_look_does_not(tmp_path,
     assert result.stderr == "waiting: Kafka 127.0.0.1:9: no answer\n"
     once = CliRunner().invoke(cli, arguments)
     assert (once.exit_code, once.stderr) == (1, "error: Kafka 127.0.0.1:9: no answer\n")
+
+
+@pytest.mark.parametrize(("share", "mark"), [(0.7, "! "), (1.5, "")])
+def test_a_capacity_that_is_off_is_shown_beside_the_configured_one(share, mark):
+    packing = PackingSettings(packing_capacity_bytes_per_s=1_500_000, consumer_capacity_bytes_per_s=2_000_000)
+    learnt = Learnt(2.3e6 * share, "1", "a", "x", 1, 300.0, 1.0, 51_000_000)
+    lines = shown(group(capacity=capacity_of(packing, learnt, None)))
+    assert any(line.startswith(f"{mark}consumers read {abs(share - 1):.0%} ") for line in lines)
+    assert any(line.startswith("consumer_capacity 2 MB/s configured") for line in lines)
 
 
 def test_names_of_topics_are_no_markup():
