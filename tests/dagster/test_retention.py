@@ -6,14 +6,19 @@ from itertools import count
 
 import dagster as dg
 import pytest
-from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData, TickData
 from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.remote_origin import (
     GrpcServerCodeLocationOrigin,
     RemoteInstigatorOrigin,
     RemoteRepositoryOrigin,
 )
-from dagster._core.scheduler.instigation import TickStatus
+from dagster._core.scheduler.instigation import (
+    InstigatorState,
+    InstigatorStatus,
+    SensorInstigatorData,
+    TickData,
+    TickStatus,
+)
 from dagster._core.test_utils import freeze_time
 from dagster._time import get_current_timestamp
 
@@ -41,7 +46,7 @@ def rows(home):
         name = "run" if path.name not in ("index.db", "runs.db", "schedules.db") else path.name
         with sqlite3.connect(path) as connection:
             for (table,) in connection.execute("select name from sqlite_master where type = 'table'").fetchall():
-                (number,) = connection.execute(f"select count(*) from {table}").fetchone()  # noqa: S608
+                (number,) = connection.execute(f"select count(*) from {table}").fetchone()
                 found[name, table] = found.get((name, table), 0) + number
     return found
 
