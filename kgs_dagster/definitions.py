@@ -24,6 +24,7 @@ from kgs_dagster.automation import (
 )
 from kgs_dagster.checks.bad_records import bad_records_checks
 from kgs_dagster.checks.control_loop import control_loop_checks
+from kgs_dagster.checks.group_alerts import group_alert_checks
 from kgs_dagster.checks.lake import lake_checks
 from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, ExperimentResource
 from kgs_dagster.jobs.consumer import consumer_job, spark_resources
@@ -103,7 +104,7 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
         return common
     control = dg.Definitions(
         assets=_owned(control_loop_assets(group)),
-        asset_checks=control_loop_checks(group),
+        asset_checks=[*control_loop_checks(group), group_alert_checks(group)],
         sensors=build_sensors(group, control_jobs),
     )
     return dg.Definitions.merge(common, control)
