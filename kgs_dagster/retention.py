@@ -78,7 +78,9 @@ def _delete_check_events(connect: Callable[[], Any], assets: Collection[dg.Asset
     ours = [
         number
         for number, entry in entries
-        if entry.dagster_event is not None and entry.dagster_event.event_specific_data.asset_key in assets
+        if entry.dagster_event is not None
+        and isinstance(said := entry.dagster_event.event_specific_data, dg.AssetCheckEvaluation)
+        and said.asset_key in assets
     ]
     for first in range(0, len(ours), _AT_ONCE):
         with connect() as connection:
