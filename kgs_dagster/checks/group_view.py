@@ -3,6 +3,7 @@
 import dagster as dg
 
 from kgs_core.controller.group_view import GroupView
+from kgs_core.controller.state import ControllerState
 from kgs_core.errors import KgsError
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.protocol import Incarnation, Target
@@ -18,12 +19,30 @@ def seen_by(
     Raises:
         Failure: Kafka or the fleet does not answer.
     """
+    state, silent = observed(context, group)
+    return state.view, state.target, silent
+
+
+def observed(
+    context: dg.AssetCheckExecutionContext, group: GroupConfig, *, measure: bool = False
+) -> tuple[ControllerState, frozenset[Incarnation]]:
+    """All that an observer knows, and who has been silent for too long.
+
+    Args:
+        context: of the check.
+        group: whom it is about.
+        measure: also by the newest measurement, or one of its own.
+
+    Raises:
+        Failure: Kafka or the fleet does not answer.
+    """
+    run = _rebalance(context, group).run
     try:
-        state = _rebalance(context, group).run.observe().state
+        state = (run.look()[0] if measure else run.observe()).state
     except KgsError as e:
         raise dg.Failure(str(e), allow_retries=False) from e
     silent = state.view.suspects(state.read_at, group.settings.membership.suspect_after_s)
-    return state.view, state.target, silent
+    return state, silent
 
 
 def capacity_now(context: dg.AssetCheckExecutionContext, group: GroupConfig) -> Capacity:

@@ -100,6 +100,37 @@ def test_experiments_are_there_once_whatever_groups_there_are():
     }
 
 
+LATEST = (
+    "[{topic: orders, table: bronze/orders, format: json, schema: {id: long}, "
+    "latest_by_key: {key: [id], table: gold/orders, tombstones: ignore}}, {pattern: 'x.*'}]"
+)
+
+
+def test_every_asset_says_what_it_is_of_which_kind_and_who_is_asked_about_it(monkeypatch):
+    specs = build_defs(groups=[group(topics=LATEST)]).resolve_all_asset_specs()
+    assert len(specs) == 15, "the control loop, three tables, two topics and the experiments"
+    lacks = {
+        spec.key.to_user_string(): [
+            name for name in ("description", "kinds", "owners", "group_name") if not getattr(spec, name)
+        ]
+        for spec in specs
+    }
+    assert {name: missing for name, missing in lacks.items() if missing} == {}
+    assert {owner for spec in specs for owner in spec.owners} == {"team:kgs"}
+    monkeypatch.setenv("KGS_OWNERS", "anna@example.com, team:data")
+    specs = build_defs(groups=[group(topics=LATEST)]).resolve_all_asset_specs()
+    assert {tuple(spec.owners) for spec in specs} == {("anna@example.com", "team:data")}
+
+
+def test_every_check_job_sensor_and_schedule_says_what_it_is():
+    defs = build_defs(groups=[group(topics=LATEST)])
+    repository = defs.get_repository_def()
+    checks = [spec for each in defs.asset_checks or () for spec in each.check_specs]
+    jobs = [job for job in repository.get_all_jobs() if not job.name.startswith("__")]
+    every = [*checks, *jobs, *repository.sensor_defs, *repository.schedule_defs]
+    assert [each.name for each in every if not each.description] == []
+
+
 def test_resources_can_be_replaced_by_name():
     mine = object()
     defs = build_defs({"kgs_pyspark": mine, "unknown": mine}, [group()])
