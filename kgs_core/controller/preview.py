@@ -7,8 +7,9 @@ knows neither reports nor fleet. Both have the plan from `make_plan`; what is du
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kgs_core.controller.measuring import remembered
 from kgs_core.controller.state import ControllerState
-from kgs_core.controller.target_selection import remembered, select_target, watched_group
+from kgs_core.controller.target_selection import select_target, watched_group
 from kgs_core.model import Assignment
 from kgs_core.packing import rebalanced
 from kgs_core.planning.load import Load

@@ -1,6 +1,7 @@
 """The messages of the group, and how they are written. They carry whole states, never edges."""
 
 from kgs_core.protocol.messages import (
+    Approval,
     DesiredState,
     DesiredVersion,
     Ending,
@@ -8,6 +9,7 @@ from kgs_core.protocol.messages import (
     MemberAssignment,
     Message,
     Phase,
+    ProposedPlan,
     Received,
     Report,
     RunState,
@@ -18,6 +20,7 @@ from kgs_core.protocol.messages import (
 from kgs_core.protocol.parts import Change, Incarnation, Member, Process, Terms, WorkDone
 
 __all__ = [
+    "Approval",
     "Change",
     "DesiredState",
     "DesiredVersion",
@@ -29,6 +32,7 @@ __all__ = [
     "Message",
     "Phase",
     "Process",
+    "ProposedPlan",
     "Received",
     "Report",
     "RunState",

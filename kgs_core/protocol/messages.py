@@ -230,7 +230,70 @@ class DesiredVersion:
     time_ms: Count
 
 
-Message = Target | MemberAssignment | Tombstone | Heartbeat | Report | Starting | DesiredState | DesiredVersion
+@dataclass(frozen=True, slots=True)
+class ProposedPlan:
+    """A plan that nothing forces, which the controller has not carried out: written by it alone, the newest one counts.
+
+    It stands while the Target that it was made against does, and no longer than `expires_after_s`. Its offset in the
+    topic tells it from an equal one that is proposed later.
+
+    Attributes:
+        plan_id: the same for the same plan against the same Target.
+        target_offset: of the Target that it was made against.
+        moves: partitions that would change their consumer -> which one they would get.
+        spares: as in the Target that it would become.
+        speeds: of the partitions that would move, as it was made with, bytes/s.
+        rscore: of the moves at these speeds.
+        consumers: how many would read something.
+        reason: why it was made, for people.
+        expires_after_s: after the broker's time of this record.
+        may_be_approved: it waits for a person; else it is a recommendation only.
+        time_ms: wall clock, for people only.
+        measurement_offset: as in the Target.
+    """
+
+    plan_id: Annotated[Label, Field(min_length=1)]
+    target_offset: Count
+    algorithm: Annotated[Label, Field(min_length=1)]
+    moves: ByPartition[Consumer]
+    spares: tuple[Consumer, ...]
+    speeds: Annotated[ByPartition[Amount], Field(alias="speeds_bytes_per_s")]
+    rscore: Amount
+    consumers: Count
+    reason: Text
+    expires_after_s: Amount
+    may_be_approved: Flag
+    time_ms: Count
+    measurement_offset: Count | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Consent of a person to one proposed plan; the newest one counts, and for no other plan.
+
+    Attributes:
+        plan_id: which plan.
+        plan_offset: of the record that proposed it: an equal plan that is proposed later is not meant.
+    """
+
+    plan_id: Annotated[Label, Field(min_length=1)]
+    plan_offset: Count
+    by: Text
+    time_ms: Count
+
+
+Message = (
+    Target
+    | MemberAssignment
+    | Tombstone
+    | Heartbeat
+    | Report
+    | Starting
+    | DesiredState
+    | DesiredVersion
+    | ProposedPlan
+    | Approval
+)
 M_co = TypeVar("M_co", bound=Message, covariant=True)
 
 
@@ -239,7 +302,7 @@ class Received(Generic[M_co]):
     """A message as it stands in its topic.
 
     Attributes:
-        offset: in its partition: `consumer.metadata` 0 for a Target, N for the Assignments of consumer N,
+        offset: in its partition: `consumer.metadata` 0 for a Target or a plan, N for the Assignments of consumer N,
             `controller.metadata` 0 for reports, `operator.metadata` 0 for what people want.
         timestamp_ms: the broker's clock when it was appended.
     """

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from kgs_core.controller.desired_state import goal_of
-from kgs_core.controller.group_view import GroupView, MemberView
+from kgs_core.controller.group_view import GroupView
+from kgs_core.controller.member_view import MemberView
 from kgs_core.controller.reconcile import converged, waiting
 from kgs_core.controller.rolling_replacement import ReplacementWait, is_outdated, replacement_wait
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds

@@ -13,6 +13,7 @@ after at every turn. `python -m tests.scenarios.transcript` writes the lines bel
     desired paused; want 2 b [in vain]          what people say; want: version and configuration; in vain: what is
                                                 started goes on having those that it has
     unable a no rule fits; able                 what is started from now on cannot open a; everybody can open all
+    approve [again]                             somebody approves the newest plan; again: the same consent as before
     target 1=a 2=bc 3=                          a Target as an earlier controller may have left it
     stuck 2 a offsets gone                      consumer 2 cannot read a
     starts fail; starts hang; starts work       processes end before they report; or never do either
@@ -40,10 +41,12 @@ from kgs_core.controller.transitions import State
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.protocol import (
+    Approval,
     DesiredState,
     DesiredVersion,
     Heartbeat,
     MemberAssignment,
+    ProposedPlan,
     Received,
     Report,
     RunState,
@@ -105,6 +108,8 @@ class Scenario:
             spare_consumers=int(given.get("spares", 0)),
             max_consumers=int(given["max"]) if "max" in given else None,
             sentinel_timeout_s=float(given.get("look", 3600)),
+            apply=given.get("apply", "auto"),
+            approval_expires_s=float(given.get("expires", 3600)),
             max_rscore_per_hour=float(given["budget"]) if "budget" in given else None,
         )
         pace = MembershipTiming(membership.heartbeat_s, membership.suspect_after_s, 300)
@@ -147,6 +152,12 @@ class Scenario:
         self.world.want(version, config_hash)
         if in_vain:
             self.world.fleet.habits = habits
+
+    def do_approve(self, *again: str) -> None:
+        if not again:
+            plan = self.world.view().plan
+            self.approval = Approval(plan.message.plan_id, plan.offset, "somebody", self.world.clock.ms)
+        self.world.topics.append(self.approval)
 
     def do_target(self, *words: str) -> None:
         share = {ConsumerId(int(n)): part for n, part in (word.split("=") for word in words)}
@@ -247,6 +258,16 @@ class Scenario:
                 yield from self.report(message)
             case Tombstone():
                 yield f"tombstone {message.member}"
+            case ProposedPlan():
+                told = " ".join(f"{p.topic}:{c}" for p, c in sorted(message.moves.items()))
+                yield f"plan {message.plan_id}: {told}; {message.consumers} consumers, Rscore {message.rscore:g}"
+            case _:
+                yield from self.desired(message)
+
+    def desired(self, message: object) -> Iterator[str]:
+        match message:
+            case Approval():
+                yield f"{message.by} approves {message.plan_id}"
             case DesiredState():
                 yield f"people want: {message.state}"
             case DesiredVersion():
