@@ -57,9 +57,6 @@ class PackingSettings(Section):
     sentinel_timeout_s: Annotated[float, Field(ge=1, le=86_400)] = 300.0
     apply: Apply = "auto"
     approval_expires_s: Annotated[float, Field(ge=10, le=604_800)] = 3600.0
-    price_per_consumer_hour: Annotated[float, Field(ge=0, le=1_000_000)] | None = Field(
-        default=None, description="give an amount of money, 0 to 1000000, or null"
-    )
     forced_moves_only_utc: list[Annotated[str, PlainValidator(_window)]] = Field(default_factory=list)
 
     @model_validator(mode="after")

@@ -24,6 +24,7 @@ from kgs_core.protocol import (
 )
 from kgs_core.reporting.bad_shares import bad_shares
 from kgs_core.reporting.plan_json import rounded
+from kgs_core.reporting.waiting_plan import WaitingPlan
 
 _N = TypeVar("_N", int, float)
 
@@ -125,6 +126,9 @@ class GroupStatus:
         outdated: consumers of another version or configuration than wanted.
         bad_shares: topics of which too many records are bad -> share of these, 0 to 1.
         replacement: what replacing them waits for; None: nothing of it is left to do.
+        plan: that the controller holds, for approval or as a recommendation; None: there is none.
+        quiet_until: end of the window in which only what must move does, as `20:00Z`; empty: there is none now.
+        rscore_left: what may be moved in this hour without being forced; None: there is no bound.
         failures: consumers that are not there -> the error that ended them, in their last words.
     """
 
@@ -143,6 +147,9 @@ class GroupStatus:
     bad_shares: Mapping[str, float] = field(default_factory=dict)
     replacement: ReplacementWait | None = None
     failures: Mapping[ConsumerId, str] = field(default_factory=dict)
+    plan: WaitingPlan | None = None
+    quiet_until: str = ""
+    rscore_left: float | None = None
 
     @property
     def changes(self) -> tuple[Change, ...]:

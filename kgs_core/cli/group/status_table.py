@@ -136,6 +136,13 @@ def remarks(found: GroupStatus) -> Iterator[str]:
         )
     if found.replacement is not None and not found.replacement.refused:
         yield str(found.replacement)
+    if found.plan is not None:
+        left = f"for another {found.plan.expires_in_s / 60:,.0f} min"
+        yield f"{found.plan}; {left} (kgs plan --show {found.plan.plan_id})"
+    if found.quiet_until:
+        yield f"until {found.quiet_until} only what must move does (packing.forced_moves_only_utc)"
+    if found.rscore_left is not None:
+        yield f"without being forced, {found.rscore_left:.3f} Rscore may still be moved within this hour"
     if found.target is not None:
         target = found.target
         when, why = _clock(target.time_ms), printable(target.reason)
