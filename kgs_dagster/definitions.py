@@ -26,6 +26,7 @@ from kgs_dagster.checks.bad_records import bad_records_checks
 from kgs_dagster.checks.control_loop import control_loop_checks
 from kgs_dagster.checks.lake import lake_checks
 from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, ExperimentResource
+from kgs_dagster.jobs.apply_plan import apply_plan_job
 from kgs_dagster.jobs.consumer import consumer_job, spark_resources
 from kgs_dagster.jobs.experiments import experiment_jobs
 from kgs_dagster.jobs.rebalance import rebalance_job
@@ -80,7 +81,7 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     }
     scheduled = scheduled_jobs(group)
     control_jobs: list[Job] = [rebalance_job(group), consumer_job(group, resources)] if group.is_controlled_here else []
-    jobs = [*control_jobs, *scheduled.values(), redrive_job(group)]
+    jobs = [*control_jobs, *scheduled.values(), redrive_job(group), apply_plan_job(group)]
     common = dg.Definitions(
         assets=[*lake_assets(group), *latest_assets(group)],
         asset_checks=[lake_checks(group), bad_records_checks(group)],
