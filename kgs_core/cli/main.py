@@ -9,6 +9,7 @@ import click
 from kgs_core.adapters.system.failpoints import crash_plan
 from kgs_core.cli.bench.capacity import capacity
 from kgs_core.cli.bench.command import bench_group
+from kgs_core.cli.group.approve import approve
 from kgs_core.cli.group.bill import bill
 from kgs_core.cli.group.consume import consume
 from kgs_core.cli.group.control import control
@@ -76,6 +77,7 @@ for command in (
     stop,
     replace,
     plan,
+    approve,
     simulate,
     bill,
     audit,

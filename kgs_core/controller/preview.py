@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from kgs_core.config.packing import PackingSettings
 from kgs_core.controller.capacity import packing_in_use
+from kgs_core.controller.measuring import remembered
 from kgs_core.controller.state import ControllerState
-from kgs_core.controller.target_selection import remembered, select_target, watched_group
+from kgs_core.controller.target_selection import select_target, watched_group
 from kgs_core.model import Assignment
 from kgs_core.packing import rebalanced
 from kgs_core.planning.load import Load

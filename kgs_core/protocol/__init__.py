@@ -1,5 +1,6 @@
 """The messages of the group, and how they are written. They carry whole states, never edges."""
 
+from kgs_core.protocol.approvals import Approval, ProposedPlan
 from kgs_core.protocol.messages import (
     DesiredState,
     DesiredVersion,
@@ -18,6 +19,7 @@ from kgs_core.protocol.messages import (
 from kgs_core.protocol.parts import Change, FlatOut, Incarnation, LearntCapacity, Member, Process, Terms, WorkDone
 
 __all__ = [
+    "Approval",
     "Change",
     "DesiredState",
     "DesiredVersion",
@@ -31,6 +33,7 @@ __all__ = [
     "Message",
     "Phase",
     "Process",
+    "ProposedPlan",
     "Received",
     "Report",
     "RunState",

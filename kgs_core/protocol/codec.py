@@ -15,6 +15,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from kgs_core.errors import ProtocolError
 from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol.approvals import Approval, ProposedPlan
 from kgs_core.protocol.fields import MAX_TEXT
 from kgs_core.protocol.messages import (
     ALWAYS,
@@ -39,6 +40,7 @@ _REASONS_LENGTH = 1_000_000
 """Of all reasons in one report, characters: a consumer whose report cannot be sent ends itself."""
 _KEY = re.compile(rb"([1-9]\d{0,8})/([0-9A-Za-z_-]{1,64})")
 _TARGET_KEY, _STATE_KEY, _WANTED_KEY = b"target", b"state", b"wanted"
+_PLAN_KEY, _APPROVAL_KEY = b"plan", b"approval"
 _KINDS: dict[str, type[Message]] = {
     "target": Target,
     "assignment": MemberAssignment,
@@ -47,6 +49,8 @@ _KINDS: dict[str, type[Message]] = {
     "starting": Starting,
     "wish": DesiredState,  # the name in the records, which stays as it is
     "wanted": DesiredVersion,
+    "plan": ProposedPlan,
+    "approval": Approval,
 }
 _TYPES = {kind: name for name, kind in _KINDS.items()}
 _FORMS: dict[type[Message], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _TYPES}
@@ -125,6 +129,10 @@ def _key_of(message: Message) -> bytes:
             return _STATE_KEY
         case DesiredVersion():
             return _WANTED_KEY
+        case ProposedPlan():
+            return _PLAN_KEY
+        case Approval():
+            return _APPROVAL_KEY
         case _:
             return f"{message.member.consumer}/{message.member.incarnation}".encode()
 

@@ -16,6 +16,7 @@ from typing import Annotated, Generic, TypeVar
 from pydantic import Field, ValidateAs
 
 from kgs_core.model import ConsumerId
+from kgs_core.protocol.approvals import Approval, ProposedPlan
 from kgs_core.protocol.fields import Amount, ByPartition, Consumer, Count, Flag, Label, Partitions, Share, Text, Topic
 from kgs_core.protocol.parts import (
     Change,
@@ -243,7 +244,18 @@ class DesiredVersion:
     time_ms: Count
 
 
-Message = Target | MemberAssignment | Tombstone | Heartbeat | Report | Starting | DesiredState | DesiredVersion
+Message = (
+    Target
+    | MemberAssignment
+    | Tombstone
+    | Heartbeat
+    | Report
+    | Starting
+    | DesiredState
+    | DesiredVersion
+    | ProposedPlan
+    | Approval
+)
 M_co = TypeVar("M_co", bound=Message, covariant=True)
 
 
@@ -252,7 +264,7 @@ class Received(Generic[M_co]):
     """A message as it stands in its topic.
 
     Attributes:
-        offset: in its partition: `consumer.metadata` 0 for a Target, N for the Assignments of consumer N,
+        offset: in its partition: `consumer.metadata` 0 for a Target or a plan, N for the Assignments of consumer N,
             `controller.metadata` 0 for reports, `operator.metadata` 0 for what people want.
         timestamp_ms: the broker's clock when it was appended.
     """

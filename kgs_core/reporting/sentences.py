@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from kgs_core.controller.approval import plan_wait
 from kgs_core.controller.capacity import group_capacity, packing_in_use
 from kgs_core.controller.desired_state import held_replacement
 from kgs_core.controller.measuring import blind_wait
@@ -48,8 +49,9 @@ def _held(state: ControllerState, now: float) -> Iterator[str]:
         yield str(held)
     if state.held_back is not None:
         yield str(state.held_back)
-    if blind := blind_wait(state, now):
-        yield blind
+    yield from filter(None, (blind_wait(state, now), plan_wait(state, now)))
+    if until := state.options.packing.forced_only_until(state.time_ms(now)):
+        yield f"until {until} only what must move does"
 
 
 def _members(state: ControllerState, now: float) -> Iterator[str]:

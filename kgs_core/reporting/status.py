@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 from kgs_core.config.packing import PackingSettings
 from kgs_core.controller.capacity import capacity_seen
 from kgs_core.controller.desired_state import goal_of
-from kgs_core.controller.group_view import GroupView, MemberView
+from kgs_core.controller.group_view import GroupView
+from kgs_core.controller.member_view import MemberView
 from kgs_core.controller.reconcile import converged, waiting
 from kgs_core.controller.rolling_replacement import ReplacementWait, is_outdated, replacement_wait
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
@@ -26,6 +27,7 @@ from kgs_core.protocol import (
 )
 from kgs_core.reporting.bad_shares import bad_shares
 from kgs_core.reporting.plan_json import rounded
+from kgs_core.reporting.waiting_plan import WaitingPlan
 
 _N = TypeVar("_N", int, float)
 
@@ -129,6 +131,9 @@ class GroupStatus:
         outdated: consumers of another version or configuration than wanted.
         bad_shares: topics of which too many records are bad -> share of these, 0 to 1.
         replacement: what replacing them waits for; None: nothing of it is left to do.
+        plan: that the controller holds, for approval or as a recommendation; None: there is none.
+        quiet_until: end of the window in which only what must move does, as `20:00Z`; empty: there is none now.
+        rscore_left: what may be moved in this hour without being forced; None: there is no bound.
         failures: consumers that are not there -> the error that ended them, in their last words.
         capacity: of a consumer, as configured and as learnt; None: it was not asked for.
     """
@@ -149,6 +154,9 @@ class GroupStatus:
     replacement: ReplacementWait | None = None
     failures: Mapping[ConsumerId, str] = field(default_factory=dict)
     capacity: Capacity | None = None
+    plan: WaitingPlan | None = None
+    quiet_until: str = ""
+    rscore_left: float | None = None
 
     @property
     def changes(self) -> tuple[Change, ...]:

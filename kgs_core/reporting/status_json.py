@@ -22,7 +22,9 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         "config_hash", "by", "time_ms"} or null, "outdated": [consumer], "replacement": {"waits_for", "refused":
         {"topic:0": why its successor cannot open it}} or null where nobody is to be replaced, "measured_age_s",
         "problems": [line], "bad_shares": {topic: share of bad records, 0 to 1, of those with too many}, "failures":
-        {consumer that is not there: its last words}, "capacity": see `capacity_values`}
+        {consumer that is not there: its last words}, "capacity": see `capacity_values`, "waiting_plan": see
+        `WaitingPlan.to_dict`, or null, "quiet_until": "20:00Z" within a window of packing.forced_moves_only_utc, else
+        null, "rscore_left": of max_rscore_per_hour, or null}
     """
     desired, wanted = found.desired_state, found.wanted
     return {
@@ -45,6 +47,9 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         "problems": list(found.surroundings.problems),
         "bad_shares": dict(found.bad_shares),
         "capacity": capacity_values(found.capacity) if found.capacity is not None else None,
+        "waiting_plan": found.plan.to_dict() if found.plan is not None else None,
+        "quiet_until": found.quiet_until or None,
+        "rscore_left": rounded(found.rscore_left),
     }
 
 

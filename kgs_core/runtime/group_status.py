@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Self
 
 from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
@@ -21,6 +22,7 @@ from kgs_core.planning.plan import Group
 from kgs_core.planning.rebalance_budget import moved_within_an_hour
 from kgs_core.protocol import Heartbeat, Message, Received, Report, Target
 from kgs_core.reporting.status import ExternalFacts, GroupStatus, overview
+from kgs_core.reporting.waiting_plan import waiting_plan
 
 _SILENT_INTERVALS = 5
 _SILENT_AT_LEAST_S = 10.0
@@ -73,8 +75,8 @@ class GroupWatch:
         surroundings = self._surroundings(with_lake=with_lake)
         while received := self._topic_reader.poll(0.0):  # last, so that nobody looks silent because the lake was slow
             self._take(received)
-        membership = self._settings.membership
-        return overview(
+        membership, packing, time_ms = self._settings.membership, self._settings.packing, round(time.time() * 1000)
+        found = overview(
             self._settings.group,
             self._view,
             surroundings,
@@ -83,6 +85,18 @@ class GroupWatch:
             _silence_s(self._settings),
             packing=self._settings.packing,
         )
+        history, most = found.target.history if found.target is not None else (), packing.max_rscore_per_hour
+        return replace(
+            found,
+            plan=waiting_plan(self._view, surroundings.speeds, packing, time_ms),
+            quiet_until=packing.forced_only_until(time_ms),
+            rscore_left=None if most is None else max(0.0, most - moved_within_an_hour(history, time_ms)),
+        )
+
+    @property
+    def view(self) -> GroupView:
+        """What the topics have said up to the last look."""
+        return self._view
 
     def close(self) -> None:
         """End the connections."""

@@ -15,7 +15,7 @@ from kgs_core.adapters.kafka.errors import ConnectionWatch
 from kgs_core.adapters.kafka.producers import make_producer, serve, write_error
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.errors import FencedError, PermanentError, PortError, ProtocolError, TransientError
-from kgs_core.protocol import MemberAssignment, Message, Received, Target, Tombstone
+from kgs_core.protocol import MemberAssignment, Message, ProposedPlan, Received, Target, Tombstone
 from kgs_core.protocol.record_parts import leftover_keys, note_parts, records_of
 
 TRANSACTION_TIMEOUT_S = 10.0
@@ -26,7 +26,7 @@ up before the coordinator does."""
 FENCE_TIMEOUT_S = 25.0
 """An older controller's open transaction is ended first."""
 _ABORT_TIMEOUT_S = 1.0
-_Written = Target | MemberAssignment | Tombstone
+_Written = Target | ProposedPlan | MemberAssignment | Tombstone
 _Record = tuple[int, int, bytes, bytes | None]
 _PURGED = frozenset({"_PURGE_INFLIGHT", "_PURGE_QUEUE"})
 _FENCED = frozenset({"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
@@ -141,7 +141,11 @@ class KafkaControllerWriter:
         self._producer = producer
 
     def write(
-        self, target: Target | None, assignments: Sequence[MemberAssignment], tombstones: Sequence[Tombstone]
+        self,
+        target: Target | None,
+        assignments: Sequence[MemberAssignment],
+        tombstones: Sequence[Tombstone],
+        plan: ProposedPlan | None = None,
     ) -> Sequence[Received[Message]]:
         """See `ControllerWriter`.
 
@@ -151,7 +155,8 @@ class KafkaControllerWriter:
             TransientError: not written, or nothing is known of the result.
             PermanentError: a message is too large, or for a consumer without a partition, or Kafka refuses.
         """
-        messages: list[_Written] = [*([target] if target is not None else []), *assignments, *tombstones]
+        first = [message for message in (target, plan) if message is not None]
+        messages: list[_Written] = [*first, *assignments, *tombstones]
         if not messages:
             return []
         if self._fenced is not None:
@@ -200,7 +205,7 @@ class KafkaControllerWriter:
         return [(index, partition, *record) for record in (*((each, None) for each in left_over), *own)]
 
     def _partition(self, message: _Written) -> int:
-        if isinstance(message, Target):
+        if isinstance(message, Target | ProposedPlan):
             return 0
         number, highest = message.member.consumer, self._topics.highest_consumer or 0
         if 1 <= number <= highest:
@@ -260,4 +265,6 @@ def _named(message: _Written) -> str:
     """A message as errors name it."""
     if isinstance(message, Target):
         return f"Target of {len(message.assignment)} partitions"
+    if isinstance(message, ProposedPlan):
+        return f"plan {message.plan_id}"
     return f"{type(message).__name__} of {message.member}"

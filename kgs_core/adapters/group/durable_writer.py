@@ -11,13 +11,13 @@ from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.kafka.errors import ConnectionWatch
 from kgs_core.adapters.kafka.producers import make_producer, serve, write_error
 from kgs_core.errors import TransientError
-from kgs_core.protocol import DesiredState, DesiredVersion, Heartbeat, Received, Report, Starting
+from kgs_core.protocol import Approval, DesiredState, DesiredVersion, Heartbeat, Received, Report, Starting
 from kgs_core.protocol.record_parts import records_of
 
 _POLL_S = 0.2  # a signal to this process is acted upon between two calls only
 
 
-_M = TypeVar("_M", bound=Report | Heartbeat | Starting | DesiredState | DesiredVersion)
+_M = TypeVar("_M", bound=Report | Heartbeat | Starting | DesiredState | DesiredVersion | Approval)
 
 
 class DurableWriter:

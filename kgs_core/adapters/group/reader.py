@@ -15,12 +15,14 @@ from kgs_core.adapters.kafka.records import PARTITION_END, RANGE_ERRORS, Record,
 from kgs_core.errors import PermanentError, ProtocolError, TransientError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import (
+    Approval,
     DesiredState,
     DesiredVersion,
     Heartbeat,
     Member,
     MemberAssignment,
     Message,
+    ProposedPlan,
     Received,
     Report,
     Starting,
@@ -269,13 +271,13 @@ def belongs(message: Message, kind: GroupTopic, partition: int, queue: Callable[
         queue: consumer -> the partition of its Assignments.
     """
     match message:
-        case Target():
+        case Target() | ProposedPlan():
             return kind is GroupTopic.ASSIGNMENTS and partition == 0
         case MemberAssignment() | Tombstone():
             return kind is GroupTopic.ASSIGNMENTS and partition == queue(message.member.consumer)
         case Report() | Heartbeat() | Starting():
             return kind is GroupTopic.REPORTS
-        case DesiredState() | DesiredVersion():
+        case DesiredState() | DesiredVersion() | Approval():
             return kind is GroupTopic.OPERATOR
         case _:
             assert_never(message)

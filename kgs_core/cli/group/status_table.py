@@ -10,6 +10,7 @@ from rich.text import Text
 from kgs_core.cli.fitting_table import Column, FittingTable
 from kgs_core.controller.plain_text import printable, ranges
 from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.protocol import RunState
 from kgs_core.reporting.bad_shares import share_text
 from kgs_core.reporting.capacity import capacity_line, capacity_sentences
@@ -139,17 +140,34 @@ def remarks(found: GroupStatus) -> Iterator[str]:
             f"being replaced for version {printable(found.wanted.version)}, configuration "
             f"{printable(found.wanted.config_hash[:8])}: consumers {', '.join(map(str, found.outdated))}"
         )
-    if found.capacity is not None:
-        if line := capacity_line(found.capacity):
-            yield line
-        if not found.capacity.falls_short:
-            yield from capacity_sentences(found.capacity, round(time.time() * 1000))
+    yield from _capacity_lines(found.capacity)
     if found.replacement is not None and not found.replacement.refused:
         yield str(found.replacement)
+    yield from _held_back(found)
     if found.target is not None:
         target = found.target
         when, why = _clock(target.time_ms), printable(target.reason)
         yield f"target: {target.algorithm}, Rscore {target.rscore:.3f}, {when}: {why}"
+
+
+def _capacity_lines(capacity: Capacity | None) -> Iterator[str]:
+    if capacity is None:
+        return
+    if line := capacity_line(capacity):
+        yield line
+    if not capacity.falls_short:
+        yield from capacity_sentences(capacity, round(time.time() * 1000))
+
+
+def _held_back(found: GroupStatus) -> Iterator[str]:
+    """What would be done, and is not done now."""
+    if found.plan is not None:
+        left = f"for another {found.plan.expires_in_s / 60:,.0f} min"
+        yield f"{found.plan}; {left} (kgs plan --show {found.plan.plan_id})"
+    if found.quiet_until:
+        yield f"until {found.quiet_until} only what must move does (packing.forced_moves_only_utc)"
+    if found.rscore_left is not None:
+        yield f"without being forced, {found.rscore_left:.3f} Rscore may still be moved within this hour"
 
 
 def count(number: int | None) -> str:
