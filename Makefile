@@ -21,11 +21,11 @@ UV := $(or $(wildcard $(BIN)/uv),uv)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the parts of `test` share two cores and one environment
-.PHONY: help setup dev demo test test-fast lint fast system soak test-peer test-k8s mutants s3-server bench experiments image alerts cluster-demo lock clean
+.PHONY: help setup dev demo test test-fast lint fast system soak test-peer test-k8s mutants s3-server bench experiments image alerts alerts-live prometheus-rule cluster-demo lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
-		while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+		while IFS="$$(printf '\t')" read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
 
 setup: $(STAMPS)/run $(STAMPS)/java $(STAMPS)/project ## install kgs into .venv, with Java where the machine has none
 
@@ -52,9 +52,9 @@ fast: dev ## the tests that need no broker, no Spark and no network
 # one that injects faults: what it finds once in ten times is a fault of kgs, so it fails at its second try untried.
 system: dev ## the tests with a real Kafka, Spark and object store; one that fails is run again alone, unless it injects faults
 	@$(BIN)/kgs prepare
-	$(BIN)/python -m pytest -m 'system and not soak and not k8s and not peer' -n 3 --maxschedchunk=1 --durations=20 || { \
+	$(BIN)/python -m pytest -m 'system and not soak and not k8s and not peer and not alerts' -n 3 --maxschedchunk=1 --durations=20 || { \
 		echo 'FAILED BESIDE OTHERS (see above); now each alone, but those that inject faults, which stay failed:'; \
-		$(BIN)/python -m pytest -m 'system and not soak and not k8s and not peer' --second-try --last-failed --last-failed-no-failures none; }
+		$(BIN)/python -m pytest -m 'system and not soak and not k8s and not peer and not alerts' --second-try --last-failed --last-failed-no-failures none; }
 
 soak: dev ## half an hour of steady load, then a step and a death, with their times; no part of `test`
 	@$(BIN)/kgs prepare
@@ -83,6 +83,14 @@ alerts: ## play the alerts of ops/prometheus through with promtool, which must b
 	@command -v promtool >/dev/null || { echo 'error: make alerts: no promtool: install Prometheus'; exit 2; }
 	cd ops/prometheus && promtool check rules rules.yaml && promtool test rules rules_test.yaml
 
+alerts-live: dev ## the alerts in real outages, ten minutes, and through a day of flights; needs Prometheus; no part of `test`
+	@command -v prometheus >/dev/null || { echo 'error: make alerts-live: no prometheus: Debian: apt install prometheus'; exit 2; }
+	$(BIN)/python -m pytest -m alerts -s
+
+prometheus-rule: ## print the alerts as a PrometheusRule of the Prometheus operator, for `kubectl apply -f -`
+	@printf 'apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: kgs}\nspec:\n'
+	@sed 's/^/  /' ops/prometheus/rules.yaml
+
 cluster-demo: ## the demo in the cluster of KUBECONFIG (kind), or in one that K8SLAB=program makes; BARE=1, KEEP=1
 	@BARE=$(BARE) KEEP=$(KEEP) K8SLAB=$(K8SLAB) k8s/local/demo
 
@@ -90,7 +98,7 @@ lock: ## pin all requirements anew; UPGRADE=1 takes newer versions
 	@command -v $(UV) >/dev/null || { echo 'error: make lock: no uv: run `make lint`, which installs it'; exit 2; }
 	$(call compile,run,pyproject.toml --extra demo)
 	$(call compile,k8s,pyproject.toml --extra k8s -c requirements/run.txt)
-	$(call compile,dev,pyproject.toml --extra demo --extra k8s --group dev -c requirements/run.txt -c requirements/k8s.txt)
+	$(call compile,dev,pyproject.toml --extra demo --extra k8s --extra glue --extra lineage --group dev -c requirements/run.txt -c requirements/k8s.txt)
 	$(call compile,java,--group java)
 	$(call compile,bench-peer,requirements/bench-peer.in)
 	@! grep -nE '://|^ *-(-index|-extra-index|-find|i|f)' requirements/*.txt || \

@@ -102,9 +102,22 @@ METRICS: dict[str, Metric] = {
         ),
         _gauge(
             "kgs_consumer_capacity_bytes_per_second",
-            "Capacity of a consumer: kind packing (C of the newest Target) or consumer (the limit).",
-            "Target and kgs.yaml",
+            "Capacity of a consumer: kind packing (C of the newest Target), consumer (the limit as configured) or "
+            "learnt (the limit by what consumers read flat out; not there while none is learnt).",
+            "Target, kgs.yaml and reports",
             "kind",
+        ),
+        _gauge(
+            "kgs_capacity_drift_ratio",
+            "How far the learnt capacity is from the configured one: -0.3 is 30 % less; not there while none is.",
+            "reports, monitor.writeSpeed and kgs.yaml",
+            unit="ratio",
+        ),
+        _gauge(
+            "kgs_consumer_flat_out_bytes_per_second",
+            "What a consumer has read when it was flat out, by its last busy minutes, stored bytes.",
+            "reports and monitor.writeSpeed",
+            "consumer",
         ),
         _gauge(
             "kgs_consumer_read_bytes_per_second",

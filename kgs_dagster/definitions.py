@@ -4,10 +4,12 @@ Another project takes it in with `dg.Definitions.merge(own, build_defs(...))`, s
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import dagster as dg
 
+from kgs_dagster.assets.bill import bill_asset
+from kgs_dagster.assets.catalog import catalog_assets
 from kgs_dagster.assets.control_loop import control_loop_assets
 from kgs_dagster.assets.experiment_reports import report_assets
 from kgs_dagster.assets.experiments import experiment_assets
@@ -24,8 +26,11 @@ from kgs_dagster.automation import (
 )
 from kgs_dagster.checks.bad_records import bad_records_checks
 from kgs_dagster.checks.control_loop import control_loop_checks
+from kgs_dagster.checks.group_alerts import group_alert_checks
 from kgs_dagster.checks.lake import lake_checks
 from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, ExperimentResource
+from kgs_dagster.jobs.apply_plan import apply_plan_job
+from kgs_dagster.jobs.bill import bill_job, bill_schedule
 from kgs_dagster.jobs.consumer import consumer_job, spark_resources
 from kgs_dagster.jobs.experiments import experiment_jobs
 from kgs_dagster.jobs.rebalance import rebalance_job
@@ -33,10 +38,11 @@ from kgs_dagster.jobs.redrive import redrive_job
 from kgs_dagster.resources import control_resources
 from kgs_dagster.sensors import build_sensors
 from kgs_dagster.sensors.workloads import workloads_sensor
-from kgs_dagster.settings import GroupConfig, experiment_settings
+from kgs_dagster.settings import GroupConfig, experiment_settings, owners
 from kgs_dagster.settings import groups as configured_groups
 
 __all__ = ["build_defs", "defs"]
+Asset: TypeAlias = dg.AssetSpec | dg.AssetsDefinition
 
 
 def build_defs(
@@ -63,10 +69,15 @@ def build_defs(
     return dg.Definitions.merge(*parts) if parts else dg.Definitions()
 
 
+def _owned(assets: Sequence[Asset]) -> list[Asset]:
+    named = owners()
+    return list(dg.map_asset_specs(lambda spec: spec.replace_attributes(owners=named), assets))
+
+
 def _experiment_defs(overrides: Mapping[str, Any]) -> dg.Definitions:
     settings = experiment_settings()
     return dg.Definitions(
-        assets=[*experiment_assets(settings), *report_assets()],
+        assets=_owned([*experiment_assets(settings), *report_assets()]),
         jobs=experiment_jobs(),
         sensors=[workloads_sensor()],
         resources={EXPERIMENT_RESOURCE: overrides.get(EXPERIMENT_RESOURCE, ExperimentResource())},
@@ -80,12 +91,13 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     }
     scheduled = scheduled_jobs(group)
     control_jobs: list[Job] = [rebalance_job(group), consumer_job(group, resources)] if group.is_controlled_here else []
-    jobs = [*control_jobs, *scheduled.values(), redrive_job(group)]
+    daily = bill_job(group)
+    jobs = [*control_jobs, *scheduled.values(), redrive_job(group), apply_plan_job(group), daily]
     common = dg.Definitions(
-        assets=[*lake_assets(group), *latest_assets(group)],
+        assets=_owned([*lake_assets(group), *latest_assets(group), *catalog_assets(group), bill_asset(group)]),
         asset_checks=[lake_checks(group), bad_records_checks(group)],
         jobs=jobs,
-        schedules=[schedule(job, cron) for cron, job in scheduled.items()],
+        schedules=[*(schedule(job, cron) for cron, job in scheduled.items()), bill_schedule(group, daily)],
         sensors=[
             lake_sensor(group, audit=scheduled[AUDIT_CRON]),
             lost_runs_sensor(group),
@@ -96,8 +108,8 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     if not group.is_controlled_here:
         return common
     control = dg.Definitions(
-        assets=control_loop_assets(group),
-        asset_checks=control_loop_checks(group),
+        assets=_owned(control_loop_assets(group)),
+        asset_checks=[*control_loop_checks(group), group_alert_checks(group)],
         sensors=build_sensors(group, control_jobs),
     )
     return dg.Definitions.merge(common, control)

@@ -18,6 +18,10 @@ from kgs_core.simulation.baselines import baseline_usage, find_baseline
 CONFIG = "KGS_CONFIG"
 """Names one kgs.yaml, or several with `os.pathsep` between; a group each."""
 DEFAULT_CONFIG = Path("kgs.yaml")
+OWNERS = "KGS_OWNERS"
+"""Who is asked about an asset: addresses, or teams as `team:NAME`, with commas between."""
+DEFAULT_OWNERS = ("team:kgs",)
+_OWNER = re.compile(r"team:\S+|[^\s@:]+@[^\s@:]+\.[^\s@:]+")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -91,6 +95,22 @@ def groups(environ: Mapping[str, str] | None = None, folder: Path | None = None)
     paths = named or [folder / DEFAULT_CONFIG] * (folder / DEFAULT_CONFIG).is_file()
     loaded = [(load_client_settings(path, environ), path.resolve()) for path in paths]
     return name_groups(loaded)
+
+
+def owners(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Owners of all assets, as Dagster shows them.
+
+    Args:
+        environ: the environment; this process's own when None.
+
+    Raises:
+        ConfigError: what is neither an address nor a team.
+    """
+    environ = os.environ if environ is None else environ
+    found = tuple(owner.strip() for owner in environ.get(OWNERS, "").split(",") if owner.strip())
+    if wrong := [owner for owner in found if not _OWNER.fullmatch(owner)]:
+        raise ConfigError([f"{OWNERS}: {wrong[0]!r}: write an e-mail address or team:NAME, several with commas"])
+    return found or DEFAULT_OWNERS
 
 
 def name_groups(loaded: Sequence[tuple[Settings, Path]]) -> tuple[GroupConfig, ...]:

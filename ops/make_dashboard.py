@@ -17,6 +17,10 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
         "consumer {{consumer}}": f"kgs_consumer_load_bytes_per_second{{{_G}}}",
         "capacity of {{kind}}": f"kgs_consumer_capacity_bytes_per_second{{{_G}}}",
     }),
+    ("Load and capacity", "Read flat out, stored bytes, and how far off the configured capacity", "Bps", {
+        "consumer {{consumer}}": f"kgs_consumer_flat_out_bytes_per_second{{{_G}}}",
+        "off by, of 1": f"kgs_capacity_drift_ratio{{{_G}}}",
+    }),
     ("Load and capacity", "Consumers", "short", {
         "{{state}}": f"kgs_consumers{{{_G}}}",
         "lower bound": f"kgs_consumers_lower_bound{{{_G}}}",

@@ -73,7 +73,7 @@ class FakeRecord:
 
 
 class Sink:
-    """One consumer's hold on the table of topic `t`."""
+    """One consumer's hold on the table of one topic; `t`, where nothing else is said."""
 
     def __init__(
         self,
@@ -83,7 +83,10 @@ class Sink:
         topic_id: str = "id1",
         group: str = "g",
         commit: Literal["direct", "combined", "auto"] = "auto",
+        topic: str = "t",
+        **rule: Any,
     ) -> None:
+        self._made_by = {"topic_id": topic_id, "group": group, "topic": topic, **rule}
         self.storage = storage
         self.lake = LakeSettings(
             root=storage.root,
@@ -91,10 +94,11 @@ class Sink:
             checkpoint_interval=checkpoint_interval,
             commit=commit,
         )
-        rule = TopicRule.model_validate({"topic": "t", "format": "json", "schema": {"n": "long"}})
-        self.spec = TableSpec("t", "t", "t_dead_letters", rule)
-        self.ids = AppIds(group, "t", TopicId(topic_id))
-        self.table = TopicTable(open_lake(self.lake), self.spec, self.ids, parsed_schema(rule))
+        wanted = {"topic": topic, "table": "t", "format": "json", "schema": {"n": "long"}, **rule}
+        found = TopicRule.model_validate(wanted)
+        self.spec = TableSpec(topic, found.table, f"{found.table}_dead_letters", found)
+        self.ids = AppIds(group, topic, TopicId(topic_id))
+        self.table = TopicTable(open_lake(self.lake), self.spec, self.ids, parsed_schema(found))
 
     def started(self, partitions: int) -> "Sink":
         """With the table made and all partitions at 0."""
@@ -109,7 +113,7 @@ class Sink:
         records = [FakeRecord(p, o) for p, (start, end) in ranges.items() for o in range(start, end)]
         spec = self.spec
         job = TopicJob(
-            *("t", self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks),
+            *(spec.topic, self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks),
             columns=self.table.columns,
         )
         spans = {p: OffsetRange(*span) for p, span in ranges.items()}
@@ -126,16 +130,20 @@ class Sink:
 
     def assert_exact(self, partitions: int) -> dict[int, int]:
         """Every offset below a position is one row or one dead letter, and nothing else is there; the positions."""
-        fresh = Sink(self.storage, topic_id=self.ids.topic_id, group=self.ids.group)
+        fresh = Sink(self.storage, **self._made_by)
         positions = dict(fresh.table.positions(set(range(partitions))).next_offset)
-        rows = [(r["_partition"], r["_offset"], r["n"]) for r in fresh.rows()]
-        dead_letters = [(r["_partition"], r["_offset"]) for r in fresh.rows("t_dead_letters")]
+        rows = [(r["_partition"], r["_offset"], r["n"]) for r in fresh.own_rows()]
+        dead_letters = [(r["_partition"], r["_offset"]) for r in fresh.own_rows("t_dead_letters")]
         every = [(p, o) for p, end in positions.items() for o in range(end)]
         good = [(p, o, p * 1_000_000 + o) for p, o in every if not bad(o)]
         assert sorted(rows) == good
         assert sorted(x for x in dead_letters if x[1] < positions[x[0]]) == [x for x in every if bad(x[1])]
         assert len(dead_letters) == len(set(dead_letters))
         return positions
+
+    def own_rows(self, table: str = "t") -> list[dict[str, Any]]:
+        """Rows of this topic."""
+        return [row for row in self.rows(table) if row["_topic_id"] == self.ids.topic_id]
 
     def rows(self, table: str = "t") -> list[dict[str, Any]]:
         """All rows, read file by file as a foreign reader would."""

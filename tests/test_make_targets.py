@@ -58,6 +58,7 @@ markers =
     system
     soak
     peer
+    alerts
     k8s
     chaos
 """

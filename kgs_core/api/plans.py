@@ -20,13 +20,17 @@ from kgs_core.api.values import (
 )
 from kgs_core.config import PackingSettings, Settings, resolve_tables
 from kgs_core.config.packing import MAX_CAPACITY
+from kgs_core.controller.capacity import capacity_seen
+from kgs_core.controller.group_view import GroupView
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.model import WriteSpeeds
 from kgs_core.monitor.recorded import parse_assignment, parse_measurements
 from kgs_core.packing import ALGORITHMS, FRONT, WEIGHING, setting_name
+from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.load import Load
 from kgs_core.planning.plan import Group, Plan, make_plan
 from kgs_core.planning.triggers import NoRun, Watched, exit_conditions, judge
+from kgs_core.reporting.capacity import capacity_values
 from kgs_core.reporting.plan_json import plan_values
 
 if TYPE_CHECKING:
@@ -44,10 +48,12 @@ class PlanReport(Plan):
     Attributes:
         group: the consumers as they are.
         speeds: write speeds as far as they are known, bytes/s.
+        learnt: the learnt capacity beside the configured one; None: no group's reports were read.
     """
 
     group: Group = field(default_factory=Group)
     speeds: WriteSpeeds = field(default_factory=dict)
+    learnt: Capacity | None = None
 
     @property
     def assignment(self) -> dict[Partition, int]:
@@ -60,8 +66,9 @@ class PlanReport(Plan):
         return len(self.group.current.keys() - self.target.keys())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, as `kgs plan --json` prints them."""
-        return plan_values(self)
+        """Plain values for JSON, as `kgs plan --json` prints them; `learnt` (`capacity_values`) only of a group."""
+        learnt = {} if self.learnt is None else {"learnt": capacity_values(self.learnt)}
+        return plan_values(self) | learnt
 
     def to_frame(self) -> "pd.DataFrame":
         """A row per partition: `consumer`, `bytes_per_s` (NaN: not known), `moves`; the index is `topic`, `partition`.
@@ -110,12 +117,14 @@ def plan(  # noqa: PLR0913 - keywords with defaults
     settings = _settings(config)
     packing = _packing(settings, algorithm, capacity)
     load = _recorded(speeds) if speeds is not None else _measured(settings, progress)
-    group, moved_rscore = _group(settings, current, recorded=speeds is not None)
+    group, moved_rscore, view = _group(settings, current, recorded=speeds is not None)
+    learnt = capacity_seen(view, packing, load.bytes_per_offset, ()) if view is not None else None
+    packing = learnt.packing if learnt is not None else packing
     others = (*ALGORITHMS, *_settings_to_weigh(packing)) if compare else ()
     found = make_plan(load, group, packing, lambda: Random(seed), others)  # noqa: S311 - no secret
     found = replace(found, held_back=_held_back(found, load, group, moved_rscore, packing))
     values = {each.name: getattr(found, each.name) for each in fields(found)}
-    return PlanReport(**values, group=group, speeds=load.speeds)
+    return PlanReport(**values, group=group, speeds=load.speeds, learnt=learnt)
 
 
 def _settings(config: Config | None) -> Settings | None:
@@ -139,6 +148,7 @@ def _packing(settings: Settings | None, algorithm: str | None, capacity: float |
     if capacity is not None:
         changes["packing_capacity_bytes_per_s"] = capacity
         changes["consumer_capacity_bytes_per_s"] = max(capacity, packing.consumer_capacity_bytes_per_s)
+        changes["capacity"] = "measured"
     if algorithm is not None:
         changes["algorithm"] = algorithm
     return packing.model_copy(update=changes)
@@ -180,17 +190,17 @@ def _measured(settings: Settings | None, progress: Callable[[float, float], None
 
 def _group(
     settings: Settings | None, current: PerPartition | str | Path | None, *, recorded: bool
-) -> tuple[Group, float]:
-    """The consumers as they are, and the Rscore of what has moved within the last hour."""
+) -> tuple[Group, float, GroupView | None]:
+    """The consumers as they are, the Rscore of what has moved within the last hour, and what they report."""
     if current is None or (isinstance(current, str) and current == TARGET and (recorded or settings is None)):
-        return Group(), 0.0
+        return Group(), 0.0, None
     if isinstance(current, str) and current == TARGET and settings is not None:
         from kgs_core.runtime.group_status import load_group
 
         return load_group(settings)
     if isinstance(current, str | Path):
-        return Group(parse_assignment(read_text(Path(current)), str(current))), 0.0
-    return Group(consumers_by_partition(current, "current")), 0.0
+        return Group(parse_assignment(read_text(Path(current)), str(current))), 0.0, None
+    return Group(consumers_by_partition(current, "current")), 0.0, None
 
 
 def _held_back(found: Plan, load: Load, group: Group, moved_rscore: float, packing: PackingSettings) -> str:

@@ -34,6 +34,8 @@ from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts
 
 _QUIET_S = 6.0
 """A change is over when none has followed for so long, and the window has only seen what came after the step."""
+_CHANGE_WITHIN_S = 120.0
+"""Of the load's step. With very many partitions the controller looks for another plan seldom."""
 _GIVE_UP_S = 1200.0
 _MEMBERS = "kgs_core.benchmarks.scale_members"
 
@@ -197,7 +199,7 @@ class _ScaleRun:
         steady = self._steady(steady_s)
         before = dict(target.assignment) if target else {}
         cpu_s, at = time.process_time(), self._logs.step()
-        self._go_on_until_settled(at)
+        self._go_on_until_settled(at, self._epoch)
         target = self._loop.state.target
         moved = sum(before.get(tp) != consumer for tp, consumer in (target.assignment if target else {}).items())
         figures = ScaleFigures(
@@ -217,8 +219,13 @@ class _ScaleRun:
         say(f"{moved} moved after {figures.step_s:.1f} s")
         return figures
 
-    def _go_on_until_settled(self, since: float) -> None:
-        """Until nothing has changed for a while.
+    @property
+    def _epoch(self) -> int | None:
+        target = self._loop.state.view.target
+        return None if target is None else target.offset
+
+    def _go_on_until_settled(self, since: float, epoch: int | None = None) -> None:
+        """Until nothing has changed for a while, where a Target has followed the one of `epoch` or none does in time.
 
         Raises:
             TransientError: that takes too long.
@@ -234,7 +241,8 @@ class _ScaleRun:
             seen = (state.name, state.view.target and state.view.target.offset, state.settled_s)
             if seen != last or state.name is not State.SENTINEL or state.settled_s is None:
                 quiet_since, last = now, seen
-            return now - quiet_since > _QUIET_S and state.measured_at > since + WINDOW_S
+            has_changed = seen[1] != epoch or now - since > _CHANGE_WITHIN_S
+            return has_changed and now - quiet_since > _QUIET_S and state.measured_at > since + WINDOW_S
 
         self._loop.go_on(self._stop, is_quiet)
 

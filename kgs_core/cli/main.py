@@ -9,6 +9,8 @@ import click
 from kgs_core.adapters.system.failpoints import crash_plan
 from kgs_core.cli.bench.capacity import capacity
 from kgs_core.cli.bench.command import bench_group
+from kgs_core.cli.group.approve import approve
+from kgs_core.cli.group.bill import bill
 from kgs_core.cli.group.consume import consume
 from kgs_core.cli.group.control import control
 from kgs_core.cli.group.metrics import metrics
@@ -21,6 +23,7 @@ from kgs_core.cli.lake.audit import audit
 from kgs_core.cli.lake.commands import accept_loss, accept_topic, maintain
 from kgs_core.cli.lake.materialize import materialize
 from kgs_core.cli.lake.redrive import redrive
+from kgs_core.cli.lake.register import register
 from kgs_core.cli.lake.schema import schema_group
 from kgs_core.cli.local.demo import demo
 from kgs_core.cli.local.example import example
@@ -74,7 +77,9 @@ for command in (
     stop,
     replace,
     plan,
+    approve,
     simulate,
+    bill,
     audit,
     maintain,
     accept_loss,
@@ -83,6 +88,7 @@ for command in (
     schema_group,
     redrive,
     materialize,
+    register,
     kafka_group,
     topics_group,
     generate,

@@ -8,8 +8,11 @@ from kgs_core.config.passthrough import is_secret
 from kgs_core.config.settings import Settings
 
 _DIGITS = 16
-_OF_OTHERS = {"monitor": True, "packing": True, "membership": True, "fleet": True, "kubernetes": True}
-"""What only the controller, the monitor and the fleet go by: to change it needs no new consumer."""
+_OF_OTHERS: dict[str, Any] = {
+    "monitor": True, "packing": True, "membership": True, "bill": True, "fleet": True, "kubernetes": True,
+    "catalog": True, "lineage": {"token"},
+}  # fmt: skip
+"""What only the controller, the monitor, the fleet and the catalogue go by: to change it needs no new consumer."""
 _OF_MEMBERSHIP = {"heartbeat_s", "suspect_after_s", "consumers_per_metadata_partition"}
 _PASSED_ON = (("kafka", "client"), ("lake", "storage_options"), ("spark", "settings"))
 

@@ -23,7 +23,7 @@ class MembershipSettings(Section):
     topic_replication: Annotated[int, Field(ge=1, le=100)] | None = Field(
         default=None, description="give a whole number from 1 to 100, or null for the cluster's own default"
     )
-    report_retention_h: Annotated[int, Field(ge=1, le=8760)] = 24
+    report_retention_h: Annotated[int, Field(ge=1, le=8760)] = 48
 
     @property
     def highest_consumer(self) -> int:

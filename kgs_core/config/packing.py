@@ -29,6 +29,9 @@ def _window(value: object) -> str:
 
 ConsumerWeight = Annotated[float | Literal["fewest"], PlainValidator(_consumer_weight)]
 
+Apply = Literal["auto", "forced_only", "approve"]
+"""What becomes of a plan that nothing forces: carried out, only shown, or carried out once a person has approved it."""
+
 Capacity = Annotated[float, Field(ge=1, le=MAX_CAPACITY)]
 
 
@@ -37,6 +40,9 @@ class PackingSettings(Section):
 
     packing_capacity_bytes_per_s: Capacity = 1_500_000.0
     consumer_capacity_bytes_per_s: Capacity = 2_000_000.0
+    capacity: Literal["measured", "learnt"] = "measured"
+    learnt_capacity_min_percent: Annotated[float, Field(gt=0, le=100)] = 50.0
+    learnt_capacity_max_percent: Annotated[float, Field(ge=100, le=1000)] = 150.0
     algorithm: Annotated[str, key_of(ALGORITHMS)] = "search"
     consumer_weight: ConsumerWeight = 1.3
     max_extra_consumers_percent: Annotated[float, Field(ge=0, le=1000)] | None = Field(
@@ -52,6 +58,8 @@ class PackingSettings(Section):
     spare_consumers: Annotated[int, Field(ge=0, le=100)] = 1
     catch_up_s: Annotated[float, Field(ge=0, le=86_400)] = 0.0
     sentinel_timeout_s: Annotated[float, Field(ge=1, le=86_400)] = 300.0
+    apply: Apply = "auto"
+    approval_expires_s: Annotated[float, Field(ge=10, le=604_800)] = 3600.0
     forced_moves_only_utc: list[Annotated[str, PlainValidator(_window)]] = Field(default_factory=list)
 
     @model_validator(mode="after")
@@ -83,3 +91,15 @@ class PackingSettings(Section):
             if begins <= minute < ends or (ends <= begins and not ends <= minute < begins):
                 return True
         return False
+
+    def forced_only_until(self, time_ms: int) -> str:
+        """When the windows that this moment lies in are over, as `20:00Z`; empty: it lies in none.
+
+        `never` where they fill the whole day.
+        """
+        if not self.moves_are_forced_only(time_ms):
+            return ""
+        minute = time_ms // 60_000
+        ends = (m for m in range(minute, minute + 1440) if not self.moves_are_forced_only(m * 60_000))
+        end = next(ends, None)
+        return "never" if end is None else f"{end // 60 % 24:02}:{end % 60:02}Z"

@@ -23,7 +23,7 @@ _UNITS = {
     "_h": " (hours)",
     "_percent": " (per cent)",
 }
-_WITH_ADDRESSES = ("kafka", "lake", "spark")
+_WITH_ADDRESSES = ("kafka", "lake", "spark", "registry", "catalog", "lineage")
 _USER_PART = re.compile(r"[^/\s,]*@")
 _KINDS = {
     "model_type": "give a mapping of key: value",

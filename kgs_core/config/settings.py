@@ -6,7 +6,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
+from kgs_core.config.bill import BillSettings
+from kgs_core.config.catalog import CatalogSettings
 from kgs_core.config.kubernetes import KubernetesSettings
+from kgs_core.config.lineage import LineageSettings
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.monitor import MonitorSettings
 from kgs_core.config.packing import PackingSettings
@@ -14,14 +17,17 @@ from kgs_core.config.passthrough import check_kafka_client
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.secret_files import reference_problems
 from kgs_core.config.section import Passthrough, Section, key_of, none_is_empty
+from kgs_core.config.sharing import problems_of_sharing
 from kgs_core.config.topic_rule import HookName, TopicRule, start_timestamp_ms
 from kgs_core.config.value_formats import FORMATS
 
 __all__ = [
+    "CatalogSettings",
     "ConsumerSettings",
     "KafkaSettings",
     "KubernetesSettings",
     "LakeSettings",
+    "LineageSettings",
     "MembershipSettings",
     "MonitorSettings",
     "PackingSettings",
@@ -159,11 +165,14 @@ class Settings(Section):
     lake: LakeSettings
     topics: Annotated[tuple[TopicRule, ...], Field(strict=False)]
     registry: RegistrySettings | None = None
+    catalog: CatalogSettings | None = None
+    lineage: LineageSettings | None = None
     consumer: ConsumerSettings = Field(default_factory=ConsumerSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)
     monitor: MonitorSettings = Field(default_factory=MonitorSettings)
     packing: PackingSettings = Field(default_factory=PackingSettings)
     membership: MembershipSettings = Field(default_factory=MembershipSettings)
+    bill: BillSettings = Field(default_factory=BillSettings)
     fleet: Annotated[str, StringConstraints(min_length=1, max_length=100)] = DEFAULT_FLEET
     kubernetes: KubernetesSettings = Field(default_factory=KubernetesSettings)
 
@@ -197,6 +206,8 @@ class Settings(Section):
                 f"membership.metadata_partitions ({self.membership.metadata_partitions}), less one{shared}, must be "
                 f"at least packing.max_consumers and packing.spare_consumers together ({most or 1} + {spares})"
             )
+        for problem in problems_of_sharing(self.topics):
+            raise ValueError(problem)
         for number, rule in enumerate(self.topics):
             if self.registry is None and FORMATS[rule.format].columns_of is not None and rule.avro_schema is None:
                 without = ", or the rule an 'avro_schema'" if rule.format == "avro" else ""

@@ -1,10 +1,11 @@
-"""Which topic goes into which table; refuses two that would land in one."""
+"""Which topic goes into which table; refuses two in one that do not agree."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.settings import Settings
+from kgs_core.config.sharing import differences
 from kgs_core.config.topic_names import is_topic_name
 from kgs_core.config.topic_rule import TopicRule
 from kgs_core.errors import ConfigError
@@ -53,8 +54,9 @@ def resolve_tables(settings: Settings, topics: Collection[str]) -> dict[str, Tab
         topics: names of the topics that exist.
 
     Raises:
-        ConfigError: all collisions: two topics whose tables (rows or dead letters) have one path, paths that differ
-            only in case, or one path inside the other. Names that are not legal or too long for a folder, too.
+        ConfigError: all collisions: two topics that share a table and whose rules do not agree; tables of two kinds
+            (rows, dead letters) with one path; paths that differ only in case, or one path inside the other. Names that
+            are not legal or too long for a folder, too.
     """
     specs = {}
     for topic in sorted(set(topics)):
@@ -94,25 +96,58 @@ def _bad_names(specs: Collection[TableSpec]) -> Iterator[str]:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """Table that a topic needs: what it is to hold, and for a derived one, the table that it is derived from."""
+
+    path: str
+    kind: str
+    source: str
+    spec: TableSpec
+
+    def conflict(self, other: "_Claim") -> str | None:
+        """Why both cannot have it; None: the topics may share it."""
+        one, two = self.spec, other.spec
+        if one.topic == two.topic:
+            return None
+        who = f"topics '{one.topic}' and '{two.topic}'"
+        if (self.path, self.kind, self.source) != (other.path, other.kind, other.source):
+            return f"{who}: collision in table '{other.path}': give one another table"
+        if unlike := differences(one.rule, two.rule):
+            return (
+                f"{who} share table '{one.table}', and their rules differ in {', '.join(unlike)}: make these alike, or "
+                "give one another table"
+            )
+        return None
+
+
+def _claims(spec: TableSpec) -> Iterator[_Claim]:
+    yield _Claim(spec.table, "rows", "", spec)
+    yield _Claim(spec.dead_letters_table, "dead letters", "", spec)
+    if spec.latest_table is not None:
+        yield _Claim(spec.latest_table, "latest", spec.table, spec)
+
+
 def _collisions(specs: Collection[TableSpec]) -> Iterator[str]:
     """Every pair that meets, once; names are compared without case, since many file systems and readers do so."""
-    claims: dict[tuple[str, ...], TableSpec] = {}
+    first: dict[tuple[str, ...], _Claim] = {}
     seen: set[tuple[str, str]] = set()
-    tables = [(path, spec) for spec in specs for path in spec.all_tables]
-    for path, spec in tables:
-        other = claims.setdefault(_parts(path), spec)
-        if other.topic != spec.topic and (other.topic, spec.topic) not in seen:
-            seen.add((other.topic, spec.topic))
-            yield f"topics '{other.topic}' and '{spec.topic}': collision in table '{path}': give one another table"
-    for path, spec in tables:
-        parts = _parts(path)
+    claims = [claim for spec in specs for claim in _claims(spec)]
+    for claim in claims:
+        other = first.setdefault(_parts(claim.path), claim)
+        pair = (other.spec.topic, claim.spec.topic)
+        if pair not in seen and (conflict := other.conflict(claim)) is not None:
+            seen.add(pair)
+            yield conflict
+    for claim in claims:
+        parts = _parts(claim.path)
         for length in range(1, len(parts)):
-            outer = claims.get(parts[:length])
-            if outer is not None and (outer.topic, spec.topic) not in seen:
-                seen.add((outer.topic, spec.topic))
+            outer = first.get(parts[:length])
+            if outer is not None and (outer.spec.topic, claim.spec.topic) not in seen:
+                seen.add((outer.spec.topic, claim.spec.topic))
                 yield (
-                    f"topics '{outer.topic}' and '{spec.topic}': collision, table '{path}' of the second lies inside "
-                    "a table of the first: give one another table"
+                    f"topics '{outer.spec.topic}' and '{claim.spec.topic}': collision, table '{claim.path}' of the "
+                    "second lies inside a table of the first: give one another table"
                 )
 
 

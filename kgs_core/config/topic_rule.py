@@ -63,6 +63,7 @@ class TopicRule(Section):
     key_fields: Columns = Field(default_factory=dict, alias="key_schema")
     key_prefix: str = "key_"
     headers: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
+    topic_column: str | None = None
     transform: HookName | None = Field(default=None, description="write module:function")
     transform_arrow: HookName | None = Field(default=None, description="write module:function")
     rows: Literal["one_to_one", "filter", "any"] = "one_to_one"
@@ -128,7 +129,7 @@ class TopicRule(Section):
     def _parts_fit_together(self) -> Self:
         of_schema = problem_of_schema(self.format, has_schema=bool(self.fields))
         of_key = problem_of_key(self.key_format, has_schema=bool(self.key_fields))
-        extra = [*self.key_columns, *self.headers]
+        extra = [*self.key_columns, *self.headers, *self.topic_columns]
         of_columns = problem_of_names([*self.value_columns, *extra])
         of_partitions = problem_of_partitions(self.partition_by)
         checks = [
@@ -152,8 +153,13 @@ class TopicRule(Section):
                 f"key_prefix '{self.key_prefix}': columns must not be empty or begin with '_' (kgs adds such columns)",
             ),
             (
+                any(not name or name.startswith("_") for name in self.topic_columns),
+                f"topic_column '{self.topic_column}': must not be empty or begin with '_' (kgs adds such columns)",
+            ),
+            (
                 bool(of_columns),
-                f"of schema, key and headers, {of_columns}: change 'key_prefix', or the header's column",
+                f"of schema, key, headers and topic, {of_columns}: change 'key_prefix', 'topic_column', or the "
+                "header's column",
             ),
             (bool(of_partitions), of_partitions),
             *self._checks_of_latest(),
@@ -179,7 +185,7 @@ class TopicRule(Section):
         if latest is None:
             return []
         has_transform = bool(self.transform or self.transform_arrow)
-        known = {KAFKA_KEY, *self.fields, *self.key_columns, *self.headers}
+        known = {KAFKA_KEY, *self.fields, *self.key_columns, *self.headers, *self.topic_columns}
         unknown = [name for name in latest.key if name not in known]
         return [
             (
@@ -215,6 +221,11 @@ class TopicRule(Section):
         return {} if self.key_format == "raw" else dict.fromkeys([KEY_COLUMN], *columns.values())
 
     @property
+    def topic_columns(self) -> tuple[str, ...]:
+        """The column with the topic's name, or none."""
+        return () if self.topic_column is None else (self.topic_column,)
+
+    @property
     def partition_columns(self) -> tuple[PartitionColumn, ...]:
         """The columns that the table is partitioned by, in this order; none: it is not partitioned."""
         return tuple(partition_column(word) for word in self.partition_by)
@@ -230,19 +241,9 @@ class TopicRule(Section):
         known = {"topic", *(compiled(self.pattern).groupindex if self.pattern is not None else ())}
         checks = []
         for path in paths:
-            names = IN_BRACES.findall(path)
-            unknown = sorted(set(names) - known)
-            checks += [
-                (
-                    bool(unknown),
-                    f"table '{path}': {', '.join(f'{{{name}}}' for name in unknown)}: neither {{topic}} nor a group "
-                    "(?P<name>...) of 'pattern'",
-                ),
-                (
-                    self.pattern is not None and not names,
-                    f"table '{path}' needs {{topic}}, or a group of 'pattern', in it: that can match several topics",
-                ),
-            ]
+            unknown = sorted(set(IN_BRACES.findall(path)) - known)
+            words = f"table '{path}': {', '.join(f'{{{name}}}' for name in unknown)}: neither {{topic}} nor a group "
+            checks.append((bool(unknown), f"{words}(?P<name>...) of 'pattern'"))
         return checks
 
     def matches(self, topic: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kgs_core.model import BytesPerSecond, TopicPartition
-from kgs_core.protocol import Member, Process, WorkDone
+from kgs_core.protocol import FlatOut, Member, Process, WorkDone
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Facts:
         ready: coming partitions whose topic is open.
         unready: coming partitions whose topic cannot be opened -> why.
         work: done since the start.
+        flat_out: what it reads when it is flat out.
     """
 
     stopped: Mapping[TopicPartition, str] = field(default_factory=dict)
@@ -52,6 +53,7 @@ class Facts:
     ready: frozenset[TopicPartition] = frozenset()
     unready: Mapping[TopicPartition, str] = field(default_factory=dict)
     work: WorkDone | None = None
+    flat_out: FlatOut | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -311,6 +311,7 @@ class Membership:
             ending=self.ending,
             why=self.why,
             work=self.facts.work,
+            flat_out=self.facts.flat_out,
         )
 
 

@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from kgs_core.controller.group_view import GroupView, MemberView
+from kgs_core.controller.group_view import GroupView
+from kgs_core.controller.member_view import MemberView
 from kgs_core.controller.reconcile import shares_of
 from kgs_core.controller.restart_policy import Starts
 from kgs_core.model import Assignment, ConsumerId, TopicPartition

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
+from kgs_core.controller.member_view import MemberView
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
 from kgs_core.protocol import (
+    Approval,
     DesiredState,
     DesiredVersion,
     Heartbeat,
@@ -18,7 +20,7 @@ from kgs_core.protocol import (
     Member,
     MemberAssignment,
     Message,
-    Phase,
+    ProposedPlan,
     Received,
     Report,
     RunState,
@@ -26,59 +28,6 @@ from kgs_core.protocol import (
     Target,
     Tombstone,
 )
-
-_NOTHING: frozenset[TopicPartition] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class MemberView:
-    """View of one incarnation.
-
-    Attributes:
-        report: its newest full report, with what a newer heartbeat said put into it; None: none was read.
-        assignment: its last Assignment; None: it never had one.
-        last_seen_at: when its newest sign of life came, monotonic seconds of the caller; None: none was read.
-        joined: rank among all members; of two incarnations of one consumer the one with the higher rank is newer.
-        sequence: of its newest report or heartbeat.
-        first_heard: offset of the earliest report or heartbeat of it that was read.
-    """
-
-    member: Member
-    report: Report | None = None
-    assignment: Received[MemberAssignment] | None = None
-    last_seen_at: float | None = None
-    joined: int = 0
-    sequence: int = -1
-    first_heard: int | None = None
-
-    @property
-    def possibly_owned(self) -> frozenset[TopicPartition]:
-        """Every partition that it may still commit to, or will once it reads its last Assignment.
-
-        An incarnation that has ended owns nothing, and applies nothing any more.
-        """
-        if self.ended:
-            return _NOTHING
-        held = self.report.owned if self.report else _NOTHING
-        if self.assignment is None or self.has_applied:
-            return held
-        return held | self.assignment.message.owned | self.assignment.message.revoking
-
-    @property
-    def has_applied(self) -> bool:
-        """Whether its report says that it has acted on its last Assignment."""
-        applied = self.report.applied if self.report else None
-        return self.assignment is not None and applied is not None and applied >= self.assignment.offset
-
-    @property
-    def ended(self) -> bool:
-        """Whether it said its last word."""
-        return self.report is not None and self.report.phase is Phase.ENDED
-
-    @property
-    def retiring(self) -> bool:
-        """Whether it was told to end, which is never taken back."""
-        return self.assignment is not None and self.assignment.message.retire
 
 
 @dataclass(frozen=True)
@@ -104,6 +53,8 @@ class GroupView:
         failures: consumer -> the last words of who reported last under its number, where an error ended it.
         since: when the first record was taken, monotonic seconds: silence of one never heard counts from there.
         wanted_ms: the broker's clock when `wanted` was appended.
+        plan: the newest that the controller has proposed; whether it still stands says `approval`.
+        approval: the newest.
     """
 
     target: Received[Target] | None = None
@@ -117,6 +68,8 @@ class GroupView:
     wanted_offset: int = -1
     wanted_ms: int = -1
     failures: Mapping[ConsumerId, str] = field(default_factory=dict)
+    plan: Received[ProposedPlan] | None = None
+    approval: Received[Approval] | None = None
 
     def take(self, received: Received[Message], now: float) -> "GroupView":
         """With one more record, which has come just now; a late or doubled one changes nothing."""
@@ -232,7 +185,9 @@ class _Draft:
                 self._take_target(Received(received.message, received.offset, received.timestamp_ms))
             case Starting():
                 pass  # no member: it can be given nothing, and an older incarnation of its number reads on
-            case DesiredState() | DesiredVersion():
+            case ProposedPlan():
+                self._take_plan(Received(received.message, received.offset, received.timestamp_ms))
+            case DesiredState() | DesiredVersion() | Approval():
                 self._take_desired(received.message, received.offset, received.timestamp_ms)
 
     def bury(self, incarnation: Incarnation) -> None:
@@ -279,7 +234,14 @@ class _Draft:
         if self._view.target is None or received.offset > self._view.target.offset:
             self._view = replace(self._view, target=received)
 
-    def _take_desired(self, desired: DesiredState | DesiredVersion, offset: int, timestamp_ms: int) -> None:
+    def _take_plan(self, received: Received[ProposedPlan]) -> None:
+        if self._view.plan is None or received.offset > self._view.plan.offset:
+            self._view = replace(self._view, plan=received)
+
+    def _take_desired(self, desired: DesiredState | DesiredVersion | Approval, offset: int, timestamp_ms: int) -> None:
+        newest = self._view.approval
+        if isinstance(desired, Approval) and (newest is None or offset > newest.offset):
+            self._view = replace(self._view, approval=Received(desired, offset, timestamp_ms))
         if isinstance(desired, DesiredState) and offset > self._view.desired_state_offset:
             self._view = replace(self._view, desired_state=desired, desired_state_offset=offset)
         if isinstance(desired, DesiredVersion) and offset > self._view.wanted_offset:

@@ -9,6 +9,7 @@ Theory of operation: `transitions`.
 from dataclasses import replace
 from typing import assert_never
 
+from kgs_core.controller.approval import plan_wait, without_effect
 from kgs_core.controller.assignment_diff import differences
 from kgs_core.controller.desired_state import assignments_for, held_replacement, is_settled, upsets_now
 from kgs_core.controller.events import (
@@ -30,12 +31,13 @@ from kgs_core.controller.events import (
 from kgs_core.controller.group_health import described
 from kgs_core.controller.launches import launch_consumers, take_fleet
 from kgs_core.controller.measuring import blind_wait, take_measured
-from kgs_core.controller.reading import read_from_beginning, read_on
+from kgs_core.controller.plain_text import printable
+from kgs_core.controller.reading import read_from_beginning, read_on, with_view
 from kgs_core.controller.state import ControllerOutcome, ControllerState, Options, Result
 from kgs_core.controller.target_selection import TargetDecision, select_target, unread_to_place
 from kgs_core.controller.transitions import Cause, State, follow
 from kgs_core.errors import ProtocolError
-from kgs_core.protocol import MemberAssignment, Target, Tombstone
+from kgs_core.protocol import MemberAssignment, ProposedPlan, Target, Tombstone
 
 Step = tuple[ControllerState, tuple[Command, ...]]
 
@@ -122,13 +124,16 @@ def _read(state: ControllerState, event: RecordsRead, now: float) -> Step:
     """
     if any(_is_foreign(state, one.message, one.offset) for one in event.messages):
         return _end(state, Cause.FENCED, ControllerOutcome(Result.FENCED, "a newer controller has written"), now)
-    return read_on(state, event.messages, now), ()
+    read = read_on(state, event.messages, now)
+    return read, _note_refusal(state, read, now)
 
 
 def _is_foreign(state: ControllerState, message: object, offset: int) -> bool:
     match message:
         case Target():
             return state.view.target is None or offset > state.view.target.offset
+        case ProposedPlan():
+            return state.view.plan is None or offset > state.view.plan.offset
         case MemberAssignment():
             member = state.view.members.get(message.member.incarnation)
             is_new = member is None or member.assignment is None or offset > member.assignment.offset
@@ -146,9 +151,9 @@ def _written(state: ControllerState, event: Written, now: float) -> Step:
             "controller: told of a Write that it did not ask for: tell it the answers to its commands only"
         )
     notes = differences(state.view, write)
-    done = replace(state, writing=None, view=state.view.take_all(event.messages, now))
+    done = replace(with_view(state, state.view.take_all(event.messages, now), now), writing=None)
     if write.target is None:
-        return done, notes
+        return (done if write.plan is None else replace(done, looked_at=now, held_back=None)), notes
     done = replace(done, packed_at=now, settled_s=None, held_back=None)
     managing, more = _manage(done, Cause.TARGET_WRITTEN, now)
     return managing, (*notes, *more)
@@ -189,12 +194,14 @@ def _sentinel(state: ControllerState, now: float) -> Step:
         state = replace(state, looked_at=now, held_back=found.held_back)
     if found.target is not None:
         return _reassign(state, found, now)
+    if found.plan is not None:
+        return replace(state, writing=Write(plan=found.plan)), (Write(plan=found.plan),)
     is_run = state.options.until_done
     if assignments_for(state, state.target) or (is_run and not is_settled(state)):
         return _manage(state, Cause.TARGET_STANDS if is_run else Cause.OTHER_ASSIGNMENTS, now)
     if not is_run:
         return state, ()
-    reason = str(found.held_back) if found.held_back else "the group is as it shall be"
+    reason = str(found.held_back or "") or plan_wait(state, now) or "the group is as it shall be"
     why = reason if state.is_fresh(now) else "no measurement is fresh enough to pack by"
     return _end(state, Cause.DONE, ControllerOutcome(Result.NOTHING_TO_DO, why), now)
 
@@ -272,10 +279,20 @@ def _rebalance_note(state: ControllerState, found: TargetDecision) -> Note:
 
 def _note_wait(state: ControllerState, now: float) -> Step:
     held = held_replacement(state)
-    waits = "; ".join(filter(None, (str(held) if held is not None else "", blind_wait(state, now))))
+    found = (str(held) if held is not None else "", blind_wait(state, now), plan_wait(state, now))
+    waits = "; ".join(filter(None, found))
     if waits == state.waits:
         return state, ()
     return replace(state, waits=waits), (Note(waits),) if waits else ()
+
+
+def _note_refusal(before: ControllerState, state: ControllerState, now: float) -> tuple[Command, ...]:
+    """That an approval which has just come has no effect, and why."""
+    approval = state.view.approval
+    if approval is None or approval == before.view.approval or not (why := without_effect(state, now)):
+        return ()
+    said = approval.message
+    return (Note("approval refused", {"plan": said.plan_id, "by": printable(said.by), "why": why}),)
 
 
 def _note_silence(state: ControllerState) -> Step:

@@ -9,7 +9,8 @@ from dataclasses import replace
 from kgs_core.controller.events import Measured
 from kgs_core.controller.plain_text import ranges
 from kgs_core.controller.state import ControllerState
-from kgs_core.protocol import RunState
+from kgs_core.planning.load import Load
+from kgs_core.protocol import RunState, Target
 
 SECOND_LOOK_S = 5.0
 """A partition is gone that is missing in measurements so far apart, and in all between them."""
@@ -29,6 +30,17 @@ def take_measured(state: ControllerState, event: Measured, now: float) -> Contro
     if kept and not state.options.until_done:
         event = replace(event, load=replace(event.load, unknown=event.load.unknown | kept))
     return replace(state, measured=event, measured_at=at, missing=missing)
+
+
+def remembered(load: Load, target: Target | None) -> Load:
+    """`load`, with the speeds that the Target was packed with: as earlier ones, and where the monitor knows none.
+
+    Such a speed may hold a share of a backlog, so none is added to it once more.
+    """
+    last = target.speeds if target else {}
+    known = {p: last[p] for p in load.unknown - load.speeds.keys() if p in last}
+    lags = {p: lag for p, lag in load.lag_bytes.items() if p not in known}
+    return replace(load, speeds={**known, **load.speeds}, lag_bytes=lags, earlier=last)
 
 
 def blind_wait(state: ControllerState, now: float) -> str:

@@ -5,10 +5,13 @@ knows neither reports nor fleet. Both have the plan from `make_plan`; what is du
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from kgs_core.config.packing import PackingSettings
+from kgs_core.controller.capacity import packing_in_use
+from kgs_core.controller.measuring import remembered
 from kgs_core.controller.state import ControllerState
-from kgs_core.controller.target_selection import remembered, select_target, watched_group
+from kgs_core.controller.target_selection import select_target, watched_group
 from kgs_core.model import Assignment
 from kgs_core.packing import rebalanced
 from kgs_core.planning.load import Load
@@ -24,6 +27,7 @@ class Preview:
         group: who reads what, who is free, who is quarantined.
         reason: why the controller would write a Target now; empty: it would not.
         held_back: why it would not write a better one now; empty: there is none, or nothing holds it back.
+        packing: the settings that it was made by, with the capacities in use.
     """
 
     plan: Plan
@@ -31,6 +35,7 @@ class Preview:
     group: Group
     reason: str
     held_back: str = ""
+    packing: PackingSettings = field(default_factory=PackingSettings)
 
 
 def preview(state: ControllerState, now: float, compare: Sequence[str] = ()) -> Preview | None:
@@ -45,10 +50,11 @@ def preview(state: ControllerState, now: float, compare: Sequence[str] = ()) -> 
         return None
     group = watched_group(state, now).group()
     load = remembered(state.measured.load, state.target)
-    plan = make_plan(load, group, state.options.packing, state.options.new_random, compare)
+    packing = packing_in_use(state)
+    plan = make_plan(load, group, packing, state.options.new_random, compare)
     found = select_target(state, now)
     held_back = str(found.held_back) if found.held_back else ""
-    return Preview(plan, load, group, found.target.reason if found.target else "", held_back)
+    return Preview(plan, load, group, found.target.reason if found.target else "", held_back, packing)
 
 
 def moves_to(target: Assignment, preview: Preview) -> tuple[Move, ...]:

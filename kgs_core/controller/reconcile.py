@@ -13,7 +13,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kgs_core.controller.group_view import GroupView, MemberView
+from kgs_core.controller.group_view import GroupView
+from kgs_core.controller.member_view import MemberView
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
 from kgs_core.protocol import Incarnation, Member, MemberAssignment, Tombstone
 

@@ -12,7 +12,8 @@ configuration that cannot read the group's topics takes nothing from anybody.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kgs_core.controller.group_view import GroupView, MemberView
+from kgs_core.controller.group_view import GroupView
+from kgs_core.controller.member_view import MemberView
 from kgs_core.controller.plain_text import printable, ranges
 from kgs_core.controller.reconcile import converged, waiting
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
@@ -89,6 +90,11 @@ def next_hand_over(view: GroupView, target: Target, joined: Collection[ConsumerI
         return None
     share = frozenset(p for p, c in target.assignment.items() if c == readers[0])
     return HandOver(readers[0], good[0], share)
+
+
+def is_trying(view: GroupView, target: Target, joined: Collection[ConsumerId]) -> bool:
+    """Whether a spare opens what it is to take over: until it has, nothing is given to its kind without need."""
+    return view.wanted is not None and next_hand_over(view, target, joined) is not None
 
 
 def plan_replacement(

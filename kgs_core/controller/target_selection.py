@@ -3,19 +3,28 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from kgs_core.controller.approval import (
+    assignment_after,
+    consent,
+    postponed,
+    propose,
+    reason_of,
+    standing_plan,
+)
+from kgs_core.controller.capacity import capacity_in_use, packing_in_use
 from kgs_core.controller.group_health import GroupHealth
+from kgs_core.controller.measuring import remembered
 from kgs_core.controller.reconcile import converged
 from kgs_core.controller.restart_policy import Starts, retry_after_s
-from kgs_core.controller.rolling_replacement import Replacement, next_hand_over, outdated, plan_replacement
+from kgs_core.controller.rolling_replacement import Replacement, is_trying, outdated, plan_replacement
 from kgs_core.controller.state import ControllerState
 from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing import rebalanced, rscore
-from kgs_core.planning.load import Load
 from kgs_core.planning.placement import to_joined
 from kgs_core.planning.rebalance_budget import HeldBack, moved_within_an_hour, with_change
 from kgs_core.planning.spares import Numbers, choose_spares
-from kgs_core.planning.triggers import Decision, NoRun, Reason, Watched, decide
-from kgs_core.protocol import Change, RunState, Target
+from kgs_core.planning.triggers import Decision, NoRun, Reason, Watched, decide, is_forced
+from kgs_core.protocol import Change, ProposedPlan, RunState, Target
 
 _SHOWN = 5
 
@@ -28,6 +37,7 @@ class TargetDecision:
         target: the one that is due; None: the one that stands is right.
         looked_in_vain: a better packing was looked for, and there is none, or none that may be made now.
         held_back: a better one that must wait.
+        plan: a better one that is to be proposed, and not carried out.
         moved: partitions that change their consumer.
         overloaded: how many partitions and consumers do not fit below the capacity.
     """
@@ -35,6 +45,7 @@ class TargetDecision:
     target: Target | None = None
     looked_in_vain: bool = False
     held_back: HeldBack | None = None
+    plan: ProposedPlan | None = None
     moved: int = 0
     overloaded: int = 0
 
@@ -51,13 +62,18 @@ def select_target(state: ControllerState, now: float) -> TargetDecision:
     watched = watched_group(state, now)
     history = state.target.history if state.target else ()
     watched = replace(watched, moved_rscore=moved_within_an_hour(history, state.time_ms(now)))
-    if state.options.packing.moves_are_forced_only(state.time_ms(now)) or _is_trying(state):
+    plan, target = standing_plan(state, now), state.target
+    tries = target is not None and is_trying(state.view, target, state.view.joined(state.suspects()))
+    if plan is not None or tries or state.options.packing.moves_are_forced_only(state.time_ms(now)):
         watched = replace(watched, since_packing_s=0.0)  # nobody looks for a better packing
     found = _packed(state, watched, now) if state.is_fresh(now) else TargetDecision()
     if found.target is None and state.target is not None:
         numbers = watched.group().numbers
+        taken = _taken_over(state, state.target, watched, numbers)
+        if taken is None and plan is not None and (approved := _approved(state, state.target, plan, starts, now)):
+            return TargetDecision(approved, moved=len(plan.moves))
         step = (
-            _taken_over(state, state.target, watched, numbers)
+            taken
             or _replaced(state, state.target, numbers, now)
             or _with_spares(state, state.target, numbers)
             or _with_twins(state, state.target)
@@ -84,24 +100,6 @@ def unread_to_place(state: ControllerState, now: float) -> str:
     return ", ".join(found[:_SHOWN] + more)
 
 
-def _is_trying(state: ControllerState) -> bool:
-    """Whether a spare opens what it is to take over: until it has, nothing is given to its kind without need."""
-    if state.target is None or state.view.wanted is None:
-        return False
-    return next_hand_over(state.view, state.target, state.view.joined(state.suspects())) is not None
-
-
-def remembered(load: Load, target: Target | None) -> Load:
-    """`load`, with the speeds that the Target was packed with: as earlier ones, and where the monitor knows none.
-
-    Such a speed may hold a share of a backlog, so none is added to it once more.
-    """
-    last = target.speeds if target else {}
-    known = {p: last[p] for p in load.unknown - load.speeds.keys() if p in last}
-    lags = {p: lag for p, lag in load.lag_bytes.items() if p not in known}
-    return replace(load, speeds={**known, **load.speeds}, lag_bytes=lags, earlier=last)
-
-
 def watched_group(state: ControllerState, now: float) -> Watched:
     """The group as the Sentinel sees it; without what has moved of late."""
     health = _health(state, now)
@@ -115,7 +113,7 @@ def _health(state: ControllerState, now: float) -> GroupHealth:
 
 def _placed(state: ControllerState, target: Target, watched: Watched, now: float) -> Assignment:
     """The Target's own shares, with what is unread given to who has joined."""
-    packing, readers = state.options.packing, watched.readers()
+    packing, readers = packing_in_use(state), watched.readers()
     if state.measured is None or not state.is_fresh(now):
         return to_joined(target.assignment, readers, None, packing.packing_capacity_bytes_per_s)
     speeds = remembered(state.measured.load, target).packed_speeds(packing.catch_up_s)
@@ -128,14 +126,17 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
     if state.measured is None:
         return TargetDecision()
     load = remembered(state.measured.load, state.target)
-    packing = state.options.packing
+    packing, learnt = capacity_in_use(state)
     decision = decide(load, watched, packing, state.options.new_random)
     stands = state.target.assignment if state.target else {}
     if isinstance(decision, NoRun) or decision.plan.target == stands:
         # A run for the plan that stands needs assignments, and no Target
         held_back = decision.held_back if isinstance(decision, NoRun) else None
         return TargetDecision(looked_in_vain=_has_timed_out(decision), held_back=held_back)
-    plan = decision.plan
+    plan, reason = decision.plan, "; ".join(str(condition) for condition in decision.conditions)
+    if packing.apply != "auto" and not is_forced(decision.conditions):
+        proposed = propose(state, plan, reason, now)
+        return TargetDecision(plan=proposed)
     target = Target(
         algorithm=plan.algorithm,
         assignment=plan.target,
@@ -143,17 +144,42 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
         speeds=load.packed_speeds(packing.catch_up_s),
         capacity=plan.capacity,
         rscore=plan.rscore,
-        reason="; ".join(str(condition) for condition in decision.conditions),
+        reason=reason,
         known=state.view.known,
         quarantined=tuple(sorted(watched.failing)),
         time_ms=state.time_ms(now),
         measurement_offset=state.measured.measurement_offset,
         pinned=plan.pinned | (load.unknown & watched.group().current.keys()),
         terms=state.terms(),
+        learnt=learnt,
     )
     return TargetDecision(
         _with_history(target, state, len(plan.moves)), moved=len(plan.moves), overloaded=len(plan.overloaded)
     )
+
+
+def _approved(state: ControllerState, target: Target, plan: ProposedPlan, starts: Starts, now: float) -> Target | None:
+    """The plan that is held, as a Target, once a person has approved it and nothing stands in its way."""
+    approval = consent(state.view)
+    if approval is None or state.measured is None or postponed(state, plan, now):
+        return None
+    packing, load = state.options.packing, remembered(state.measured.load, target)
+    assignment, capacity = assignment_after(target, plan), float(packing.packing_capacity_bytes_per_s)
+    new = Target(
+        algorithm=plan.algorithm,
+        assignment=assignment,
+        spares=plan.spares,
+        speeds=load.packed_speeds(packing.catch_up_s),
+        capacity=capacity,
+        rscore=rscore(target.assignment, assignment, load.write_speeds(), capacity),
+        reason=reason_of(plan, approval.message),
+        known=state.view.known,
+        quarantined=tuple(sorted(starts.quarantined - {*assignment.values(), *plan.spares})),
+        time_ms=state.time_ms(now),
+        measurement_offset=state.measured.measurement_offset,
+        terms=state.terms(),
+    )
+    return _with_history(new, state, len(plan.moves))
 
 
 def _has_timed_out(decision: Decision) -> bool:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from kgs_core.controller.events import Write
-from kgs_core.controller.group_view import GroupView, MemberView
+from kgs_core.controller.group_view import GroupView
+from kgs_core.controller.member_view import MemberView
 from kgs_core.invariants.assignments import check_single_owner
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import Incarnation, MemberAssignment, Phase, Target

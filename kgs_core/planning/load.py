@@ -20,6 +20,7 @@ class Load:
         lag_bytes: stored bytes that are there and not read yet; 0 for partitions that are not named.
         earlier: speeds when partitions were packed last, as far as that is known: what has changed since tells how much
             may change until the next time.
+        bytes_per_offset: topic -> stored bytes of one offset on average; topics of which it is not known are left out.
 
     Raises:
         MeasurementError: a speed or a lag is negative, infinite or no number.
@@ -29,6 +30,7 @@ class Load:
     unknown: frozenset[TopicPartition] = frozenset()
     lag_bytes: Mapping[TopicPartition, float] = field(default_factory=dict)
     earlier: WriteSpeeds = field(default_factory=dict)
+    bytes_per_offset: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for noun, readings in (("write speed", self.speeds), ("lag", self.lag_bytes)):

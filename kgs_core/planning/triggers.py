@@ -1,7 +1,7 @@
 """The Sentinel state: what in the group or its load asks for another plan, and whether that plan is worth a run."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -161,11 +161,16 @@ def judge(
     asking = tuple(c for c in conditions if _asks(c.reason, plan, load, watched, settings))
     if not asking:
         return NoRun(conditions)
-    if all(condition.reason is Reason.TIMEOUT for condition in asking):
+    if not is_forced(asking):
         held_back = over_budget(plan.rscore, watched.moved_rscore, settings.max_rscore_per_hour)
         if held_back is not None:
             return NoRun(conditions, held_back)
     return RunRequest(asking, plan)
+
+
+def is_forced(conditions: Collection[ExitCondition]) -> bool:
+    """Whether a plan is asked for by more than the search for a better packing."""
+    return any(condition.reason is not Reason.TIMEOUT for condition in conditions)
 
 
 def exit_conditions(load: Load, watched: Watched, settings: PackingSettings) -> tuple[ExitCondition, ...]:

@@ -4,6 +4,7 @@ A port whose types are the controller's own stands beside its user, since those 
 in `runtime/controller_loop.py`, `Feed` in `runtime/rebalance_ports.py`.
 """
 
+from kgs_core.ports.catalog import Catalog, CatalogEntry, Registration
 from kgs_core.ports.group import (
     AssignmentReader,
     ControllerWriter,
@@ -22,6 +23,7 @@ from kgs_core.ports.lake import (
     PinnedTable,
     Schema,
     TableContents,
+    TableDescription,
     TableLayout,
     Upkeep,
 )
@@ -30,6 +32,8 @@ from kgs_core.ports.registry import RegisteredSchema, SchemaKind, SchemaRegistry
 __all__ = [
     "PLAIN",
     "AssignmentReader",
+    "Catalog",
+    "CatalogEntry",
     "CommitOutcome",
     "ControllerWriter",
     "FileWritten",
@@ -40,12 +44,14 @@ __all__ = [
     "LakeTable",
     "PinnedTable",
     "RegisteredSchema",
+    "Registration",
     "ReportWriter",
     "Run",
     "Schema",
     "SchemaKind",
     "SchemaRegistry",
     "TableContents",
+    "TableDescription",
     "TableLayout",
     "UnknownSchemaError",
     "Upkeep",

@@ -10,6 +10,7 @@ from kgs_core.protocol import (
     MemberAssignment,
     Message,
     Process,
+    ProposedPlan,
     Received,
     Report,
     Starting,
@@ -47,7 +48,11 @@ class ControllerWriter(Protocol):
         """
 
     def write(
-        self, target: Target | None, orders: Sequence[MemberAssignment], tombstones: Sequence[Tombstone]
+        self,
+        target: Target | None,
+        assignments: Sequence[MemberAssignment],
+        tombstones: Sequence[Tombstone],
+        plan: ProposedPlan | None = None,
     ) -> Sequence[Received[Message]]:
         """Write all of it or nothing, in one transaction; returns each message with its offset, in this order.
 

@@ -133,6 +133,22 @@ class TableContents:
     files: int
 
 
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """A table's columns and what is said of it, as its log has them.
+
+    Attributes:
+        fields: its columns in the JSON form that Delta and Spark share: name, type, nullable, metadata; types of
+            nested ones are mappings.
+        partition_by: its partition columns, in this order.
+        description: words about it; None where there are none.
+    """
+
+    fields: Sequence[Mapping[str, Any]]
+    partition_by: tuple[str, ...] = ()
+    description: str | None = None
+
+
 class PinnedTable(Protocol):
     """A table as it was at one moment, for who only looks. What the table's library raises passes through."""
 
@@ -148,6 +164,9 @@ class PinnedTable(Protocol):
 
     def contents(self) -> TableContents:
         """Rows and files."""
+
+    def description(self) -> TableDescription:
+        """Columns, and the words about the table."""
 
     def check_readable(self, columns: Collection[str]) -> None:
         """Whether the rows of the table are those of its files, with these columns.

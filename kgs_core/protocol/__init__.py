@@ -1,5 +1,6 @@
 """The messages of the group, and how they are written. They carry whole states, never edges."""
 
+from kgs_core.protocol.approvals import Approval, ProposedPlan
 from kgs_core.protocol.messages import (
     DesiredState,
     DesiredVersion,
@@ -15,20 +16,24 @@ from kgs_core.protocol.messages import (
     Target,
     Tombstone,
 )
-from kgs_core.protocol.parts import Change, Incarnation, Member, Process, Terms, WorkDone
+from kgs_core.protocol.parts import Change, FlatOut, Incarnation, LearntCapacity, Member, Process, Terms, WorkDone
 
 __all__ = [
+    "Approval",
     "Change",
     "DesiredState",
     "DesiredVersion",
     "Ending",
+    "FlatOut",
     "Heartbeat",
     "Incarnation",
+    "LearntCapacity",
     "Member",
     "MemberAssignment",
     "Message",
     "Phase",
     "Process",
+    "ProposedPlan",
     "Received",
     "Report",
     "RunState",

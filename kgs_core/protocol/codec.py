@@ -15,6 +15,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from kgs_core.errors import ProtocolError
 from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol.approvals import Approval, ProposedPlan
 from kgs_core.protocol.fields import MAX_TEXT
 from kgs_core.protocol.messages import (
     ALWAYS,
@@ -33,12 +34,13 @@ from kgs_core.protocol.parts import Incarnation, Member
 
 VERSION = 1
 MAX_BYTES = 8_000_000
-"""Of one record, uncompressed: a Target with about 150,000 partitions."""
+"""Of one record, uncompressed: a Target with some 200,000 partitions. What is larger is cut: `record_parts`."""
 
 _REASONS_LENGTH = 1_000_000
 """Of all reasons in one report, characters: a consumer whose report cannot be sent ends itself."""
 _KEY = re.compile(rb"([1-9]\d{0,8})/([0-9A-Za-z_-]{1,64})")
 _TARGET_KEY, _STATE_KEY, _WANTED_KEY = b"target", b"state", b"wanted"
+_PLAN_KEY, _APPROVAL_KEY = b"plan", b"approval"
 _KINDS: dict[str, type[Message]] = {
     "target": Target,
     "assignment": MemberAssignment,
@@ -47,10 +49,13 @@ _KINDS: dict[str, type[Message]] = {
     "starting": Starting,
     "wish": DesiredState,  # the name in the records, which stays as it is
     "wanted": DesiredVersion,
+    "plan": ProposedPlan,
+    "approval": Approval,
 }
 _TYPES = {kind: name for name, kind in _KINDS.items()}
 _FORMS: dict[type[Message], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _TYPES}
 _INLINE = ("member", "terms")  # fields whose own fields stand in the record itself
+_LATER = ("work", "flat_out", "learnt")
 _SIGN = [field.name for field in fields(Sign) if field.name != "member"]
 
 
@@ -66,10 +71,10 @@ _HEAD = TypeAdapter(_Head)
 
 
 def encode(message: Message) -> tuple[bytes, bytes | None]:
-    """Key and value of the record. A tombstone's value is None. Texts for people are cut to `MAX_TEXT`.
+    """Key and value of the record, however large. A tombstone's value is None. Texts for people are cut to `MAX_TEXT`.
 
     Raises:
-        ProtocolError: the message cannot be sent: a value out of its limits, or more than `MAX_BYTES`.
+        ProtocolError: the message cannot be sent: a value out of its limits.
     """
     key = _key_of(message)
     if isinstance(message, Tombstone):
@@ -80,13 +85,11 @@ def encode(message: Message) -> tuple[bytes, bytes | None]:
         value = to_json(record)
     except (PydanticSerializationError, ValueError) as e:  # a ValidationError is a ValueError
         raise ProtocolError(f"{_name(message)}: cannot be written: {_one_line(e)}") from e
-    if len(value) > MAX_BYTES:
-        raise ProtocolError(f"{_name(message)}: {len(value)} bytes are more than {MAX_BYTES}: use fewer partitions")
     return key, value
 
 
-def decode(key: bytes | None, value: bytes | None) -> Message:
-    """The message that a record carries.
+def decode(key: bytes | None, value: bytes | None, limit: int = MAX_BYTES) -> Message:
+    """The message that a record carries, of `limit` bytes at most.
 
     Raises:
         ProtocolError: it is none, or of a version that is not known here, or key and value do not fit.
@@ -95,8 +98,8 @@ def decode(key: bytes | None, value: bytes | None) -> Message:
         raise ProtocolError("record without a key: not written by kgs")
     if value is None:
         return Tombstone(_member_of(key))
-    if len(value) > MAX_BYTES:
-        raise ProtocolError(f"record of {len(value)} bytes: more than {MAX_BYTES}")
+    if len(value) > limit:
+        raise ProtocolError(f"record of {len(value)} bytes: more than {limit}")
     try:
         record = from_json(value)
         message = _message_of(_kind_of(record), record)
@@ -126,6 +129,10 @@ def _key_of(message: Message) -> bytes:
             return _STATE_KEY
         case DesiredVersion():
             return _WANTED_KEY
+        case ProposedPlan():
+            return _PLAN_KEY
+        case Approval():
+            return _APPROVAL_KEY
         case _:
             return f"{message.member.consumer}/{message.member.incarnation}".encode()
 
@@ -142,8 +149,9 @@ def _record_of(message: Message) -> dict[str, Any]:
     found = _FORMS[type(message)].dump_python(message, mode="json", by_alias=True, warnings=False)
     member, terms = (found.pop(name, {}) for name in _INLINE)
     sign = {name: found.pop(name) for name in _SIGN if name in found}
-    if isinstance(message, Report) and message.work is None:
-        del found["work"]  # so that a record is as it was before there was this field
+    for name in _LATER:
+        if name in found and found[name] is None:
+            del found[name]  # so that a record is as it was before there was this field
     return {**member, "version": VERSION, **sign, "type": _TYPES[type(message)], **found, **terms}
 
 

@@ -16,8 +16,18 @@ from typing import Annotated, Generic, TypeVar
 from pydantic import Field, ValidateAs
 
 from kgs_core.model import ConsumerId
+from kgs_core.protocol.approvals import Approval, ProposedPlan
 from kgs_core.protocol.fields import Amount, ByPartition, Consumer, Count, Flag, Label, Partitions, Share, Text, Topic
-from kgs_core.protocol.parts import Change, Member, MemberField, ProcessField, TermsField, WorkDone
+from kgs_core.protocol.parts import (
+    Change,
+    FlatOut,
+    LearntCapacity,
+    Member,
+    MemberField,
+    ProcessField,
+    TermsField,
+    WorkDone,
+)
 
 ALWAYS = {"always": True}
 """Marks a field that has a default here, yet must stand in every record: a set that is missing is not an empty one."""
@@ -84,6 +94,7 @@ class Target:
         history: the last ten changes, this one among them, from the earliest to the latest; before them those that
             have moved something in the hour before.
         terms: what a consumer must have to join; None where the controller does not say.
+        learnt: what consumers read flat out, where the capacity was learnt from that; None: it is the configured one.
     """
 
     algorithm: Annotated[Label, Field(min_length=1)]
@@ -100,6 +111,7 @@ class Target:
     pinned: Partitions = frozenset()
     history: tuple[Change, ...] = ()
     terms: TermsField = None
+    learnt: LearntCapacity | None = None
 
     @property
     def consumers(self) -> tuple[ConsumerId, ...]:
@@ -179,6 +191,7 @@ class Report(Sign):
         ending: why it drains or has ended; None before that, and where an older kgs wrote it.
         why: in words, where it failed.
         work: done so far; None: an earlier version does not say.
+        flat_out: what it reads when it is flat out; None: not known, for it has never been so for long.
     """
 
     process: ProcessField
@@ -197,6 +210,7 @@ class Report(Sign):
     ending: Annotated[Ending | None, ValidateAs(Label | None, _known_ending)] = None
     why: Text = ""
     work: WorkDone | None = None
+    flat_out: FlatOut | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +244,18 @@ class DesiredVersion:
     time_ms: Count
 
 
-Message = Target | MemberAssignment | Tombstone | Heartbeat | Report | Starting | DesiredState | DesiredVersion
+Message = (
+    Target
+    | MemberAssignment
+    | Tombstone
+    | Heartbeat
+    | Report
+    | Starting
+    | DesiredState
+    | DesiredVersion
+    | ProposedPlan
+    | Approval
+)
 M_co = TypeVar("M_co", bound=Message, covariant=True)
 
 
@@ -239,7 +264,7 @@ class Received(Generic[M_co]):
     """A message as it stands in its topic.
 
     Attributes:
-        offset: in its partition: `consumer.metadata` 0 for a Target, N for the Assignments of consumer N,
+        offset: in its partition: `consumer.metadata` 0 for a Target or a plan, N for the Assignments of consumer N,
             `controller.metadata` 0 for reports, `operator.metadata` 0 for what people want.
         timestamp_ms: the broker's clock when it was appended.
     """

@@ -15,7 +15,7 @@ from pydantic import (
     WrapValidator,
 )
 
-from kgs_core.protocol.fields import Amount, Consumer, Count, Label, Text, up_to
+from kgs_core.protocol.fields import Amount, Consumer, Count, Label, Text, Topic, up_to
 
 Incarnation = NewType("Incarnation", str)
 """One process life of a consumer: a uuid that the process mints at its start."""
@@ -87,6 +87,41 @@ class WorkDone:
 
 
 @dataclass(frozen=True, slots=True)
+class FlatOut:
+    """Reading of what an incarnation reads when it is flat out, by its last busy minutes; see `consumer.flat_out`.
+
+    Attributes:
+        bytes_per_s: consumed (uncompressed) bytes per second.
+        busy_s: seconds that it is taken from.
+        age_s: how long ago these ended, at the time of the report.
+        since_ms: from when on it has read about as fast as that; wall clock, for people.
+        consumed_bytes: of the newest of these seconds; offsets: topic -> offsets that were read in them. By both, and
+            by how much an offset of the topic is as the log stores it, consumed bytes become stored ones.
+        hardware: what it runs on; consumers on other hardware read more or less.
+    """
+
+    bytes_per_s: Amount
+    busy_s: Amount
+    age_s: Amount
+    since_ms: Count
+    consumed_bytes: Count
+    offsets: Mapping[Topic, Count]
+    hardware: Label = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LearntCapacity:
+    """Memory of what consumers read flat out when a Target was packed by it; `bytes_per_s` is stored bytes.
+
+    It is that of consumers of this version and configuration, and says nothing of others.
+    """
+
+    bytes_per_s: Amount
+    version: Annotated[Label, Field(alias="kgs_version")]
+    config_hash: Label
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One change of the Target, as it is shown to people.
 
@@ -106,6 +141,15 @@ class Change:
     rscore: Amount
     consumers: Count
     duration_s: Amount | None = None
+
+    @property
+    def iterations(self) -> float | None:
+        """Consumer iterations that it takes at most to catch up: Rscore times seconds; None where these are not known.
+
+        References:
+            Landau 2022, section "Rscore": together they tell the most iterations that a full recovery takes.
+        """
+        return None if self.duration_s is None else self.rscore * self.duration_s
 
 
 @dataclass(frozen=True, slots=True)

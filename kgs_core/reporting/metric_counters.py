@@ -176,4 +176,4 @@ def reason_label(reason: str) -> str:
 
 def is_forced(reason: str) -> bool:
     """Whether a change was made for more than a better packing."""
-    return any(part != Reason.TIMEOUT.value for part in reason.split("; "))
+    return any(not part.startswith(Reason.TIMEOUT) for part in reason.split("; "))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kgs_core.config import Settings
 from kgs_core.model import TopicPartition
+from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.rebalance_budget import moved_within_an_hour
 from kgs_core.protocol import RunState
 from kgs_core.reporting.status import ConsumerRow, GroupStatus
@@ -136,6 +137,9 @@ def _packing(found: GroupStatus, settings: Settings, now_ms: int) -> Iterator[Sa
     speeds, target, packing = found.surroundings.speeds, found.target, settings.packing
     limit = packing.consumer_capacity_bytes_per_s
     yield Sample("kgs_consumer_capacity_bytes_per_second", ("consumer",), limit)
+    if found.capacity is not None:
+        limit = found.capacity.packing.consumer_capacity_bytes_per_s
+        yield from _learnt(found.capacity)
     if target is not None:
         yield Sample("kgs_consumer_capacity_bytes_per_second", ("packing",), target.capacity)
         if target.assignment.keys() <= speeds.keys():
@@ -146,6 +150,15 @@ def _packing(found: GroupStatus, settings: Settings, now_ms: int) -> Iterator[Sa
             yield Sample("kgs_rscore_budget_remaining", (), max(0.0, left))
     if found.surroundings.measured_age_s is not None:
         yield Sample("kgs_hot_partitions", (), sum(speed > limit for speed in speeds.values()))
+
+
+def _learnt(capacity: Capacity) -> Iterator[Sample]:
+    learnt, drift = capacity.consumer_bytes_per_s, capacity.drift
+    if learnt is not None and drift is not None:
+        yield Sample("kgs_consumer_capacity_bytes_per_second", ("learnt",), learnt)
+        yield Sample("kgs_capacity_drift_ratio", (), drift)
+    for consumer, speed in sorted(capacity.learnt.each.items()):
+        yield Sample("kgs_consumer_flat_out_bytes_per_second", (str(consumer),), speed)
 
 
 def _controller(found: GroupStatus) -> Iterator[Sample]:

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from kgs_core.controller.approval import plan_wait
+from kgs_core.controller.capacity import group_capacity, packing_in_use
 from kgs_core.controller.desired_state import held_replacement
 from kgs_core.controller.measuring import blind_wait
 from kgs_core.controller.reconcile import waiting
@@ -11,6 +13,7 @@ from kgs_core.model import TopicPartition
 from kgs_core.planning.overload import consumer_loads
 from kgs_core.protocol import RunState
 from kgs_core.reporting.bad_shares import bad_shares, share_text
+from kgs_core.reporting.capacity import capacity_sentences
 
 _SHOWN = 3
 _MB = 1e6
@@ -29,6 +32,7 @@ def _all(state: ControllerState, now: float) -> Iterator[str]:
     if still:
         yield _stopped_text(still)
     yield _load(state, now)
+    yield from capacity_sentences(group_capacity(state))
     for topic, share in bad_shares(state.view, state.suspects()).items():
         yield f"topic {topic}: {share_text(share)} of its newest records are dead letters"
     yield from _members(state, now)
@@ -45,8 +49,9 @@ def _held(state: ControllerState, now: float) -> Iterator[str]:
         yield str(held)
     if state.held_back is not None:
         yield str(state.held_back)
-    if blind := blind_wait(state, now):
-        yield blind
+    yield from filter(None, (blind_wait(state, now), plan_wait(state, now)))
+    if until := state.options.packing.forced_only_until(state.time_ms(now)):
+        yield f"until {until} only what must move does"
 
 
 def _members(state: ControllerState, now: float) -> Iterator[str]:
@@ -97,7 +102,7 @@ def _load(state: ControllerState, now: float) -> str:
     loads = consumer_loads(owned, load.speeds)
     if loads:
         most = max(loads, key=lambda consumer: (loads[consumer], -consumer))
-        capacity = state.options.packing.consumer_capacity_bytes_per_s
+        capacity = packing_in_use(state).consumer_capacity_bytes_per_s
         text += f", most for consumer {most}: {loads[most] / _MB:.3g} of {capacity / _MB:.3g} MB/s"
     return text + (f", speed unknown: {_count(len(load.unknown), 'partition')}" if load.unknown else "")
 

@@ -4,11 +4,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from kgs_core.config.packing import PackingSettings
+from kgs_core.controller.capacity import capacity_seen
 from kgs_core.controller.desired_state import goal_of
-from kgs_core.controller.group_view import GroupView, MemberView
+from kgs_core.controller.group_view import GroupView
+from kgs_core.controller.member_view import MemberView
 from kgs_core.controller.reconcile import converged, waiting
 from kgs_core.controller.rolling_replacement import ReplacementWait, is_outdated, replacement_wait
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.rebalance_budget import MAX_HISTORY
 from kgs_core.protocol import (
     Change,
@@ -23,6 +27,7 @@ from kgs_core.protocol import (
 )
 from kgs_core.reporting.bad_shares import bad_shares
 from kgs_core.reporting.plan_json import rounded
+from kgs_core.reporting.waiting_plan import WaitingPlan
 
 _N = TypeVar("_N", int, float)
 
@@ -36,12 +41,14 @@ class ExternalFacts:
         measured_age_s: how old that measurement is; None: there is none.
         lags: offsets that the lake has not yet, by partition; None where that is not known.
         problems: what could not be learned, a line each.
+        bytes_per_offset: topic -> stored bytes of one offset, by that measurement.
     """
 
     speeds: WriteSpeeds = field(default_factory=dict)
     measured_age_s: float | None = None
     lags: Mapping[TopicPartition, int | None] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    bytes_per_offset: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,11 @@ class GroupStatus:
         outdated: consumers of another version or configuration than wanted.
         bad_shares: topics of which too many records are bad -> share of these, 0 to 1.
         replacement: what replacing them waits for; None: nothing of it is left to do.
+        plan: that the controller holds, for approval or as a recommendation; None: there is none.
+        quiet_until: end of the window in which only what must move does, as `20:00Z`; empty: there is none now.
+        rscore_left: what may be moved in this hour without being forced; None: there is no bound.
         failures: consumers that are not there -> the error that ended them, in their last words.
+        capacity: of a consumer, as configured and as learnt; None: it was not asked for.
     """
 
     group: str
@@ -142,6 +153,10 @@ class GroupStatus:
     bad_shares: Mapping[str, float] = field(default_factory=dict)
     replacement: ReplacementWait | None = None
     failures: Mapping[ConsumerId, str] = field(default_factory=dict)
+    capacity: Capacity | None = None
+    plan: WaitingPlan | None = None
+    quiet_until: str = ""
+    rscore_left: float | None = None
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -149,8 +164,15 @@ class GroupStatus:
         return self.target.history[-MAX_HISTORY:] if self.target is not None else ()
 
 
-def overview(
-    group: str, view: GroupView, surroundings: ExternalFacts, now: float, suspect_after_s: float, silence_s: float
+def overview(  # noqa: PLR0913
+    group: str,
+    view: GroupView,
+    surroundings: ExternalFacts,
+    now: float,
+    suspect_after_s: float,
+    silence_s: float,
+    *,
+    packing: PackingSettings | None = None,
 ) -> GroupStatus:
     """The group as of `now`.
 
@@ -161,6 +183,7 @@ def overview(
         now: monotonic seconds, on the clock that the view was made with.
         suspect_after_s: silence that makes a consumer a suspect.
         silence_s: age of the last measurement from which on the controller counts as down.
+        packing: as configured; None: nothing is said of the capacity.
     """
     target = view.target.message if view.target is not None else None
     suspects = view.suspects(now, suspect_after_s)
@@ -182,6 +205,7 @@ def overview(
         bad_shares=bad_shares(view, suspects),
         replacement=replacement_wait(view, target, suspects) if target is not None else None,
         failures={c: why for c, why in sorted(view.failures.items()) if c not in _living(view)},
+        capacity=capacity_seen(view, packing, surroundings.bytes_per_offset, suspects) if packing else None,
     )
 
 

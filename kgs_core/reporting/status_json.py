@@ -4,6 +4,7 @@ from typing import Any
 
 from kgs_core.controller.rolling_replacement import ReplacementWait
 from kgs_core.protocol import Change, DesiredState, DesiredVersion, Target
+from kgs_core.reporting.capacity import capacity_values
 from kgs_core.reporting.plan_json import RSCORE_DIGITS, assignment_values, rounded
 from kgs_core.reporting.status import GroupStatus
 
@@ -14,13 +15,16 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
     Returns:
         {"group", "controller": "heard" | "silent", "converged", "target": {topic: {partition: consumer}} or null before
         the first, "current": likewise, "consumers": [see `ConsumerRow.to_dict`], "lag" (records), "changes":
-        [{"time_ms", "reason", "moved", "rscore", "consumers", "duration_s"}] from the earliest to the latest,
-        "waiting": {"topic:0": why}, "plan": {"algorithm", "rscore", "reason", "time_ms", "capacity_bytes_per_s",
+        [{"time_ms", "reason", "moved", "rscore", "consumers", "duration_s", "iterations"}] from the earliest to the
+        latest, "waiting": {"topic:0": why},
+        "plan": {"algorithm", "rscore", "reason", "time_ms", "capacity_bytes_per_s",
         "spares", "quarantined"} or null, "desired_state": {"state", "by", "time_ms"} or null, "wanted": {"version",
         "config_hash", "by", "time_ms"} or null, "outdated": [consumer], "replacement": {"waits_for", "refused":
         {"topic:0": why its successor cannot open it}} or null where nobody is to be replaced, "measured_age_s",
         "problems": [line], "bad_shares": {topic: share of bad records, 0 to 1, of those with too many}, "failures":
-        {consumer that is not there: its last words}}
+        {consumer that is not there: its last words}, "capacity": see `capacity_values`, "waiting_plan": see
+        `WaitingPlan.to_dict`, or null, "quiet_until": "20:00Z" within a window of packing.forced_moves_only_utc, else
+        null, "rscore_left": of max_rscore_per_hour, or null}
     """
     desired, wanted = found.desired_state, found.wanted
     return {
@@ -42,6 +46,10 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         "measured_age_s": rounded(found.surroundings.measured_age_s),
         "problems": list(found.surroundings.problems),
         "bad_shares": dict(found.bad_shares),
+        "capacity": capacity_values(found.capacity) if found.capacity is not None else None,
+        "waiting_plan": found.plan.to_dict() if found.plan is not None else None,
+        "quiet_until": found.quiet_until or None,
+        "rscore_left": rounded(found.rscore_left),
     }
 
 
@@ -78,4 +86,5 @@ def _change(change: Change) -> dict[str, Any]:
         "rscore": round(change.rscore, RSCORE_DIGITS),
         "consumers": change.consumers,
         "duration_s": rounded(change.duration_s),
+        "iterations": rounded(change.iterations),
     }

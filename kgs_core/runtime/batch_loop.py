@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from kgs_core.adapters.ingest.owned_topics import PATIENCE_S
 from kgs_core.adapters.ingest.round_report import RoundReport
+from kgs_core.adapters.lineage.sender import ConsumerLineage
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.consumer.member import Decision, Facts
@@ -32,13 +33,19 @@ class BatchLoop:
     """Reads what the membership decides."""
 
     def __init__(
-        self, reader: ConsumerContext, membership: SharedMembership, status: ConsumerStatus, topics_refresh_s: float
+        self,
+        reader: ConsumerContext,
+        membership: SharedMembership,
+        status: ConsumerStatus,
+        topics_refresh_s: float,
+        lineage: ConsumerLineage | None = None,
     ) -> None:
         self._reader = reader
         self._topics = reader.topics
         self._membership = membership
         self._status = status
         self._topics_refresh_s = topics_refresh_s
+        self._lineage = lineage
         self._refresh_at = float("inf")
         self._decision = Decision()
         self._is_taken_up = True
@@ -64,7 +71,7 @@ class BatchLoop:
             report = self._step()
             if report is None and not self._membership.now.ended:
                 wait(IDLE_S if self._topics.threads.is_idle else STOP_CHECK_S)
-            self._status.note(report or RoundReport(), self._topics.states.values())
+            self._note(report or RoundReport())
 
         try:
             while not self._membership.now.ended:
@@ -74,6 +81,12 @@ class BatchLoop:
         finally:
             self._reader.ingest.settle()  # the last word, that nothing is held, follows
         self._status.write(self._topics.states.values())
+
+    def _note(self, report: RoundReport) -> None:
+        states = self._topics.states.values()
+        self._status.note(report, states)
+        if self._lineage is not None:
+            self._lineage.saw((s.topic, s.table.spec.table, s.table.schema) for s in states)
 
     def _step(self) -> RoundReport | None:
         """Act on the newest assignment, then one round; None when there is nothing to read."""
@@ -106,6 +119,7 @@ class BatchLoop:
             ready=ready,
             unready=unready,
             work=self._status.work,
+            flat_out=self._status.flat_out,
         )
 
     def _act(self, decision: Decision) -> None:

@@ -217,7 +217,9 @@ class ControlLoop:
                     return RecordsRead(messages, self._ports.report_age_s(messages))
                 case Write():
                     failpoint("before-write")
-                    written = self._ports.writer.write(command.target, command.assignments, command.tombstones)
+                    written = self._ports.writer.write(
+                        command.target, command.assignments, command.tombstones, command.plan
+                    )
                     failpoint("after-write")
                     return Written(written)
                 case _:

@@ -15,6 +15,7 @@ from kgs_core.adapters.group.durable_writer import DurableWriter
 from kgs_core.adapters.group.starting_notice import StartingNotice
 from kgs_core.adapters.group.terms import refuse_other_terms
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
+from kgs_core.adapters.lineage.sender import ConsumerLineage
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.adapters.system.watchdog import SparkWatch, limited, start_watchdog
 from kgs_core.config import Settings
@@ -72,6 +73,7 @@ class GroupConsumer:
         self._settings = settings
         self._hosting = hosting or Hosting()
         self._status = ConsumerStatus(consumer, status_file)
+        self._lineage = ConsumerLineage(settings, self.member.incarnation)
 
     def run(self, stop: StopFlag) -> None:
         """Join the group and read, until told to end; the last report says that nothing is held any more.
@@ -105,9 +107,14 @@ class GroupConsumer:
             def watch(now: float) -> str | None:
                 return spark.reason(now) or reader.stuck_reason(now)
 
-            with self.joined(process, (queue, writer), stop, reader.runner.interrupt, watch) as membership:
+            ports = (queue, writer)
+            # Lineage outside: the last report must not wait for it
+            with (
+                self._lineage.running(),
+                self.joined(process, ports, stop, reader.runner.interrupt, watch) as membership,
+            ):
                 self.membership = membership
-                BatchLoop(reader, membership, self._status, settings.consumer.topics_refresh_s).run(stop)
+                BatchLoop(reader, membership, self._status, settings.consumer.topics_refresh_s, self._lineage).run(stop)
             self.ending = membership.now.ending
             _log.info("ended member=%s records=%d why=%s", self.member, self._status.records, self.ending)
 
@@ -189,6 +196,7 @@ class GroupConsumer:
         that it drains, and why, and still owns what it owns. Nobody takes anything over because of it; that it holds
         nothing is told by the end of the process.
         """
+        self._lineage.failed(why)
         failed = membership.change(lambda m: m.failed(why))
         if failed.why == why:
             membership.wait(lambda m: m.last_report is not None and m.last_report.why == why, SAY_WHY_S)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Self
 
 from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
@@ -10,6 +11,7 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.stats import LakeSnapshot, LakeView
 from kgs_core.adapters.monitor.clock import age_s
+from kgs_core.adapters.monitor.load import bytes_per_offset
 from kgs_core.adapters.monitor.topic import load_history
 from kgs_core.config import Settings
 from kgs_core.controller.group_view import GroupView
@@ -20,6 +22,7 @@ from kgs_core.planning.plan import Group
 from kgs_core.planning.rebalance_budget import moved_within_an_hour
 from kgs_core.protocol import Heartbeat, Message, Received, Report, Target
 from kgs_core.reporting.status import ExternalFacts, GroupStatus, overview
+from kgs_core.reporting.waiting_plan import waiting_plan
 
 _SILENT_INTERVALS = 5
 _SILENT_AT_LEAST_S = 10.0
@@ -72,15 +75,28 @@ class GroupWatch:
         surroundings = self._surroundings(with_lake=with_lake)
         while received := self._topic_reader.poll(0.0):  # last, so that nobody looks silent because the lake was slow
             self._take(received)
-        membership = self._settings.membership
-        return overview(
+        membership, packing, time_ms = self._settings.membership, self._settings.packing, round(time.time() * 1000)
+        found = overview(
             self._settings.group,
             self._view,
             surroundings,
             time.monotonic(),
             membership.suspect_after_s,
             _silence_s(self._settings),
+            packing=self._settings.packing,
         )
+        history, most = found.target.history if found.target is not None else (), packing.max_rscore_per_hour
+        return replace(
+            found,
+            plan=waiting_plan(self._view, surroundings.speeds, packing, time_ms),
+            quiet_until=packing.forced_only_until(time_ms),
+            rscore_left=None if most is None else max(0.0, most - moved_within_an_hour(history, time_ms)),
+        )
+
+    @property
+    def view(self) -> GroupView:
+        """What the topics have said up to the last look."""
+        return self._view
 
     def close(self) -> None:
         """End the connections."""
@@ -106,6 +122,7 @@ class GroupWatch:
             measured_age_s=age_s(measurement) if measurement is not None else None,
             lags=lags,
             problems=tuple(problems),
+            bytes_per_offset=bytes_per_offset(measurement.reading.partitions) if measurement is not None else {},
         )
 
     def _measurement(self, problems: list[str]) -> Measurement | None:
@@ -132,8 +149,8 @@ def _silence_s(settings: Settings) -> float:
     return max(_SILENT_AT_LEAST_S, _SILENT_INTERVALS * settings.monitor.interval_s)
 
 
-def load_group(settings: Settings) -> tuple[Group, float]:
-    """The consumers by the group's newest Target, and the Rscore of what has moved within the last hour.
+def load_group(settings: Settings) -> tuple[Group, float, GroupView]:
+    """The consumers by the group's newest Target, the Rscore of what has moved within the last hour, and the view.
 
     Nobody, where its controller has not written a Target yet.
 
@@ -141,13 +158,14 @@ def load_group(settings: Settings) -> tuple[Group, float]:
         PortError: Kafka does not answer, or refuses.
     """
     highest = settings.membership.highest_consumer
-    target = load_target(settings)
-    if target is None:
-        return Group(highest=highest), 0.0
+    view = _load_view(settings)
+    if view.target is None:
+        return Group(highest=highest), 0.0, view
+    target = view.target.message
     moved_rscore = moved_within_an_hour(target.history, round(time.time() * 1000))
     spares, quarantined = frozenset(target.spares), frozenset(target.quarantined)
     group = Group(target.assignment, spares=spares, quarantined=quarantined, standing=spares, highest=highest)
-    return group, moved_rscore
+    return group, moved_rscore, view
 
 
 def load_target(settings: Settings) -> Target | None:
@@ -156,13 +174,18 @@ def load_target(settings: Settings) -> Target | None:
     Raises:
         PortError: Kafka does not answer, or refuses.
     """
+    target = _load_view(settings).target
+    return target.message if target is not None else None
+
+
+def _load_view(settings: Settings) -> GroupView:
+    """What the group's topics say; nothing where they are not there yet."""
     admin = KafkaAdmin(admin_client(settings))
     names = [kind.of(settings.group) for kind in GroupTopic]
     if len(admin.describe(names)) < len(names):
-        return None
+        return GroupView()
     reader = KafkaGroupTopicReader(GroupTopics(settings, admin))
     try:
-        view = GroupView().take_all(reader.read_to_end(), time.monotonic())
+        return GroupView().take_all(reader.read_to_end(), time.monotonic())
     finally:
         reader.close()
-    return view.target.message if view.target is not None else None

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from kgs_core.adapters.kafka.record_times import RecordTimes
 from kgs_core.adapters.lake.audit import audit_lake
-from kgs_core.adapters.lake.stats import LakeSnapshot
+from kgs_core.adapters.lake.stats import LakeSnapshot, each_once
 from kgs_core.adapters.metrics.exposition import MetricsPage
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError
@@ -51,7 +51,7 @@ class MetricsReader:
         self._watch: GroupWatch | None = None
         self._times = RecordTimes(settings) if lag_seconds and per_partition else None
         self._counters = GroupCounters()
-        self._moved_at: dict[str, tuple[dict[int, int], float]] = {}
+        self._moved_at: dict[str, tuple[dict[TopicPartition, int], float]] = {}
         self._errors = 0
         self._page = MetricsPage(settings.group)
         self._audits = _Audits(settings, audit_every_h) if audit_every_h is not None else None
@@ -122,10 +122,15 @@ class MetricsReader:
     ) -> LakeFigures:
         if snapshot is None:
             return LakeFigures()
-        tables: list[TableFigures] = []
         positions: dict[TopicPartition, int] = {}
-        for table in snapshot.tables:
-            places = {p: at for p, at in table.positions.items() if at is not None}
+        moved: dict[str, dict[TopicPartition, int]] = {}
+        for view in snapshot.tables:
+            places = {TopicPartition(view.topic, p): at for p, at in view.positions.items() if at is not None}
+            positions |= places
+            moved.setdefault(view.table, {}).update(places)
+        tables: list[TableFigures] = []
+        for table in each_once(snapshot.tables):
+            places = moved[table.table]
             known, moved_s = self._moved_at.get(table.table, ({}, 0.0))
             if any(known.get(p, at) != at for p, at in places.items()):  # unknown for a look is not moved
                 moved_s = now_s
@@ -135,7 +140,6 @@ class MetricsReader:
                     table.table, table.rows, table.files, table.size_bytes, table.dead_letters, moved_s or None
                 )
             )
-            positions |= {TopicPartition(table.topic, p): at for p, at in places.items()}
         return LakeFigures(tuple(tables), positions, self._lag_seconds(found, positions, now_s, problems))
 
     def _lag_seconds(

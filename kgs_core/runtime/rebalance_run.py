@@ -13,6 +13,7 @@ from dataclasses import replace
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config.membership import MembershipSettings
+from kgs_core.controller.capacity import group_capacity
 from kgs_core.controller.events import Measured, Write
 from kgs_core.controller.handover_gaps import Unread
 from kgs_core.controller.observer import GroupObserver
@@ -21,6 +22,7 @@ from kgs_core.controller.state import ControllerOutcome, ControllerState, Option
 from kgs_core.controller.transitions import State
 from kgs_core.controller.write_guard import check_owners, check_write
 from kgs_core.errors import MeasurementError, TransientError, UnsafeError
+from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, fleet_seen
 from kgs_core.runtime.rebalance_ports import CheckedControllerWriter, ObservedGroupTopicReader, Reference, RunPorts
 from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced
@@ -105,6 +107,17 @@ class RebalanceRun:
         now = self._clocks.steady()
         watch = GroupObserver.begin(self._options, messages, now, round(self._clocks.wall() * 1000))
         return watch.observed(fleet_seen(self._ports.fleet, watch.state.view), now)
+
+    def capacity(self) -> Capacity:
+        """The learnt capacity beside the configured one, as of now. Fences nobody and writes nothing.
+
+        Raises:
+            PortError: Kafka does not answer, or refuses.
+        """
+        watch, measured = self.observe(), self._ports.feed.at(None)
+        if measured is not None:
+            watch = watch.observed(measured, self._clocks.steady())
+        return group_capacity(watch.state)
 
     def assign(self, compare: Sequence[str] = ()) -> Assigned:
         """Fence, read, pack; write the Target with the first assignments of its change, if another one is due.

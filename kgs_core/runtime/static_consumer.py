@@ -2,9 +2,11 @@
 
 import logging
 import time
+import uuid
 from pathlib import Path
 
 from kgs_core.adapters.group.terms import refuse_controlled_group
+from kgs_core.adapters.lineage.sender import ConsumerLineage
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.adapters.system.watchdog import RoundLimit, start_watchdog
 from kgs_core.config import Settings
@@ -26,6 +28,7 @@ class StaticConsumer:
         self._share = share
         self._status = ConsumerStatus(consumer, status_file)
         self._refreshed = float("-inf")
+        self._lineage = ConsumerLineage(settings, str(uuid.uuid4()))
 
     def run(self, stop: StopFlag) -> None:
         """Read until `stop`; the batch in hand is committed first.
@@ -46,7 +49,11 @@ class StaticConsumer:
                 return
             _log.info("reading group=%s consumer=%d topics=%d", settings.group, self._consumer, len(states))
             limit = RoundLimit(settings.consumer.batch_timeout_s)
-            start_watchdog(lambda now: limit.reason(now) or reader.stuck_reason(now), settings.consumer.batch_timeout_s)
+            start_watchdog(
+                lambda now: limit.reason(now) or reader.stuck_reason(now),
+                settings.consumer.batch_timeout_s,
+                self._lineage.failed,
+            )
 
             def step() -> None:
                 reader.topics.take_in(self._share.of)
@@ -56,10 +63,12 @@ class StaticConsumer:
                 report = reader.ingest.round(lambda: stop.is_set)
                 limit.touch(reader.ingest.late_since)
                 self._status.note(report, states.values())
+                self._lineage.saw((s.topic, s.table.spec.table, s.table.schema) for s in states.values())
 
-            while not stop.is_set:
-                limit.touch(reader.ingest.late_since)
-                reader.attempt(step, stop.wait)
+            with self._lineage.running():
+                while not stop.is_set:
+                    limit.touch(reader.ingest.late_since)
+                    reader.attempt(step, stop.wait)
             self._status.write(states.values())
         _log.info("ended consumer=%d records=%d", self._consumer, self._status.records)
 

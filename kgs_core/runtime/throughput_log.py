@@ -13,10 +13,11 @@ from pathlib import Path
 from kgs_core.adapters.ingest.round_report import RoundReport
 from kgs_core.adapters.ingest.topic_state import TopicState
 from kgs_core.adapters.system.files import replacement, write_privately
-from kgs_core.adapters.system.usage import own_usage
+from kgs_core.adapters.system.usage import hardware, own_usage
 from kgs_core.consumer.bad_share import BadShare, bad_topics
+from kgs_core.consumer.flat_out import FlatOutMeter, FullRound
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import WorkDone
+from kgs_core.protocol import FlatOut, WorkDone
 
 WINDOW_S = 5.0
 STATUS_S = 1.0
@@ -37,6 +38,7 @@ class ConsumerStatus:
         self._rounds: deque[tuple[float, RoundReport]] = deque()
         self._began = self._logged = self._written = time.monotonic()
         self._sums = WorkDone()
+        self._meter = FlatOutMeter(hardware())
         self._full_since: float | None = None  # when the last round ended, if it was full
         self._weighed = -math.inf
 
@@ -67,6 +69,11 @@ class ConsumerStatus:
         """Sums over all rounds."""
         return self._sums
 
+    @property
+    def flat_out(self) -> FlatOut | None:
+        """What this consumer reads when it is flat out; None: too little is known."""
+        return self._meter.reading(time.monotonic())
+
     def _add_up(self, report: RoundReport, now: float) -> None:
         sums = self._sums
         new = replace(
@@ -76,6 +83,7 @@ class ConsumerStatus:
             refused=sums.refused + report.refused,
         )
         if report.is_full and self._full_since is not None:
+            self._meter = self._meter.after(_full_round(report, now - self._full_since), now, round(time.time() * 1000))
             new = replace(
                 new,
                 full_bytes=sums.full_bytes + report.consumed_bytes,
@@ -132,6 +140,12 @@ class ConsumerStatus:
             commit_s=sum(r.commit_s for r in reports),
             latency_s=max((r.latency_s for r in reports if r.latency_s is not None), default=None),
         )
+
+
+def _full_round(report: RoundReport, seconds: float) -> FullRound:
+    """What of a round was waiting: in the reader, and for commits while nothing was being read."""
+    unread_s = max(0.0, seconds - report.fetch_s - report.write_s)
+    return FullRound(seconds, min(seconds, unread_s + report.waited_s), report.consumed_bytes, report.offsets)
 
 
 def _figures(report: RoundReport) -> str:

@@ -73,6 +73,7 @@ class Chart:
         mark: an x with a dashed line and its label: a bound.
         x_from_zero: whether a linear x begins at 0 rather than near the least; nothing below 0 is left out.
         y_from_zero: the same of y.
+        marked: whether each point of a line is shown by itself.
         scale: "log y": equal distances upwards are equal ratios from 1 on; "log": on both axes, for values above 0.
     """
 
@@ -85,6 +86,7 @@ class Chart:
     mark: tuple[float, str] | None = None
     x_from_zero: bool = True
     y_from_zero: bool = True
+    marked: bool = False
     scale: Scale = "linear"
 
 
@@ -170,7 +172,7 @@ def _draw(panel: Chart, ax: "Axes", colors: Mapping[str, str]) -> None:
     if len(front) > 1:
         ax.plot(*zip(*front, strict=True), color=GRAY, linewidth=1, zorder=2, label="front")
     for name, points in panel.lines.items():
-        marker = "." if panel.scale == "log" else ""
+        marker = "." if panel.marked or panel.scale == "log" else ""
         xs, ys = [x for x, _ in points], [y for _, y in points]
         ax.plot(xs, ys, color=colors[name], label=name, marker=marker)
     if panel.dots:

@@ -1,10 +1,6 @@
-"""The published scores, and what was claimed of them, as tests on any scores of the same kind."""
+"""The published scores: what the claims in `claims.py` were made of, and what ours are compared with."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from itertools import pairwise
-
-from kgs_core.simulation.comparison import pareto_front
+from collections.abc import Mapping
 
 Score = tuple[float, float]
 """Cardinal bin score CBS, average Rscore E[R]."""
@@ -36,72 +32,3 @@ PUBLISHED_SCORES: Scores = {
 References:
     Landau 2022, section "Modified Any Fit Evaluation", Fig. 6 to 9; the figures are those of its authors' raw data.
 """
-
-BIN_TOLERANCE = 0.001
-"""Of CBS: what separates the decreasing fits from each other is the luck of one draw."""
-GROWTH_TOLERANCE = 0.05
-"""Of E[R]: a step of delta may lower it by so much, one draw being no better known than that."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A statement of the paper.
-
-    Attributes:
-        text: what is claimed, with the tolerance.
-        holds: whether it does, for scores of deltas above 0 only.
-    """
-
-    text: str
-    holds: Callable[[Scores], bool]
-
-
-def _bfd_lowest(scores: Scores) -> bool:
-    return all(row["bfd"][0] <= min(cbs for cbs, _ in row.values()) + BIN_TOLERANCE for row in scores.values())
-
-
-def _mbfp_lowest_modified(scores: Scores) -> bool:
-    return all(min(MODIFIED, key=lambda name: row[name][0]) == "mbfp" for row in scores.values())
-
-
-def _mwf_cheapest(scores: Scores) -> bool:
-    return all(min(row, key=lambda name: row[name][1]) == "mwf" for row in scores.values())
-
-
-def _modified_on_front(scores: Scores) -> bool:
-    fronts = [set(pareto_front(row)) for row in scores.values()]
-    return all({"mwf", "mbf", "mbfp"} <= front for front in fronts) and not all("mwfp" in front for front in fronts)
-
-
-def _grows(scores: Scores) -> bool:
-    for name in (*MODIFIED, "bfd", "ffd", "wfd"):
-        costs = [scores[delta][name][1] for delta in sorted(scores)]
-        if costs[-1] <= costs[0] or any(b < a * (1 - GROWTH_TOLERANCE) for a, b in pairwise(costs)):
-            return False
-    return True
-
-
-def _nfd_pays_in_bins(scores: Scores) -> bool:
-    """Cheaper than the other decreasing fits, and beyond all but NF in consumers."""
-    for row in scores.values():
-        others = [name for name in row if name not in ("nf", "nfd")]
-        if row["nfd"][1] >= min(row[name][1] for name in ("bfd", "ffd", "wfd")):
-            return False
-        if row["nfd"][0] <= max(row[name][0] for name in others):
-            return False
-    return True
-
-
-CLAIMS = (
-    Claim(f"BFD has the lowest CBS at every delta above 0, within {BIN_TOLERANCE:g}", _bfd_lowest),
-    Claim("MBFP has the lowest CBS of the modified algorithms", _mbfp_lowest_modified),
-    Claim("MWF has the lowest E[R]", _mwf_cheapest),
-    Claim("MWF, MBF and MBFP are on the front of the twelve at every delta, MWFP not at every one", _modified_on_front),
-    Claim(
-        f"E[R] grows with delta: higher at the end than at the beginning, no step down by more than "
-        f"{GROWTH_TOLERANCE:.0%} (all published but NFD)",
-        _grows,
-    ),
-    Claim("NFD's E[R] is below that of the other decreasing fits, and its CBS above all but NF's", _nfd_pays_in_bins),
-)
-"""The six claims."""

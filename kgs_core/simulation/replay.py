@@ -13,6 +13,9 @@ from kgs_core.simulation.latency import LatencyModel, LatencySettings, Stretch
 from kgs_core.simulation.strategies import Packer, Strategy
 from kgs_core.simulation.workload import DEFAULT_CAPACITY, Workload
 
+READ_SHARE = 1.33
+"""What a consumer reads flat out, of C, where none is given: as the latency model has it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Conditions:

@@ -7,7 +7,7 @@ from kgs_core.consumer.member import Facts, Identity, MembershipTiming
 from kgs_core.consumer.membership import Membership
 from kgs_core.errors import TransientError
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Ending, Heartbeat, Incarnation, Member, Process, Report
+from kgs_core.protocol import Ending, FlatOut, Heartbeat, Incarnation, Member, Process, Report
 from kgs_core.testing.chance import Chance
 from kgs_core.testing.ports import SimAssignmentReader, SimReportWriter
 from kgs_core.testing.topics import Topics
@@ -44,6 +44,7 @@ class SimConsumer:
         fails: it will end instead of joining.
         stopped: partitions that cannot be read -> why.
         bad_shares: topics with too many bad records -> share of these.
+        flat_out: what it reads when it is flat out.
     """
 
     topics: Topics
@@ -59,6 +60,7 @@ class SimConsumer:
     exit_code: int | None = None
     stopped: dict[TopicPartition, str] = field(default_factory=dict)
     bad_shares: dict[str, float] = field(default_factory=dict)
+    flat_out: FlatOut | None = None
     _assignments: SimAssignmentReader | None = None
     _lets_go_at: float | None = None
     _is_asked_to_end: bool = False
@@ -170,7 +172,13 @@ class SimConsumer:
         pending = membership.decision.pending if membership.is_acted_on else frozenset()
         stopped = {**{tp: why for tp, why in refused.items() if tp in membership.owned}, **self.stopped}
         unready = {tp: why for tp, why in refused.items() if tp in pending}
-        return Facts(stopped, bad_shares=self.bad_shares, ready=pending - unready.keys(), unready=unready)
+        return Facts(
+            stopped,
+            bad_shares=self.bad_shares,
+            ready=pending - unready.keys(),
+            unready=unready,
+            flat_out=self.flat_out,
+        )
 
     def _send(self, message: Report | Heartbeat, now: float) -> None:
         try:

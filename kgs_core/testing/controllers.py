@@ -243,11 +243,8 @@ class SimController:
 
     def _write(self, command: Write) -> Event | None:
         if self.killer(self._point(command, Moment.INSIDE)):
-            self._topics.hanging = (
-                *([command.target] if command.target else []),
-                *command.assignments,
-                *command.tombstones,
-            )
+            self._topics.hanging = command.messages
             self.kill()
             return None
-        return Written(self._controller_writer.write(command.target, command.assignments, command.tombstones))
+        written = self._controller_writer.write(command.target, command.assignments, command.tombstones, command.plan)
+        return Written(written)

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from kgs_core.controller.events import Write
 from kgs_core.errors import TransientError
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Heartbeat, MemberAssignment, Message, Received, Report, Target, Tombstone
+from kgs_core.protocol import Heartbeat, MemberAssignment, Message, ProposedPlan, Received, Report, Target, Tombstone
 from kgs_core.testing.chance import Chance
 from kgs_core.testing.topics import Log, Topics, queue_of
 
@@ -72,11 +73,15 @@ class SimControllerWriter:
         self._writer = self._topics.fence_writers()
 
     def write(
-        self, target: Target | None, assignments: Sequence[MemberAssignment], tombstones: Sequence[Tombstone]
+        self,
+        target: Target | None,
+        assignments: Sequence[MemberAssignment],
+        tombstones: Sequence[Tombstone],
+        plan: ProposedPlan | None = None,
     ) -> Sequence[Received[Message]]:
         """All of it or nothing."""
         self._topics.check_writer(self._writer)
-        messages: tuple[Message, ...] = (*([target] if target else []), *assignments, *tombstones)
+        messages: tuple[Message, ...] = Write(target, tuple(assignments), tuple(tombstones), plan).messages
         trouble = self._chance.trouble
         if self._chance.strikes(trouble.write_lost):
             raise TransientError("simulated Kafka: the transaction was aborted, which nobody knows")

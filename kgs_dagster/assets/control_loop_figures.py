@@ -61,6 +61,7 @@ def of_assignment(settings: Settings, assigned: "Assigned", config: RebalanceCon
     more: Metadata = {}  # what is read last
     if assigned.preview is not None:
         inputs = _inputs(settings, offset, assigned.preview.load) | {
+            "packing": assigned.preview.packing.model_dump(mode="json"),
             "target_before": _named(assigned.before),
             "read_before": assignment_values(assigned.preview.group.current),
             "spares": sorted(assigned.preview.group.spares),
@@ -74,6 +75,8 @@ def of_assignment(settings: Settings, assigned: "Assigned", config: RebalanceCon
         "target_offset": assigned.target.offset,
         "reason": target.reason,
         "algorithm": target.algorithm,
+        "packing_capacity_bytes_per_s": three_digits(target.capacity),
+        **_learnt(target),
         "spares": len(target.spares),
         # What this run changes; the Target that stands may have been dear when it was made
         "rscore": three_digits(target.rscore) if assigned.is_written else 0.0,
@@ -96,6 +99,7 @@ def of_plan(preview: Preview | None, config: RebalanceConfig, before: Received[T
         "outcome": f"dry run: a run {due}",
         "asked_because": config.reason,
         "algorithm": plan.algorithm,
+        "packing_capacity_bytes_per_s": three_digits(plan.capacity),
         "rscore": three_digits(plan.rscore),
         "moved_partitions": len(plan.moves),
         "spares": len(plan.spares),
@@ -104,6 +108,11 @@ def of_plan(preview: Preview | None, config: RebalanceConfig, before: Received[T
         "moves": _moves(plan.moves),
         "alternatives": _alternatives(preview),
     }
+
+
+def _learnt(target: Target) -> Metadata:
+    """What the capacity was learnt from, where it was."""
+    return {} if target.learnt is None else {"flat_out_bytes_per_s": three_digits(target.learnt.bytes_per_s)}
 
 
 def of_price(priced: "Priced") -> Metadata:

@@ -1,20 +1,22 @@
 """The lake as assets: Kafka's topics, external, and the tables that consumers fill from them.
 
 Which assets there are follows from kgs.yaml alone, so that definitions load while Kafka is away: one pair of topic and
-table for each rule. A rule with a pattern is one pair, too; the topics that it finds are lines in its figures. Nothing
-here is computed by Dagster: consumers write the tables, and a sensor records what it sees (`lake_events`).
+table for each rule. A rule with a pattern is one pair, too; the topics that it finds are lines in its figures. Rules
+that name the same table share its asset. Nothing here is computed by Dagster: consumers write the tables, and a sensor
+records what it sees (`lake_events`).
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from kgs_core.config import TopicRule
+from kgs_core.config import Settings, TopicRule
 from kgs_core.config.topic_names import IN_BRACES
+from kgs_dagster.assets.columns import Source, table_columns, topic_columns
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -27,28 +29,37 @@ FRESHNESS = dg.FreshnessPolicy.time_window(
 )
 GROUP_TAG = "kgs/group"
 _REGEX_PART = re.compile(r"\\(.)|\.[*+]|([^A-Za-z0-9._-])")
-_OWN_COLUMNS = (
-    ("_topic_id", "string", "Kafka's id of the topic"),
-    ("_partition", "int", "partition of the record"),
-    ("_offset", "long", "offset of the record"),
-    ("_timestamp", "timestamp", "the record's time in Kafka, UTC"),
-    ("_key", "binary", "the record's key"),
-    ("_headers", "array<struct<key:string,value:binary>>", "the record's headers"),
-)
 
 
 @dataclass(frozen=True, slots=True)
 class LakeAsset:
-    """One rule of kgs.yaml as Dagster shows it.
+    """One table as Dagster shows it.
 
     Attributes:
-        latest: the derived table with the newest row of each key; None where the rule wants none.
+        rules: those of kgs.yaml that name it; they are alike in all that concerns it.
+        topics: of each rule, in the same order.
+        latest: the derived table with the newest row of each key; None where the rules want none.
     """
 
-    rule: TopicRule
-    topic: dg.AssetKey
+    rules: tuple[TopicRule, ...]
+    topics: tuple[dg.AssetKey, ...]
     table: dg.AssetKey
     latest: dg.AssetKey | None = None
+
+    @property
+    def rule(self) -> TopicRule:
+        """The first rule, for what all say alike."""
+        return self.rules[0]
+
+    @property
+    def sources(self) -> list[Source]:
+        """Each rule with its topics."""
+        return list(zip(self.rules, self.topics, strict=True))
+
+    def holds(self, settings: Settings, topic: str) -> bool:
+        """Whether a topic comes into it."""
+        rule = settings.rule_of(topic)
+        return any(rule is each for each in self.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +78,23 @@ class Seen:
 
 
 def lake_layout(group: GroupConfig) -> tuple[LakeAsset, ...]:
-    """Topic and table of every rule, in the order of kgs.yaml; no key twice."""
-    found: list[LakeAsset] = []
+    """Every table with its topics, in the order of kgs.yaml; no key twice."""
+    found: dict[str, LakeAsset] = {}
     taken: set[dg.AssetKey] = set()
-    for rule in group.settings.topics:
+    for number, rule in enumerate(group.settings.topics):
         name = rule.topic or _plain(str(rule.pattern))
         # Graphs show the last part of a key only: it must not be that of the table
         topic = _free(group.key("kafka", f"topic_{name}"), taken)
+        path = f"{number}" if "{topic}" in rule.table else rule.table  # named by the topic: no other rule's
+        if (asset := found.get(path)) is not None:
+            found[path] = replace(asset, rules=(*asset.rules, rule), topics=(*asset.topics, topic))
+            continue
         table = _free(group.key("lake", *_named(rule.table, name).split("/")), taken)
         latest = None
         if rule.latest_by_key is not None:
             latest = _free(group.key("lake", *_named(rule.latest_by_key.table, name).split("/")), taken)
-        found.append(LakeAsset(rule, topic, table, latest))
-    return tuple(found)
+        found[path] = LakeAsset((rule,), (topic,), table, latest)
+    return tuple(found.values())
 
 
 def _named(path: str, topic: str) -> str:
@@ -88,31 +103,43 @@ def _named(path: str, topic: str) -> str:
 
 
 def lake_assets(group: GroupConfig) -> list[dg.AssetSpec]:
-    """Every topic, and every table with its topic upstream."""
+    """Every topic, and every table with its topics upstream."""
     specs = []
     for asset in lake_layout(group):
-        what = f"topic {asset.rule.topic}" if asset.rule.topic else f"topics that match `{asset.rule.pattern}`"
+        sources = [
+            f"topic {rule.topic}" if rule.topic else f"topics that match `{rule.pattern}`" for rule in asset.rules
+        ]
         specs += [
             dg.AssetSpec(
-                asset.topic,
+                topic,
                 description=f"Kafka {what}. Written by others; group {group.name} reads it. Observed now and then.",
                 group_name=f"lake{group.suffix}",
                 kinds={"kafka"},
                 tags={GROUP_TAG: group.name},
-            ),
+                metadata=topic_columns(rule),
+            )
+            for rule, topic, what in zip(asset.rules, asset.topics, sources, strict=True)
+        ]
+        specs.append(
             dg.AssetSpec(
                 asset.table,
-                deps=[asset.topic],
-                description=f"Delta table, filled from {what} by the consumers of group {group.name}, exactly once. "
-                "Materialized whenever a look finds it caught up, or further than before; observed otherwise.",
+                deps=list(asset.topics),
+                description=words_of(asset.rule)
+                + f"Delta table, filled from {', '.join(sources)} by the consumers of group {group.name}, exactly "
+                "once. Materialized whenever a look finds it caught up, or further than before; observed otherwise.",
                 group_name=f"lake{group.suffix}",
-                kinds={"delta"},
+                kinds=table_kinds(group),
                 tags={GROUP_TAG: group.name},
-                metadata=_about(group, asset.rule),
+                metadata=_about(group, asset),
                 freshness_policy=FRESHNESS,
-            ),
-        ]
+            )
+        )
     return specs
+
+
+def words_of(rule: TopicRule) -> str:
+    """The rule's own words about its table, in front of others."""
+    return f"{rule.description}\n\n" if rule.description else ""
 
 
 def lake_events(
@@ -132,7 +159,7 @@ def lake_events(
     events: list[dg.AssetMaterialization | dg.AssetObservation] = []
     after: dict[str, Seen] = {}
     for asset in lake_layout(group):
-        tables = [table for table in snapshot.tables if group.settings.rule_of(table.topic) is asset.rule]
+        tables = [table for table in snapshot.tables if asset.holds(group.settings, table.topic)]
         if not any(table.version is not None for table in tables):
             continue
         name = asset.table.to_user_string()
@@ -145,21 +172,28 @@ def lake_events(
         is_up_to_date = figures["lag"] == 0 or _is_further(seen, last)
         kind = dg.AssetMaterialization if is_up_to_date else dg.AssetObservation
         metadata: dict[str, Any] = {key: value for key, value in figures.items() if value is not None}
-        metadata["partitions" if asset.rule.topic else "topics"] = _lines(asset.rule, tables)
+        metadata["partitions" if _is_of_one_topic(asset) else "topics"] = _lines(asset, tables)
         events.append(kind(asset_key=asset.table, metadata=metadata))
     return events, after
 
 
 def _figures(tables: Sequence["TableView"]) -> dict[str, int | None]:
     """The plain numbers, which Dagster draws over time; their names must stay."""
+    each = _each_once(tables)
     return {
-        "rows": _sum([table.rows for table in tables]),
-        "dead_letters": _sum([table.dead_letters for table in tables]),
-        "size_bytes": _sum([table.size_bytes for table in tables]),
-        "files": _sum([table.files for table in tables]),
+        "rows": _sum([table.rows for table in each]),
+        "dead_letters": _sum([table.dead_letters for table in each]),
+        "size_bytes": _sum([table.size_bytes for table in each]),
+        "files": _sum([table.files for table in each]),
         "lag": _sum([table.lag for table in tables]),
-        "tables": len(tables),
+        "tables": len(each),
     }
+
+
+def _each_once(views: Sequence["TableView"]) -> "list[TableView]":
+    from kgs_core.adapters.lake.stats import each_once
+
+    return each_once(views)
 
 
 def _position(tables: Sequence["TableView"]) -> int | None:
@@ -172,10 +206,14 @@ def _is_further(seen: Seen, last: Seen | None) -> bool:
     return seen.position > last.position
 
 
-def _lines(rule: TopicRule, tables: Sequence["TableView"]) -> dg.TableMetadataValue:
+def _is_of_one_topic(asset: LakeAsset) -> bool:
+    return len(asset.rules) == 1 and asset.rule.topic is not None
+
+
+def _lines(asset: LakeAsset, tables: Sequence["TableView"]) -> dg.TableMetadataValue:
     """A line per partition, or per topic where there are many."""
     rows: list[dict[str, Any]]
-    if rule.topic is not None:
+    if _is_of_one_topic(asset):
         rows = [
             {"partition": p, "position": table.positions.get(p), "end": end, "lag": table.lag_of(p)}
             for table in tables
@@ -190,27 +228,30 @@ def _lines(rule: TopicRule, tables: Sequence["TableView"]) -> dg.TableMetadataVa
     return dg.MetadataValue.table([dg.TableRecord(row) for row in rows], dg.TableSchema(columns))
 
 
-def _about(group: GroupConfig, rule: TopicRule) -> dict[str, Any]:
-    about: dict[str, Any] = {
-        "path": f"{group.settings.lake.root.rstrip('/')}/{rule.table}",
-        "format": rule.format,
+def _about(group: GroupConfig, asset: LakeAsset) -> dict[str, Any]:
+    rule = asset.rule
+    return {
+        **storage_metadata(group, rule.table),
+        "format": ", ".join(dict.fromkeys(each.format for each in asset.rules)),
         "rows_promised": rule.rows,
+        **table_columns(asset.sources),
     }
-    if rule.transform is None and rule.transform_arrow is None:  # else only the function knows
-        own = [dg.TableColumn(*column) for column in _OWN_COLUMNS]
-        value = rule.value_columns.items()
-        columns = [dg.TableColumn(n, kind, None if n in rule.fields else "the record's value") for n, kind in value]
-        about["dagster/column_schema"] = dg.TableSchema([*own, *columns, *_extra_columns(rule)])
-    return about
 
 
-def _extra_columns(rule: TopicRule) -> list[dg.TableColumn]:
-    rescued = [dg.TableColumn("_rescued", "string", "fields of the value without a column, as JSON")]
-    return [
-        *(rescued if rule.unknown_fields == "rescue" else ()),
-        *(dg.TableColumn(name, kind, "of the record's key") for name, kind in rule.key_columns.items()),
-        *(dg.TableColumn(name, "string", f"header {header}") for name, header in rule.headers.items()),
-    ]
+def storage_metadata(group: GroupConfig, table: str) -> dict[str, Any]:
+    """Where a table lies, and as what; with a pattern, how its tables' paths are made."""
+    lake = group.settings.lake
+    return {
+        "path": f"{lake.root.rstrip('/')}/{table}",
+        "dagster/table_name": table.replace("/", "."),
+        "dagster/storage_kind": lake.format,
+    }
+
+
+def table_kinds(group: GroupConfig) -> set[str]:
+    """Kinds that the UI shows of a table: its format, and the store where that is one."""
+    lake = group.settings.lake
+    return {lake.format, "s3"} if lake.root.startswith("s3://") else {lake.format}
 
 
 def _plain(pattern: str) -> str:

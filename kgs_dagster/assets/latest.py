@@ -7,7 +7,8 @@ import dagster as dg
 
 from kgs_core.config import Settings, TopicRule
 from kgs_core.errors import KgsError
-from kgs_dagster.assets.lake import GROUP_TAG, LakeAsset, lake_layout
+from kgs_dagster.assets.columns import derived_columns
+from kgs_dagster.assets.lake import GROUP_TAG, LakeAsset, lake_layout, storage_metadata, table_kinds
 from kgs_dagster.run_process import claim_run
 from kgs_dagster.settings import GroupConfig
 
@@ -19,7 +20,7 @@ Materialize = Callable[[Settings, TopicRule], "Sequence[Materialization]"]
 
 def materialize(settings: Settings, rule: TopicRule) -> "Sequence[Materialization]":
     """What `kgs materialize` does, for the tables of one rule."""
-    from kgs_core.adapters.lake.latest_by_key import materialize_lake
+    from kgs_core.adapters.lake.materialize import materialize_lake
 
     found: list[Materialization] = []
     materialize_lake(settings, found.append, wanted=lambda spec: spec.rule is rule)
@@ -71,8 +72,12 @@ def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
         description=f"Delta table with the newest row of each {', '.join(latest.key)}, derived from "
         f"{asset.table.path[-1]}: what `kgs materialize` does.",
         group_name=f"lake{group.suffix}",
-        kinds={"delta"},
+        kinds=table_kinds(group),
         tags={GROUP_TAG: group.name},
+        metadata={
+            **storage_metadata(group, latest.table),
+            **derived_columns(asset.sources, asset.table),
+        },
         skippable=True,
     )
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from kgs_core.config import TopicRule
 from kgs_core.errors import KgsError, TransientError
 from kgs_dagster.assets.control_loop_figures import three_digits
-from kgs_dagster.assets.lake import LakeAsset, Seen, lake_layout
+from kgs_dagster.assets.lake import Seen, lake_layout
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -50,18 +51,19 @@ def topic_events(
     """
     events: list[dg.AssetObservation] = []
     after: dict[str, Seen] = {}
-    for asset in lake_layout(group):
-        views = [view for view in snapshot.tables if group.settings.rule_of(view.topic) is asset.rule and view.ends]
+    layout = lake_layout(group)
+    for rule, topic in [pair for asset in layout for pair in zip(asset.rules, asset.topics, strict=True)]:
+        views = [view for view in snapshot.tables if group.settings.rule_of(view.topic) is rule and view.ends]
         if not views:
             continue
-        name, found = asset.topic.to_user_string(), _seen(views, retentions)
+        name, found = topic.to_user_string(), _seen(views, retentions)
         last = before.get(name)
         if last is not None and not _is_due(found, last, now):
             after[name] = last
             continue
         rate = _rate(found, last, now)
         after[name] = Seen(now, found.end, (found.partitions, int(rate is not None), found.retention))
-        events.append(dg.AssetObservation(asset_key=asset.topic, metadata=_metadata(asset, views, found, rate)))
+        events.append(dg.AssetObservation(asset_key=topic, metadata=_metadata(rule, views, found, rate)))
     return events, after
 
 
@@ -122,14 +124,14 @@ def _rate(found: _Topics, last: Seen | None, now: float) -> float | None:
     return (found.end - last.position) / (now - last.at)
 
 
-def _metadata(asset: LakeAsset, views: "Sequence[TableView]", found: _Topics, rate: float | None) -> dict[str, Any]:
+def _metadata(rule: TopicRule, views: "Sequence[TableView]", found: _Topics, rate: float | None) -> dict[str, Any]:
     plain: dict[str, Any] = {
         "partitions": found.partitions,
         "end_offsets": found.end,
         "records_per_s": None if rate is None else three_digits(rate),
         "retention": found.retention or None,
     }
-    if asset.rule.pattern is not None:
+    if rule.pattern is not None:
         rows = [dg.TableRecord({"topic": view.topic, "partitions": len(view.ends)}) for view in views]
         columns = [dg.TableColumn("topic", "string"), dg.TableColumn("partitions", "int")]
         plain |= {"topics": dg.MetadataValue.table(rows, dg.TableSchema(columns))}

@@ -58,7 +58,7 @@ def bad_records_checks(group: GroupConfig) -> dg.AssetChecksDefinition:
 
 def evaluation(group: GroupConfig, asset: LakeAsset, judged: Judged) -> dg.AssetCheckEvaluation | None:
     """How it is with the topics of a rule; None where nobody is heard who reads one."""
-    ours = {topic: share for topic, share in judged.items() if group.settings.rule_of(topic) is asset.rule}
+    ours = {topic: share for topic, share in judged.items() if asset.holds(group.settings, topic)}
     if not ours:
         return None
     bad = {topic: share for topic, share in sorted(ours.items()) if share is not None}

@@ -7,14 +7,16 @@ import dagster as dg
 from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.write_guard import check_owners
 from kgs_core.invariants.group import check_target
+from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.protocol import Incarnation, Target
+from kgs_core.reporting.capacity import capacity_sentences, capacity_values
 from kgs_dagster.assets.control_loop import ASSIGNMENT, HANDOVER
 from kgs_dagster.assets.control_loop_figures import bullets
-from kgs_dagster.checks.group_view import seen_by
+from kgs_dagster.checks.group_view import capacity_now, seen_by
 from kgs_dagster.resources import rebalance_key
 from kgs_dagster.settings import GroupConfig
 
-TARGET_NOW, OWNERS_NOW = "newest_target", "owners_now"
+TARGET_NOW, OWNERS_NOW, CAPACITY_NOW = "newest_target", "owners_now", "capacity_now"
 
 
 def control_loop_checks(group: GroupConfig) -> list[dg.AssetChecksDefinition]:
@@ -32,14 +34,22 @@ def control_loop_checks(group: GroupConfig) -> list[dg.AssetChecksDefinition]:
             dg.AssetCheckSpec(
                 OWNERS_NOW, asset=handover, description="S1: no two consumers that are heard say to own a partition."
             ),
+            dg.AssetCheckSpec(
+                CAPACITY_NOW,
+                asset=assignment,
+                description="Consumers that are flat out read as much as the configured capacity counts on.",
+            ),
         ],
         required_resource_keys={rebalance_key(group)},
         can_subset=True,
     )
     def group_now(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         view, target, silent = seen_by(context, group)
-        results = (_target(group, target), _owners(group, view, silent))
-        for key, result in zip(control_loop_check_keys(group), results, strict=True):
+        results = [_target(group, target), _owners(group, view, silent)]
+        # The feed is asked only for this one
+        is_asked = control_loop_check_keys(group)[-1] in context.selected_asset_check_keys
+        results += [_capacity(group, capacity_now(context, group))] if is_asked else []
+        for key, result in zip(control_loop_check_keys(group), results, strict=False):
             if key in context.selected_asset_check_keys:
                 yield result
 
@@ -48,7 +58,11 @@ def control_loop_checks(group: GroupConfig) -> list[dg.AssetChecksDefinition]:
 
 def control_loop_check_keys(group: GroupConfig) -> list[dg.AssetCheckKey]:
     """Their keys: a rebalance run does without them, for it makes checks of its own."""
-    return [dg.AssetCheckKey(group.key(ASSIGNMENT), TARGET_NOW), dg.AssetCheckKey(group.key(HANDOVER), OWNERS_NOW)]
+    return [
+        dg.AssetCheckKey(group.key(ASSIGNMENT), TARGET_NOW),
+        dg.AssetCheckKey(group.key(HANDOVER), OWNERS_NOW),
+        dg.AssetCheckKey(group.key(ASSIGNMENT), CAPACITY_NOW),
+    ]
 
 
 def _target(group: GroupConfig, target: Target | None) -> dg.AssetCheckResult:
@@ -58,6 +72,12 @@ def _target(group: GroupConfig, target: Target | None) -> dg.AssetCheckResult:
 
 def _owners(group: GroupConfig, view: GroupView, silent: frozenset[Incarnation]) -> dg.AssetCheckResult:
     return _result(group.key(HANDOVER), OWNERS_NOW, check_owners(view, silent), dg.AssetCheckSeverity.ERROR)
+
+
+def _capacity(group: GroupConfig, found: Capacity) -> dg.AssetCheckResult:
+    wrong = tuple(capacity_sentences(found)) if found.falls_short else ()
+    result = _result(group.key(ASSIGNMENT), CAPACITY_NOW, wrong, dg.AssetCheckSeverity.WARN)
+    return result._replace(metadata={**result.metadata, "capacity": dg.MetadataValue.json(capacity_values(found))})
 
 
 def _result(

@@ -46,7 +46,7 @@ def lake_checks(group: GroupConfig, audit: Audit = audit) -> dg.AssetChecksDefin
             raise dg.Failure(str(e), allow_retries=False) from e
         for asset in layout:
             if dg.AssetCheckKey(asset.table, CHECK) in context.selected_asset_check_keys:
-                tables = [table for table in found.tables if group.settings.rule_of(table.topic) is asset.rule]
+                tables = [table for table in found.tables if asset.holds(group.settings, table.topic)]
                 yield _result(asset, tables)
 
     return lake_audit
@@ -57,7 +57,7 @@ def _result(asset: LakeAsset, tables: Sequence[TableAudit]) -> dg.AssetCheckResu
         "rows": sum(table.rows for table in tables),
         "dead_letters": sum(table.dead_letters for table in tables),
         **{fault.value: sum(table.count(fault) for table in tables) for fault in _FAULTS},
-        "tables": len([table for table in tables if table.version is not None]),
+        "tables": len({table.table for table in tables if table.version is not None}),
     }
     if lines := [line for table in tables for line in _lines(table)]:
         more = [f"- and {len(lines) - _SHOWN} more: `kgs audit` lists them all"] if len(lines) > _SHOWN else []

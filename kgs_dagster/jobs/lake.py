@@ -7,6 +7,7 @@ import dagster as dg
 
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError
+from kgs_dagster.assets.catalog import catalog_key
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.assets.latest import latest_layout
 from kgs_dagster.checks.lake import CHECK
@@ -88,6 +89,19 @@ def latest_by_key_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition | Non
         description="Merges new rows into the tables with the newest row of each key.",
         executor_def=dg.in_process_executor,
         tags={GROUP: group.name, ROLE: "derive", MAX_RUNTIME: str(DAY_S)},
+    )
+
+
+def catalog_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition | None":
+    """The tables registered in the catalogue; None where none is configured."""
+    if group.settings.catalog is None:
+        return None
+    return dg.define_asset_job(
+        f"catalog_job{group.suffix}",
+        selection=dg.AssetSelection.assets(catalog_key(group)),
+        description="Registers new tables in the catalogue, and columns that became more. Consumers go on meanwhile.",
+        executor_def=dg.in_process_executor,
+        tags={GROUP: group.name, ROLE: "register", MAX_RUNTIME: str(DAY_S // 24)},
     )
 
 

@@ -1,21 +1,36 @@
-"""Deletes old runs and old looks at the lake: Dagster itself keeps every run and every event for ever."""
+"""Job that deletes old runs, ticks and looks at the lake: Dagster itself keeps every run and every event for ever."""
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import dagster as dg
 from pydantic import Field
 
+from kgs_dagster.assets.control_loop import control_loop_keys
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.launch import GROUP, ROLE
+from kgs_dagster.retention import days_ago, delete_looks, delete_run, delete_ticks
 from kgs_dagster.run_process import DAY_S, ENDED, MAX_RUNTIME, claim_run
 from kgs_dagster.settings import GroupConfig
 
-_NO_RUN = ""
+TICKING = (
+    "partition_load_sensor",
+    "lake_sensor",
+    "lost_runs_sensor",
+    "run_failure_sensor",
+    "lake_maintenance_schedule",
+    "lake_audit_schedule",
+    "prune_runs_schedule",
+    "latest_by_key_schedule",
+    "catalog_schedule",
+    "bill_schedule",
+)
+"""Sensors and schedules of a group, without its suffix."""
+TICKING_FOR_ALL = ("workloads_sensor",)
+ASSET_JOBS = ("rebalance_job", "lake_audit_job", "latest_by_key_job", "catalog_job")
+"""Jobs whose newest good run says how its assets and checks are."""
+DAILY_JOB = "bill_job"
+"""Its runs stay, one for each day: a day whose run is gone would count as never made."""
 
 
 class PruneConfig(dg.Config):
@@ -24,8 +39,10 @@ class PruneConfig(dg.Config):
     keep_days: float = Field(default=14, gt=0, description="Runs that ended as they should.")
     keep_failed_days: float = Field(default=60, gt=0, description="Runs that failed.")
     keep_looks_days: float = Field(
-        default=3, gt=0, description="What the lake sensor records: up to one event a table and minute, 4 to 8 KB each."
+        default=3, gt=0, description="What sensors record without a run: up to one event a table and minute."
     )
+    keep_ticks_days: float = Field(default=30, gt=0, description="Ticks that asked for something, or failed.")
+    keep_skipped_ticks_days: float = Field(default=1, gt=0, description="Ticks that asked for nothing.")
 
 
 def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -> dg.JobDefinition:
@@ -40,22 +57,22 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
     def prune_runs(context: dg.OpExecutionContext, config: PruneConfig) -> None:
         claim_run(context.instance, context.run_id)
         now = clock()
-        failed = [dg.DagsterRunStatus.FAILURE]
-        others = [status for status in ENDED if status not in failed]
-        count = 0
-        for statuses, days in ((others, config.keep_days), (failed, config.keep_failed_days)):
-            old = dg.RunsFilter(tags={GROUP: group.name}, statuses=statuses, updated_before=_days_ago(days, now))
-            for run_id in context.instance.get_run_ids(old):
-                delete_run(context.instance, run_id)
-                count += 1
-        seen = [key for asset in lake_layout(group) for key in (asset.table, asset.topic)]
-        looks = delete_looks(context.instance, seen, _days_ago(config.keep_looks_days, now))
-        context.add_output_metadata({"runs": count, "looks": looks})
+        runs = 0
+        for run_id in _old_runs(context.instance, group, config, now):
+            delete_run(context.instance, run_id)
+            runs += 1
+        seen = [key for asset in lake_layout(group) for key in (asset.table, *asset.topics)]
+        keys = [*seen, *control_loop_keys(group)]
+        looks = delete_looks(context.instance, keys, days_ago(config.keep_looks_days, now))
+        names = {*(f"{name}{group.suffix}" for name in TICKING), *TICKING_FOR_ALL}
+        for days, skipped in ((config.keep_skipped_ticks_days, True), (config.keep_ticks_days, False)):
+            delete_ticks(context.instance, names, days_ago(days, now), skipped=skipped)
+        context.add_output_metadata({"runs": runs, "looks": looks})
 
     @dg.job(
         name=f"prune_runs_job{group.suffix}",
-        description=f"Deletes runs of group {group.name} that ended long ago, with their events and logs, and what the "
-        "lake sensor recorded long ago.",
+        description=f"Deletes runs of group {group.name} that ended long ago, with their events and logs, and what its "
+        "sensors recorded long ago, and their ticks. Of jobs that make assets the last good run stays.",
         executor_def=dg.in_process_executor,
         tags={GROUP: group.name, ROLE: "prune", MAX_RUNTIME: str(DAY_S)},
     )
@@ -65,37 +82,17 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
     return job
 
 
-def delete_looks(instance: dg.DagsterInstance, tables: Sequence[dg.AssetKey], before: datetime) -> int:
-    """Delete what was recorded of tables without a run; returns how many events that were."""
-    # Dagster has no call for this: its pinned version is what makes it safe, and a test
-    from dagster._core.storage.event_log.schema import SqlEventLogStorageTable as Events
-
-    storage: Any = instance.event_log_storage
-    old = (
-        (Events.c.run_id == _NO_RUN)
-        & Events.c.asset_key.in_([table.to_string() for table in tables])
-        & (Events.c.timestamp < before.replace(tzinfo=None))
-    )
-    count = 0
-    # SQLite keeps a second copy in the file of the run that there is none of
-    for connect in (lambda: storage.run_connection(_NO_RUN), storage.index_connection):
-        with connect() as connection:
-            count = max(count, connection.execute(Events.delete().where(old)).rowcount)
-    return count
+def _old_runs(instance: dg.DagsterInstance, group: GroupConfig, config: PruneConfig, now: float) -> Iterable[str]:
+    """Ids of the runs that are to go."""
+    failed = [dg.DagsterRunStatus.FAILURE]
+    others = [status for status in ENDED if status not in failed]
+    kept = {_newest_good(instance, group, f"{job}{group.suffix}") for job in ASSET_JOBS}
+    kept |= {*instance.get_run_ids(dg.RunsFilter(tags={GROUP: group.name}, job_name=f"{DAILY_JOB}{group.suffix}"))}
+    for statuses, days in ((others, config.keep_days), (failed, config.keep_failed_days)):
+        old = dg.RunsFilter(tags={GROUP: group.name}, statuses=statuses, updated_before=days_ago(days, now))
+        yield from (run_id for run_id in instance.get_run_ids(old) if run_id not in kept)
 
 
-def _days_ago(days: float, now: float) -> datetime:
-    return datetime.fromtimestamp(now - days * DAY_S, UTC)
-
-
-def delete_run(instance: dg.DagsterInstance, run_id: str) -> None:
-    """Delete a run with all that is kept of it; its own entry last, so that what is killed half-way is found again."""
-    with suppress(NotImplementedError):  # some stores of logs cannot
-        instance.compute_log_manager.delete_logs(prefix=[run_id])
-    storage = instance.event_log_storage
-    storage.delete_events(run_id)
-    # SQLite keeps a file for each run, and gives no byte of it back
-    if (path_for_shard := getattr(storage, "path_for_shard", None)) is not None:
-        for end in ("", "-wal", "-shm"):
-            Path(f"{path_for_shard(run_id)}{end}").unlink(missing_ok=True)
-    instance.run_storage.delete_run(run_id)
+def _newest_good(instance: dg.DagsterInstance, group: GroupConfig, job: str) -> str | None:
+    good = dg.RunsFilter(tags={GROUP: group.name}, job_name=job, statuses=[dg.DagsterRunStatus.SUCCESS])
+    return next(iter(instance.get_run_ids(good, limit=1)), None)

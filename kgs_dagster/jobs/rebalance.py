@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from kgs_core.reporting.group_alerts import GroupAlert
 from kgs_dagster.assets.control_loop import control_loop_keys
 from kgs_dagster.checks.control_loop import control_loop_check_keys
+from kgs_dagster.checks.group_alerts import group_alert_key
 from kgs_dagster.launch import ATTEMPT, GROUP, ROLE
 from kgs_dagster.resources import UNFINISHED, RebalanceConfig, database, rebalance_key
 from kgs_dagster.run_process import ENDED, MAX_RUNTIME, end_hung_run
@@ -48,7 +50,8 @@ class Hold:
 
 def rebalance_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition":
     """The four steps of one change. In one process: its controller lives through all of them, and starts once."""
-    checks = dg.AssetSelection.checks(*control_loop_check_keys(group))
+    alerts = [group_alert_key(group, alert) for alert in GroupAlert]
+    checks = dg.AssetSelection.checks(*control_loop_check_keys(group), *alerts)
     return dg.define_asset_job(
         f"rebalance_job{group.suffix}",
         selection=dg.AssetSelection.assets(*control_loop_keys(group)) - checks,

@@ -17,8 +17,9 @@ from kgs_core.controller.state import Options
 from kgs_core.errors import KgsError, TransientError
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Fleet, GroupTopicReader
-from kgs_core.protocol import Message, Received
+from kgs_core.protocol import Incarnation, Message, Received
 from kgs_core.reporting.bad_shares import judged_topics
+from kgs_core.reporting.group_alerts import Alerts, group_alerts
 from kgs_core.reporting.sentences import sentences
 from kgs_core.runtime.controller_loop import fleet_seen
 from kgs_core.runtime.measurement_source import MeasurementSource
@@ -100,12 +101,14 @@ class Found:
         measurement_offset: of the last measurement; None: there was none.
         summary: what was seen, for people.
         judged: see `bad_shares.judged_topics`.
+        alerts: see `group_alerts`.
     """
 
     requests: tuple[dg.RunRequest, ...]
     measurement_offset: int | None
     summary: str
     judged: Judged
+    alerts: Alerts
 
 
 class LongPoll:
@@ -142,8 +145,14 @@ class LongPoll:
                 requests, self._trouble = [], str(e)
             if requests or due > end:
                 judged = judged_topics(watch.state.view, watch.state.suspects())
-                return Found(tuple(requests), self._offset, self._summary(watch), judged)
+                alerts = group_alerts(watch.state, self._silent(watch), timing.steady())
+                return Found(tuple(requests), self._offset, self._summary(watch), judged, alerts)
             timing.sleep(max(0.0, due - timing.steady()))
+
+    def _silent(self, watch: GroupObserver) -> frozenset[Incarnation] | None:
+        """Who is suspected; None: a tick that ends early has not listened for long enough to tell."""
+        listened_s = self._timing.steady() - watch.state.silence_counts_from
+        return None if listened_s < self._options.membership.suspect_after_s else frozenset(watch.state.suspects())
 
     def _step(self, watch: GroupObserver) -> tuple[GroupObserver, list[dg.RunRequest]]:
         """Hear everybody, then decide.

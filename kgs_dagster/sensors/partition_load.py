@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import dagster as dg
 
 from kgs_core.errors import KgsError, TransientError
-from kgs_dagster.checks.bad_records import Judged, changed_evaluations
+from kgs_dagster.checks.bad_records import changed_evaluations
+from kgs_dagster.checks.group_alerts import LastingAlerts
 from kgs_dagster.jobs.consumer import consumer_job
 from kgs_dagster.jobs.rebalance import RebalanceRuns, rebalance_job
 from kgs_dagster.resources import FleetWithExcuses, group_options
-from kgs_dagster.sensors.long_poll import LongPoll, SensorPorts, Timing
+from kgs_dagster.sensors.long_poll import Found, LongPoll, SensorPorts, Timing
 from kgs_dagster.settings import GroupConfig
 from kgs_dagster.turn import Turn
 
@@ -49,7 +50,8 @@ def build_sensors(
         connect: gives a tick its ports.
         timing: how a tick goes by; None: as the clock does.
     """
-    turn = Turn((timing or Timing()).steady)
+    steady = (timing or Timing()).steady
+    turn, alerts = Turn(steady), LastingAlerts(group, steady)
 
     @dg.sensor(
         name=f"partition_load_sensor{group.suffix}",
@@ -69,7 +71,7 @@ def build_sensors(
             try:
                 with connect(group, context.instance) as ports:
                     found = LongPoll(group, group_options(group), ports, timing or Timing()).run()
-                events = _check_news(context, group, found.judged)
+                events = _check_news(context, group, alerts, found)
             except KgsError as e:
                 return dg.SensorResult(skip_reason=str(e), cursor=context.cursor)
         cursor = context.cursor if found.measurement_offset is None else str(found.measurement_offset)
@@ -82,11 +84,12 @@ def build_sensors(
 
 
 def _check_news(
-    context: dg.SensorEvaluationContext, group: GroupConfig, judged: Judged
+    context: dg.SensorEvaluationContext, group: GroupConfig, alerts: LastingAlerts, found: Found
 ) -> Sequence[dg.AssetCheckEvaluation]:
-    """What has changed of the tables' checks; runs are asked for even where that cannot be told."""
+    """What has changed of the checks; runs are asked for even where that cannot be told."""
     try:
-        return changed_evaluations(group, context.instance, judged)
+        bad_records = changed_evaluations(group, context.instance, found.judged)
+        return [*bad_records, *alerts.changed(context.instance, found.alerts)]
     except TransientError as e:
         context.log.warning(str(e))
         return ()

@@ -1,12 +1,14 @@
 """Rebalance runs in Dagster, on a simulated group: what they do, and what they record."""
 
+from dataclasses import replace
+
 import dagster as dg
 import pytest
 
 from kgs_core.consumer.member import Decision
 from kgs_core.model import ConsumerId
 from kgs_core.packing import ALGORITHMS
-from kgs_core.protocol import DesiredState, RunState
+from kgs_core.protocol import DesiredState, FlatOut, RunState
 from kgs_dagster.assets.control_loop import COVERED, DONE, FITS, OWNERS, SAFE
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.run_process import PROCESS
@@ -182,6 +184,29 @@ def test_the_group_can_be_checked_at_any_time(runs):
         process.membership = process.membership.acted(both, runs.sim.clock.now)
         process.report()
     assert checks(look())["handover", "owners_now"] is False
+
+
+def test_consumers_that_read_less_than_the_configured_capacity_are_a_warning(runs):
+    runs.sim.publish(**FOUR)
+    key = dg.AssetCheckKey(runs.group.key("consumer_assignment"), "capacity_now")
+    job = runs.defs.resolve_implicit_global_asset_job_def().get_subset(
+        asset_check_selection={key}, asset_selection=set()
+    )
+
+    def look():
+        return job.execute_in_process(instance=runs.instance)
+
+    assert checks(look()) == {("consumer_assignment", "capacity_now"): True}, "nothing is known"
+    load, at = runs.sim.measurements[max(runs.sim.measurements)]
+    runs.sim.measurements[max(runs.sim.measurements)] = replace(load, bytes_per_offset={"a": 1.0}), at
+    for process in runs.sim.fleet.living():
+        process.flat_out = FlatOut(60.0, 300.0, 0.0, 1000, 100, {"a": 100}, "x")
+    runs.sim.go_by(61.0)
+    result = look()
+    assert checks(result) == {("consumer_assignment", "capacity_now"): False}
+    (found,) = result.get_asset_check_evaluations()
+    assert found.severity is dg.AssetCheckSeverity.WARN
+    assert "less than the configured capacity" in found.metadata["problems"].value
 
 
 def test_two_groups_stand_side_by_side():

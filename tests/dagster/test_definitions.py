@@ -67,8 +67,8 @@ def test_definitions_load_while_kafka_and_lake_are_away_and_without_what_is_heav
     assert done.returncode == 0, done.stderr
     heavy, jobs = done.stdout.splitlines()
     assert heavy == "", "every run pays for what the definitions import: import these inside functions"
-    control = "consumer_job experiments_job experiments_report_job lake_audit_job lake_maintenance_job prune_runs_job "
-    assert jobs == f"{control}rebalance_job redrive_job register_workload_job"
+    first = "apply_plan_job bill_job consumer_job experiments_job experiments_report_job lake_audit_job"
+    assert jobs == f"{first} lake_maintenance_job prune_runs_job rebalance_job redrive_job register_workload_job"
 
 
 def test_a_configuration_that_is_wrong_is_reported_in_its_own_words(tmp_path):
@@ -84,7 +84,7 @@ def test_several_groups_share_no_name():
     repository = defs.get_repository_def()
     jobs = [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")]
     names = [*jobs, *(each.name for each in (*repository.sensor_defs, *repository.schedule_defs))]
-    assert len(names) == 26
+    assert len(names) == 32
     assert all(name.endswith(("_a_b", "_c_d")) for name in names)
     assert {spec.key.path[0] for spec in defs.resolve_all_asset_specs()} == {"a.b", "c-d"}
 
@@ -98,6 +98,37 @@ def test_experiments_are_there_once_whatever_groups_there_are():
         f"experiments/{name}"
         for name in ("workload", "packing_run", "algorithm_summary", "pareto_front", "latency_comparison", "bill")
     }
+
+
+LATEST = (
+    "[{topic: orders, table: bronze/orders, format: json, schema: {id: long}, "
+    "latest_by_key: {key: [id], table: gold/orders, tombstones: ignore}}, {pattern: 'x.*'}]"
+)
+
+
+def test_every_asset_says_what_it_is_of_which_kind_and_who_is_asked_about_it(monkeypatch):
+    specs = build_defs(groups=[group(topics=LATEST)]).resolve_all_asset_specs()
+    assert len(specs) == 16, "the control loop, three tables, two topics, the bill and the experiments"
+    lacks = {
+        spec.key.to_user_string(): [
+            name for name in ("description", "kinds", "owners", "group_name") if not getattr(spec, name)
+        ]
+        for spec in specs
+    }
+    assert {name: missing for name, missing in lacks.items() if missing} == {}
+    assert {owner for spec in specs for owner in spec.owners} == {"team:kgs"}
+    monkeypatch.setenv("KGS_OWNERS", "anna@example.com, team:data")
+    specs = build_defs(groups=[group(topics=LATEST)]).resolve_all_asset_specs()
+    assert {tuple(spec.owners) for spec in specs} == {("anna@example.com", "team:data")}
+
+
+def test_every_check_job_sensor_and_schedule_says_what_it_is():
+    defs = build_defs(groups=[group(topics=LATEST)])
+    repository = defs.get_repository_def()
+    checks = [spec for each in defs.asset_checks or () for spec in each.check_specs]
+    jobs = [job for job in repository.get_all_jobs() if not job.name.startswith("__")]
+    every = [*checks, *jobs, *repository.sensor_defs, *repository.schedule_defs]
+    assert [each.name for each in every if not each.description] == []
 
 
 def test_resources_can_be_replaced_by_name():

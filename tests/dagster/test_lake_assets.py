@@ -48,7 +48,7 @@ def test_every_rule_is_a_topic_and_a_table_that_comes_from_it():
 def test_a_topic_and_its_table_are_told_apart_where_only_the_last_part_of_a_name_is_shown():
     """Both were called flights.jfk in the graph."""
     for asset in lake_layout(group(topics="[{topic: flights.jfk, table: '{topic}'}, {topic: b, table: lake/b}]")):
-        assert asset.topic.path[-1] != asset.table.path[-1]
+        assert asset.topics[0].path[-1] != asset.table.path[-1]
 
 
 def test_a_pattern_is_shown_as_it_is_written():
@@ -68,13 +68,13 @@ def test_a_pattern_is_shown_as_it_is_written():
 )
 def test_a_pattern_has_a_name_of_its_own(pattern, name):
     (asset,) = lake_layout(group(topics=f"[{{pattern: '{pattern}'}}]"))
-    assert asset.topic.path == ["g", "kafka", f"topic_{name}"]
+    assert asset.topics[0].path == ["g", "kafka", f"topic_{name}"]
 
 
 def test_no_two_rules_share_an_asset():
     layout = lake_layout(group(topics="[{topic: x.any}, {pattern: 'x\\..*'}, {pattern: 'x\\..+'}]"))
     assert [asset.table.path[-1] for asset in layout] == ["x.any", "x.any_2", "x.any_3"]
-    assert len({asset.topic for asset in layout}) == 3
+    assert len({asset.topics for asset in layout}) == 3
 
 
 def test_columns_are_shown_where_they_are_known():
@@ -195,3 +195,26 @@ def test_the_first_table_that_is_there_is_audited_once(instance):
     assert [(request.job_name, request.run_key) for request in asked()] == [("lake_audit_job", "g/first-audit")]
     instance.create_run_for_job(audit)
     assert not asked()
+
+
+SHARED = "[{topic: a, table: bronze/x}, {topic: b, table: bronze/x}, {pattern: 'c+', table: bronze/x}]"
+
+
+def test_rules_that_name_one_table_share_its_asset():
+    (asset,) = lake_layout(group(topics=SHARED))
+    specs = lake_assets(group(topics=SHARED))
+    (of_table,) = [spec for spec in specs if spec.key == asset.table]
+    assert {dep.asset_key for dep in of_table.deps} == {*asset.topics} == {spec.key for spec in specs} - {asset.table}
+    assert len(asset.topics) == 3
+    assert "topic a, topic b, topics that match `c+`" in of_table.description
+
+
+def test_what_several_topics_share_is_counted_once():
+    views = [
+        TableView(t, "bronze/x", 10, 1000, 2, 1, 5, positions={0: at}, ends={0: 9}) for t, at in (("a", 8), ("cc", 5))
+    ]
+    snapshot = seen(*views)
+    (event,), _ = lake_events(group(topics=SHARED), snapshot, {}, 0.0)
+    assert numbers(event) == {"rows": 10, "dead_letters": 1, "size_bytes": 1000, "files": 2, "lag": 5, "tables": 1}
+    assert [line.data["topic"] for line in event.metadata["topics"].records] == ["a", "cc"]
+    assert snapshot.rows == 10

@@ -14,7 +14,8 @@ from kgs_core.ports import Upkeep
 from kgs_dagster.assets.lake import lake_assets
 from kgs_dagster.checks.lake import lake_checks
 from kgs_dagster.jobs.lake import lake_audit_job, lake_maintenance_job
-from kgs_dagster.jobs.prune import delete_looks, delete_run, prune_runs_job
+from kgs_dagster.jobs.prune import prune_runs_job
+from kgs_dagster.retention import delete_looks, delete_run
 from tests.dagster.groups import group
 
 LOST = Finding(Fault.LOST, 3, (OffsetRange(17, 20),), "in the log")
@@ -145,6 +146,7 @@ def test_old_looks_at_the_lake_go_and_nothing_else_does(where, request):
     look()
     assert delete_looks(instance, [mine], then) == 2
     assert (left(mine), left(others)) == (2, 2)
+    assert delete_looks(instance, [mine], get_current_datetime() + timedelta(hours=1)) == 0, "the newest stay"
     assert len(instance.all_logs("")) == 4
 
 

@@ -83,6 +83,17 @@ def test_a_change_that_is_not_carried_out_is_no_success(runs):
     assert checks(result)["handover", DONE] is False
 
 
+def test_a_change_that_gives_way_to_another_is_no_failure(runs):
+    """The first run of a cold start was red, since the first consumer came while it waited for all."""
+    runs.sim.events.append(lambda: runs.sim.target().measurement_offset == 1 and runs.sim.publish(**GROWN, e=10) > 0)
+    result = runs.run(measurement_offset=runs.sim.publish(**GROWN))
+    assert result.success
+    assert runs.recorded(result, "handover")["outcome"].startswith("superseded: ")
+    assert checks(result)["handover", DONE] is False, "and nobody takes it for carried out"
+    assert RebalanceRuns(runs.instance, runs.group).hold(1) is None
+    assert runs.run(measurement_offset=runs.sim.publish(**GROWN, e=10)).success is False, "consumer 3 never comes"
+
+
 def test_after_a_change_that_is_not_carried_out_the_next_run_need_not_wait(runs, add_run):
     """Nothing went wrong: whatever is due now may well be something else."""
     result = runs.run(measurement_offset=runs.sim.publish(**GROWN))

@@ -1,12 +1,14 @@
 """Dashboard, alerts and the page of all metrics say what the table of metrics says."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import yaml
 
 from kgs_core.metrics import METRICS
 from ops import make_dashboard
+from tests.ops.shortened_rules import shortened
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
@@ -56,3 +58,26 @@ def test_page_of_all_metrics_is_the_table():
 def test_every_alert_is_played_through():
     played = (RULES.parent / "rules_test.yaml").read_text()
     assert [rule["alert"] for rule in alerts() if rule["alert"] not in played] == []
+
+
+def test_alerts_are_a_prometheus_rule_of_the_operator():
+    command = ["make", "--no-print-directory", "prometheus-rule"]
+    made = yaml.safe_load(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
+    assert (made["apiVersion"], made["kind"]) == ("monitoring.coreos.com/v1", "PrometheusRule")
+    assert made["spec"] == yaml.safe_load(RULES.read_text())
+
+
+def test_shortened_rules_differ_in_their_times_alone():
+    """The outages of `make alerts-live` are played through with these."""
+    short = {
+        rule["alert"]: rule
+        for group in shortened(yaml.safe_load(RULES.read_text()), 10)["groups"]
+        for rule in group["rules"]
+    }
+    assert short.keys() == {rule["alert"] for rule in alerts()}
+    assert short["KgsLag"]["expr"].endswith("> 30")
+    assert short["KgsLag"]["for"] == "30000ms"
+    assert short["KgsFlapping"]["expr"].endswith("[180000ms])) > 10")
+    for rule in alerts():
+        other = short[rule["alert"]]
+        assert {**other, "expr": "", "for": ""} == {**rule, "expr": "", "for": ""}

@@ -10,8 +10,8 @@ after at every turn. `python -m tests.scenarios.transcript` writes the lines bel
     controller [run] [watching]                 start one: for one change only; one that starts no consumers
     start 2, kill 2, freeze 2, thaw 2, end 2    the latest process of consumer 2; likewise `kill controller`, or
                                                 `controller1`, the first
-    desired paused; want 2 b [in vain]          what people say; want: version and configuration; in vain: what is
-                                                started goes on having those that it has
+    desired paused; want 2 b [in vain]          what people say; in vain: what is started has what it had before
+    approve [again]                             a consent to the newest plan; again: the same as before
     unable a no rule fits; able                 what is started from now on cannot open a; everybody can open all
     target 1=a 2=bc 3=                          a Target as an earlier controller may have left it
     stuck 2 a offsets gone                      consumer 2 cannot read a
@@ -40,10 +40,12 @@ from kgs_core.controller.transitions import State
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.protocol import (
+    Approval,
     DesiredState,
     DesiredVersion,
     Heartbeat,
     MemberAssignment,
+    ProposedPlan,
     Received,
     Report,
     RunState,
@@ -54,10 +56,8 @@ from kgs_core.testing.chance import NO_TROUBLE, FaultRates
 from kgs_core.testing.consumers import Habits
 from kgs_core.testing.world import World
 
-FOLDER = Path(__file__).parent
-RULE = "----"
-MOST_ROUNDS = 120
-QUIET_ROUNDS = 2
+FOLDER, RULE = Path(__file__).parent, "----"
+MOST_ROUNDS, QUIET_ROUNDS = 120, 2
 QUIET = frozenset({"StartConsuming", "StopConsuming", "Retire", "rebalance"})
 """Notes that say again what assignments and Targets say."""
 
@@ -76,8 +76,7 @@ class Scenario:
 
     def __init__(self) -> None:
         self.world: World | None = None
-        self.seen = 0
-        self.said: dict[Any, Any] = {}
+        self.seen, self.said = 0, dict[Any, Any]()
         self.commands: dict[str, Callable[..., Iterator[str] | None]] = {
             name.removeprefix("do_"): getattr(self, name) for name in dir(self) if name.startswith("do_")
         }
@@ -105,6 +104,8 @@ class Scenario:
             spare_consumers=int(given.get("spares", 0)),
             max_consumers=int(given["max"]) if "max" in given else None,
             sentinel_timeout_s=float(given.get("look", 3600)),
+            apply=given.get("apply", "auto"),
+            approval_expires_s=float(given.get("expires", 3600)),
             max_rscore_per_hour=float(given["budget"]) if "budget" in given else None,
         )
         pace = MembershipTiming(membership.heartbeat_s, membership.suspect_after_s, 300)
@@ -148,6 +149,11 @@ class Scenario:
         if in_vain:
             self.world.fleet.habits = habits
 
+    def do_approve(self, *again: str) -> None:
+        if not again and (plan := self.world.view().plan):
+            self.approval = Approval(plan.message.plan_id, plan.offset, "somebody", self.world.clock.ms)
+        self.world.topics.append(self.approval)
+
     def do_target(self, *words: str) -> None:
         share = {ConsumerId(int(n)): part for n, part in (word.split("=") for word in words)}
         assignment = {tp(name): number for number, part in share.items() for name in part}
@@ -168,8 +174,8 @@ class Scenario:
     def do_able(self) -> None:
         fleet = self.world.fleet
         fleet.habits = replace(fleet.habits, cannot_open={})
-        for process in fleet.living():
-            process.habits = replace(process.habits, cannot_open={})
+        for each in fleet.living():
+            each.habits = replace(each.habits, cannot_open={})
 
     def do_starts(self, how: str) -> None:
         self.world.chance.trouble = replace(NO_TROUBLE, start_fails=float(how == "fail"))
@@ -226,9 +232,8 @@ class Scenario:
             case Stop():
                 yield f"stop {entry.handle}"
             case Note(text="state", fields=fields):
-                yield f"{fields['from']} -> {fields['to']}: {fields['cause']}" + f" ({fields['why']})" * bool(
-                    fields["why"]
-                )
+                why = f" ({fields['why']})" if fields["why"] else ""
+                yield f"{fields['from']} -> {fields['to']}: {fields['cause']}{why}"
             case Note(text=text, fields=fields) if text not in QUIET:
                 said = ", ".join(f"{key} {value}" for key, value in fields.items())
                 yield f"{text}: {said}" if said else text
@@ -247,6 +252,16 @@ class Scenario:
                 yield from self.report(message)
             case Tombstone():
                 yield f"tombstone {message.member}"
+            case _:
+                yield from self.desired(message)
+
+    def desired(self, message: object) -> Iterator[str]:
+        match message:
+            case ProposedPlan():
+                told = " ".join(f"{p.topic}:{c}" for p, c in sorted(message.moves.items()))
+                yield f"plan {message.plan_id}: {told}; {message.consumers} consumers, Rscore {message.rscore:g}"
+            case Approval():
+                yield f"{message.by} approves {message.plan_id}"
             case DesiredState():
                 yield f"people want: {message.state}"
             case DesiredVersion():
@@ -261,11 +276,8 @@ class Scenario:
 
     def target(self, target: Target) -> Iterator[str]:
         share = {c: names(p for p, owner in target.assignment.items() if owner == c) for c in target.consumers}
-        yield (
-            "Target "
-            + ", ".join(f"{c}: {part or 'spare'}" for c, part in share.items())
-            + f"; Rscore {target.rscore:g}"
-        )
+        told = ", ".join(f"{c}: {part or 'spare'}" for c, part in share.items())
+        yield f"Target {told}; Rscore {target.rscore:g}"
         if target.quarantined:
             yield f"       quarantined {', '.join(map(str, target.quarantined))}"
         yield f"       because {target.reason}"

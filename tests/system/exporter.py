@@ -13,12 +13,18 @@ Scrape = Callable[[], dict[str, float]]
 @contextmanager
 def exporter(command: Sequence[str]) -> Iterator[Scrape]:
     """The command on a free port, ended in order; gives who asks for the value of each series."""
-    arguments = ["--port", "0", "--every", "1", "--audit-every", "0.001"]
-    with subprocess.Popen([*command, *arguments], stderr=subprocess.PIPE, text=True) as process:
+    with exporter_at(command, "--every", "1", "--audit-every", "0.001") as address:
+        yield lambda: scraped(f"http://{address}/metrics")
+
+
+@contextmanager
+def exporter_at(command: Sequence[str], *arguments: str) -> Iterator[str]:
+    """The command on a free port, ended in order; gives `host:port`."""
+    with subprocess.Popen([*command, "--port", "0", *arguments], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         address = process.stderr.readline().split()[-1]
         try:
-            yield lambda: scraped(address)
+            yield address.removeprefix("http://").removesuffix("/metrics")
         finally:
             process.terminate()
             assert process.wait(30) == 0

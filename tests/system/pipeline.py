@@ -112,7 +112,8 @@ class Pipeline:
         found: dict[TopicPartition, int | None] = {}
         for topic, description in self.admin.describe(list(topics)).items():
             try:
-                table = DeltaTable(str(self.lake / topic))
+                rule = self.settings.rule_of(topic)
+                table = DeltaTable(str(self.lake / (rule.table_of(topic) if rule is not None else topic)))
             except TableNotFoundError:
                 table = None
             for p in range(description.partitions):

@@ -23,6 +23,7 @@ from kgs_core.model import TopicPartition
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.group_status import GroupWatch
 from tests.failpoints import crash_at
+from tests.system.billing import billed
 from tests.system.exporter import Scrape, counted, exporter, scraped_beside
 from tests.system.pipeline import KGS, Pipeline, json_values, produce
 from tests.waiting import wait_until
@@ -177,7 +178,7 @@ def test_a_group_follows_its_load(rig: Rig) -> None:
     """One consumer, two when four times as much is written, one again; nothing lost."""
     speed = CALM
     load = KnownLoad(rig.pipeline.bootstrap, rig.topic, lambda _: speed)
-    with load, rig.controller() as control, exporter(rig.command("metrics")) as metrics:
+    with load, rig.controller() as control, exporter(rig.command("metrics")) as metrics, billed(rig.kgs):
         assert "kgs_controller_up" not in "".join(metrics())  # no topics of the group yet: nothing is known
         rig.wait_readers(1)
         found = json.loads(rig.kgs("status", "--json").stdout)

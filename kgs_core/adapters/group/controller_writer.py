@@ -16,8 +16,8 @@ from kgs_core.adapters.kafka.producers import make_producer, serve, write_error
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.adapters.system.secret_files import SecretFiles
 from kgs_core.errors import FencedError, PermanentError, PortError, ProtocolError, TransientError
-from kgs_core.protocol import MemberAssignment, Message, Received, Target, Tombstone
-from kgs_core.protocol.codec import encode
+from kgs_core.protocol import MemberAssignment, Message, ProposedPlan, Received, Target, Tombstone
+from kgs_core.protocol.record_parts import leftover_keys, note_parts, records_of
 
 TRANSACTION_TIMEOUT_S = 10.0
 """And `GroupTopics.extra_time_s`."""
@@ -27,7 +27,8 @@ up before the coordinator does."""
 FENCE_TIMEOUT_S = 25.0
 """An older controller's open transaction is ended first."""
 _ABORT_TIMEOUT_S = 1.0
-_Written = Target | MemberAssignment | Tombstone
+_Written = Target | ProposedPlan | MemberAssignment | Tombstone
+_Record = tuple[int, int, bytes, bytes | None]
 _PURGED = frozenset({"_PURGE_INFLIGHT", "_PURGE_QUEUE"})
 _FENCED = frozenset({"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 
@@ -37,18 +38,22 @@ class _Sending:
     """Records of one transaction.
 
     Attributes:
+        records: index of its message, partition, key and value of each; several may carry one message.
         began: on `time.monotonic`.
         timeout_s: of the whole.
-        queued: how many of the messages the client has taken.
-        received: index of a message -> as it stands in its topic.
+        queued: how many of the records the client has taken.
+        delivered: how many have arrived.
+        received: index of a message -> as it stands in its topic: where its last record is.
         failed: a message that did not arrive, and why.
         errors: names of all errors so far.
     """
 
     messages: Sequence[_Written]
+    records: Sequence[_Record]
     began: float
     timeout_s: float
     queued: int = 0
+    delivered: int = 0
     received: dict[int, Received[_Written]] = field(default_factory=dict)
     failed: tuple[_Written, KafkaError] | None = None
     errors: set[str] = field(default_factory=set)
@@ -63,12 +68,13 @@ class _Sending:
 
     @property
     def is_delivered(self) -> bool:
-        return len(self.received) == len(self.messages)
+        return self.delivered == len(self.records)
 
     def note(self, index: int, error: KafkaError | None, delivered: ClientMessage) -> None:
-        """Takes in the answer about one message."""
+        """Takes in the answer about one record of a message; those of one partition are answered in their order."""
         message = self.messages[index]
         if error is None:
+            self.delivered += 1
             self.received[index] = Received(message, int(delivered.offset() or 0), int(delivered.timestamp()[1]))
         else:
             # The others are purged with the one that is to blame, some of them before it is heard of
@@ -138,7 +144,11 @@ class KafkaControllerWriter:
         self._producer = producer
 
     def write(
-        self, target: Target | None, assignments: Sequence[MemberAssignment], tombstones: Sequence[Tombstone]
+        self,
+        target: Target | None,
+        assignments: Sequence[MemberAssignment],
+        tombstones: Sequence[Tombstone],
+        plan: ProposedPlan | None = None,
     ) -> Sequence[Received[Message]]:
         """See `ControllerWriter`.
 
@@ -148,7 +158,8 @@ class KafkaControllerWriter:
             TransientError: not written, or nothing is known of the result.
             PermanentError: a message is too large, or for a consumer without a partition, or Kafka refuses.
         """
-        messages: list[_Written] = [*([target] if target is not None else []), *assignments, *tombstones]
+        first = [message for message in (target, plan) if message is not None]
+        messages: list[_Written] = [*first, *assignments, *tombstones]
         if not messages:
             return []
         if self._fenced is not None:
@@ -159,15 +170,15 @@ class KafkaControllerWriter:
             self._producer = None
             raise TransientError(f"{self._who}: its secrets have changed: fence, read to the end, decide again")
         self._topics.check()
-        records = [self._record(message) for message in messages]
+        records = [record for index, message in enumerate(messages) for record in self._records(index, message)]
         # Taken out until the transaction is known to be over: whatever ends this call early must not leave one open
         # behind a writer that looks fit
         producer, self._producer = self._producer, None
-        spread = len({partition for partition, _, _ in records})
-        sending = _Sending(messages, time.monotonic(), WRITE_TIMEOUT_S + extra_time_s(spread))
+        spread = len({partition for _, partition, _, _ in records})
+        sending = _Sending(messages, records, time.monotonic(), WRITE_TIMEOUT_S + extra_time_s(spread))
         try:
             producer.begin_transaction()
-            for index, (partition, key, value) in enumerate(records):
+            for index, partition, key, value in records:
                 producer.produce(self._topic, value, key, partition, on_delivery=partial(sending.note, index))
                 sending.queued += 1
             serve(producer.flush, sending.left_s)
@@ -184,19 +195,23 @@ class KafkaControllerWriter:
         """Give the right to write away; an open transaction ends by its time-out."""
         self._producer = None
 
-    def _record(self, message: _Written) -> tuple[int, bytes, bytes | None]:
-        """Partition, key and value of a message.
+    def _records(self, index: int, message: _Written) -> list[_Record]:
+        """Records of a message: first what removes parts that are left over of the one before it, then its own.
 
         Raises:
             PermanentError: there is no such partition, or the message is too large or not valid.
         """
         try:
-            return self._partition(message), *encode(message)
+            partition, own = self._partition(message), records_of(message)
         except ProtocolError as e:
             raise PermanentError(f"{self._who}: write {_named(message)}: {e}") from e
+        key = own[0][0]
+        left_over = leftover_keys(key, len(own), self._topics.part_counts.get(key, 1))
+        note_parts(self._topics.part_counts, key, len(own))
+        return [(index, partition, *record) for record in (*((each, None) for each in left_over), *own)]
 
     def _partition(self, message: _Written) -> int:
-        if isinstance(message, Target):
+        if isinstance(message, Target | ProposedPlan):
             return 0
         number, highest = message.member.consumer, self._topics.highest_consumer or 0
         if 1 <= number <= highest:
@@ -231,8 +246,8 @@ class KafkaControllerWriter:
         if sending.failed is not None:
             message, error = sending.failed
             what = f"{what} {_named(message)}"
-        elif sending.queued < len(sending.messages):
-            what = f"{what} {_named(sending.messages[sending.queued])}"
+        elif sending.queued < len(sending.records):
+            what = f"{what} {_named(sending.messages[sending.records[sending.queued][0]])}"
         if error is None:
             return TransientError(f"{what}: no answer in {sending.timeout_s:g} s: {result}")
         failure = write_error(self._where, what, error, cause)
@@ -256,4 +271,6 @@ def _named(message: _Written) -> str:
     """A message as errors name it."""
     if isinstance(message, Target):
         return f"Target of {len(message.assignment)} partitions"
+    if isinstance(message, ProposedPlan):
+        return f"plan {message.plan_id}"
     return f"{type(message).__name__} of {message.member}"

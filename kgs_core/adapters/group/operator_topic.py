@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from kgs_core.adapters.group.durable_writer import DurableWriter
 from kgs_core.adapters.group.reader import GroupReader, Refusals
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
-from kgs_core.protocol import DesiredState, DesiredVersion, Received
+from kgs_core.protocol import Approval, DesiredState, DesiredVersion, Received
 
 _TIMEOUT_S = 10.0
+OperatorMessage = DesiredState | DesiredVersion | Approval
 
 
 class OperatorTopicWriter:
@@ -18,9 +19,7 @@ class OperatorTopicWriter:
         self._writer = DurableWriter(topics, GroupTopic.OPERATOR)
         (self._tp,) = topics.partitions(GroupTopic.OPERATOR)
 
-    def write(
-        self, desired: DesiredState | DesiredVersion, timeout_s: float = _TIMEOUT_S
-    ) -> Received[DesiredState | DesiredVersion]:
+    def write(self, desired: OperatorMessage, timeout_s: float = _TIMEOUT_S) -> Received[OperatorMessage]:
         """Append one message; durable once it returns.
 
         Raises:
@@ -31,7 +30,7 @@ class OperatorTopicWriter:
         self._topics.check()
         return self._writer.append(desired, timeout_s)
 
-    def read(self, timeout_s: float = _TIMEOUT_S) -> Sequence[Received[DesiredState | DesiredVersion]]:
+    def read(self, timeout_s: float = _TIMEOUT_S) -> Sequence[Received[OperatorMessage]]:
         """What has been written there, oldest first; of each kind the newest one counts.
 
         Raises:
@@ -49,7 +48,7 @@ class OperatorTopicWriter:
         return [
             Received(each.message, each.offset, each.timestamp_ms)
             for _, each in read
-            if isinstance(each.message, DesiredState | DesiredVersion)
+            if isinstance(each.message, OperatorMessage)
         ]
 
     def close(self) -> None:

@@ -16,19 +16,21 @@ from kgs_core.adapters.kafka.records import PARTITION_END, RANGE_ERRORS, Record,
 from kgs_core.errors import PermanentError, ProtocolError, TransientError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import (
+    Approval,
     DesiredState,
     DesiredVersion,
     Heartbeat,
     Member,
     MemberAssignment,
     Message,
+    ProposedPlan,
     Received,
     Report,
     Starting,
     Target,
     Tombstone,
 )
-from kgs_core.protocol.codec import decode
+from kgs_core.protocol.record_parts import PartsReader
 
 _POLL_EVENTS = 1000
 _POLL_S = 0.2  # a signal to this process is acted upon between two calls only
@@ -103,6 +105,7 @@ class GroupReader:
         self._only = only
         self._read: list[ReadMessage] = []
         self._refused: PermanentError | None = None
+        self._parts = {tp: self._parts_reader(tp, kind) for tp, kind in self._kinds.items()}
         self.positions = dict(starts)
         self.misplaced: dict[Member, TopicPartition] = {}
         self.out_of_range: set[TopicPartition] = set()
@@ -205,15 +208,23 @@ class GroupReader:
         except ProtocolError as e:
             self._refusals.note(tp, record.offset(), e)
         else:
-            self._read.append(ReadMessage(self._kinds[tp], Received(message, record.offset(), record.timestamp()[1])))
+            if message is not None:
+                found = Received(message, record.offset(), record.timestamp()[1])
+                self._read.append(ReadMessage(self._kinds[tp], found))
 
-    def _message(self, tp: TopicPartition, record: Record) -> Message:
-        message = decode(record.key(), record.value())
+    def _message(self, tp: TopicPartition, record: Record) -> Message | None:
+        message = self._parts[tp].take(record.key(), record.value())
+        if message is None:
+            return None
         if not belongs(message, self._kinds[tp], tp.partition, self._topics.queue):
             self._note_misplaced(message, tp)
             raise ProtocolError(f"{type(message).__name__} does not belong into partition {tp}")
         self._refuse_without_queue(message)
         return message
+
+    def _parts_reader(self, tp: TopicPartition, kind: GroupTopic) -> PartsReader:
+        counts = self._topics.part_counts if kind is GroupTopic.ASSIGNMENTS else {}
+        return PartsReader(lambda error: self._refusals.note(tp, self.positions[tp] - 1, error), counts)
 
     def _is_of_another(self, key: bytes | None, partition: int) -> bool:
         """Whether the record speaks of another consumer that this partition is for, too."""
@@ -263,13 +274,13 @@ def belongs(message: Message, kind: GroupTopic, partition: int, queue: Callable[
         queue: consumer -> the partition of its Assignments.
     """
     match message:
-        case Target():
+        case Target() | ProposedPlan():
             return kind is GroupTopic.ASSIGNMENTS and partition == 0
         case MemberAssignment() | Tombstone():
             return kind is GroupTopic.ASSIGNMENTS and partition == queue(message.member.consumer)
         case Report() | Heartbeat() | Starting():
             return kind is GroupTopic.REPORTS
-        case DesiredState() | DesiredVersion():
+        case DesiredState() | DesiredVersion() | Approval():
             return kind is GroupTopic.OPERATOR
         case _:
             assert_never(message)

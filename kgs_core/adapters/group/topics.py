@@ -24,7 +24,7 @@ from kgs_core.errors import ConfigError, PermanentError, UnsafeError
 from kgs_core.model import ConsumerId, TopicId, TopicPartition
 
 MAX_RECORD_BYTES = 8_388_608
-"""Of one record as the brokers get it, compressed: a Target of more than 100,000 partitions."""
+"""Of one record as the brokers get it, compressed. Larger messages are several: `protocol/record_parts.py`."""
 CHECK_EVERY_S = 10.0
 _EXTRA_S_PER_PARTITION = 0.02
 _WITHOUT_EXTRA_TIME = 100
@@ -79,6 +79,7 @@ class GroupTopics:
     Attributes:
         settings: of the group.
         admin: asked for ids and offsets.
+        part_counts: key of a Target or an Assignment -> the highest number of a part of it that was seen in its topic.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class GroupTopics:
         """
         self.settings = settings
         self.admin = admin
+        self.part_counts: dict[bytes, int] = {}
         self._names = {each: each.of(settings.group) for each in which}
         known = admin.describe(self._names.values())
         missing = [name for name in self._names.values() if name not in known]

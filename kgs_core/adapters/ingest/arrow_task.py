@@ -88,7 +88,7 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
         request.slice_s,
         is_interrupted or partial(os.path.exists, context.interrupt),
     )
-    result = ReadResult(problems=fetched.problems, fetch_s=time.monotonic() - began)
+    result = ReadResult(problems=fetched.problems, fetch_s=time.monotonic() - began, waited_s=fetched.waited_s)
     for tp, (trouble, words) in fetched.troubles.items():
         result.add_trouble(tp, trouble, words)
     if not fetched.ranges:
@@ -119,7 +119,10 @@ def _process(request: ArrowRequest, fetched: Fetched, result: ReadResult) -> Non
         for topic, written, cuts in at_work:
             with _own_affair(topic, result):
                 if written is not None:
+                    began_s, began_cpu_s = time.monotonic(), time.process_time()
                     result.batches.append(written.result())
+                    idle_s = time.monotonic() - began_s - (time.process_time() - began_cpu_s)
+                    result.waited_s += max(0.0, idle_s)
                 result.stopped |= {TopicPartition(topic, p): found for p, found in cuts.stopped.items()}
                 result.waiting |= {TopicPartition(topic, p): found for p, found in cuts.waiting.items()}
 

@@ -45,6 +45,7 @@ class Fetched:
         ranges: offsets covered; a range may hold no record (markers of transactions, compaction).
         troubles: partitions that cannot be read on, with librdkafka's words. Nothing of them past their range is taken.
         problems: other errors, for the log; librdkafka goes on trying by itself.
+        waited_s: time in which the client had less than was wanted of it, and no thread of it was at work.
     """
 
     topics: dict[str, TopicRecords] = field(default_factory=dict)
@@ -53,6 +54,7 @@ class Fetched:
     problems: set[str] = field(default_factory=set)
     consumed_bytes: int = 0
     records: int = 0
+    waited_s: float = field(default=0.0, compare=False)
 
     def of(self, topic: str) -> TopicRecords:
         """A topic's records, which may be none."""
@@ -77,6 +79,7 @@ class FetchClient(ABC):
         self._are_small_waiting = False
         self._passed_bytes = 0
         self._record_bytes = 1000.0
+        self._waited_s = 0.0
 
     def close(self) -> None:
         """End the client."""
@@ -107,7 +110,7 @@ class FetchClient(ABC):
             due = slice_end if self._gathering_since is None else self._gathering_since + wait_time_s
             wanted = int((batch_bytes - self._waiting_bytes) / self._record_bytes) + 1
             timeout_s = min(max(min(due, slice_end) - time.monotonic(), 0.0), POLL_S)
-            count = self._poll(min(wanted, POLL_MESSAGES), timeout_s, at_once=wait_time_s == 0)
+            count = self._timed_poll(min(wanted, POLL_MESSAGES), timeout_s, at_once=wait_time_s == 0)
             if count and self._gathering_since is None:
                 self._gathering_since = time.monotonic()
             if (
@@ -117,9 +120,11 @@ class FetchClient(ABC):
                 break
         is_due = self._gathering_since is not None and time.monotonic() >= self._gathering_since + wait_time_s
         is_due = is_due or self._passed_bytes > MOST_PASSED_BYTES
+        waited_s, self._waited_s = self._waited_s, 0.0
         if self._waiting_bytes < batch_bytes and not is_due:
-            return Fetched()
+            return Fetched(waited_s=waited_s)
         fetched = self._batch(start, batch_bytes, is_due=is_due)
+        fetched.waited_s = waited_s
         if not self._are_small_waiting:
             self._gathering_since = time.monotonic() if self._has_held() else None
         return fetched
@@ -143,6 +148,14 @@ class FetchClient(ABC):
         # librdkafka says once that a partition is in trouble, and then is silent or goes on behind it
         self._next |= dict.fromkeys(fetched.troubles, _NOWHERE)
         return fetched
+
+    def _timed_poll(self, count: int, timeout_s: float, *, at_once: bool) -> int:
+        began_s, began_cpu_s = time.monotonic(), time.process_time()
+        found = self._poll(count, timeout_s, at_once=at_once)
+        if found < count:  # else all was there; a client that is busy (with decompressing, say) does not wait for Kafka
+            idle_s = time.monotonic() - began_s - (time.process_time() - began_cpu_s)
+            self._waited_s += max(0.0, idle_s)
+        return found
 
     @abstractmethod
     def _poll(self, count: int, timeout_s: float, *, at_once: bool) -> int:

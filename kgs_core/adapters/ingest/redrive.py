@@ -6,7 +6,9 @@ commit, a file is left that belongs to no version; upkeep takes it. The dead let
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import TypeVar
 
 import numpy as np
@@ -26,6 +28,7 @@ from kgs_core.adapters.lake.layout import Partitioned, given_schema, layout_of, 
 from kgs_core.adapters.lake.letter_filter import LetterCondition, chosen
 from kgs_core.adapters.lake.redrive_base import RedriveBase, look, pinned_rows
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, ORIGIN_FIELDS, parsed_schema
+from kgs_core.adapters.lake.shared_table import topics_by_id
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.adapters.system.failpoints import failpoint
@@ -33,7 +36,7 @@ from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError, one_line
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import TopicId
-from kgs_core.ports import CommitOutcome, PinnedTable
+from kgs_core.ports import CommitOutcome, Lake, PinnedTable
 
 TRIES = 20
 MOST_LETTERS = 50_000
@@ -51,7 +54,8 @@ class RedriveResult:
         letters: that were chosen.
         passed: letters whose records are now rows, or would be; `rows` are those rows.
         done: whose records were rows already.
-        unsettled: that were not looked at: their records will be read again, or lie in an accepted gap.
+        unsettled: that were not looked at: their records will be read again, or lie in an accepted gap; or no rule
+            fits their topic any more.
         dropped: that can be parsed, but the transform leaves them out.
         failed: code -> how many still cannot be parsed.
         examples: code -> the reason of one of them, with its topic partition and offset.
@@ -78,13 +82,61 @@ class Redrive:
             ConfigError: no topic fills such a table.
             PortError: the lake or the schema registry did not answer.
         """
+        self._settings = settings
         self._lake = open_lake(settings.lake)
+        self._specs = _specs_of(settings, find_tables(settings, self._lake, (), None), table)
+        self._topics: dict[str, TopicRedrive] = {}
+
+    def run(self, conditions: Sequence[LetterCondition] = (), *, dry_run: bool = False) -> RedriveResult:
+        """Redrive the letters that fulfil all conditions, as of now; a commit for each 50,000 of a topic at most.
+
+        A part whose rows have more partition values than `max_files_per_batch` is halved.
+
+        Raises:
+            PermanentError: the transform raised or broke its promise; what was committed before stays.
+            UnsafeError: the table has other columns, is not there, or is another group's.
+            TransientError: the lake or the schema registry did not answer; run it again.
+        """
+        spec = self._specs[0]
+        result = RedriveResult(spec.table)
+        letters = _store_asked(lambda: self._lake.pin(spec.dead_letters_table), spec.dead_letters_table)
+        if letters is None:
+            return result
+        topics = topics_by_id(self._lake.all_versions(spec.table), self._settings.group)
+        with ExitStack() as stack:
+            if len(self._specs) == 1:
+                self._of(spec, stack, dry_run=dry_run)
+            for part in _parts(letters, conditions, spec.dead_letters_table):
+                result.letters += part.num_rows
+                # A topic id that the table's log does not know is nobody's, and not settled
+                names = [topics.get(TopicId(id_), spec.topic) for id_ in part["_topic_id"].to_pylist()]
+                for each in self._specs:
+                    mine = part.filter(pa.array([name == each.topic for name in names], pa.bool_()))
+                    if mine.num_rows:
+                        self._of(each, stack, dry_run=dry_run).redrive(mine.combine_chunks(), result)
+                result.unsettled += sum(name not in {each.topic for each in self._specs} for name in names)
+        return result
+
+    def _of(self, spec: TableSpec, stack: ExitStack, *, dry_run: bool) -> "TopicRedrive":
+        """Made with the first letters of the topic."""
+        if spec.topic not in self._topics:
+            made = TopicRedrive(self._settings, self._lake, spec, dry_run=dry_run)
+            self._topics[spec.topic] = stack.enter_context(made)
+        return self._topics[spec.topic]
+
+
+class TopicRedrive:
+    """Redrive of the dead letters of one topic of a table. A context manager."""
+
+    def __init__(self, settings: Settings, lake: Lake, spec: TableSpec, *, dry_run: bool) -> None:
+        """See `Redrive.run`."""
+        self._lake = lake
         self._storage = Storage(settings.lake.root, settings.lake.storage_options)
         self._group = settings.group
-        self._is_dry = False
-        self.spec = _spec_of(settings, find_tables(settings, self._lake, (), None), table)
+        self._is_dry = dry_run
+        self.spec = spec
         rule = self.spec.rule
-        self._spark = SparkTransform(settings.spark, f"kgs redrive {table}")
+        self._spark = SparkTransform(settings.spark, f"kgs redrive {spec.table}")
         self._transform: Transform = self._spark.rows if rule.transform is not None else transform_arrow
         self._columns = columns_of(self.spec)
         is_plain = rule.transform is None and rule.transform_arrow is None
@@ -95,31 +147,24 @@ class Redrive:
             else self._lake.open(self.spec.table).schema
         )
         self._rows = self._lake.table(self.spec.table, schema, layout_of(rule))
+        if not dry_run or rule.evolve == "none":  # a dry run parses as if columns had been added
+            self._fit(NO_COLUMNS)
 
-    def run(self, conditions: Sequence[LetterCondition] = (), *, dry_run: bool = False) -> RedriveResult:
-        """Redrive the letters that fulfil all conditions, as of now; a commit for each 50,000 of them at most.
+    def __enter__(self) -> "TopicRedrive":
+        self._spark.__enter__()
+        return self
 
-        A part whose rows have more partition values than `max_files_per_batch` is halved.
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._spark.__exit__(kind, error, trace)
+
+    def redrive(self, letters: pa.Table, result: RedriveResult) -> None:
+        """Redrive letters of the topic, and add to the result what came of them.
 
         Raises:
-            PermanentError: the transform raised or broke its promise; what was committed before stays.
-            UnsafeError: the table has other columns, is not there, or is another group's.
-            TransientError: the lake or the schema registry did not answer; run it again.
+            PortError: see `Redrive.run`.
         """
-        result = RedriveResult(self.spec.table)
-        letters = _store_asked(lambda: self._lake.pin(self.spec.dead_letters_table), self.spec.dead_letters_table)
-        if letters is None:
-            return result
-        self._is_dry = dry_run
-        if not dry_run or self.spec.rule.evolve == "none":  # a dry run parses as if columns had been added
-            self._fit(NO_COLUMNS)
-        with self._spark:
-            for part in _parts(letters, conditions, self.spec.dead_letters_table):
-                result.letters += part.num_rows
-                self._redrive(part, result, dry_run=dry_run)
-        return result
-
-    def _redrive(self, letters: pa.Table, result: RedriveResult, *, dry_run: bool) -> None:
         for _ in range(TRIES):
             base = _store_asked(lambda: look(self._lake, self._group, self.spec, letters), self.spec.table)
             found = RedriveResult(result.table)
@@ -130,9 +175,9 @@ class Redrive:
                 continue
             if letters.num_rows > 1 and Partitioned(self.spec.rule, rows).cut(self.spec.rule.max_files_per_batch):
                 for half in (letters.slice(0, letters.num_rows // 2), letters.slice(letters.num_rows // 2)):
-                    self._redrive(half.combine_chunks(), result, dry_run=dry_run)
+                    self.redrive(half.combine_chunks(), result)
                 return
-            if dry_run or not rows.num_rows or self._commit(base, rows) is CommitOutcome.COMMITTED:
+            if self._is_dry or not rows.num_rows or self._commit(base, rows) is CommitOutcome.COMMITTED:
                 _add(result, found)
                 return
         raise TransientError(f"table {result.table}: others redrive it all the time: run it again when they are done")
@@ -203,9 +248,9 @@ class Redrive:
             raise PermanentError(f"table {spec.table}: {e}: these dead letters stay") from e
 
 
-def _spec_of(settings: Settings, specs: Sequence[TableSpec], table: str) -> TableSpec:
-    found = next((spec for spec in specs if spec.table == table), None)
-    if found is None:
+def _specs_of(settings: Settings, specs: Sequence[TableSpec], table: str) -> list[TableSpec]:
+    found = [spec for spec in specs if spec.table == table]
+    if not found:
         topic = next((spec for spec in specs if spec.topic == table), None)
         hint = f"; the table of topic {table} is {topic.table}" if topic else ""
         raise ConfigError([f"table {table}: no topic fills it under {settings.lake.root}: see 'topics'{hint}"])

@@ -1,5 +1,6 @@
 """What a round came to."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 
@@ -10,7 +11,9 @@ class RoundReport:
     Attributes:
         refused: batches that did not land: another writer was ahead, or the lake did not answer.
         latency_s: from the timestamp of the oldest record to its commit; None without records.
-        is_full: there was as much to read as a batch may take, so that nothing was waited for.
+        is_full: there was as much to read as a batch may take, and no record waits for its registry.
+        waited_s: of `fetch_s` and `write_s`, with nothing else to do.
+        offsets: topic -> offsets that landed.
     """
 
     batches: int = 0
@@ -23,3 +26,5 @@ class RoundReport:
     latency_s: float | None = None
     problems: set[str] = field(default_factory=set)
     is_full: bool = False
+    waited_s: float = 0.0
+    offsets: Counter[str] = field(default_factory=Counter)

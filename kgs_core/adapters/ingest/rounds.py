@@ -231,7 +231,8 @@ class Ingest:
 
     def _resize(self, at: Round, report: RoundReport) -> None:
         read, before = at.result.batches, self._size.now
-        report.is_full = sum(batch.consumed_bytes for batch in at.landed) >= FULL_SHARE * before
+        landed_bytes = sum(batch.consumed_bytes for batch in at.landed)
+        report.is_full = landed_bytes >= FULL_SHARE * before and not at.result.waiting
         self._size = self._size.after(
             sum(batch.consumed_bytes for batch in read),
             at.result.asked_bytes,
@@ -246,6 +247,7 @@ class Ingest:
         report.problems |= at.result.problems
         report.fetch_s += at.result.fetch_s
         report.write_s += at.result.write_s
+        report.waited_s += at.result.waited_s
         for batch in at.landed:
             self._count(batch, report)
         for topic, reason in at.refused.items():
@@ -257,6 +259,7 @@ class Ingest:
         report.batches += 1
         report.records += batch.records
         report.consumed_bytes += batch.consumed_bytes
+        report.offsets[batch.topic] += sum(r.end - r.start for r in batch.ranges.values())
         if batch.oldest_ms is not None:
             report.latency_s = max(report.latency_s or 0.0, time.time() - batch.oldest_ms / 1000)
 

@@ -10,7 +10,13 @@ import pyarrow as pa
 
 from kgs_core.adapters.ingest.formats import json_objects, raw, texts  # noqa: F401 - not in the first batch
 from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS, Parsed, Parser, ValueBatch
-from kgs_core.adapters.ingest.formats.record_columns import header_columns, parse_keys, side_by_side, with_rescued
+from kgs_core.adapters.ingest.formats.record_columns import (
+    header_columns,
+    parse_keys,
+    side_by_side,
+    with_rescued,
+    with_topic,
+)
 from kgs_core.adapters.ingest.topic_records import TopicRecords
 from kgs_core.adapters.lake.columns import lacking
 from kgs_core.adapters.lake.error_codes import with_code
@@ -134,7 +140,7 @@ def _first(records: TopicRecords, reasons: Mapping[int, str]) -> dict[int, tuple
 
 
 def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
-    """What becomes of values, keys and headers, side by side, as the rule says; what the table cannot take is bad."""
+    """What becomes of values, keys, headers and the topic's name, side by side; what the table cannot take is bad."""
     rule, headers = job.rule, records.origin["_headers"].combine_chunks()
     columns = value_schema(rule) if job.columns is None else job.columns
     rescue = rule.unknown_fields == "rescue"
@@ -147,7 +153,7 @@ def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
         parts.append(parse_keys(_parser(rule.key_format), batch, list(rule.key_columns)))
     if rule.headers:
         parts.append(header_columns(headers, rule.headers))
-    return _without_unfit(job, side_by_side(parts))
+    return _without_unfit(job, with_topic(side_by_side(parts), job.topic, rule.topic_columns))
 
 
 def load_parsers(rules: Iterable[TopicRule]) -> None:

@@ -13,9 +13,11 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
 from kgs_core.adapters.lake.layout import table_schema
 from kgs_core.adapters.lake.row_schema import ORIGIN_FIELDS, parsed_schema, value_schema
+from kgs_core.adapters.lake.shared_table import refuse_unlike_columns
 from kgs_core.adapters.lake.topic_table import TopicTable, earlier_topic_ids
 from kgs_core.config import Settings, TableSpec
 from kgs_core.config.field_types import problem_of_names
+from kgs_core.config.sharing import may_be_shared
 from kgs_core.config.topic_rule import start_timestamp_ms
 from kgs_core.config.value_formats import FORMATS
 from kgs_core.consumer.round.reasons import recreated
@@ -64,12 +66,16 @@ class TopicOpener:
         """The topic's table, made and started if need be.
 
         Raises:
-            UnsafeError: the table breaks the guarantee, or holds rows of an earlier topic of this name.
+            UnsafeError: the table breaks the guarantee, or holds rows of an earlier topic of this name; or it is
+                another topic's, with other columns.
             ConfigError: the transform cannot be loaded or drops the columns that must be kept.
         """
         ids = AppIds(self._settings.group, spec.topic, topic_id)
         columns = columns_of(spec)
-        table = TopicTable(self._lake, spec, ids, self.schema_of(spec, columns), columns)
+        schema = self.schema_of(spec, columns)
+        if may_be_shared(spec.rule, self._settings.topics):
+            refuse_unlike_columns(self._lake, spec, ids, schema)
+        table = TopicTable(self._lake, spec, ids, schema, columns)
         table.open()
         if not table.is_started(partitions):
             earlier = earlier_topic_ids(self._lake, spec.table, ids)
@@ -88,7 +94,7 @@ class TopicOpener:
         rule = spec.rule
         schema = parsed_schema(rule, columns)
         if problem := problem_of_names(schema.names):
-            raise ConfigError([f"topic {spec.topic}: of value, key and headers, {problem}: change the rule"])
+            raise ConfigError([f"topic {spec.topic}: of value, key, headers and topic, {problem}: change the rule"])
         lock = self._locks.setdefault(rule.transform or rule.transform_arrow or "", threading.Lock())
         try:
             if rule.transform is not None:

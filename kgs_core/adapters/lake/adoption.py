@@ -14,6 +14,7 @@ from kgs_core.adapters.lake.discovery import find_tables
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings
+from kgs_core.config.tables import DEAD_LETTERS_SUFFIX
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
 from kgs_core.exactly_once.table_owner import hand_over, owners
 from kgs_core.ports import CommitOutcome
@@ -80,7 +81,7 @@ class GroupAdoption:
             UnsafeError: both names fill it.
             TransientError: the store did not answer, or others committed all the time.
         """
-        for table in self._tables(adopted.topics):
+        for table in (f"{adopted.table}{DEAD_LETTERS_SUFFIX}", adopted.table):
             # A partition without dead letters has no position in their table that could be closed
             self._lake.forget_intents(table)
         target = self._lake.open(adopted.table)

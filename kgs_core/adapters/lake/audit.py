@@ -1,11 +1,11 @@
 """Audits the lake: every table against its own log and, where that is still there, against Kafka's."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.audit_kafka_log import load_log
-from kgs_core.adapters.lake.audit_snapshot import PartitionKey, TableSnapshot, load_snapshot
+from kgs_core.adapters.lake.audit_snapshot import PartitionKey, TableSnapshot, load_snapshots
 from kgs_core.adapters.lake.discovery import find_tables
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import Settings, TableSpec
@@ -28,7 +28,7 @@ def audit_lake(
     """Compare every table with what its positions promise; consumers may go on committing meanwhile.
 
     A topic is audited with the tables of its rows and its dead letters, under every topic id that they know of. One
-    after the other, so that the memory needed (8 bytes per row and 8 per record) is that of the largest.
+    table after the other, so that the memory needed (8 bytes per row and 8 per record) is that of the largest.
 
     Args:
         settings: which topics, which tables, where.
@@ -44,13 +44,25 @@ def audit_lake(
     lake = open_lake(settings.lake)
     admin = KafkaAdmin(admin_client(settings)) if with_log else None
     specs = find_tables(settings, lake, admin.list_topics() if admin else (), topics)
-    return LakeAudit(tuple(_audit(settings, lake, admin, spec, progress) for spec in specs))
+    by_table: dict[str, list[TableSpec]] = {}
+    for spec in specs:
+        by_table.setdefault(spec.table, []).append(spec)
+    found = {a.topic: a for same in by_table.values() for a in _audits(settings, lake, admin, same, progress)}
+    return LakeAudit(tuple(found[spec.topic] for spec in specs))
+
+
+def _audits(
+    settings: Settings, lake: Lake, admin: KafkaAdmin | None, specs: Sequence[TableSpec], progress: Progress | None
+) -> Iterator[TableAudit]:
+    """Of the topics of one table, which is read once."""
+    snapshots = load_snapshots(lake, settings.group, specs)
+    for spec in specs:
+        yield _audit(settings, admin, spec, snapshots.pop(spec.topic), progress)
 
 
 def _audit(
-    settings: Settings, lake: Lake, admin: KafkaAdmin | None, spec: TableSpec, progress: Progress | None
+    settings: Settings, admin: KafkaAdmin | None, spec: TableSpec, snapshot: TableSnapshot, progress: Progress | None
 ) -> TableAudit:
-    snapshot = load_snapshot(lake, settings.group, spec)
     notes = _notes_on(snapshot)
     if admin is None:
         log: Mapping[PartitionKey, LogPart] = dict.fromkeys(snapshot.positions, NOT_READ)
@@ -99,7 +111,9 @@ def _notes_on(snapshot: TableSnapshot) -> tuple[str, ...]:
     absent = ("no table yet",) if snapshot.version is None and not snapshot.dead_letters else ()
     missing = ("the table is not there, but its dead letters are",) if snapshot.version is None and not absent else ()
     others = (f"group {', '.join(snapshot.other_groups)} writes this table too",) if snapshot.other_groups else ()
-    return (*absent, *missing, *others)
+    topics = snapshot.other_topics
+    beside = (f"rows of {', '.join(topics)} are in the table, too: not audited here",) if topics else ()
+    return (*absent, *missing, *others, *beside)
 
 
 def _notes_on_topic(topic: str, topic_id: TopicId | None, snapshot: TableSnapshot) -> tuple[str, ...]:

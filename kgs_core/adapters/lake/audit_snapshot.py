@@ -1,7 +1,7 @@
-"""One topic's two tables as they were at one moment: positions and rows of the same version."""
+"""A table and its dead letters as they were at one moment, by topic: positions and rows of the same version."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgs_core.adapters.lake.row_schema import IDENTITY
+from kgs_core.adapters.lake.shared_table import topics_by_id
 from kgs_core.config import TableSpec
 from kgs_core.errors import PortError, TransientError, one_line
 from kgs_core.exactly_once import Offsets, StoredPositions
@@ -33,13 +34,15 @@ class PartitionKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableSnapshot:
-    """Snapshot of both tables of a topic.
+    """Snapshot of what a topic has in its tables.
 
     Attributes:
         version: of the rows' table; None: it is not there.
         positions: of every partition that has any in the log of the rows' table.
-        rows: offsets by partition, in no order; `dead_letters` likewise, of the dead-letter table.
+        rows: offsets by partition, in no order; `dead_letters` likewise, of the dead-letter table. Rows of a topic id
+            that the table's log does not know are with the first topic of the table.
         other_groups: groups that have positions in the rows' table beside ours.
+        other_topics: topics that our group fills it from, and that were not asked for.
         handed_over: whether ours were handed over to another group; then nothing else is known.
     """
 
@@ -48,13 +51,17 @@ class TableSnapshot:
     rows: Mapping[PartitionKey, Offsets]
     dead_letters: Mapping[PartitionKey, Offsets]
     other_groups: tuple[str, ...] = ()
+    other_topics: tuple[str, ...] = ()
     handed_over: bool = False
 
 
-def load_snapshot(lake: Lake, group: str, spec: TableSpec) -> TableSnapshot:
-    """The tables as they are now, also while consumers commit to them.
+def load_snapshots(lake: Lake, group: str, specs: Sequence[TableSpec]) -> dict[str, TableSnapshot]:
+    """The tables as they are now, by topic, also while consumers commit to them.
 
     Takes 8 bytes of memory per row.
+
+    Args:
+        specs: topics of one table, one at least.
 
     Raises:
         TransientError: the store did not answer, or files went away while they were read, several times.
@@ -63,41 +70,61 @@ def load_snapshot(lake: Lake, group: str, spec: TableSpec) -> TableSnapshot:
     problem: Exception | None = None
     for attempt in range(TRIES):
         try:
-            return _load(lake, group, spec)
+            return _load(lake, group, specs)
         except PortError:
             raise
         except Exception as e:  # noqa: BLE001 - OSError, DeltaError and plain exceptions alike: a log cleaned under us
             problem = e
             time.sleep(0.1 * 2**attempt)
     reason = one_line(problem) if problem else ""
-    raise TransientError(f"table {spec.table}: cannot be read: {reason}: audit again") from problem
+    raise TransientError(f"table {specs[0].table}: cannot be read: {reason}: audit again") from problem
 
 
-def _load(lake: Lake, group: str, spec: TableSpec) -> TableSnapshot:
+def _load(lake: Lake, group: str, specs: Sequence[TableSpec]) -> dict[str, TableSnapshot]:
     # The order matters. Dead letters are committed before the rows that move the position past them, so the rows'
     # version is fixed first: the dead letters seen then are all that it needs, and those too many lie at or above its
     # position.
-    table, dead_letters = _pinned(lake, spec.table), _pinned(lake, spec.dead_letters_table)
-    transactions = lake.all_versions(spec.table) if table else {}
-    known = [parsed for app in transactions if (parsed := parse_app_id(app))]
-    ours = [app for app in known if (app.group, app.topic) == (group, spec.topic)]
+    table, dead_letters = _pinned(lake, specs[0].table), _pinned(lake, specs[0].dead_letters_table)
+    transactions = lake.all_versions(specs[0].table) if table else {}
     others = tuple(name for name in owners(transactions) if name != group)
-    listed = {PartitionKey(app.topic_id, app.partition) for app in ours}
-    positions = {
-        key: stored_positions(AppIds(group, spec.topic, key.topic_id), key, ours, (table, dead_letters))
-        for key in sorted(listed)
-    }
-    if table and positions and all(is_handed_over(table, AppIds(group, spec.topic, k.topic_id), k) for k in positions):
-        return TableSnapshot(table.version, {}, {}, {}, others, handed_over=True)
-    started_since = {key for key, found in positions.items() if found.start is None and found.position is None}
-    dead_letter_offsets = offsets_in(dead_letters)
-    return TableSnapshot(
-        table.version if table else None,
-        {key: found for key, found in positions.items() if key not in started_since},
-        offsets_in(table),
-        {key: offsets for key, offsets in dead_letter_offsets.items() if key not in started_since},
-        others,
-    )
+    positions = {spec.topic: _positions(group, spec.topic, transactions, (table, dead_letters)) for spec in specs}
+    gone = {topic for topic, found in positions.items() if table and _is_all_handed_over(table, group, topic, found)}
+    version = table.version if table else None
+    if len(gone) == len(specs):
+        return {spec.topic: TableSnapshot(version, {}, {}, {}, others, handed_over=True) for spec in specs}
+    topics = topics_by_id(transactions, group)
+    rows, letters = offsets_in(table), offsets_in(dead_letters)
+    found = {}
+    for spec in specs:
+        ours, known = {id_ for id_, topic in topics.items() if topic == spec.topic}, positions[spec.topic]
+        if spec is specs[0]:
+            ours |= {key.topic_id for key in (*rows, *letters)} - topics.keys()
+        started_since = {key for key, at in known.items() if at.start is None and at.position is None}
+        unasked = sorted(set(owners(transactions).get(group, ())) - positions.keys()) if spec is specs[0] else ()
+        found[spec.topic] = TableSnapshot(
+            version,
+            {key: at for key, at in known.items() if key not in started_since},
+            {key: offsets for key, offsets in rows.items() if key.topic_id in ours},
+            {key: at for key, at in letters.items() if key.topic_id in ours and key not in started_since},
+            others,
+            tuple(unasked),
+        )
+    handed_over = dict.fromkeys(gone, TableSnapshot(version, {}, {}, {}, others, handed_over=True))
+    return found | handed_over
+
+
+def _positions(
+    group: str, topic: str, apps: Iterable[str], pinned: tuple[PinnedTable | None, PinnedTable | None]
+) -> dict[PartitionKey, StoredPositions]:
+    known = [parsed for app in apps if (parsed := parse_app_id(app))]
+    ours = [app for app in known if (app.group, app.topic) == (group, topic)]
+    keys = sorted({PartitionKey(app.topic_id, app.partition) for app in ours})
+    return {key: stored_positions(AppIds(group, topic, key.topic_id), key, ours, pinned) for key in keys}
+
+
+def _is_all_handed_over(table: PinnedTable, group: str, topic: str, keys: Iterable[PartitionKey]) -> bool:
+    found = [is_handed_over(table, AppIds(group, topic, key.topic_id), key) for key in keys]
+    return bool(found) and all(found)
 
 
 def _pinned(lake: Lake, name: str) -> PinnedTable | None:

@@ -1,5 +1,7 @@
 """The lake as Delta tables: the ports `Lake` and `PinnedTable` by deltalake."""
 
+import json
+import threading
 from collections.abc import Collection, Sequence
 from typing import Any
 from urllib.parse import unquote
@@ -24,7 +26,7 @@ from kgs_core.adapters.lake.table_log import TableLog
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PermanentError, TransientError, one_line
 from kgs_core.model import OffsetRange
-from kgs_core.ports import PLAIN, Lake, TableContents, TableLayout, Upkeep
+from kgs_core.ports import PLAIN, Lake, TableContents, TableDescription, TableLayout, Upkeep
 
 _LOWEST, _HIGHEST = "min._offset", "max._offset"
 
@@ -36,6 +38,7 @@ class DeltaLake(Lake):
         self._settings = settings
         self._consumer = consumer
         self._storage = Storage(settings.root, settings.storage_options)
+        self._turns: dict[str, threading.Lock] = {}
 
     @property
     def root(self) -> str:
@@ -62,7 +65,10 @@ class DeltaLake(Lake):
     def table(self, name: str, schema: pa.Schema, layout: TableLayout = PLAIN) -> DeltaTopicTable:
         """See `Lake`."""
         log = TableLog(self._storage, name, schema, self._settings, layout, self._consumer)
-        return DeltaTopicTable(self._storage, name, schema, self._settings, log)
+        return DeltaTopicTable(self._storage, name, schema, self._settings, log, self._turn(name))
+
+    def _turn(self, name: str) -> threading.Lock:
+        return self._turns.setdefault(name, threading.Lock())  # one step of Python, so two threads get the same one
 
     def columns(
         self, name: str, default: pa.Schema, wanted: pa.Schema | None = None, layout: TableLayout = PLAIN
@@ -137,6 +143,12 @@ class PinnedDelta:
             pc.sum(sizes).as_py() or 0,
             files.num_rows,
         )
+
+    def description(self) -> TableDescription:
+        """See `PinnedTable`."""
+        metadata = self._handle.metadata()
+        fields = json.loads(self._handle.schema().to_json())["fields"]
+        return TableDescription(fields, tuple(metadata.partition_columns), metadata.description or None)
 
     def check_readable(self, columns: Collection[str]) -> None:
         """See `PinnedTable`."""

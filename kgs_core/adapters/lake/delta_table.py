@@ -26,10 +26,13 @@ Theory of operation. Correctness needs no lock, no lease and no Kafka group: the
    maintenance; a commit waits for neither.
 8. Losers of the race for a number wait a random time before they try again (`pace`): so many writers share a table
    fairly, and one alone does not wait. Where they lose often, one makes an entry for all (`combined_commit`).
+9. Topics of one process that share a table try one after the other: against each other they lose no race.
 """
 
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 import pyarrow as pa
@@ -52,15 +55,26 @@ T = TypeVar("T")
 
 
 class DeltaTopicTable:
-    """Port `LakeTable`: one Delta table and what is known of its log. Not for use by two threads at once."""
+    """Port `LakeTable`: one Delta table and what is known of its log. Not for use by two threads at once.
+
+    Args:
+        turn: held while an entry is tried; shared by those of this process that commit to the table.
+    """
 
     def __init__(
-        self, storage: Storage, name: str, schema: pa.Schema, lake: LakeSettings, log: TableLog | None = None
+        self,
+        storage: Storage,
+        name: str,
+        schema: pa.Schema,
+        lake: LakeSettings,
+        log: TableLog | None = None,
+        turn: AbstractContextManager[object] | None = None,
     ) -> None:
         self.name = name
         self.schema = schema
         self._lake = lake
         self._log = log or TableLog(storage, name, schema, lake)
+        self._turn = turn or threading.Lock()
         self._pace = Pace()
         self._combined = CombinedCommits(self._log)
 
@@ -123,14 +137,12 @@ class DeltaTopicTable:
         batch = CommitIntent(expected, new, files, along or {}, consumer=self._log.consumer)
         problem: Exception | None = None
         errors = races = 0
+        began = time.monotonic()
         while errors < TRIES and races < MOST_RACES and not self._is_combined(batch):
-            began = time.monotonic()
             try:
-                state = self._log.looked_at(batch.files, lost=isinstance(problem, EntryExistsError))
-                verdict = judge(state.apps, batch.expected, batch.new, retry=problem is not None)
-                if verdict is not CommitDecision.COMMIT:
-                    return CommitOutcome.COMMITTED if verdict is CommitDecision.LANDED else CommitOutcome.REFUSED
-                self._log.write(state, [batch])
+                with self._turn:
+                    began = time.monotonic()
+                    verdict = self._attempt(batch, problem)
             except PortError:
                 raise
             except EntryExistsError as e:
@@ -143,11 +155,20 @@ class DeltaTopicTable:
                 time.sleep(pause_after_error(errors))
                 errors += 1
             else:
-                self._pace.won()
-                return CommitOutcome.COMMITTED
+                if verdict is CommitDecision.COMMIT:
+                    self._pace.won()
+                return CommitOutcome.REFUSED if verdict is CommitDecision.REFUSED else CommitOutcome.COMMITTED
         if self._is_combined(batch):
             return self._commit_combined(batch, is_tried=problem is not None)
         raise self._given_up(races, problem) from problem
+
+    def _attempt(self, batch: CommitIntent, problem: Exception | None) -> CommitDecision:
+        """Make the entry, where the log as it is now lets it; what was decided on it."""
+        state = self._log.looked_at(batch.files, lost=isinstance(problem, EntryExistsError))
+        verdict = judge(state.apps, batch.expected, batch.new, retry=problem is not None)
+        if verdict is CommitDecision.COMMIT:
+            self._log.write(state, [batch])
+        return verdict
 
     def _given_up(self, races: int, problem: Exception | None) -> TransientError:
         if races == MOST_RACES:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.lake.kept_bills import BILL_FOLDER
 from kgs_core.config import Settings, TableSpec, TopicRule, resolve_tables
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.exactly_once.positions import parse_app_id
@@ -66,13 +67,14 @@ def find_topic(settings: Settings, admin: KafkaAdmin, topic: str) -> tuple[Table
 def _only_in_lake(settings: Settings, lake: Lake, known: Collection[str]) -> set[str]:
     """Topics whose tables were filled by this group, by the rules that have a pattern, beside those known."""
     rules = ((topic, settings.rule_of(topic)) for topic in known)
-    taken = {rule.table_of(topic) for topic, rule in rules if rule is not None}
+    # What such a rule names by the topic, no other topic of it can have filled
+    taken = {(id(rule), rule.table_of(topic)) for topic, rule in rules if rule is not None and "{topic}" in rule.table}
     return {
         topic
         for rule in settings.topics
         if rule.pattern is not None
         for table in _folders_of(lake, rule)
-        if table not in taken
+        if (id(rule), table) not in taken
         for topic in _filled_from(lake, table, settings.group)
         if topic not in known and settings.rule_of(topic) is rule and rule.table_of(topic) == table
     }
@@ -91,7 +93,7 @@ def _folders_of(lake: Lake, rule: TopicRule) -> Iterator[str]:
             f"{path}{name}/"
             for path in found
             for name in lake.folders(path.rstrip("/"))
-            if shape.fullmatch(name) and name != LOG_FOLDER
+            if shape.fullmatch(name) and name not in (LOG_FOLDER, BILL_FOLDER)
         ]
     yield from (path.rstrip("/") for path in found)
 

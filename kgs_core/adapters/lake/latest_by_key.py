@@ -4,11 +4,14 @@
    in the same commit as what comes of them. Killed anywhere, the next one goes on where the last commit left off.
 2. A tombstone of a format that cannot parse it is a dead letter. Those above the rows' positions are left for the next
    time, since older rows of their partition may be missing yet; dead letters that are looked at twice do no harm.
-3. Redriven rows are older than what was there before. Beside tombstones, whose keys leave no trace, that could bring a
+3. Several topics in one table: offsets tell what is newer only where all rows of a key are of one topic, so the topic's
+   column must be in the key, or the time tells it.
+4. Redriven rows are older than what was there before. Beside tombstones, whose keys leave no trace, that could bring a
    deleted key back: then all is made anew. So it is where the log no longer says what was added.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -18,18 +21,16 @@ from deltalake.exceptions import TableNotFoundError
 
 from kgs_core.adapters.lake.delta_log import load_transactions
 from kgs_core.adapters.lake.derived_table import MARK, DerivedTable
-from kgs_core.adapters.lake.discovery import find_tables
 from kgs_core.adapters.lake.error_codes import code_of
-from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.log_store import log_store
 from kgs_core.adapters.lake.newest_rows import DELETED, newest
+from kgs_core.adapters.lake.shared_table import topics_by_id
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_changes import AddedFile, AddedFiles, ChangesLostError, added_since, files_of
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings, TableSpec
-from kgs_core.errors import ConfigError, KgsError, PortError, TransientError, UnsafeError, one_line
+from kgs_core.errors import ConfigError, PortError, TransientError, UnsafeError, one_line
 from kgs_core.exactly_once.positions import CLOSED, AppIds, parse_app_id
-from kgs_core.model import TopicId
 
 TRIES = 10
 MERGE_BYTES = 64_000_000
@@ -70,6 +71,7 @@ class _Source:
     rows: DeltaTable
     letters: DeltaTable | None
     positions: Mapping[tuple[str, int], int]  # by topic id and partition
+    lives: Mapping[str, int]  # topic -> how many ids of it
     schema: pa.Schema = field(init=False)
 
     def __post_init__(self) -> None:
@@ -77,7 +79,7 @@ class _Source:
 
 
 class LatestByKeyTable:
-    """Derived table of one topic whose rule has `latest_by_key`."""
+    """Derived table of a table whose rule has `latest_by_key`; `spec` is of one of its topics."""
 
     def __init__(self, settings: Settings, spec: TableSpec) -> None:
         if spec.rule.latest_by_key is None or spec.latest_table is None:
@@ -113,7 +115,7 @@ class LatestByKeyTable:
         rows = self._opened(self._spec.table)
         if rows is None:
             return done
-        source = _Source(rows, letters, positions)
+        source = _Source(rows, letters, positions, self._lives())
         self._check(source)
         self._target.load(source.schema)
         apps = self._app(rows), self._app(letters) if letters is not None else ""
@@ -216,13 +218,17 @@ class LatestByKeyTable:
         else:
             yield letters.version(), files_of(letters)
 
+    def _lives(self) -> dict[str, int]:
+        """Topic that fills the table -> how many ids of it have done so."""
+        return Counter(topics_by_id(load_transactions(self._storage, self._spec.table), self._group).values())
+
     def _positions(self) -> dict[tuple[str, int], int]:
-        """(topic id, partition) -> position."""
+        """(topic id, partition) -> position, of all topics."""
         found = {}
         noted = load_transactions(self._storage, self._spec.table)
         for app, position in noted.items():
             parsed = parse_app_id(app)
-            if parsed is None or (parsed.group, parsed.topic) != (self._group, self._spec.topic):
+            if parsed is None or parsed.group != self._group:
                 continue
             ids = AppIds(parsed.group, parsed.topic, parsed.topic_id)
             if app == ids.position(parsed.partition):
@@ -234,11 +240,18 @@ class LatestByKeyTable:
         missing = [name for name in self._latest.key if name not in source.schema.names]
         if missing:
             raise ConfigError([f"table {self._spec.table}: latest_by_key: key: no column {', '.join(missing)}"])
-        lives: set[TopicId] = {TopicId(topic_id) for topic_id, _ in source.positions}
-        if len(lives) > 1 and self._latest.order == "offset":
+        if self._latest.order != "offset":
+            return
+        for topic, lives in source.lives.items():
+            if lives > 1:
+                raise UnsafeError(
+                    f"table {self._spec.table}: has rows of {lives} topics of the name {topic}, whose offsets cannot "
+                    "be compared: set latest_by_key: order: timestamp"
+                )
+        if len(source.lives) > 1 and not {*self._spec.rule.topic_columns} & {*self._latest.key}:
             raise UnsafeError(
-                f"table {self._spec.table}: has rows of {len(lives)} topics of the name {self._spec.topic}, whose "
-                "offsets cannot be compared: set latest_by_key: order: timestamp"
+                f"table {self._spec.table}: is filled from {', '.join(sorted(source.lives))}, whose offsets cannot "
+                "be compared: set latest_by_key: order: timestamp, or put the topic_column into its key"
             )
 
     def _opened(self, name: str) -> DeltaTable | None:
@@ -285,33 +298,3 @@ def _parts(added: list[AddedFiles]) -> Iterator[list[AddedFiles]]:
         part.append(each)
     if part:
         yield part
-
-
-def materialize_lake(
-    settings: Settings,
-    done: Callable[[Materialization], None],
-    *,
-    tables: Collection[str] = (),
-    wanted: Callable[[TableSpec], bool] = lambda _: True,
-) -> None:
-    """All derived tables, one after the other; Kafka is not asked.
-
-    Args:
-        done: told of each table when it is finished, or cannot be.
-        tables: only these, by their path under the lake's root; empty: all.
-        wanted: only those of topics of which it is true.
-
-    Raises:
-        ConfigError: `tables` names one that is none of them.
-        PermanentError: the lake cannot be listed.
-    """
-    specs = {spec.latest_table: spec for spec in find_tables(settings, open_lake(settings.lake), (), None)}
-    if unknown := sorted(set(tables) - {name for name in specs if name is not None}):
-        raise ConfigError([f"table {name}: no rule's latest_by_key names it: see 'topics'" for name in unknown])
-    for name, spec in specs.items():
-        if name is not None and wanted(spec) and (not tables or name in tables):
-            try:
-                found = LatestByKeyTable(settings, spec).materialize()
-            except KgsError as e:
-                found = Materialization(name, problem=str(e))
-            done(found)

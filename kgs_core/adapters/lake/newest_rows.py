@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 DELETED = "_deleted"
-ORDERS = {"offset": ("_partition", "_offset"), "timestamp": ("_timestamp", "_partition", "_offset")}
+ORDERS = {"offset": ("_partition", "_offset"), "timestamp": ("_timestamp", "_partition", "_offset", "_topic_id")}
 """What is compared, by the rule's `order`. `offset`: offsets of one partition tell what is newer; of a key in two
-partitions the greater partition counts. `timestamp`: null is the oldest."""
+partitions the greater partition counts. `timestamp`: null is the oldest; the topic's id is the last resort, so that the
+order in which rows are merged never counts."""
 
 
 def newest(rows: pa.Table, key: Sequence[str], order: str) -> pa.Table:
@@ -29,6 +30,7 @@ def is_newer(order: str) -> str:
     by_offset = "(s._partition > t._partition OR (s._partition = t._partition AND s._offset > t._offset))"
     if order == "offset":
         return by_offset
+    by_place = f"({by_offset} OR (s._partition = t._partition AND s._offset = t._offset AND s._topic_id > t._topic_id))"
     same = "(s._timestamp = t._timestamp OR (s._timestamp IS NULL AND t._timestamp IS NULL))"
     later = "(s._timestamp > t._timestamp OR (t._timestamp IS NULL AND s._timestamp IS NOT NULL))"
-    return f"({later} OR ({same} AND {by_offset}))"
+    return f"({later} OR ({same} AND {by_place}))"

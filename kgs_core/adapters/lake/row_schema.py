@@ -84,10 +84,10 @@ def value_schema(rule: TopicRule) -> pa.Schema:
 
 
 def extra_schema(rule: TopicRule) -> pa.Schema:
-    """The columns that the rule asks for beside those of the value: what it left over, of the key, of headers."""
+    """The columns that the rule asks for beside those of the value: what it left over, of key, headers and topic."""
     rescued = [RESCUED] if rule.unknown_fields == "rescue" else []
-    headers = [pa.field(name, pa.string()) for name in rule.headers]
-    return pa.schema([*rescued, *schema_of(rule.key_columns), *headers])
+    texts = [pa.field(name, pa.string()) for name in (*rule.headers, *rule.topic_columns)]
+    return pa.schema([*rescued, *schema_of(rule.key_columns), *texts])
 
 
 def parsed_schema(rule: TopicRule, columns: pa.Schema | None = None) -> pa.Schema:

@@ -1,6 +1,6 @@
 """Statistics of the lake and of Kafka beyond it: rows, files, positions and lag of every table, from outside."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ class TableView:
     """One topic and its table, as they are now. None anywhere: not known, which is not zero.
 
     Attributes:
-        rows: rows of the table.
+        rows: rows of the table, those of other topics that share it among them.
         size_bytes: its data files' size, compressed.
         dead_letters: rows of the dead-letter table; 0 without one.
         version: of the table's log; None also before the table is made.
@@ -53,6 +53,14 @@ class TableView:
         return sum(known) if lags and len(known) == len(lags) else None
 
 
+def each_once(views: Iterable[TableView]) -> list[TableView]:
+    """One view of each table: several topics may fill one."""
+    found: dict[str, TableView] = {}
+    for view in views:
+        found.setdefault(view.table, view)
+    return list(found.values())
+
+
 @dataclass(frozen=True, slots=True)
 class LakeSnapshot:
     """All tables, by topic's name, and one line for each thing that could not be learned."""
@@ -63,7 +71,7 @@ class LakeSnapshot:
     @property
     def rows(self) -> int | None:
         """Rows of all tables; None when those of one are not known."""
-        return _sum([table.rows for table in self.tables])
+        return _sum([table.rows for table in each_once(self.tables)])
 
     @property
     def lag(self) -> int | None:

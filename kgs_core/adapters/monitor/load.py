@@ -31,7 +31,24 @@ def measured_load(settings: Settings, measurement: Measurement, lake: Optional["
     unknown = frozenset(measurement.speeds.keys() - known.keys())
     partitions = measurement.reading.partitions
     lag = _lag_bytes(lake or lake_view(settings), partitions) if settings.packing.catch_up_s else {}
-    return Load(known, unknown, {tp: size for tp, size in lag.items() if tp in known})
+    return Load(
+        known,
+        unknown,
+        {tp: size for tp, size in lag.items() if tp in known},
+        bytes_per_offset=bytes_per_offset(partitions),
+    )
+
+
+def bytes_per_offset(partitions: Mapping[TopicPartition, PartitionReading]) -> dict[str, float]:
+    """Topic -> stored bytes of one offset, on average over the logs of its partitions; without what is not known."""
+    sizes: dict[str, float] = {}
+    offsets: dict[str, int] = {}
+    for tp, reading in partitions.items():
+        count, each = reading.end_offset - reading.log_start, _bytes_per_record(reading)
+        if count > 0 and each is not None:
+            sizes[tp.topic] = sizes.get(tp.topic, 0.0) + count * each
+            offsets[tp.topic] = offsets.get(tp.topic, 0) + count
+    return {topic: size / offsets[topic] for topic, size in sizes.items()}
 
 
 def lake_view(settings: Settings) -> "LakeView":

@@ -28,7 +28,8 @@ _LAKE_POINTS = (
     *("redrive-written", "redriven"),  # the rows of dead letters are in a file, and in the table
     *("latest-read", "latest-merged"),  # a derived table: its rows are read, and merged
 )
-FAILPOINTS = _BATCH_POINTS + _GROUP_POINTS + _CONTROL_POINTS + _REBALANCE_POINTS + _LAKE_POINTS
+_PRUNE_POINTS = ("run-half-deleted", "looks-half-deleted")
+FAILPOINTS = _BATCH_POINTS + _GROUP_POINTS + _CONTROL_POINTS + _REBALANCE_POINTS + _LAKE_POINTS + _PRUNE_POINTS
 _SIGNALS = {"KILL": signal.SIGKILL, "STOP": signal.SIGSTOP}
 _reached: dict[str, int] = {}
 

@@ -12,11 +12,11 @@ from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.errors import PermanentError
 from kgs_core.monitor.rates import RateDistribution, spread
+from kgs_core.planning.learnt_capacity import CONSUMER_SHARE
 
 if TYPE_CHECKING:
     from kgs_core.benchmarks.capacity import CapacityResult
 
-CONSUMER_SHARE = 2.0 / 2.3
 PACKING_SHARE = 1.5 / 2.3
 """Of what one consumer reads flat out: room to catch up, and between the two, room to grow before anything moves.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgs_core.cli.bench.lake import bench_lake
+from kgs_core.cli.bench.memory import bench_memory
 from kgs_core.cli.bench.monitor import bench_monitor
 from kgs_core.cli.bench.packing import bench_packing
 from kgs_core.cli.bench.readings import bench_readings
@@ -36,6 +37,7 @@ def bench_group() -> None:
 
 
 bench_group.add_command(bench_lake)
+bench_group.add_command(bench_memory)
 bench_group.add_command(bench_monitor)
 bench_group.add_command(bench_packing)
 bench_group.add_command(bench_reproduction)

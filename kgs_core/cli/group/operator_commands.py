@@ -110,7 +110,7 @@ class _Operator:
 
     def set_state(self, state: RunState, asked: str) -> None:
         """Write a desired state."""
-        desired = DesiredState(state, _who(), _now_ms())
+        desired = DesiredState(state, who(), _now_ms())
         fenced_after_s = FENCE_FACTOR * self.settings.membership.suspect_after_s
 
         def is_done(found: GroupStatus) -> bool | None:
@@ -120,7 +120,7 @@ class _Operator:
 
     def replace(self) -> None:
         """Write a desired version."""
-        wanted = DesiredVersion(version("kgs"), config_hash(self.settings), _who(), _now_ms())
+        wanted = DesiredVersion(version("kgs"), config_hash(self.settings), who(), _now_ms())
         asked = (
             f"version {wanted.version}, configuration {wanted.config_hash[:8]}: consumers that differ are to be "
             "replaced one after the other"
@@ -190,7 +190,8 @@ def _say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _who() -> str:
+def who() -> str:
+    """Name of the person who asks, as `sam@laptop`."""
     try:
         return f"{getpass.getuser()}@{socket.gethostname()}"
     except (KeyError, OSError):  # a container's user need not have a name

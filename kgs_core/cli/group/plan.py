@@ -11,10 +11,12 @@ from rich.console import Console
 
 from kgs_core.api.plans import TARGET
 from kgs_core.api.plans import plan as make_plan
-from kgs_core.cli.group.plan_table import print_plan
+from kgs_core.api.reports import status
+from kgs_core.cli.group.plan_table import print_plan, print_waiting_plan
 from kgs_core.cli.options import config_option
 from kgs_core.cli.progress import progress_bar
 from kgs_core.config.packing import MAX_CAPACITY
+from kgs_core.errors import UnsafeError
 from kgs_core.packing import ALGORITHMS
 
 
@@ -54,6 +56,11 @@ from kgs_core.packing import ALGORITHMS
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For nf, ff, bf, wf, which shuffle."
 )
+@click.option(
+    "--show",
+    metavar="ID",
+    help="Show the plan of this name, which waits for `kgs approve` or is recommended, instead of making one.",
+)
 @click.pass_context
 def plan(  # noqa: PLR0913 - one for each option
     context: click.Context,
@@ -67,6 +74,7 @@ def plan(  # noqa: PLR0913 - one for each option
     as_json: bool,
     capacity: float | None,
     seed: int,
+    show: str | None,
 ) -> None:
     """Pack the partitions, and show the plan: consumers, loads, moves and their price (Rscore). Changes nothing.
 
@@ -77,6 +85,9 @@ def plan(  # noqa: PLR0913 - one for each option
     The same speeds, current assignment and seed give the same plan, byte for byte with --json: bytes/s are rounded to
     three decimals there, the Rscore to six.
     """
+    if show is not None:
+        _show(config_file, show, as_json=as_json)
+        return
     named = context.get_parameter_source("config_file") is not ParameterSource.DEFAULT
     bar = progress_bar("measuring write speeds", Console(stderr=True)) if from_file is None else nullcontext()
     with bar as advance:
@@ -93,7 +104,18 @@ def plan(  # noqa: PLR0913 - one for each option
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
     else:
-        print_plan(found, found.group, left_out=found.left_out)
+        print_plan(found, found.group, left_out=found.left_out, learnt=found.learnt)
+
+
+def _show(config_file: Path, plan_id: str, *, as_json: bool) -> None:
+    found = status(config_file).plan
+    if found is None or found.plan_id != plan_id:
+        other = f"; plan {found.plan_id} waits" if found is not None else ""
+        raise UnsafeError(f"plan {plan_id}: no such plan waits{other}: see `kgs status`")
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+    else:
+        print_waiting_plan(found)
 
 
 def _current(given: str | None) -> Path | str | None:

@@ -1,5 +1,6 @@
 """A plan for people: totals, loads, moves, what is overloaded, and the comparison."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -7,9 +8,13 @@ from rich.table import Table
 from rich.text import Text
 
 from kgs_core.cli.terminal import output_console, plain_table, print_table
+from kgs_core.controller.plain_text import printable
 from kgs_core.packing import ALGORITHMS
+from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.overload import FastPartition, Overload
 from kgs_core.planning.plan import Group, Plan
+from kgs_core.reporting.capacity import capacity_line, capacity_sentences
+from kgs_core.reporting.waiting_plan import WaitingPlan
 
 MAX_ROWS = 40
 """Of one table; --json has all."""
@@ -18,13 +23,14 @@ _WIDTH_IN_FILE = 120
 _UNITS = ((1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))
 
 
-def print_plan(plan: Plan, group: Group, *, left_out: int = 0) -> None:
+def print_plan(plan: Plan, group: Group, *, left_out: int = 0, learnt: Capacity | None = None) -> None:
     """Print to standard output.
 
     Args:
         plan: what to show.
         group: the consumers it was made for.
         left_out: partitions that somebody reads and the load does not have.
+        learnt: the learnt capacity beside the configured one; None: not known.
     """
     console = output_console(_WIDTH_IN_FILE)
     factor, unit = next(entry for entry in _UNITS if plan.capacity >= entry[0])
@@ -32,6 +38,8 @@ def print_plan(plan: Plan, group: Group, *, left_out: int = 0) -> None:
     console.print(show.headline())
     for line in show.launches():
         console.print(line)
+    for line in _learnt_lines(learnt):
+        console.print(line, highlight=False)
     if left_out:
         console.print(
             f"left out: {_count(left_out, 'partition')} of the current assignment without speed", style="yellow"
@@ -45,6 +53,28 @@ def print_plan(plan: Plan, group: Group, *, left_out: int = 0) -> None:
         console.print(f"! {len(plan.overloaded) - MAX_ROWS:,} more (--json has all)", style="red")
     if plan.alternatives:
         print_table(console, show.comparison())
+
+
+def _learnt_lines(learnt: Capacity | None) -> Iterator[str]:
+    if learnt is not None and (line := capacity_line(learnt)):
+        yield line
+        yield from capacity_sentences(learnt, round(time.time() * 1000))
+
+
+def print_waiting_plan(plan: WaitingPlan) -> None:
+    """Print a plan that waits: what it changes, until when, and what it costs to wait."""
+    console = output_console(_WIDTH_IN_FILE)
+    console.print(Text(str(plan), style="bold"))
+    console.print(Text(f"made for: {printable(plan.reason)}; by {plan.algorithm}"))
+    console.print(f"expires in {plan.expires_in_s / 60:,.0f} min; then it is looked for anew")
+    above = "not known" if plan.above_capacity is None else f"{plan.above_capacity / 1e6:,.3f} MB/s"
+    console.print(f"consumers too many until then: {plan.consumers_too_many}; load above packing capacity: {above}")
+    factor, unit = _UNITS[0]
+    table = plain_table("partition", "from", "to", unit, left=("partition",))
+    for move in plan.moves[:MAX_ROWS]:
+        speed = f"{move.bytes_per_s / factor:,.3f}"
+        table.add_row(str(move.partition), str(move.source), str(move.destination), speed)
+    print_table(console, _with_rest(table, len(plan.moves)))
 
 
 class _Shown:

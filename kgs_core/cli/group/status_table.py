@@ -1,5 +1,6 @@
 """The group for people: a line of totals, one row per consumer, what stands still, what a change waits for."""
 
+import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -9,8 +10,10 @@ from rich.text import Text
 from kgs_core.cli.fitting_table import Column, FittingTable
 from kgs_core.controller.plain_text import printable, ranges
 from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.protocol import RunState
 from kgs_core.reporting.bad_shares import share_text
+from kgs_core.reporting.capacity import capacity_line, capacity_sentences
 from kgs_core.reporting.status import ConsumerRow, GroupStatus
 
 UNKNOWN = "?"
@@ -38,6 +41,7 @@ _CHANGES = (
     Column("Rscore", is_number=True),
     Column("consumers", is_number=True, spared=1),
     Column("took", is_number=True),
+    Column("iterations", is_number=True, spared=2),
     Column("reason", is_text=True),
 )
 _DESIRED_STATES = {
@@ -100,6 +104,8 @@ def alarms(found: GroupStatus) -> Iterator[str]:
             f"topic {topic}: {share_text(share)} of its newest records are dead letters, more than its rule's "
             "max_bad_share_percent: column `error` of its dead-letter table says why; mend the rule or the producer"
         )
+    if found.capacity is not None and found.capacity.falls_short:
+        yield from capacity_sentences(found.capacity, round(time.time() * 1000))
     if found.replacement is not None and found.replacement.refused:
         yield f"{found.replacement}; everybody reads on as before"
     for consumer, why in found.failures.items():
@@ -134,12 +140,34 @@ def remarks(found: GroupStatus) -> Iterator[str]:
             f"being replaced for version {printable(found.wanted.version)}, configuration "
             f"{printable(found.wanted.config_hash[:8])}: consumers {', '.join(map(str, found.outdated))}"
         )
+    yield from _capacity_lines(found.capacity)
     if found.replacement is not None and not found.replacement.refused:
         yield str(found.replacement)
+    yield from _held_back(found)
     if found.target is not None:
         target = found.target
         when, why = _clock(target.time_ms), printable(target.reason)
         yield f"target: {target.algorithm}, Rscore {target.rscore:.3f}, {when}: {why}"
+
+
+def _capacity_lines(capacity: Capacity | None) -> Iterator[str]:
+    if capacity is None:
+        return
+    if line := capacity_line(capacity):
+        yield line
+    if not capacity.falls_short:
+        yield from capacity_sentences(capacity, round(time.time() * 1000))
+
+
+def _held_back(found: GroupStatus) -> Iterator[str]:
+    """What would be done, and is not done now."""
+    if found.plan is not None:
+        left = f"for another {found.plan.expires_in_s / 60:,.0f} min"
+        yield f"{found.plan}; {left} (kgs plan --show {found.plan.plan_id})"
+    if found.quiet_until:
+        yield f"until {found.quiet_until} only what must move does (packing.forced_moves_only_utc)"
+    if found.rscore_left is not None:
+        yield f"without being forced, {found.rscore_left:.3f} Rscore may still be moved within this hour"
 
 
 def count(number: int | None) -> str:
@@ -200,6 +228,7 @@ def _changes(found: GroupStatus) -> FittingTable:
             f"{change.rscore:.3f}",
             f"{change.consumers:,}",
             seconds(change.duration_s) if number < last or change.duration_s is not None else _progress(found),
+            UNKNOWN if change.iterations is None else f"{change.iterations:,.1f}",
             Text(printable(change.reason)),
         ]
         for number, change in reversed(list(enumerate(found.changes)))

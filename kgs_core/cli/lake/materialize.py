@@ -27,7 +27,7 @@ def materialize(*, tables: tuple[str, ...], config_file: Path, as_json: bool) ->
     be killed, run again, and run beside consumers. Kafka is not asked.
     """
     settings = load_client_settings(config_file, os.environ)
-    from kgs_core.adapters.lake.latest_by_key import materialize_lake
+    from kgs_core.adapters.lake.materialize import materialize_lake
 
     problems = []
 

@@ -7,14 +7,17 @@ from statistics import fmean
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
 
 from kgs_core.simulation.charts import Chart, svg
+from kgs_core.simulation.claims import CLAIMS
 from kgs_core.simulation.comparison import PUBLISHED, Summary, pareto_front
 from kgs_core.simulation.plots import CBS, RSCORE
-from kgs_core.simulation.published import CLAIMS, NAMES, PUBLISHED_SCORES, Scores
+from kgs_core.simulation.published import MODIFIED, NAMES, PUBLISHED_SCORES, Scores
 from kgs_core.simulation.workload import DELTAS, OTHER_STARTS_AT, STARTS
 
 OURS, THEIRS, LATE = "experiments-front.svg", "experiments-front-published.svg", "experiments-latency.svg"
+CURVES, THEIR_CURVES = "experiments-curves.svg", "experiments-curves-published.svg"
 _Figure = Callable[[Summary], float | None]
 _Cells = tuple[str, ...]
+_DELTA = "delta, per cent of C"
 
 
 def write_page(runs: Sequence[Summary], late_runs: Sequence[Summary], images: str) -> str:
@@ -24,9 +27,9 @@ def write_page(runs: Sequence[Summary], late_runs: Sequence[Summary], images: st
     return _template().render(
         seeds=len({run.spec.seed for run in runs if run.spec}),
         images=images,
-        pictures={"ours": OURS, "theirs": THEIRS, "late": LATE},
+        pictures={"ours": OURS, "theirs": THEIRS, "late": LATE, "curves": CURVES, "their_curves": THEIR_CURVES},
         scores={delta: _scores(runs, delta) for delta in DELTAS},
-        claims={claim.text: claim.holds(scores) for claim in CLAIMS},
+        claims=[(claim.text, claim.holds(scores), claim.figures(scores)) for claim in CLAIMS],
         fronts=_fronts(scores),
         starts=STARTS,
         start_scores=_start_scores(runs),
@@ -50,8 +53,10 @@ def _template() -> Template:
 
 
 def pictures(runs: Sequence[Summary]) -> dict[str, str]:
-    """The two Pareto plots: file name -> SVG."""
+    """The two Pareto plots, and the curves of figures 6 to 8: file name -> SVG."""
     return {
+        CURVES: _curves(mean_scores(runs, "uniform", least_delta=0), "ours"),
+        THEIR_CURVES: _curves(PUBLISHED_SCORES, "published"),
         OURS: _front_picture(mean_scores(runs, "uniform"), "ours"),
         THEIRS: _front_picture(PUBLISHED_SCORES, "published"),
     }
@@ -78,11 +83,11 @@ def late_picture(runs: Sequence[Summary]) -> dict[str, str]:
     return {LATE: svg([chart])}
 
 
-def mean_scores(runs: Iterable[Summary], start: str) -> Scores:
-    """Delta above 0 -> algorithm -> means of CBS and E[R] over seeds."""
+def mean_scores(runs: Iterable[Summary], start: str, least_delta: int = 1) -> Scores:
+    """Delta -> algorithm -> means of CBS and E[R] over seeds; deltas from `least_delta` on."""
     found: dict[int, dict[str, list[Summary]]] = {}
     for run in runs:
-        if run.spec is not None and run.spec.start == start and run.spec.delta > 0:
+        if run.spec is not None and run.spec.start == start and run.spec.delta >= least_delta:
             found.setdefault(run.spec.delta, {}).setdefault(run.name, []).append(run)
     return {
         delta: {name: (_mean(mine, _cbs) or 0.0, _mean(mine, _cost) or 0.0) for name, mine in row.items()}
@@ -179,3 +184,21 @@ def _front_picture(scores: Scores, whose: str) -> str:
         if delta > 0
     ]
     return svg(panels)
+
+
+def _curves(scores: Scores, whose: str) -> str:
+    """Figures 6 to 8 of the paper: CBS of all, CBS of the modified ones and BFD, E[R] of all, over delta."""
+    deltas = sorted(scores)
+    names = [name for name in PUBLISHED if name in scores[deltas[0]]]
+
+    def lines(of: Sequence[str], figure: int) -> dict[str, list[tuple[float, float]]]:
+        return {name: [(float(delta), scores[delta][name][figure]) for delta in deltas] for name in of}
+
+    few = [name for name in names if name in (*MODIFIED, "bfd")]
+    return svg(
+        [
+            Chart(f"Figure 6: CBS of all, {whose}", _DELTA, CBS, lines=lines(names, 0), marked=True),
+            Chart(f"Figure 7: modified and BFD, {whose}", _DELTA, CBS, lines=lines(few, 0), marked=True),
+            Chart(f"Figure 8: E[R], {whose}", _DELTA, RSCORE, lines=lines(names, 1), marked=True),
+        ]
+    )

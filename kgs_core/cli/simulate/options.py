@@ -19,11 +19,9 @@ from kgs_core.packing import ALGORITHMS, DEFAULT_CONSUMER_WEIGHT, FRONT, WEIGHIN
 from kgs_core.simulation.baselines import baseline_usage, find_baseline
 from kgs_core.simulation.latency import LatencySettings
 from kgs_core.simulation.recorded import json_lines, recorded_workload
-from kgs_core.simulation.replay import Conditions
+from kgs_core.simulation.replay import READ_SHARE, Conditions
 from kgs_core.simulation.workload import CAPACITY, DEFAULT_CAPACITY, DELTAS, STARTS, Start, StreamSpec, Workload
 
-READ_SHARE = 1.33
-"""What a consumer reads flat out, of C, where none is given: as the latency model has it."""
 MAX_DELTA = 100
 FRONT_PACKER = "search"
 _ALL = "all"
@@ -248,9 +246,9 @@ def _recorded(given: SimulateOptions, environ: Mapping[str, str]) -> Workload | 
         return recorded_workload(given.speeds_file.stem, measurements, capacity)
     if given.since is None:
         return None
-    since, until = _moment("--since", given.since), datetime.now(UTC)
+    since, until = moment_of("--since", given.since), datetime.now(UTC)
     if given.until is not None:
-        until = _moment("--until", given.until)
+        until = moment_of("--until", given.until)
     from kgs_core.adapters.monitor.recorded_load import load_recorded
 
     settings = load_settings(given.config_file, environ)
@@ -265,7 +263,12 @@ def _save(path: Path, measurements: Sequence[RecordedMeasurement]) -> None:
     write_whole(path, json_lines(measurements).encode())
 
 
-def _moment(option: str, text: str) -> datetime:
+def moment_of(option: str, text: str) -> datetime:
+    """The moment that an option names; UTC where it has no offset.
+
+    Raises:
+        ConfigError: it names none.
+    """
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

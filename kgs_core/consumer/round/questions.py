@@ -154,6 +154,7 @@ class ReadResult:
         wider: topics of which nothing was made, since their table lacks columns and may be given them, with these.
         problems: Kafka's other errors; librdkafka goes on trying.
         asked_bytes: the `batch_bytes` of its question.
+        waited_s: of `fetch_s` and `write_s`, waiting for Kafka or an object store with nothing else to do.
     """
 
     batches: list[TopicBatch] = field(default_factory=list)
@@ -170,6 +171,7 @@ class ReadResult:
     asked_bytes: int = 0
     fetch_s: float = 0.0
     write_s: float = 0.0
+    waited_s: float = field(default=0.0, compare=False)
 
     def add_trouble(self, tp: TopicPartition, cause: StopCause, words: str) -> None:
         """Name a partition that cannot be read on."""
@@ -207,6 +209,7 @@ class ReadResult:
         self.problems |= other.problems
         self.fetch_s += other.fetch_s
         self.write_s += other.write_s
+        self.waited_s += other.waited_s
 
 
 Answer = Ends | TopicIds | Logs | TablePositions | ReadResult | Landed | Trouble

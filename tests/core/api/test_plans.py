@@ -13,6 +13,7 @@ import kgs_core as kgs
 from kgs_core.adapters.monitor import load, monitor
 from kgs_core.cli.main import cli
 from kgs_core.config import parse_settings
+from kgs_core.controller.group_view import GroupView
 from kgs_core.errors import ConfigError, MeasurementError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.load import Load
@@ -83,7 +84,7 @@ def test_without_speeds_the_group_is_measured_and_its_target_is_where_it_begins(
     monkeypatch.setattr(monitor, "measure", lambda settings, progress: seen.append(settings.group) or measurement)
     monkeypatch.setattr(load, "measured_load", lambda *_: Load(measured, frozenset({unknown})))
     target = {TopicPartition(*each): ConsumerId(consumer) for each, consumer in {**NOW, ("t", 5): 2}.items()}
-    monkeypatch.setattr(group_status, "load_group", lambda settings: (Group(target), 0.0))
+    monkeypatch.setattr(group_status, "load_group", lambda settings: (Group(target), 0.0, GroupView()))
     found = kgs.plan(compare=None)
     assert seen == ["g"]
     assert found.group == Group(target)

@@ -61,3 +61,10 @@ def test_secrets_are_left_out_by_value_and_kept_by_name():
 def test_order_of_keys_is_irrelevant():
     client = ["fetch.min.bytes: 7", "fetch.max.bytes: 9000000"]
     assert hash_of(client=", ".join(client)) == hash_of(client=", ".join(reversed(client)))
+
+
+def test_a_catalogue_is_none_of_a_consumers_business_and_a_token_gives_no_hash():
+    catalog = "catalog: {kind: unity, url: 'http://u', name: 'a.b.{table}'}"
+    assert hash_of(more=catalog) == hash_of()
+    first, second = (hash_of(more=f"lineage: {{url: 'http://l', token: {token}}}") for token in "ab")
+    assert first == second != hash_of()

@@ -57,9 +57,24 @@ def test_dots_and_underscores_keep_apart(resolve):
     assert {spec.table for spec in resolve("{pattern: '.*'}", "a.b", "a_b").values()} == {"a.b", "a_b"}
 
 
-def test_two_topics_in_one_table(collisions):
-    assert collisions("{topic: a, table: x}, {topic: b, table: x}", "a", "b") == [
-        "topics 'a' and 'b': collision in table 'x': give one another table"
+def test_two_topics_in_one_table(resolve):
+    specs = resolve("{topic: a, table: x}, {topic: b, table: x}, {pattern: 'c+', table: x}", "a", "b", "c", "cc")
+    assert {spec.table for spec in specs.values()} == {"x"}
+    assert {spec.dead_letters_table for spec in specs.values()} == {"x_dead_letters"}
+
+
+def test_topics_that_come_into_one_table_by_a_pattern_and_do_not_agree(collisions):
+    pattern = "{pattern: '(?P<g>[b-z])', table: 'x/{g}', rows: any, partition_by: ['day(_timestamp)']}"
+    rules = f"{{topic: a, table: x/t}}, {pattern}"
+    assert collisions(rules, "a", "t") == [
+        "topics 'a' and 't' share table 'x/t', and their rules differ in rows, partition_by: make these alike, or give "
+        "one another table"
+    ]
+
+
+def test_a_derived_table_of_two_tables(collisions):
+    assert collisions("{pattern: '.*', latest_by_key: {table: latest}}", "a", "b") == [
+        "topics 'a' and 'b': collision in table 'latest': give one another table"
     ]
 
 
@@ -95,7 +110,7 @@ def test_names_that_only_begin_alike_are_no_collision(resolve):
 
 
 def test_all_collisions_come_together(collisions):
-    rules = "{topic: a, table: x}, {topic: b, table: x}, {topic: c, table: x/y}, {topic: d, table: z}"
+    rules = "{topic: a, table: x}, {topic: b, table: X}, {topic: c, table: x/y}, {topic: d, table: z}"
     found = collisions(rules, "a", "b", "c", "d")
     assert [problem.split(":")[0] for problem in found] == ["topics 'a' and 'b'", "topics 'a' and 'c'"]
 

@@ -120,10 +120,13 @@ def test_a_rule_that_can_never_count_is_a_mistake(problems_of, first):
          "key_schema"),
         ("key_format: json, key_schema: {a: int}, key_prefix: _k", "[0]: key_prefix '_k': columns must not be empty or "
          "begin with '_' (kgs adds such columns)"),
-        ("key_format: string, headers: {Key: trace}", "[0]: of schema, key and headers, two fields differ only in "
-         "case, which many readers of Delta cannot tell apart: change 'key_prefix', or the header's column"),
-        ("headers: {value: trace}", "[0]: of schema, key and headers, two fields are named value: change 'key_prefix', "
-         "or the header's column"),
+        ("key_format: string, headers: {Key: trace}", "[0]: of schema, key, headers and topic, two fields differ only "
+         "in case, which many readers of Delta cannot tell apart: change 'key_prefix', 'topic_column', or the header's "
+         "column"),
+        ("headers: {value: trace}", "[0]: of schema, key, headers and topic, two fields are named value: change "
+         "'key_prefix', 'topic_column', or the header's column"),
+        ("topic_column: _topic", "[0]: topic_column '_topic': must not be empty or begin with '_' (kgs adds such "
+         "columns)"),
         ("headers: {_trace: trace}", "[0].headers: field '_trace': names must not be empty or begin with '_' (kgs adds "
          "such columns)"),
         ("unknown_fields: rescue", "[0]: format 'raw' keeps no fields without a column: drop 'unknown_fields'"),
@@ -159,11 +162,8 @@ def test_a_format_takes_a_schema_or_does_not(problems_of):
     assert problems_of(topics=rules("{topic: t, schema: {a: int}}")) == [answer]
 
 
-def test_a_pattern_needs_the_topic_in_its_table(problems_of):
-    assert problems_of(topics=rules("{pattern: '.*', table: all, format: json}")) == [
-        "topics[0]: table 'all' needs {topic}, or a group of 'pattern', in it: that can match several topics; "
-        "format 'json' needs a 'schema' of field: type"
-    ]
+def test_all_topics_of_a_pattern_may_come_into_one_table(problems_of):
+    assert problems_of(topics=rules("{pattern: '.*', table: all, topic_column: topic}")) == []
 
 
 def test_a_start_instant_is_exact_to_the_millisecond():

@@ -6,8 +6,8 @@ import pytest
 
 from kgs_core.controller.events import Measured
 from kgs_core.controller.group_view import GroupView
-from kgs_core.controller.measuring import SECOND_LOOK_S, blind_wait, take_measured
-from kgs_core.controller.target_selection import remembered, select_target
+from kgs_core.controller.measuring import SECOND_LOOK_S, blind_wait, remembered, take_measured
+from kgs_core.controller.target_selection import select_target
 from kgs_core.planning.load import Load
 from kgs_core.protocol import Received, Target
 from kgs_core.reporting.sentences import sentences

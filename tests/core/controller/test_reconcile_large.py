@@ -2,7 +2,8 @@
 
 from random import Random
 
-from kgs_core.controller.group_view import GroupView, MemberView
+from kgs_core.controller.group_view import GroupView
+from kgs_core.controller.member_view import MemberView
 from kgs_core.controller.reconcile import reconcile
 from kgs_core.model import ConsumerId, TopicPartition
 from tests.core.controller.group_words import add, at, report

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from kgs_core.controller import reconcile as control
-from kgs_core.controller.group_view import MemberView
+from kgs_core.controller.member_view import MemberView
 from kgs_core.controller.reconcile import Changes, reconcile
 from kgs_core.invariants.group import GroupHistory
 from tests.core.controller.exploration import explore

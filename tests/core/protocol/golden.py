@@ -7,15 +7,19 @@ from pathlib import Path
 from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import (
+    Approval,
     Change,
     DesiredState,
     DesiredVersion,
     Ending,
+    FlatOut,
     Heartbeat,
     Incarnation,
+    LearntCapacity,
     Member,
     MemberAssignment,
     Phase,
+    ProposedPlan,
     Report,
     RunState,
     Starting,
@@ -108,10 +112,35 @@ GOLDEN = {
     "report: of a version that tells its work": replace(
         _REPORT, phase=Phase.READING, work=WorkDone(2**53, 12.5, 3, 2**62, 1e9, 0.125, 5_000_000_000)
     ),
+    "report: of a version that tells what it reads flat out": replace(
+        _REPORT,
+        phase=Phase.READING,
+        flat_out=FlatOut(1.5e6, 900.0, 0.5, 1_700_000_000_000, 2**40, {"orders": 2**33, "Ünïcode": 1}, "2 x fast"),
+    ),
+    "target: packed by a learnt capacity": replace(_TARGET, learnt=LearntCapacity(2.3e6, "0.2.0", "abcdef")),
     "starting": Starting(MEMBER, PROCESS, "waits for the lake"),
     "starting: nothing that may be left out": Starting(MEMBERS[2], SHORT_PROCESS, ""),
     **{f"state: {state}": DesiredState(state, "sam@laptop", 1_700_000_000_000) for state in RunState},
     "version": DesiredVersion("0.2.0", "abcdef", "sam", 5),
+    "plan": ProposedPlan(
+        plan_id="0123456789ab",
+        target_offset=2**62,
+        algorithm="search@1.3",
+        moves={tp: ConsumerId(3) for tp in SOME},
+        spares=(ConsumerId(7),),
+        speeds=dict.fromkeys(SOME, 1234.5678),
+        rscore=0.25,
+        consumers=3,
+        reason="looking for a better packing",
+        expires_after_s=3600.0,
+        may_be_approved=True,
+        time_ms=1_700_000_000_000,
+        measurement_offset=17,
+    ),
+    "plan: nothing that may be left out": ProposedPlan(
+        "0", 0, "mwf", {}, (), {}, 0.0, 0, "", 10.0, may_be_approved=False, time_ms=0
+    ),
+    "approval": Approval("0123456789ab", 2**62, "sam@laptop", 1_700_000_000_000),
 }
 
 

@@ -16,7 +16,8 @@ MAY_BE_MISSING = {
         *("stopped", "positions", "kgs_version", "config_hash", "last_drain_s", "max_drain_s", "drains", "bad_shares"),
         *("ready", "unready", "ending", "why"),
     },
-    **{name: set() for name in ("assignment", "heartbeat", "starting", "state", "version")},
+    "plan": {"measurement_offset"},
+    **{name: set() for name in ("assignment", "heartbeat", "starting", "state", "version", "approval")},
 }
 
 

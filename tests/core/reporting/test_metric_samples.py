@@ -5,8 +5,9 @@ import pytest
 from kgs_core.config import Settings
 from kgs_core.metrics import METRICS
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Change, DesiredState, RunState, Target
+from kgs_core.protocol import Change, DesiredState, FlatOut, RunState, Target
 from kgs_core.reporting.metric_samples import LakeFigures, TableFigures, samples
+from kgs_core.reporting.status import ExternalFacts, overview
 from tests.core.reporting.test_status import ONE, TARGET, TWO, A, B, C, group, report, seen
 
 HOUR_MS = 3_600_000
@@ -65,6 +66,24 @@ def test_what_is_not_known_has_no_sample():
         "kgs_topics_with_bad_records",
     }
     assert none["kgs_controller_up",] == 0
+
+
+def test_the_learnt_capacity_and_how_hot_is_hot():
+    def found(**packing):
+        flat_out = FlatOut(92.0, 300.0, 0.0, 1000, 100, {"t": 100}, "x")
+        view = group(report(ONE, A, flat_out=flat_out), report(TWO, C))
+        facts = ExternalFacts({A: 100.0, B: 1.0, C: 1.0}, 1.0, bytes_per_offset={"t": 1.0})
+        chosen = settings(**packing)
+        seen_now = overview("g", view, facts, 1000.0, 30.0, 10.0, packing=chosen.packing)
+        return {(s.metric, *s.labels): s.value for s in samples(seen_now, NO_LAKE, chosen, 0)}
+
+    measured, learnt = found(), found(capacity="learnt")
+    for each in (measured, learnt):
+        assert each["kgs_consumer_capacity_bytes_per_second", "consumer"] == 150
+        assert each["kgs_consumer_capacity_bytes_per_second", "learnt"] == pytest.approx(80.0)
+        assert each["kgs_capacity_drift_ratio",] == pytest.approx(80 / 150 - 1)
+        assert each["kgs_consumer_flat_out_bytes_per_second", "1"] == 92.0
+    assert (measured["kgs_hot_partitions",], learnt["kgs_hot_partitions",]) == (0, 1)
 
 
 def test_a_silent_consumer_reads_nothing():

@@ -6,8 +6,8 @@ import pytest
 
 from kgs_core.controller import desired_state
 from kgs_core.controller.events import Fence
-from kgs_core.controller.group_view import MemberView
 from kgs_core.controller.machine import step
+from kgs_core.controller.member_view import MemberView
 from kgs_core.controller.reconcile import Changes, reconcile
 from kgs_core.controller.restart_policy import plan_starts
 from kgs_core.controller.state import ControllerState

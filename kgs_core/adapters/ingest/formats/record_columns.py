@@ -1,4 +1,4 @@
-"""Columns of a record beside those of its value: of its key, of headers by name, and of fields without a column."""
+"""Columns of a record beside those of its value: key, headers by name, topic's name, fields without a column."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -91,6 +91,14 @@ def side_by_side(parts: Sequence[Parsed]) -> Parsed:
         bad=bad,
         waiting=waiting,
     )
+
+
+def with_topic(parsed: Parsed, topic: str, columns: Sequence[str]) -> Parsed:
+    """With the topic's name in each of these columns."""
+    table = parsed.table
+    for name in columns:
+        table = table.append_column(pa.field(name, pa.string()), pa.repeat(pa.scalar(topic), table.num_rows))
+    return replace(parsed, table=table)
 
 
 def _rows(table: pa.Table, which: Sequence[int]) -> pa.Table:

@@ -10,6 +10,7 @@ from kgs_core.errors import ProtocolError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import Heartbeat, Incarnation, Member, Phase, Report, Starting
 from kgs_core.protocol.codec import encode
+from kgs_core.protocol.record_parts import PartsReader
 from tests.processes import a_process
 
 REPORTS = TopicPartition("kgs.g.controller.metadata", 0)
@@ -29,6 +30,7 @@ def taken(message, highest):
     reader = object.__new__(GroupReader)
     reader._topics = SimpleNamespace(highest_consumer=highest, queue=int)
     reader._kinds = {REPORTS: GroupTopic.REPORTS}
+    reader._parts = {REPORTS: PartsReader(pytest.fail)}
     key, value = encode(message)
     return reader._message(REPORTS, SimpleNamespace(key=lambda: key, value=lambda: value))
 

@@ -182,6 +182,7 @@ def scripted(logs, turns=()):
         "_record_bytes": 1.0,
         "_are_small_waiting": False,
         "_passed_bytes": 0,
+        "_waited_s": 0.0,
     }
     session._consumer = session._client = Client(logs, turns)
     session._drop_held()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.ingest.redrive import Redrive
+from kgs_core.adapters.ingest.redrive import Redrive, TopicRedrive
 from kgs_core.adapters.lake import adoption
 from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.adapters.lake.letter_filter import parse_conditions
@@ -174,41 +174,40 @@ def test_consumers_and_upkeep_go_on_beside_it(storage, sink):
 
 
 def test_of_two_at_once_one_looks_again(storage, sink, monkeypatch):
-    first = Redrive(settings_of(storage), "t")
-    commit, others = first._commit, []
+    commit, others = TopicRedrive._commit, []
 
-    def outrun(base, rows):
+    def outrun(self, base, rows):
         if not others:
-            others.append(redriven(storage, "offset<20"))
-        return commit(base, rows)
+            others.append(None)
+            others[0] = redriven(storage, "offset<20")
+        return commit(self, base, rows)
 
-    monkeypatch.setattr(first, "_commit", outrun)
-    found = first.run()
+    monkeypatch.setattr(TopicRedrive, "_commit", outrun)
+    found = redriven(storage)
     assert (others[0].passed, found.passed, found.done, found.failed["not_json"]) == (3, 2, 3, 5)
     assert_exact(storage, GOOD + MENDED)
 
 
 def test_one_that_is_outrun_for_ever_says_so(storage, sink, monkeypatch):
-    one = Redrive(settings_of(storage), "t")
-    monkeypatch.setattr(one, "_commit", lambda *_: CommitOutcome.REFUSED)
+    monkeypatch.setattr(TopicRedrive, "_commit", lambda *_: CommitOutcome.REFUSED)
     with pytest.raises(TransientError, match="others redrive it all the time"):
-        one.run()
+        redriven(storage)
 
 
 def test_a_table_that_changes_hands_meanwhile_refuses(storage, sink, monkeypatch):
     put_kafka(monkeypatch, MemoryKafka())
-    one = Redrive(settings_of(storage), "t")
-    commit = one._commit
+    commit = TopicRedrive._commit
 
-    def adopted(base, rows):
+    def adopted(self, base, rows):
         adopting = adoption.GroupAdoption(settings_of(storage, "h"), "g")
         for table in adopting.pending(()):
             adopting.carry_out(table)
-        return commit(base, rows)
+        return commit(self, base, rows)
 
-    monkeypatch.setattr(one, "_commit", adopted)
-    with pytest.raises(UnsafeError, match="group g has handed it over"):
-        one.run()
+    with monkeypatch.context() as patched:
+        patched.setattr(TopicRedrive, "_commit", adopted)
+        with pytest.raises(UnsafeError, match="group g has handed it over"):
+            redriven(storage)
     assert redriven(storage, group="h").passed == 5
     assert_exact(storage, GOOD + MENDED, group="h")
 

@@ -130,12 +130,13 @@ class Run:
             "_record_bytes": 100.0,
             "_are_small_waiting": False,
             "_passed_bytes": 0,
+            "_waited_s": 0.0,
         }
         self.session.__dict__ |= {**empty, "_consumer": self.feed, "_client": self.feed}
         self.session._drop_held()
 
     def until(self, end_s):
-        clock = SimpleNamespace(monotonic=lambda: self.feed.now)
+        clock = SimpleNamespace(monotonic=lambda: self.feed.now, process_time=lambda: 0.0)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(fetch_client, "time", clock)
             while self.feed.now < end_s:

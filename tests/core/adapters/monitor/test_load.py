@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgs_core.adapters.monitor.load import measured_load
+from kgs_core.adapters.monitor.load import bytes_per_offset, measured_load
 from kgs_core.config import Settings
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor import Measure, PartitionReading, Reading, Window
@@ -54,3 +54,18 @@ def test_one_that_was_missing_for_a_whole_window_is_gone(load_after):
 def test_a_missing_size_is_unknown_for_as_long_as_it_is_missing(load_after):
     for seconds in (21, 60):
         assert load_after(seconds, unread_from=20).unknown == {AWAY}
+
+
+def test_how_many_bytes_an_offset_takes_by_topic(load_after):
+    assert load_after(21).bytes_per_offset == {"here": 100.0, "away": 100.0}
+    assert load_after(1).bytes_per_offset == {}  # an empty log says nothing
+
+
+def test_logs_of_a_topic_count_by_their_offsets_and_unknown_ones_not_at_all():
+    def log(size, offsets, sampled=None):
+        return PartitionReading(0.0, 0.0, TopicId("x"), 1, 5, 5 + offsets, size, sampled)
+
+    tps = [TopicPartition("t", n) for n in range(4)]
+    logs = dict(zip(tps, [log(1000, 10), log(6000, 30), log(None, 60), log(None, 10, 300.0)], strict=True))
+    assert bytes_per_offset(logs) == {"t": 200.0}
+    assert bytes_per_offset({tps[2]: logs[tps[2]]}) == {}

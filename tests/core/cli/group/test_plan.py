@@ -267,11 +267,11 @@ def test_words_and_figures_stay_whole_however_narrow_it_is(kgs_plan, recorded, m
     assert widest <= (80 if columns == "80" else 120)
 
 
-def test_two_topics_in_one_table_are_refused_before_anything_is_measured(kgs_plan, here):
+def test_two_rules_that_disagree_about_one_table_are_refused_before_anything_is_measured(kgs_plan, here):
     """As `kgs consume` refuses them; Kafka is not even asked."""
-    topics = "topics: [{topic: a, table: one}, {topic: b, table: one}]\n"
+    topics = "topics: [{topic: a, table: one}, {topic: b, table: one, format: string}]\n"
     (here / "kgs.yaml").write_text(CONFIG.partition("topics:")[0] + topics)
     result = kgs_plan()
     assert result.exit_code == 2
-    assert "'a'" in result.stderr
-    assert "'b'" in result.stderr
+    assert "topics[0]" in result.stderr
+    assert "topics[1]" in result.stderr

@@ -13,9 +13,11 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.cli.group.status import StatusScreen
 from kgs_core.cli.group.status_table import status_table
 from kgs_core.cli.main import cli
+from kgs_core.config.packing import PackingSettings
 from kgs_core.controller.rolling_replacement import ReplacementWait
 from kgs_core.errors import TransientError
 from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.planning.learnt_capacity import Learnt, capacity_of
 from kgs_core.protocol import Change, DesiredState, DesiredVersion, Incarnation, RunState, Target
 from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
 from kgs_core.reporting.status_json import status_values
@@ -113,16 +115,16 @@ def test_a_controller_that_is_down_is_shown():
 def test_what_a_change_waits_for_and_the_last_changes_the_newest_first():
     lines = [line.split() for line in shown(group())]
     assert ["t:1", "1", "2", "it", "has", "not", "joined"] in lines
-    newest = lines.index(["1970-01-01", "00:01:00Z", "1", "0.400", "2", "running", *CHANGES[1].reason.split()])
-    assert lines[newest + 1] == ["1970-01-01", "00:00:00Z", "0", "0.000", "1", "4.2", "s", "started"]
+    newest = lines.index(["1970-01-01", "00:01:00Z", "1", "0.400", "2", "running", "?", *CHANGES[1].reason.split()])
+    assert lines[newest + 1] == ["1970-01-01", "00:00:00Z", "0", "0.000", "1", "4.2", "s", "0.0", "started"]
 
 
 def test_the_last_change_is_running_or_done_and_an_earlier_one_whose_end_nobody_saw_took_an_unknown_time():
     lines = [line.split() for line in shown(group(is_converged=True, waiting={}))]
-    assert ["1970-01-01", "00:01:00Z", "1", "0.400", "2", "done", *CHANGES[1].reason.split()] in lines
+    assert ["1970-01-01", "00:01:00Z", "1", "0.400", "2", "done", "?", *CHANGES[1].reason.split()] in lines
     history = (replace(CHANGES[0], duration_s=None), CHANGES[1])
     lines = [line.split() for line in shown(group(target=replace(TARGET, history=history)))]
-    assert ["1970-01-01", "00:00:00Z", "0", "0.000", "1", "?", "started"] in lines
+    assert ["1970-01-01", "00:00:00Z", "0", "0.000", "1", "?", "?", "started"] in lines
 
 
 @pytest.mark.parametrize(
@@ -216,6 +218,15 @@ def test_watching_waits_for_a_kafka_that_is_away_and_one_look_does_not(tmp_path,
     assert (once.exit_code, once.stderr) == (1, "error: Kafka 127.0.0.1:9: no answer\n")
 
 
+@pytest.mark.parametrize(("share", "mark"), [(0.7, "! "), (1.5, "")])
+def test_a_capacity_that_is_off_is_shown_beside_the_configured_one(share, mark):
+    packing = PackingSettings(packing_capacity_bytes_per_s=1_500_000, consumer_capacity_bytes_per_s=2_000_000)
+    learnt = Learnt(2.3e6 * share, "1", "a", "x", 1, 300.0, 1.0, 51_000_000)
+    lines = shown(group(capacity=capacity_of(packing, learnt, None)))
+    assert any(line.startswith(f"{mark}consumers read {abs(share - 1):.0%} ") for line in lines)
+    assert any(line.startswith("consumer_capacity 2 MB/s configured") for line in lines)
+
+
 def test_names_of_topics_are_no_markup():
     tp = TopicPartition("[red]", 0)
     lines = shown(group(waiting={tp: "[bold]"}, target=None))
@@ -249,6 +260,7 @@ def test_json_has_the_promised_keys():
         "rscore": 0.4,
         "consumers": 2,
         "duration_s": None,
+        "iterations": None,
     }
     assert (found["converged"], found["controller"], found["waiting"]) == (
         False,

@@ -1,0 +1,1 @@
+"""Registration of the lake's tables in a catalogue."""

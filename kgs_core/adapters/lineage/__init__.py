@@ -1,0 +1,1 @@
+"""Lineage: events of OpenLineage about what consumers read and write."""

@@ -1,0 +1,250 @@
+"""`kgs bill`: what a group has used, beside what Kafka's own assignment, KEDA and MWF would have. Reads only."""
+
+import json
+import os
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from kgs_core.adapters.system.transform_folder import load_client_settings
+from kgs_core.cli.options import config_option
+from kgs_core.config.bill import MAX_PRICE
+from kgs_core.config.packing import MAX_CAPACITY
+from kgs_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgs_core.config import Settings
+    from kgs_core.runtime.bill import BillTerms
+
+_FILE = click.Path(path_type=Path)
+_DAY = timedelta(days=1)
+_OF_TIME = ("day", "since", "month", "from_file")
+_OPTIONS = {"from_file": "--from", "keep": "--keep", "until": "--until"}
+
+
+@click.command()
+@config_option
+@click.option("--day", metavar="YYYY-MM-DD", help="A day, UTC.  [default: yesterday]")
+@click.option("--since", metavar="TIME", help="From when on instead, e.g. 2026-11-15T08:00; UTC without an offset.")
+@click.option("--until", metavar="TIME", help="Until when, as --since.  [default: now]")
+@click.option(
+    "--month", metavar="YYYY-MM", help="The days of a month at a glance, from bills that are kept and topics."
+)
+@click.option("--from", "from_file", type=_FILE, metavar="FILE", help="A recorded load, as of kgs simulate --speeds.")
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(0.1, 86_400),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a measurement lasts: one a minute is kept.",
+)
+@click.option(
+    "--price",
+    type=click.FloatRange(0, MAX_PRICE),
+    help="Of a consumer for an hour, instead of bill.price_per_consumer_hour.",
+)
+@click.option(
+    "--p99",
+    "p99_s",
+    type=click.FloatRange(0, 86_400),
+    metavar="SECONDS",
+    help="Latency to compare at.  [default: that of the group's own algorithm]",
+)
+@click.option(
+    "--capacity",
+    type=click.FloatRange(1, MAX_CAPACITY),
+    metavar="BYTES_PER_S",
+    help="C, instead of packing.packing_capacity_bytes_per_s; with --from it makes a configuration unnecessary.",
+)
+@click.option(
+    "--consumer-capacity",
+    type=click.FloatRange(1, MAX_CAPACITY),
+    metavar="BYTES_PER_S",
+    help="What a consumer reads flat out.  [default: packing.consumer_capacity_bytes_per_s; 133 % of --capacity]",
+)
+@click.option(
+    "--keep", is_flag=True, help="Keep the bill of the day beside the tables, as Dagster does: topics forget."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@click.option("--plot", "plot_file", type=_FILE, metavar="FILE", help="Draw it: .svg or .png.")
+@click.pass_context
+def bill(context: click.Context, /, **options: Any) -> None:
+    """Show what a group's consumers have used, and what its load would have taken otherwise.
+
+    Consumer-hours, moves and what they cost are taken from the consumers' reports. Beside them stands what the load
+    that was recorded then takes by the latency model (see kgs simulate): with the group's own algorithm, with Kafka's
+    own assignment and as few consumers as will do, with KEDA, and with MWF, all at the same p99 latency. What the
+    topics do not hold any more is said to be unknown. Changes nothing, but for --keep.
+
+    \b
+    kgs bill                                     yesterday
+    kgs bill --month 2026-11 --plot november.svg
+    kgs bill --from week.jsonl --interval 300 --capacity 160000 --price 0.05
+    """  # noqa: D301 - \b is click's
+    named = {name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    _check(named)
+    plot_file: Path | None = options["plot_file"]
+    if plot_file is not None:
+        _check_plot(plot_file)
+    now = datetime.now(UTC)
+    if options["from_file"] is not None:
+        values, charts = _from_file(options, named)
+    elif options["month"] is not None:
+        _show_month(options, now)
+        return
+    else:
+        values, charts = _of_group(options, now)
+    if plot_file is not None:
+        _plot(plot_file, charts)
+    if options["as_json"]:
+        click.echo(json.dumps(values, indent=1, allow_nan=False))
+    else:
+        from kgs_core.cli.group.bill_table import print_bill
+
+        print_bill(values)
+
+
+def _check(named: set[str]) -> None:
+    problems = []
+    times = [_OPTIONS.get(name, f"--{name}") for name in _OF_TIME if name in named]
+    if len(times) > 1:
+        problems.append(f"{times[1]}: not together with {times[0]}: give one of them")
+    if "until" in named and "since" not in named:
+        problems.append("--until: goes with --since: give that, too, or leave it out")
+    if "keep" in named and named & {"since", "from_file"}:
+        problems.append("--keep: keeps whole days: name one by --day, or a --month")
+    if problems:
+        raise ConfigError(problems)
+
+
+def _check_plot(path: Path) -> None:
+    from kgs_core.adapters.system.files import check_writable
+
+    if path.suffix.lower() not in (".svg", ".png"):
+        raise ConfigError([f"--plot: {path}: name a file that ends in .svg or .png"])
+    check_writable("--plot", path)
+
+
+def _plot(path: Path, charts: list[Any]) -> None:
+    from kgs_core.api.replays import Picture
+
+    if not charts:
+        click.echo(f"--plot: {path}: not drawn: there is nothing to compare with", err=True)
+        return
+    Picture(tuple(charts)).save(path)
+
+
+def _from_file(options: dict[str, Any], named: set[str]) -> tuple[dict[str, Any], list[Any]]:
+    from kgs_core.adapters.system.files import read_text
+    from kgs_core.monitor.recorded import parse_measurements
+    from kgs_core.runtime.bill import BillTerms, bill_of_load, terms_of
+    from kgs_core.simulation.bill_charts import bill_charts
+    from kgs_core.simulation.replay import READ_SHARE
+
+    path: Path = options["from_file"]
+    if options["capacity"] is not None and "config_file" not in named:
+        given = BillTerms(options["capacity"], READ_SHARE * options["capacity"])
+    else:
+        given = terms_of(load_client_settings(options["config_file"], os.environ))
+    terms = _terms(given, options)
+    found = bill_of_load(path.stem, parse_measurements(read_text(path), str(path)), terms)
+    return found.to_dict(), bill_charts(found)
+
+
+def _of_group(options: dict[str, Any], now: datetime) -> tuple[dict[str, Any], list[Any]]:
+    from kgs_core.reporting.usage import Period
+    from kgs_core.runtime.bill import bill_of_group, terms_of
+    from kgs_core.simulation.bill_charts import bill_charts
+
+    settings = load_client_settings(options["config_file"], os.environ)
+    begin, end = _range(options, now)
+    found = bill_of_group(settings, Period(_ms(begin), _ms(end)), _ms(now), _terms(terms_of(settings), options))
+    values = found.to_dict()
+    if options["keep"]:
+        _keep(settings, begin.date(), values)
+    return values, bill_charts(found)
+
+
+def _keep(settings: "Settings", day: date, values: dict[str, Any]) -> None:
+    from kgs_core.adapters.lake.kept_bills import KeptBills
+
+    if not values["is_over"]:
+        click.echo(f"--keep: {day}: is not over: not kept", err=True)
+    elif not KeptBills(settings).keep(day, values):
+        click.echo(f"--keep: {day}: the bill that is kept knows more of the day: it stays", err=True)
+
+
+def _show_month(options: dict[str, Any], now: datetime) -> None:
+    from kgs_core.cli.group.bill_table import print_month
+    from kgs_core.runtime.bill import bills_of_days, terms_of
+    from kgs_core.simulation.bill_charts import month_chart
+
+    settings = load_client_settings(options["config_file"], os.environ)
+    first = _month(options["month"])
+    if first > now.date():
+        raise ConfigError([f"--month: {options['month']}: has not begun yet: name one that has"])
+    days = [first + n * _DAY for n in range(31) if (first + n * _DAY).month == first.month]
+    past = [day for day in days if day <= now.date()]
+    found, problems = bills_of_days(settings, past, _ms(now), _terms(terms_of(settings), options), keep=options["keep"])
+    by_number = {day.day: found.get(day) for day in past}
+    if options["plot_file"] is not None:
+        chart = month_chart(options["month"], by_number)
+        _plot(options["plot_file"], [chart] if chart.lines else [])
+    if options["as_json"]:
+        click.echo(json.dumps({day.isoformat(): found.get(day) for day in past}, indent=1, allow_nan=False))
+    else:
+        print_month(by_number, options["month"])
+    for problem in problems:
+        click.echo(problem, err=True)
+    if problems:
+        raise click.exceptions.Exit(1)
+
+
+def _terms(given: "BillTerms", options: dict[str, Any]) -> "BillTerms":
+    """The terms with what the command line says."""
+    capacity, consumer = options["capacity"], options["consumer_capacity"]
+    if capacity is not None:
+        given = replace(given, capacity=capacity, consumer_capacity=max(given.consumer_capacity, capacity))
+    if consumer is not None:
+        given = replace(given, consumer_capacity=consumer)
+    if given.consumer_capacity < given.capacity:
+        raise ConfigError(
+            [f"--consumer-capacity: {given.consumer_capacity:g}: must be at least C ({given.capacity:g})"]
+        )
+    price = given.price if options["price"] is None else replace(given.price, per_consumer_hour=options["price"])
+    return replace(given, price=price, interval_s=options["interval_s"], p99_s=options["p99_s"])
+
+
+def _range(options: dict[str, Any], now: datetime) -> tuple[datetime, datetime]:
+    from kgs_core.cli.simulate.options import moment_of
+
+    if options["since"] is not None:
+        until = moment_of("--until", options["until"]) if options["until"] is not None else now
+        return moment_of("--since", options["since"]), until
+    day = _day(options["day"]) if options["day"] is not None else now.date() - _DAY
+    begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    return begin, begin + _DAY
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ConfigError([f"--day: '{text}': write a day as 2026-11-15"]) from None
+
+
+def _month(text: str) -> date:
+    try:
+        return date.fromisoformat(f"{text}-01")
+    except ValueError:
+        raise ConfigError([f"--month: '{text}': write a month as 2026-11"]) from None
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

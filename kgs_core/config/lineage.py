@@ -1,0 +1,26 @@
+"""Settings of lineage: where consumers say what they read and write, as events of OpenLineage."""
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from kgs_core.config.section import Section
+
+
+class LineageSettings(Section):
+    """Settings of OpenLineage events; the section's being there turns them on.
+
+    Attributes:
+        url: of the server; None: as OpenLineage's own environment or file says.
+        namespace: of the group's job; None: as OPENLINEAGE_NAMESPACE says, or `kgs`.
+    """
+
+    url: (
+        Annotated[
+            str, StringConstraints(pattern=r"^https?://[^\s@?#]+$"), Field(description="give http(s)://host:port")
+        ]
+        | None
+    ) = None
+    token: str | None = Field(default=None, repr=False)
+    namespace: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    timeout_s: Annotated[float, Field(ge=0.1, le=60, allow_inf_nan=False)] = 5.0

@@ -1,0 +1,207 @@
+"""Capacity of a consumer as it is learnt from the reports of those that are flat out. Pure.
+
+Theory of operation. Each consumer says in its report what it reads when it is flat out: robustly over its last busy
+minutes, fast down and slow up (`consumer.flat_out`). Here these become one figure for the group, and that the two
+capacities to pack by. It is a function of the newest reports and of the newest measurement alone; nothing is added up.
+So a controller that was restarted, a rebalance run, the sensor, `kgs plan` and `kgs status` find the same.
+
+1. *Unit.* Reports count consumed bytes, capacities stored ones. A reading says how many offsets of which topic its
+   bytes were; the measurement says how many bytes an offset of the topic takes in the log. A reading of whose offsets
+   less than `KNOWN_SHARE` have a known size is left out: unknown is not zero.
+2. *Class.* What other code, other rules or other machines read says nothing of these. Only consumers of the version and
+   configuration count that most members have. Of these each kind of hardware is judged apart, and the slowest kind
+   counts, since a plan does not know what a consumer will run on.
+3. *Over consumers* it is the median (of two: the lower one), of those that were flat out within `FRESH_S` of the latest
+   that was. A few slow ones do not drag it down: they are slow, and not the class.
+4. Less than `LEAST_BUSY_S` in all is too little to learn from.
+5. *In use* is what the Target that stands was packed by, as long as the new figure is within `DEADBAND` of it: noise
+   makes no plans. The same figure counts when nothing is learnt any more, since all consumers were started anew: it
+   stands in the Target. It is of one version and configuration, and forgotten with them.
+6. *Bounds.* The configured capacities are for a consumer that reads `consumer_capacity / CONSUMER_SHARE` flat out:
+   that is how `kgs capacity` makes them. Both are multiplied by what is read of that, kept within bounds. So their
+   ratio, and the room to catch up, stay as configured.
+7. *Drift* is how far the learnt figure is from the configured one, whichever of the two is used.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median_low
+
+from kgs_core.config.packing import PackingSettings
+from kgs_core.model import BytesPerSecond, ConsumerId
+from kgs_core.protocol import FlatOut, LearntCapacity, Report
+
+CONSUMER_SHARE = 2.0 / 2.3
+"""Of what a consumer reads flat out is its `consumer_capacity`: the rest is room to catch up."""
+KNOWN_SHARE = 0.9
+FRESH_S = 600.0
+LEAST_BUSY_S = 120.0
+DEADBAND = 0.05
+DRIFT = 0.2
+"""From here on a drift is an alarm: a consumer that is 13 % short just reads its `consumer_capacity` and no more."""
+
+BytesPerOffset = Mapping[str, float]
+_NOBODY = ("", "")
+_Reading = tuple[FlatOut, BytesPerSecond]
+"""With what it is in stored bytes/s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What consumers of the group's class read flat out.
+
+    Attributes:
+        bytes_per_s: stored bytes/s; None: not known.
+        version: of most members; config_hash likewise. Empty without members.
+        hardware: that it is learnt on, the slowest kind.
+        consumers: how many were flat out of late on that; busy_s: for how long in all.
+        age_s: how long before its report the latest of them was.
+        since_ms: from when on they have read about as fast as that, wall clock.
+        each: consumer -> stored bytes/s, whoever has said it.
+    """
+
+    bytes_per_s: BytesPerSecond | None = None
+    version: str = ""
+    config_hash: str = ""
+    hardware: str = ""
+    consumers: int = 0
+    busy_s: float = 0.0
+    age_s: float = 0.0
+    since_ms: int = 0
+    each: Mapping[ConsumerId, BytesPerSecond] = field(default_factory=dict)
+
+    @property
+    def memory(self) -> LearntCapacity | None:
+        """What a Target that is packed by it remembers."""
+        known = self.bytes_per_s
+        return None if known is None else LearntCapacity(known, self.version, self.config_hash)
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Capacity to pack by, and the learnt one beside the configured one.
+
+    Attributes:
+        packing: the settings with the capacities in use.
+        learnt: from the reports now.
+        memory: that the capacities in use are made of, for the next Target; None: they are the configured ones.
+        configured: consumer_capacity as configured, stored bytes/s.
+    """
+
+    packing: PackingSettings
+    learnt: Learnt
+    memory: LearntCapacity | None
+    configured: BytesPerSecond
+
+    @property
+    def consumer_bytes_per_s(self) -> BytesPerSecond | None:
+        """The learnt figure as a `consumer_capacity`; None: nothing is learnt."""
+        known = self.learnt.bytes_per_s
+        return None if known is None else known * CONSUMER_SHARE
+
+    @property
+    def drift(self) -> float | None:
+        """How far that is from the configured one, as a share of it: -0.3 is 30 % less; None: nothing is learnt."""
+        known = self.consumer_bytes_per_s
+        return None if known is None else known / self.configured - 1.0
+
+    @property
+    def has_drifted(self) -> bool:
+        """Whether consumers read so much less or more that somebody should know of it."""
+        drift = self.drift
+        return drift is not None and (drift <= -DRIFT or drift >= 1 / (1 - DRIFT) - 1)
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether they read so much less."""
+        return self.has_drifted and (self.drift or 0.0) < 0
+
+
+def learn(reports: Collection[Report], bytes_per_offset: BytesPerOffset) -> Learnt:
+    """What consumers of the group's class read flat out.
+
+    Args:
+        reports: the newest full one of each member that lives and is heard.
+        bytes_per_offset: topic -> stored bytes of one offset.
+    """
+    kinds = Counter((one.version, one.config_hash) for one in reports)
+    if not kinds:
+        return Learnt()
+    version, config_hash = kind = max(kinds, key=lambda kind: (kinds[kind], kind))
+    each: dict[ConsumerId, BytesPerSecond] = {}
+    by_hardware: dict[str, list[_Reading]] = {}
+    for report in reports:
+        found = report.flat_out
+        stored = _stored(found, bytes_per_offset) if found is not None else None
+        if found is None or stored is None:
+            continue
+        each[report.member.consumer] = stored
+        if (report.version, report.config_hash) == kind:
+            by_hardware.setdefault(found.hardware, []).append((found, stored))
+    unknown = Learnt(version=version, config_hash=config_hash, each=each)
+    judged = [one for name in sorted(by_hardware) if (one := _judged(by_hardware[name], unknown)) is not None]
+    return min(judged, key=lambda one: one.bytes_per_s or 0.0, default=unknown)
+
+
+def capacity_of(packing: PackingSettings, learnt: Learnt, standing: LearntCapacity | None) -> Capacity:
+    """Capacity to pack by.
+
+    Args:
+        packing: as configured.
+        learnt: from the reports.
+        standing: what the Target that stands remembers.
+    """
+    configured = packing.consumer_capacity_bytes_per_s
+    memory = _in_use(learnt, standing) if packing.capacity == "learnt" else None
+    if memory is None:
+        return Capacity(packing, learnt, None, configured)
+    least, most = packing.learnt_capacity_min_percent / 100, packing.learnt_capacity_max_percent / 100
+    factor = min(max(memory.bytes_per_s * CONSUMER_SHARE / configured, least), most)
+    in_use = packing.model_copy(
+        update={
+            "packing_capacity_bytes_per_s": packing.packing_capacity_bytes_per_s * factor,
+            "consumer_capacity_bytes_per_s": configured * factor,
+        }
+    )
+    return Capacity(in_use, learnt, memory, configured)
+
+
+def _in_use(learnt: Learnt, standing: LearntCapacity | None) -> LearntCapacity | None:
+    new = learnt.memory
+    kind = (learnt.version, learnt.config_hash)
+    if standing is None or kind not in {_NOBODY, (standing.version, standing.config_hash)}:
+        return new
+    if new is None or abs(new.bytes_per_s - standing.bytes_per_s) <= DEADBAND * standing.bytes_per_s:
+        return standing
+    return new
+
+
+def _stored(found: FlatOut, bytes_per_offset: BytesPerOffset) -> BytesPerSecond | None:
+    """Stored bytes/s of a reading; None: not known."""
+    if not found.consumed_bytes or not found.bytes_per_s:
+        return None
+    total = sum(found.offsets.values())
+    sized = sum(count for topic, count in found.offsets.items() if topic in bytes_per_offset)
+    if not total or sized < KNOWN_SHARE * total:
+        return None
+    stored = sum(count * bytes_per_offset[topic] for topic, count in found.offsets.items() if topic in bytes_per_offset)
+    return (found.bytes_per_s / found.consumed_bytes * stored * total / sized) or None
+
+
+def _judged(every: Sequence[_Reading], unknown: Learnt) -> Learnt | None:
+    """Consumers on hardware of one kind; None: too little is known."""
+    latest = min(one.age_s for one, _ in every)
+    fresh = [(one, stored) for one, stored in every if one.age_s <= latest + FRESH_S]
+    busy_s = sum(one.busy_s for one, _ in fresh)
+    if busy_s < LEAST_BUSY_S:
+        return None
+    return replace(
+        unknown,
+        bytes_per_s=median_low(stored for _, stored in fresh),
+        hardware=fresh[0][0].hardware,
+        consumers=len(fresh),
+        busy_s=busy_s,
+        age_s=latest,
+        since_ms=median_low(one.since_ms for one, _ in fresh),
+    )

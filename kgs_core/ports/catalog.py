@@ -1,0 +1,48 @@
+"""Port of a catalogue: where readers look up by name which tables there are. Nothing that kgs does depends on it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from kgs_core.ports.lake import TableDescription
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """A table as it is to be registered.
+
+    Attributes:
+        name: its parts in the catalogue, joined by dots.
+        location: address of its folder: s3://bucket/prefix/table, or file:///path.
+        table: its columns and the words about it.
+    """
+
+    name: str
+    location: str
+    table: TableDescription
+
+
+class Registration(StrEnum):
+    """What became of one table."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    """It was there, with other columns."""
+    UNCHANGED = "unchanged"
+    OUTDATED = "outdated"
+    """It is there with other columns, and this catalogue cannot change them. Delta's readers go by the log anyway."""
+
+
+class Catalog(Protocol):
+    """A catalogue of tables. Used by one thread at a time."""
+
+    def register(self, entry: CatalogEntry) -> Registration:
+        """Have the table in the catalogue; whatever was done of it before, by whomever, is left.
+
+        Raises:
+            TransientError: it is away, slow or fails, or somebody else has changed the entry meanwhile.
+            PermanentError: it refuses, or has another table under this name.
+        """
+
+    def close(self) -> None:
+        """End its connections."""

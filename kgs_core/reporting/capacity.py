@@ -1,0 +1,93 @@
+"""Capacity for people and for programs: what is configured, what consumers read, how far the one is off the other."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from kgs_core.planning.learnt_capacity import Capacity
+from kgs_core.reporting.plan_json import rounded
+
+_DAY_MS = 86_400_000
+_MB = 1e6
+
+
+def capacity_sentences(found: Capacity, now_ms: int | None = None) -> Iterator[str]:
+    """The drift, where somebody should know of it.
+
+    Args:
+        found: the capacity.
+        now_ms: wall clock, ms since 1970; a time of another day than this one is said with its date.
+    """
+    if (drift := found.drift) is None or not found.has_drifted:
+        return
+    than = "less" if drift < 0 else "more"
+    since = since_text(found.learnt.since_ms, now_ms)
+    text = f"consumers read {abs(drift):.0%} {than} than the configured capacity {since}"
+    if found.memory is not None:
+        yield f"{text}: plans go by what they read"
+        return
+    cure = "set packing.capacity to learnt, or measure anew (kgs capacity)"
+    yield f"{text}: {'consumers are given more than they can read' if drift < 0 else 'fewer would do'}: {cure}"
+
+
+def capacity_line(found: Capacity) -> str:
+    """The figures, configured and learnt, in one line; empty while nothing is learnt and nothing is used of it."""
+    learnt, known = found.learnt, found.consumer_bytes_per_s
+    if known is None and found.memory is None:
+        return ""
+    in_use = found.packing
+    shown = f"consumer_capacity {_mb(found.configured)} MB/s configured"
+    if known is not None and learnt.bytes_per_s is not None:
+        who = "1 consumer" if learnt.consumers == 1 else f"{learnt.consumers} consumers"
+        shown += f", {_mb(known)} learnt ({who} flat out at {_mb(learnt.bytes_per_s)} MB/s stored)"
+    if found.memory is not None:
+        packed = in_use.packing_capacity_bytes_per_s
+        shown += f"; in use: {_mb(in_use.consumer_capacity_bytes_per_s)}, packed to {_mb(packed)}"
+    return shown
+
+
+def capacity_values(found: Capacity) -> dict[str, Any]:
+    """The same as plain values for JSON; null where something is not known.
+
+    Returns:
+        {"mode": "measured" | "learnt", "configured_bytes_per_s" (consumer_capacity), "learnt_bytes_per_s" (as a
+        consumer_capacity), "flat_out_bytes_per_s" (what that is made of), "in_use": {"packing_capacity_bytes_per_s",
+        "consumer_capacity_bytes_per_s", "is_learnt"}, "drift" (share of the configured one, below 0: less), "alarm",
+        "since_ms", "consumers" (whose readings count), "busy_s", "age_s", "hardware", "each": {consumer: flat out,
+        bytes_per_s}}. All are stored bytes.
+    """
+    learnt, packing = found.learnt, found.packing
+    is_known = learnt.bytes_per_s is not None
+    return {
+        "mode": packing.capacity,
+        "configured_bytes_per_s": rounded(found.configured),
+        "learnt_bytes_per_s": rounded(found.consumer_bytes_per_s),
+        "flat_out_bytes_per_s": rounded(learnt.bytes_per_s),
+        "in_use": {
+            "packing_capacity_bytes_per_s": rounded(packing.packing_capacity_bytes_per_s),
+            "consumer_capacity_bytes_per_s": rounded(packing.consumer_capacity_bytes_per_s),
+            "is_learnt": found.memory is not None,
+        },
+        "drift": None if found.drift is None else round(found.drift, 6),
+        "alarm": found.has_drifted,
+        "since_ms": learnt.since_ms if is_known else None,
+        "consumers": learnt.consumers,
+        "busy_s": rounded(learnt.busy_s),
+        "age_s": rounded(learnt.age_s) if is_known else None,
+        "hardware": learnt.hardware,
+        "each": {str(consumer): rounded(speed) for consumer, speed in sorted(learnt.each.items())},
+    }
+
+
+def since_text(since_ms: int, now_ms: int | None) -> str:
+    """`since 14:10Z`; with the date where that is not today, or today is not known. A clock may be wrong."""
+    try:
+        at = datetime.fromtimestamp(since_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):  # after the year 9999
+        return "since a time that is none"
+    is_today = now_ms is not None and since_ms // _DAY_MS == now_ms // _DAY_MS
+    return f"since {at:%H:%M}Z" if is_today else f"since {at:%Y-%m-%d %H:%M}Z"
+
+
+def _mb(bytes_per_s: float) -> str:
+    return f"{bytes_per_s / _MB:.3g}"

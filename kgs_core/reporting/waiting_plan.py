@@ -1,0 +1,139 @@
+"""A plan that nothing forces, as people are shown it: what it changes, what becomes of it, what it costs to wait."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from kgs_core.config import PackingSettings
+from kgs_core.controller.approval import assignment_after, consent, misfit, plan_end
+from kgs_core.controller.group_view import GroupView
+from kgs_core.controller.plain_text import printable
+from kgs_core.model import BytesPerSecond, WriteSpeeds
+from kgs_core.packing import rscore
+from kgs_core.planning.overload import consumer_loads
+from kgs_core.planning.plan import Move
+from kgs_core.reporting.plan_json import RSCORE_DIGITS, rounded
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPlan:
+    """The plan that the controller holds.
+
+    Attributes:
+        offset: of the record that proposed it.
+        rscore: of its moves at the speeds of now, or as it was made where these are not known.
+        consumers_before: how many read something now; `consumers_after`: by the plan.
+        moves: from the fastest to the slowest.
+        expires_in_s: then it is looked for anew.
+        may_be_approved: else it is a recommendation only.
+        approved_by: who has approved it; None: nobody yet.
+        misfit: why it does not fit the load any more; empty: it does, as far as speeds are known.
+        above_capacity: what consumers are given above `packing_capacity_bytes_per_s` until then, bytes/s; None: speeds
+            are not known.
+    """
+
+    plan_id: str
+    offset: int
+    algorithm: str
+    reason: str
+    rscore: float
+    consumers_before: int
+    consumers_after: int
+    moves: tuple[Move, ...]
+    expires_in_s: float
+    may_be_approved: bool
+    approved_by: str | None = None
+    misfit: str = ""
+    above_capacity: BytesPerSecond | None = None
+
+    @property
+    def consumers_too_many(self) -> int:
+        """What each hour of waiting costs, in consumer hours."""
+        return max(0, self.consumers_before - self.consumers_after)
+
+    def __str__(self) -> str:
+        """In one line, for people; the time that is left stands beside it."""
+        cost = f"to wait costs {self.consumers_too_many} consumer hours an hour"
+        change = (
+            f"consumers: {self.consumers_after} instead of {self.consumers_before}, {len(self.moves):,} partitions to "
+            f"move, Rscore {self.rscore:.3f}"
+        )
+        if self.misfit:
+            return f"plan {self.plan_id} fits no more: {self.misfit}"
+        if self.approved_by is not None:
+            return f"plan {self.plan_id} is approved by {printable(self.approved_by)}: {change}"
+        what = f"waits for `kgs approve {self.plan_id}`" if self.may_be_approved else "is recommended, not carried out"
+        return f"plan {self.plan_id} {what}: {change}; {cost}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON.
+
+        Returns:
+            {"id", "algorithm", "reason", "rscore", "consumers_before", "consumers_after", "consumers_too_many",
+            "moves": [{"topic", "partition", "from", "to", "bytes_per_s"}], "expires_in_s", "may_be_approved",
+            "approved_by" (null: nobody), "misfit", "above_capacity" (bytes/s; null: not known)}
+        """
+        return {
+            "id": self.plan_id,
+            "algorithm": self.algorithm,
+            "reason": self.reason,
+            "rscore": round(self.rscore, RSCORE_DIGITS),
+            "consumers_before": self.consumers_before,
+            "consumers_after": self.consumers_after,
+            "consumers_too_many": self.consumers_too_many,
+            "moves": [
+                {
+                    "topic": move.partition.topic,
+                    "partition": move.partition.partition,
+                    "from": move.source,
+                    "to": move.destination,
+                    "bytes_per_s": rounded(move.bytes_per_s),
+                }
+                for move in self.moves
+            ],
+            "expires_in_s": rounded(self.expires_in_s),
+            "may_be_approved": self.may_be_approved,
+            "approved_by": self.approved_by,
+            "misfit": self.misfit,
+            "above_capacity": rounded(self.above_capacity),
+        }
+
+
+def waiting_plan(view: GroupView, speeds: WriteSpeeds, packing: PackingSettings, time_ms: int) -> WaitingPlan | None:
+    """The plan that the group's controller holds; None: there is none, as far as the topics tell.
+
+    Args:
+        view: what the topics say.
+        speeds: write speeds as measured last, bytes/s; without those that are not known.
+        packing: capacities.
+        time_ms: wall clock, ms since 1970.
+    """
+    plan, target = view.plan, view.target
+    if plan is None or target is None:
+        return None
+    age_s = max(0, time_ms - plan.timestamp_ms) / 1000
+    if plan_end(view, age_s):
+        return None
+    said, stands = plan.message, target.message
+    known = {p: speeds[p] for p in stands.assignment if p in speeds}
+    is_known = known.keys() == stands.assignment.keys()
+    sources = ((p, stands.assignment[p], c) for p, c in said.moves.items() if p in stands.assignment)
+    moves = [Move(p, before, after, known.get(p, said.speeds.get(p, 0.0))) for p, before, after in sources]
+    after, capacity = assignment_after(stands, said), packing.packing_capacity_bytes_per_s
+    loads = consumer_loads(stands.assignment, known) if is_known else {}
+    approval = consent(view)
+    return WaitingPlan(
+        plan_id=said.plan_id,
+        offset=plan.offset,
+        algorithm=said.algorithm,
+        reason=said.reason,
+        rscore=rscore(stands.assignment, after, known, capacity) if is_known else said.rscore,
+        consumers_before=len(set(stands.assignment.values())),
+        consumers_after=said.consumers,
+        moves=tuple(sorted(moves, key=lambda move: (-move.bytes_per_s, move.partition))),
+        expires_in_s=max(0.0, said.expires_after_s - age_s),
+        may_be_approved=said.may_be_approved,
+        approved_by=approval.message.by if approval is not None else None,
+        misfit=misfit(said, stands, known, packing.consumer_capacity_bytes_per_s) if is_known else "",
+        above_capacity=math.fsum(max(0.0, load - capacity) for load in loads.values()) if is_known else None,
+    )

@@ -1,0 +1,90 @@
+"""The bill of each day: what `kgs bill` says, recorded for good, for the group's topics forget."""
+
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from kgs_core.config import Settings
+from kgs_core.errors import KgsError
+from kgs_dagster.run_process import claim_run
+from kgs_dagster.settings import GroupConfig
+
+if TYPE_CHECKING:
+    from kgs_core.simulation.bill import Bill
+
+BILL = "bill"
+DAYS = dg.DailyPartitionsDefinition(start_date="2026-01-01")
+"""Days, UTC. One that a group did not see yet is a bill of which nothing is known, and nobody asks for it."""
+MakeBill = Callable[[Settings, date], "Bill"]
+_FIGURES = ("used_consumer_hours", "silent_consumer_hours", "used_cost", "p99_s")
+_OF_MOVES = ("moved", "rscore", "unread_s", "unread_bytes", "unread_byte_s", "iterations")
+_COLUMNS = (
+    dg.TableColumn("name", "string"),
+    dg.TableColumn("consumer_hours", "float"),
+    dg.TableColumn("cost", "float"),
+    dg.TableColumn("p99_s", "float"),
+    dg.TableColumn("moved", "int"),
+    dg.TableColumn("rscore", "float"),
+    dg.TableColumn("setting", "string"),
+)
+
+
+def make_bill(settings: Settings, day: date) -> "Bill":
+    """The bill of a day from the topics; kept beside the tables unless a better one is."""
+    import time
+
+    from kgs_core.adapters.lake.kept_bills import KeptBills
+    from kgs_core.runtime.bill import bill_of_group, day_of, terms_of
+
+    bill = bill_of_group(settings, day_of(day), round(time.time() * 1000), terms_of(settings))
+    if bill.used_hours is not None or bill.recording is not None:
+        KeptBills(settings).keep(day, bill.to_dict())
+    return bill
+
+
+def bill_asset(group: GroupConfig, make_bill: MakeBill = make_bill) -> dg.AssetsDefinition:
+    """The asset, a partition for each day. In a backfill every day is a run of its own: one stops no other."""
+
+    @dg.asset(
+        key=group.key(BILL),
+        partitions_def=DAYS,
+        description="What the group's consumers have used in a day, beside what Kafka's own assignment, KEDA and MWF "
+        "would have used on that day's load at the same p99 latency.",
+        group_name=f"bills{group.suffix}",
+        kinds={"table"},
+    )
+    def bill(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        claim_run(context.instance, context.run.run_id)
+        try:
+            found = make_bill(group.settings, date.fromisoformat(context.partition_key))
+        except KgsError as e:
+            raise dg.Failure(str(e), allow_retries=False) from e
+        for note in found.notes:
+            context.log.info(note)
+        return dg.MaterializeResult(metadata=metadata_of(found.to_dict()))
+
+    return bill
+
+
+def metadata_of(bill: Mapping[str, Any]) -> dict[str, Any]:
+    """Figures of a bill, as `Bill.to_dict` gives it; what is not known is not there."""
+    moves = bill["moves"] or {}
+    figures = {name: bill[name] for name in _FIGURES} | {name: moves.get(name) for name in _OF_MOVES}
+    figures |= {f"{row['name']}_consumer_hours": row["consumer_hours"] for row in bill["compared"]}
+    found: dict[str, Any] = {name: value for name, value in figures.items() if value is not None}
+    # What was used in all, not only in the time that is compared
+    found.pop("used_consumer_hours", None)
+    if bill["used_consumer_hours"] is not None:
+        found["used_consumer_hours"] = bill["used_consumer_hours"]
+    found |= {"known_h": bill["known_s"] / 3600, "compared_h": bill["compared_s"] / 3600}
+    if bill["compared"]:
+        found["compared"] = dg.MetadataValue.table([_record(row) for row in bill["compared"]], dg.TableSchema(_COLUMNS))
+    if bill["notes"]:
+        found["notes"] = dg.MetadataValue.md("\n".join(f"- {note}" for note in bill["notes"]))
+    return found
+
+
+def _record(row: Mapping[str, Any]) -> dg.TableRecord:
+    return dg.TableRecord({column.name: row[column.name] for column in _COLUMNS if row[column.name] is not None})

@@ -1,0 +1,85 @@
+"""The group's tables in its catalogue: what `kgs register` does, as an asset below all tables."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from kgs_core.config import Settings
+from kgs_core.errors import KgsError
+from kgs_dagster.assets.lake import GROUP_TAG, lake_layout
+from kgs_dagster.run_process import claim_run
+from kgs_dagster.settings import GroupConfig
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.catalog.registration import TableRegistration
+
+Register = Callable[[Settings], "Sequence[TableRegistration]"]
+_KINDS = {"unity": "unitycatalog", "glue": "glue"}
+
+
+def register(settings: Settings) -> "Sequence[TableRegistration]":
+    """What `kgs register` does."""
+    from kgs_core.adapters.catalog.registration import register_lake
+
+    found: list[TableRegistration] = []
+    register_lake(settings, found.append)
+    return found
+
+
+def catalog_key(group: GroupConfig) -> dg.AssetKey:
+    """Key of the asset."""
+    return group.key("catalog")
+
+
+def catalog_assets(group: GroupConfig, register: Register = register) -> list[dg.AssetsDefinition]:
+    """The catalogue; none where none is configured."""
+    catalog = group.settings.catalog
+    if catalog is None:
+        return []
+    layout = lake_layout(group)
+
+    @dg.multi_asset(
+        name=f"catalog{group.suffix}",
+        specs=[
+            dg.AssetSpec(
+                catalog_key(group),
+                deps=[key for asset in layout for key in (asset.table, asset.latest) if key is not None],
+                description=f"The group's tables in the catalogue {catalog.url or catalog.kind}, as {catalog.name}: "
+                "what `kgs register` does. Materialized where all of them are there; what is not is tried again.",
+                group_name=f"lake{group.suffix}",
+                kinds={_KINDS.get(catalog.kind, catalog.kind)},
+                tags={GROUP_TAG: group.name},
+                skippable=True,
+            )
+        ],
+    )
+    def tables_in_catalog(
+        context: dg.AssetExecutionContext,
+    ) -> Iterator[dg.AssetObservation | dg.MaterializeResult[Any]]:
+        claim_run(context.instance, context.run.run_id)
+        try:
+            found = register(group.settings)
+        except KgsError as e:
+            raise dg.Failure(str(e), allow_retries=False) from e
+        if problems := [f"table {each.table}: {each.problem}" for each in found if each.problem]:
+            yield dg.AssetObservation(asset_key=catalog_key(group), metadata=_metadata(found))
+            raise dg.Failure("\n".join(problems), allow_retries=False)
+        yield dg.MaterializeResult(asset_key=catalog_key(group), metadata=_metadata(found))
+
+    return [tables_in_catalog]
+
+
+def _metadata(found: "Sequence[TableRegistration]") -> dict[str, Any]:
+    columns = [dg.TableColumn(name, "string") for name in ("table", "name", "outcome", "problem")]
+    lines = [
+        dg.TableRecord(
+            {"table": each.table, "name": each.name, "outcome": str(each.outcome or ""), "problem": each.problem}
+        )
+        for each in found
+    ]
+    return {
+        "registered": sum(not each.problem for each in found),
+        "not_registered": sum(bool(each.problem) for each in found),
+        "tables": dg.MetadataValue.table(lines, dg.TableSchema(columns)),
+    }

@@ -1,0 +1,207 @@
+"""One capacity out of reports: unit, class, median, bounds, deadband, drift; and how it follows a changing truth."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgs_core.config.packing import PackingSettings
+from kgs_core.consumer.flat_out import FlatOutMeter, FullRound
+from kgs_core.model import ConsumerId
+from kgs_core.planning.learnt_capacity import CONSUMER_SHARE, DEADBAND, FRESH_S, Learnt, capacity_of, learn
+from kgs_core.protocol import FlatOut, Incarnation, LearntCapacity, Member, Phase, Process, Report
+
+SIZES = {"t": 0.5}
+PACKING = PackingSettings(packing_capacity_bytes_per_s=1_500_000, consumer_capacity_bytes_per_s=2_000_000)
+LEARNT = PACKING.model_copy(update={"capacity": "learnt"})
+
+
+def flat_out(rate, busy_s=120.0, age_s=0.0, **more):
+    """Of one that reads `rate` consumed bytes/s in offsets of one byte."""
+    plain = {"since_ms": 1000, "consumed_bytes": 1000, "offsets": {"t": 1000}, "hardware": "x"}
+    return FlatOut(rate, busy_s, age_s, **{**plain, **more})
+
+
+def report(consumer, found=None, version="1", config_hash="a"):
+    member = Member(ConsumerId(consumer), Incarnation(f"i{consumer}"))
+    process = Process({"pid": consumer})
+    return Report(
+        member, 1, Phase.READING, 0.0, 0.0, process, 0, frozenset(),
+        version=version, config_hash=config_hash, flat_out=found,
+    )  # fmt: skip
+
+
+def test_stored_bytes_by_the_size_of_an_offset():
+    assert learn([report(1, flat_out(100.0))], SIZES).bytes_per_s == 50.0
+    mixed = flat_out(100.0, offsets={"t": 500, "u": 500}, consumed_bytes=2000)
+    assert learn([report(1, mixed)], {"t": 0.5, "u": 1.5}).bytes_per_s == 50.0
+
+
+def test_what_cannot_be_told_in_stored_bytes_is_not_known():
+    assert learn([report(1, flat_out(100.0))], {}).bytes_per_s is None
+    assert learn([report(1, flat_out(100.0))], {"t": 0.0}).bytes_per_s is None
+    mostly = flat_out(100.0, offsets={"t": 950, "gone": 50})
+    assert learn([report(1, mostly)], SIZES).bytes_per_s == pytest.approx(50.0)
+    hardly = flat_out(100.0, offsets={"t": 800, "gone": 200})
+    assert learn([report(1, hardly)], SIZES).bytes_per_s is None
+    assert learn([report(1, flat_out(100.0, consumed_bytes=0))], SIZES).bytes_per_s is None
+    assert learn([report(1, flat_out(100.0, offsets={}))], SIZES).bytes_per_s is None
+
+
+def test_nothing_from_nobody_or_too_little():
+    assert learn([], SIZES) == Learnt()
+    assert learn([report(1), report(2)], SIZES).bytes_per_s is None
+    assert learn([report(1, flat_out(100.0, busy_s=60.0))], SIZES).bytes_per_s is None
+    both = [report(n, flat_out(100.0, busy_s=60.0)) for n in (1, 2)]
+    assert learn(both, SIZES).bytes_per_s == 50.0
+
+
+@given(st.lists(st.floats(1.0, 1e9), min_size=1, max_size=9), st.randoms())
+def test_a_median_whatever_the_order(rates, random):
+    reports = [report(n, flat_out(rate)) for n, rate in enumerate(rates, 1)]
+    found = learn(reports, SIZES).bytes_per_s
+    random.shuffle(reports)
+    assert learn(reports, SIZES).bytes_per_s == found
+    assert found == pytest.approx(sorted(rates)[(len(rates) - 1) // 2] / 2)
+
+
+def test_a_few_slow_ones_are_not_the_class_and_are_named():
+    found = learn([report(n, flat_out(20.0 if n < 3 else 100.0)) for n in range(1, 8)], SIZES)
+    assert found.bytes_per_s == 50.0
+    assert found.each[1] == 10.0
+
+
+def test_only_those_of_late_count():
+    old = [report(n, flat_out(100.0, age_s=FRESH_S + 1)) for n in (1, 2, 3)]
+    assert learn([*old, report(4, flat_out(40.0))], SIZES).bytes_per_s == 20.0
+    assert learn(old, SIZES).bytes_per_s == 50.0  # a quiet night erases nothing
+
+
+def test_only_the_version_and_configuration_of_most():
+    old = [report(n, flat_out(100.0)) for n in (1, 2, 3)]
+    new = [report(n, flat_out(40.0), version="2") for n in (4, 5)]
+    assert learn([*old, *new], SIZES).bytes_per_s == 50.0
+    found = learn([*old[:1], *new], SIZES)
+    assert (found.bytes_per_s, found.version) == (20.0, "2")
+    silent = [report(n, version="2") for n in (4, 5)]
+    assert learn([*old[:1], *silent], SIZES).bytes_per_s is None
+
+
+def test_the_slowest_hardware_counts():
+    fast = [report(n, flat_out(100.0)) for n in (1, 2, 3)]
+    slow = [report(4, flat_out(60.0, hardware="y"))]
+    found = learn([*fast, *slow], SIZES)
+    assert (found.bytes_per_s, found.hardware, found.consumers) == (30.0, "y", 1)
+
+
+def known(flat, version="1", config_hash="a"):
+    return Learnt(bytes_per_s=flat, version=version, config_hash=config_hash)
+
+
+def test_measured_packs_as_configured_and_shows_the_drift():
+    found = capacity_of(PACKING, known(0.7 * 2.3e6), None)
+    assert found.packing == PACKING
+    assert found.memory is None
+    assert found.drift == pytest.approx(-0.3)
+    assert found.falls_short
+
+
+def test_learnt_keeps_the_ratio_of_both():
+    found = capacity_of(LEARNT, known(0.7 * 2.3e6), None)
+    assert found.packing.consumer_capacity_bytes_per_s == pytest.approx(1.4e6)
+    assert found.packing.packing_capacity_bytes_per_s == pytest.approx(1.05e6)
+    assert found.memory == LearntCapacity(0.7 * 2.3e6, "1", "a")
+
+
+@given(st.floats(1e-3, 1e13))
+def test_bounds(flat):
+    found = capacity_of(LEARNT, known(flat), None).packing
+    assert 0.5 * 2e6 * 0.999 <= found.consumer_capacity_bytes_per_s <= 1.5 * 2e6 * 1.001
+    assert found.packing_capacity_bytes_per_s <= found.consumer_capacity_bytes_per_s
+
+
+def test_noise_changes_nothing_and_what_was_learnt_outlives_the_consumers():
+    standing = LearntCapacity(2e6, "1", "a")
+    assert capacity_of(LEARNT, known(2e6 * (1 + DEADBAND / 2)), standing).memory == standing
+    assert capacity_of(LEARNT, known(1.8e6), standing).memory == LearntCapacity(1.8e6, "1", "a")
+    assert capacity_of(LEARNT, known(None), standing).memory == standing
+    assert capacity_of(LEARNT, Learnt(), standing).memory == standing
+    assert capacity_of(LEARNT, known(None, version="2"), standing).memory is None
+    assert capacity_of(PACKING, known(1.8e6), standing).memory is None
+
+
+@pytest.mark.parametrize(
+    ("share", "alarms"), [(1.0, False), (CONSUMER_SHARE, False), (0.79, True), (1.2, False), (1.3, True)]
+)
+def test_when_a_drift_is_an_alarm(share, alarms):
+    assert capacity_of(PACKING, known(share * 2.3e6), None).has_drifted is alarms
+
+
+def steps(at):
+    return 1.0 if at < 2000 else 0.6 if at < 4000 else 1.0
+
+
+def ramp(at):
+    return 1.0 - 0.5 * min(at, 5000) / 5000
+
+
+class Simulated:
+    """Consumers that read as fast as the truth lets them, with noise, and a Target that remembers."""
+
+    def __init__(self, truth, count, slow, seed):
+        self.truth, self.random = truth, Random(seed)
+        self.meters = [FlatOutMeter("x") for _ in range(count)]
+        self.factors = [0.5 if n < slow else 1.0 for n in range(count)]
+        self.reports = [report(n + 1) for n in range(count)]
+        self.standing = None
+        self.changes = 0
+
+    def second(self, at):
+        for n, meter in enumerate(self.meters):
+            if self.random.random() < 1 / 3000:  # it is started anew, and has nothing to say for a minute
+                self.meters[n], self.reports[n] = FlatOutMeter("x"), report(n + 1)
+                continue
+            seconds = 5.0 if self.random.random() < 0.01 else 1.0
+            rate = 4.6e6 * self.truth(at) * self.factors[n] * self.random.lognormvariate(0.0, 0.2)
+            self.meters[n] = meter.after(FullRound(seconds, 0.0, round(rate), {"t": round(rate)}), at, at * 1000)
+            if (at + 7 * n) % 60 == 0:
+                self.reports[n] = report(n + 1, self.meters[n].reading(at))
+        found = capacity_of(LEARNT, learn(self.reports, SIZES), self.standing)
+        if found.memory != self.standing:
+            self.standing, self.changes = found.memory, self.changes + 1
+
+
+@pytest.mark.parametrize(("count", "slow"), [(10, 2), (5, 1), (1, 0)])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_step_down_and_up_again_is_followed_within_ten_per_cent(count, slow, seed):
+    group = Simulated(steps, count, slow, seed)
+    wavers = before = 0
+    for at in range(1, 6000):
+        group.second(at)
+        is_settled = 300 < at < 2000 or 2300 < at < 4000 or at > 5000
+        wavers += is_settled and group.changes != before
+        before = group.changes
+        if is_settled and group.standing is not None:
+            assert group.standing.bytes_per_s == pytest.approx(2.3e6 * 0.96 * steps(at), rel=0.1), at
+    assert group.standing is not None
+    assert wavers <= 3  # within 4,700 s in which nothing changes but what noise does
+    assert group.changes <= 20
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_ramp_is_followed_and_never_runs_ahead(seed):
+    group = Simulated(ramp, 6, 1, seed)
+    for at in range(1, 6000):
+        group.second(at)
+        if at > 300 and group.standing is not None:
+            assert group.standing.bytes_per_s == pytest.approx(2.3e6 * 0.96 * ramp(at), rel=0.15), at
+    assert group.standing.bytes_per_s == pytest.approx(2.3e6 * 0.96 * 0.5, rel=0.1)
+    assert group.changes < 30
+
+
+def test_since_is_that_of_the_class():
+    found = learn([report(n, flat_out(100.0, since_ms=n * 1000)) for n in (1, 2, 3)], SIZES)
+    assert found.since_ms == 2000
+    assert replace(found, bytes_per_s=None).memory is None

@@ -1,0 +1,69 @@
+"""The daily bill in Dagster: a partition for each day, figures that are known only, one line for what fails."""
+
+from datetime import date, datetime
+
+import dagster as dg
+import pytest
+
+from kgs_core.errors import TransientError
+from kgs_core.reporting.usage import GroupUsage, Period
+from kgs_core.simulation.bill import Bill, Price
+from kgs_dagster.assets.bill import bill_asset
+from kgs_dagster.jobs.bill import bill_job, bill_schedule
+from tests.dagster.groups import group
+
+
+def a_bill(usage, notes=()):
+    return Bill("g", Period(0, 86_400_000), True, 100.0, Price(0.5), usage=usage, notes=notes)
+
+
+def run(instance, make, day="2026-03-04"):
+    ours = group()
+    defs = dg.Definitions(assets=[bill_asset(ours, make)], jobs=[bill_job(ours)])
+    job = defs.resolve_job_def("bill_job")
+    return job.execute_in_process(instance=instance, partition_key=day, raise_on_error=False)
+
+
+def test_a_day_is_billed_and_recorded(instance):
+    asked = []
+
+    def make(settings, day):
+        asked.append(day)
+        return a_bill(GroupUsage((Period(0, 7_200_000),), known_since_ms=0), ("a word",))
+
+    done = run(instance, make)
+    assert asked == [date(2026, 3, 4)]
+    (event,) = done.asset_materializations_for_node(done.job_def.graph.node_defs[0].name)
+    assert event.partition == "2026-03-04"
+    found = {name: value.value for name, value in event.metadata.items()}
+    assert (found["used_consumer_hours"], found["used_cost"], found["known_h"]) == (2.0, 1.0, 24.0)
+    assert found["notes"] == "- a word"
+
+
+def test_what_is_not_known_is_not_there(instance):
+    done = run(instance, lambda *_: a_bill(GroupUsage()))
+    (event,) = done.asset_materializations_for_node(done.job_def.graph.node_defs[0].name)
+    assert "used_consumer_hours" not in event.metadata
+    assert event.metadata["known_h"].value == 0
+
+
+def test_kafka_away_is_one_line(instance):
+    def make(*_):
+        raise TransientError("Kafka b:9: no answer")
+
+    done = run(instance, make)
+    (failure,) = [event for event in done.all_events if event.is_step_failure]
+    assert failure.step_failure_data.user_failure_data.description == "Kafka b:9: no answer"
+
+
+@pytest.mark.parametrize(("now", "day"), [("2026-03-05T00:11:00+00:00", "2026-03-04")])
+def test_yesterday_is_asked_for_every_day(instance, now, day):
+    ours = group()
+    job = bill_job(ours)
+    defs = dg.Definitions(assets=[bill_asset(ours)], jobs=[job], schedules=[bill_schedule(ours, job)])
+    schedule = defs.get_repository_def().get_schedule_def("bill_schedule")
+    assert schedule.cron_schedule == "11 0 * * *"
+    at, repository = datetime.fromisoformat(now), defs.get_repository_def()
+    with dg.build_schedule_context(instance, at, repository_def=repository) as context:
+        (request,) = schedule.evaluate_tick(context).run_requests
+    assert request.partition_key == day

@@ -1,0 +1,58 @@
+"""The catalogue in Dagster: an asset below all tables, a job by the clock, and what could not be registered."""
+
+import dagster as dg
+
+from kgs_core.adapters.catalog.registration import TableRegistration
+from kgs_core.errors import TransientError
+from kgs_core.ports import Registration
+from kgs_dagster.assets.catalog import catalog_assets
+from kgs_dagster.assets.lake import lake_assets
+from kgs_dagster.automation import CATALOG_CRON, scheduled_jobs
+from tests.dagster.groups import group
+
+CATALOG = "{kind: unity, url: 'http://unity', name: 'main.{group}.{table}', token: s3cret}"
+DONE = TableRegistration("bronze/orders", "main.g.bronze_orders", Registration.CREATED)
+AWAY = TableRegistration("other", "main.g.other", problem="catalogue http://unity does not answer")
+
+
+def run(instance, work):
+    ours = group(catalog=CATALOG)
+    jobs = [scheduled_jobs(ours)[CATALOG_CRON]]
+    defs = dg.Definitions(assets=[*lake_assets(ours), *catalog_assets(ours, work)], jobs=jobs)
+    return defs.resolve_job_def("catalog_job").execute_in_process(instance=instance, raise_on_error=False)
+
+
+def test_it_is_an_asset_below_all_tables_that_shows_no_secret(instance):
+    ours = group(catalog=CATALOG)
+    (assets,) = catalog_assets(ours)
+    (spec,) = assets.specs
+    assert spec.kinds == {"unitycatalog"}
+    assert {dep.asset_key for dep in spec.deps} == {spec.key for spec in lake_assets(ours) if "delta" in spec.kinds}
+    assert "s3cret" not in repr(spec)
+    done = run(instance, lambda _: [DONE])
+    (event,) = done.asset_materializations_for_node("catalog")
+    assert (event.metadata["registered"].value, event.metadata["not_registered"].value) == (1, 0)
+
+
+def test_what_is_not_registered_fails_the_run_and_is_seen_on_the_asset(instance):
+    done = run(instance, lambda _: [DONE, AWAY])
+    assert not done.success
+    (failure,) = [event for event in done.all_events if event.is_step_failure]
+    assert failure.step_failure_data.user_failure_data.description == f"table other: {AWAY.problem}"
+    (seen,) = [event for event in done.all_events if event.event_type is dg.DagsterEventType.ASSET_OBSERVATION]
+    metadata = seen.asset_observation_data.asset_observation.metadata
+    assert (metadata["registered"].value, metadata["not_registered"].value) == (1, 1)
+    assert not done.asset_materializations_for_node("catalog")
+
+
+def test_a_lake_that_does_not_answer_fails_the_run_in_words(instance):
+    def work(_):
+        raise TransientError("lake /lake: cannot be listed")
+
+    (failure,) = [event for event in run(instance, work).all_events if event.is_step_failure]
+    assert failure.step_failure_data.user_failure_data.description == "lake /lake: cannot be listed"
+
+
+def test_without_the_section_there_is_neither_asset_nor_job():
+    assert catalog_assets(group()) == []
+    assert CATALOG_CRON not in scheduled_jobs(group())

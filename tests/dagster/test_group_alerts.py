@@ -1,0 +1,117 @@
+"""Checks whether a group is well: by the load sensor's ticks, and by hand."""
+
+import dagster as dg
+import pytest
+
+from kgs_core.controller.observer import GroupObserver
+from kgs_core.model import TopicPartition
+from kgs_core.reporting.group_alerts import GroupAlert, group_alerts
+from kgs_dagster.checks.group_alerts import LastingAlerts, group_alert_key
+from tests.dagster.groups import group as group_of
+from tests.dagster.rebalancing import FOUR
+from tests.dagster.test_partition_load_sensor import Watched
+
+WELL = {alert.value: True for alert in GroupAlert}
+
+
+@pytest.fixture
+def watched(instance):
+    """Two consumers read two partitions each."""
+    watched = Watched(instance)
+    watched.settle()
+    return watched
+
+
+@pytest.fixture
+def ticked(watched, instance):
+    """A tick, with what it reports kept as the daemon does; gives check -> the evaluation."""
+
+    def tick():
+        result = watched.tick()
+        for event in result.asset_events:
+            instance.report_runless_asset_event(event)
+        return {each.check_name: each for each in result.asset_events if each.check_name in WELL}
+
+    return tick
+
+
+def passed(found):
+    return {name: each.passed for name, each in found.items()}
+
+
+def test_a_group_that_is_well_says_so_once(ticked):
+    assert passed({**ticked(), **ticked()}) == WELL
+    assert [ticked() for _ in range(3)] == [{}, {}, {}]
+
+
+def test_a_partition_that_is_too_hot_is_reported_when_it_lasts_and_when_it_is_over(watched, ticked):
+    ticked()
+    watched.load = {**FOUR, "a": 500}
+    seen = [each for _ in range(12) for each in ticked().values()]
+    (hot,) = [each for each in seen if not each.passed]
+    assert (hot.check_name, hot.severity) == (GroupAlert.NONE_HOT, dg.AssetCheckSeverity.WARN)
+    assert hot.description == "- a:0: 500 bytes/s, and a consumer reads 120"
+    assert hot.asset_key == watched.group.key("write_speeds")
+    watched.load = FOUR
+    assert passed(ticked()) == {GroupAlert.NONE_HOT.value: True}
+
+
+def test_what_is_over_soon_is_no_alert(watched, ticked):
+    ticked()
+    for load in ({**FOUR, "a": 500}, FOUR):
+        watched.load = load
+        assert GroupAlert.NONE_HOT not in ticked()
+
+
+def test_what_stands_still_is_an_error_with_its_reason(watched, ticked):
+    ticked()
+    reader = watched.sim.fleet.living()[0]
+    reader.stopped = {TopicPartition("a", 0): "no right"}
+    seen = [each for _ in range(12) for each in ticked().values() if not each.passed]
+    assert [(each.check_name, each.severity) for each in seen] == [
+        (GroupAlert.ALL_READ.value, dg.AssetCheckSeverity.ERROR)
+    ]
+    assert seen[0].description == "- a:0 stands still: no right"
+
+
+def test_what_is_not_known_changes_nothing(instance):
+    """A tick that ends early tells nothing of who is silent: neither that all is well nor that it has lasted."""
+    now, silent = [0.0], {GroupAlert.ALL_HEARD: ("consumer 1 is silent",)}
+    lasting = LastingAlerts(group_of(), lambda: now[0])
+    seen = []
+    for now[0], alerts in ((0, silent), (30, {GroupAlert.ALL_HEARD: None}), (59, silent), (60, silent), (61, silent)):
+        found = lasting.changed(instance, alerts)
+        seen += [(now[0], each.passed) for each in found]
+        for each in found:
+            instance.report_runless_asset_event(each)
+    assert seen == [(60, False)]
+    assert [each.passed for each in lasting.changed(instance, {GroupAlert.ALL_HEARD: ()})] == [True]
+
+
+def test_partitions_of_who_is_silent_have_no_reader(watched):
+    """By what an observer knows: whether others have taken them over by then is another matter."""
+    messages = watched.sim.reader().read_to_end()
+    now = watched.sim.clock.now
+    state = GroupObserver.begin(watched.sim.options, messages, now, round(now * 1000)).state
+    silent = {each for each, member in state.view.members.items() if member.member.consumer == 1}
+    of_one = {str(tp) for tp, consumer in state.target.assignment.items() if consumer == 1}
+    found = group_alerts(state, silent, now)
+    assert found[GroupAlert.ALL_READ] == tuple(f"{tp} has no reader" for tp in sorted(of_one))
+    assert found[GroupAlert.NONE_HOT] is found[GroupAlert.SPEEDS_KNOWN] is None, "nothing was measured"
+    assert group_alerts(state, None, now)[GroupAlert.ALL_READ] is None, "it has not listened yet"
+    assert group_alerts(state, (), now)[GroupAlert.ALL_READ] == ()
+
+
+def test_alerts_are_checked_by_hand_too(runs):
+    keys = {group_alert_key(runs.group, alert) for alert in GroupAlert}
+    job = runs.defs.resolve_implicit_global_asset_job_def()
+    chosen = job.get_subset(asset_check_selection=keys, asset_selection=set())
+
+    def look():
+        done = chosen.execute_in_process(instance=runs.instance)
+        return {each.check_name: each.passed for each in done.get_asset_check_evaluations()}
+
+    runs.sim.publish(**FOUR)
+    assert look() == WELL
+    runs.sim.publish(**{**FOUR, "a": 500})
+    assert look() == {**WELL, GroupAlert.NONE_HOT.value: False}

@@ -1,0 +1,153 @@
+"""What Dagster keeps does not grow for ever: days of a group's life, simulated, on a real instance on disk."""
+
+import sqlite3
+from contextlib import suppress
+from itertools import count
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.remote_origin import (
+    GrpcServerCodeLocationOrigin,
+    RemoteInstigatorOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._core.scheduler.instigation import (
+    InstigatorState,
+    InstigatorStatus,
+    SensorInstigatorData,
+    TickData,
+    TickStatus,
+)
+from dagster._core.test_utils import freeze_time
+from dagster._time import get_current_timestamp
+
+from kgs_dagster import retention
+from kgs_dagster.checks.bad_records import changed_evaluations
+from kgs_dagster.definitions import build_defs
+from kgs_dagster.jobs.prune import TICKING, TICKING_FOR_ALL, prune_runs_job
+from tests.dagster.groups import group, two_groups
+from tests.dagster.rebalancing import FOUR, Runs
+
+DAY_S = 86_400
+KEPT_DAYS = 2
+CONFIG = {"ops": {"prune_runs": {"config": {
+    "keep_days": KEPT_DAYS, "keep_failed_days": KEPT_DAYS, "keep_looks_days": KEPT_DAYS, "keep_ticks_days": KEPT_DAYS,
+    "keep_skipped_ticks_days": 1,
+}}}}  # fmt: skip
+REPOSITORY = RemoteRepositoryOrigin(GrpcServerCodeLocationOrigin(host="localhost", port=1, location_name="kgs"), "kgs")
+TABLE = group().key("lake", "bronze", "orders")
+
+
+def rows(home):
+    """Rows of every table of every database of an instance; databases of single runs are one."""
+    found = {}
+    for path in sorted(home.rglob("*.db")):
+        name = "run" if path.name not in ("index.db", "runs.db", "schedules.db") else path.name
+        with sqlite3.connect(path) as connection:
+            for (table,) in connection.execute("select name from sqlite_master where type = 'table'").fetchall():
+                (number,) = connection.execute(f"select count(*) from {table}").fetchone()
+                found[name, table] = found.get((name, table), 0) + number
+    return found
+
+
+class Life:
+    """A group that changes, fails, is looked at and ticks: a little of everything that a day brings."""
+
+    def __init__(self, instance):
+        self.instance = instance
+        self.runs = Runs(instance)
+        self.runs.sim.start(1, 2)
+        self.days = count()
+        self.origins = [RemoteInstigatorOrigin(REPOSITORY, name) for name in (*TICKING, *TICKING_FOR_ALL)]
+        for origin in self.origins:
+            state = InstigatorState(origin, InstigatorType.SENSOR, InstigatorStatus.RUNNING, SensorInstigatorData())
+            instance.add_instigator_state(state)
+
+    def day(self):
+        today = next(self.days)
+        with freeze_time(1_800_000_000.0 + today * DAY_S):
+            assert self.runs.run(measurement_offset=self.runs.sim.publish(**FOUR)).success
+            assert not self.runs.run(measurement_offset=self.runs.sim.publish(**FOUR), algorithm="none").success
+            for bad in (1.0, None):
+                self.looked_at({"orders": bad})
+            self.ticked()
+            job = prune_runs_job(group(), get_current_timestamp)
+            assert job.execute_in_process(instance=self.instance, run_config=CONFIG).success
+
+    def looked_at(self, judged):
+        for event in (dg.AssetMaterialization(TABLE, tags={"k": "v"}), dg.AssetObservation(TABLE)):
+            self.instance.report_runless_asset_event(event)
+        for event in changed_evaluations(group(), self.instance, judged):
+            self.instance.report_runless_asset_event(event)
+
+    def ticked(self):
+        for origin in self.origins:
+            for status in (TickStatus.SKIPPED, TickStatus.SUCCESS):
+                now = get_current_timestamp()
+                tick = TickData(origin.get_id(), origin.instigator_name, InstigatorType.SENSOR, status, now, run_ids=[],
+                                selector_id=origin.get_selector().get_id())  # fmt: skip
+                self.instance.create_tick(tick)
+
+
+@pytest.mark.slow(30)
+def test_no_table_of_the_database_grows_for_ever(local_instance, tmp_path):
+    life = Life(local_instance)
+    for _ in range(KEPT_DAYS + 3):
+        life.day()
+    before = rows(tmp_path)
+    assert before["index.db", "asset_check_executions"] > 0
+    assert before["schedules.db", "job_ticks"] > 0
+    for _ in range(2):
+        life.day()
+    assert rows(tmp_path) == before
+
+
+class Killed(BaseException):
+    """SIGKILL, as far as it goes within one process."""
+
+
+@pytest.mark.parametrize("point", ["run-half-deleted", "looks-half-deleted"])
+def test_killed_in_the_middle_nothing_else_is_lost_and_the_next_run_goes_on(
+    local_instance, tmp_path, monkeypatch, point
+):
+    def kill(name):
+        if name == point:
+            raise Killed
+
+    monkeypatch.setattr(retention, "_AT_ONCE", 2)
+    others = dg.AssetKey(["others"])
+    with freeze_time(1_800_000_000.0):
+        for _ in range(4):
+            local_instance.report_runless_asset_event(dg.AssetMaterialization(TABLE))
+            local_instance.report_runless_asset_event(dg.AssetMaterialization(others))
+        old = [prune_runs_job(group()).execute_in_process(instance=local_instance).run_id for _ in range(3)]
+    with freeze_time(1_800_000_000.0 + 100 * DAY_S):
+        job = prune_runs_job(group(), get_current_timestamp)
+        with monkeypatch.context() as patched, suppress(Killed):
+            patched.setattr(retention, "failpoint", kill)
+            job.execute_in_process(instance=local_instance)
+        halfway = {run.run_id for run in local_instance.get_runs()} & {*old}
+        assert len(halfway) == (3 if point == "run-half-deleted" else 0), "a run's own entry goes last"
+        assert len(local_instance.fetch_materializations(others, 9).records) == 4
+        with dg.DagsterInstance.from_config(str(tmp_path / "dagster_home")) as later:  # as another process has it
+            assert job.execute_in_process(instance=later).success
+    assert {run.run_id for run in local_instance.get_runs()} & {*old} == set()
+    assert len(local_instance.fetch_materializations(TABLE, 9).records) == 1, "how the table is"
+    assert len(local_instance.fetch_materializations(others, 9).records) == 4
+
+
+def test_the_last_good_run_of_a_change_stays_however_old(runs):
+    """Its events are what the page of its assets shows: after two calm weeks they would be as if never made."""
+    job = prune_runs_job(runs.group, lambda: get_current_timestamp() + 100 * DAY_S)
+    assert runs.run(measurement_offset=runs.sim.publish(**FOUR)).success
+    assert job.execute_in_process(instance=runs.instance).success
+    (left,) = [run for run in runs.instance.get_runs() if run.job_name == "rebalance_job"]
+    assert runs.instance.get_latest_materialization_event(runs.group.key("handover")).run_id == left.run_id
+
+
+def test_the_ticks_that_are_deleted_are_those_of_all_sensors_and_schedules_of_a_group():
+    defs = build_defs(groups=two_groups()).get_repository_def()
+    ours = {each.name for each in (*defs.sensor_defs, *defs.schedule_defs)}
+    named = {f"{name}_{suffix}" for name in TICKING for suffix in ("a_b", "c_d")} | {*TICKING_FOR_ALL}
+    assert ours == {name for name in named if not name.startswith(("latest_by_key", "catalog"))}
