@@ -118,6 +118,13 @@ class TopicRule(Section):
             raise ValueError(problem)
         return columns
 
+    @field_validator("z_order_by")
+    @classmethod
+    def _delta_can_order_by(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := [name for name in names if "." in name or "`" in name]:
+            raise ValueError(f"'{wrong[0]}': rows cannot be ordered by a part of a column, or a name with . or `")
+        return names
+
     @field_validator("start")
     @classmethod
     def _start_is_known(cls, start: str) -> str:
@@ -188,6 +195,11 @@ class TopicRule(Section):
         known = {KAFKA_KEY, *self.fields, *self.key_columns, *self.headers, *self.topic_columns}
         unknown = [name for name in latest.key if name not in known]
         return [
+            *(
+                (True, f"latest_by_key: column '{name}': rows with a ` in a column's name cannot be merged: rename it")
+                for name in sorted({*known, *latest.key})
+                if "`" in name
+            ),
             (
                 bool(unknown and self.fields and not has_transform),
                 f"latest_by_key: key: no column {', '.join(unknown)} in 'schema', nor of key or headers",

@@ -86,7 +86,7 @@ def read_state(log: LogStore) -> LogState | None:
     base = max(listing.checkpoints, default=-1)
     apps: dict[str, int] = {}
     for name in listing.checkpoints.get(base, []):
-        apps |= _of_checkpoint(log.read(name))
+        apps |= _of_checkpoint(log.read(name), name)
     tail = sorted(version for version in listing.stamps if version > base)
     if not tail and base < 0:
         return None
@@ -191,9 +191,12 @@ def _readers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_THREADS, "log-reader")
 
 
-def _of_checkpoint(data: bytes) -> dict[str, int]:
-    column = pq.read_table(pa.BufferReader(data), columns=["txn"])["txn"].drop_null()
-    return {txn["appId"]: txn["version"] for txn in column.to_pylist() if txn["appId"] is not None}
+def _of_checkpoint(data: bytes, name: str) -> dict[str, int]:
+    try:
+        column = pq.read_table(pa.BufferReader(data), columns=["txn"])["txn"].drop_null()
+        return {str(txn["appId"]): int(txn["version"]) for txn in column.to_pylist() if txn["appId"] is not None}
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as e:
+        raise LogBrokenError(f"checkpoint {name} cannot be read: restore it") from e
 
 
 def _parsed(text: bytes, name: str) -> _Entry:
@@ -201,7 +204,12 @@ def _parsed(text: bytes, name: str) -> _Entry:
         actions = [json.loads(line) for line in text.splitlines() if line]
     except ValueError as e:
         raise LogBrokenError(f"log entry {name} is not whole: restore it") from e
-    apps = {a["txn"]["appId"]: a["txn"]["version"] for a in actions if "txn" in a}
-    made: dict[str, Any] = next((a["commitInfo"].get("kgs") or {} for a in actions if "commitInfo" in a), {})
-    changes_table = any("metaData" in a or "protocol" in a for a in actions)
-    return _Entry(apps, changes_table, str(made.get("writer", "")), int(made.get("batches", 0)))
+    if not all(isinstance(action, dict) for action in actions):
+        raise LogBrokenError(f"log entry {name} is another kind of JSON: restore it")
+    try:
+        apps = {str(a["txn"]["appId"]): int(a["txn"]["version"]) for a in actions if "txn" in a}
+        made: dict[str, Any] = next((a["commitInfo"].get("kgs") or {} for a in actions if "commitInfo" in a), {})
+        changes_table = any("metaData" in a or "protocol" in a for a in actions)
+        return _Entry(apps, changes_table, str(made.get("writer", "")), int(made.get("batches", 0)))
+    except (AttributeError, KeyError, TypeError, ValueError) as e:
+        raise LogBrokenError(f"log entry {name} is another kind of JSON: restore it") from e

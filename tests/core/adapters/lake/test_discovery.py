@@ -60,9 +60,26 @@ def test_a_name_may_have_an_empty_part(tmp_path):
     assert {spec.topic: spec.table for spec in found} == {"orders": "sales", "orders-eu": "sales-eu"}
 
 
-def test_a_broken_log_hides_no_other_table(lake, caplog):
-    (Path(lake.root) / "x/x-9/rows/_delta_log").mkdir(parents=True)
-    (Path(lake.root) / "x/x-9/rows/_delta_log/00000000000000000002.json").write_text("{}\n")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("00000000000000000002.json", b"{}\n"),
+        ("00000000000000000000.json", b"[1, 2]\n"),
+        ("00000000000000000000.json", b"7\n"),
+        ("00000000000000000000.json", b'"text"\n'),
+        ("00000000000000000000.json", b"null\n"),
+        ("00000000000000000000.json", b'{"txn": 5}\n'),
+        ("00000000000000000000.json", b'{"txn": {"appId": "a", "version": "x"}}\n'),
+        ("00000000000000000000.json", b'{"commitInfo": []}\n'),
+        ("00000000000000000000.json", b'{"commitInfo": {"kgs": [1]}}\n'),
+        ("00000000000000000005.checkpoint.parquet", b"PAR1 is no checkpoint"),
+        ("00000000000000000005.checkpoint.parquet", b""),
+    ],
+)
+def test_a_broken_log_hides_no_other_table(lake, caplog, name, content):
+    log = Path(lake.root) / "x/x-9/rows/_delta_log"
+    log.mkdir(parents=True)
+    (log / name).write_bytes(content)
     text = f"group: g\nkafka: {{bootstrap_servers: 'h:1'}}\nlake: {{root: {lake.root}}}\ntopics:{RULES}"
     found = find_tables(parse_settings(text.encode(), "kgs.yaml", {}), lake, [], None)
     assert {spec.topic for spec in found} == {"ads.clicks", "x-1", "named"}
