@@ -8,8 +8,8 @@ from pathlib import Path
 
 import dagster as dg
 
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.config import Settings
-from kgs_core.config.file import load_settings
 from kgs_core.config.kubernetes import KubernetesSettings
 from kgs_core.config.settings import DEFAULT_FLEET
 from kgs_core.errors import ConfigError
@@ -93,7 +93,7 @@ def groups(environ: Mapping[str, str] | None = None, folder: Path | None = None)
     folder = Path.cwd() if folder is None else folder
     named = [folder / path for path in environ.get(CONFIG, "").split(os.pathsep) if path]
     paths = named or [folder / DEFAULT_CONFIG] * (folder / DEFAULT_CONFIG).is_file()
-    loaded = [(load_settings(path, environ), path.resolve()) for path in paths]
+    loaded = [(load_client_settings(path, environ), path.resolve()) for path in paths]
     return name_groups(loaded)
 
 

@@ -1,4 +1,4 @@
-"""Broken JSON behind a frame, a batch against each alone: `python -m tests.fuzz_json_schema 1000000 SEED`."""
+"""Broken JSON behind a frame, a batch against each alone: `python -m tests.fuzz_json_schema BROKEN SEED`."""
 
 import json
 import random
@@ -17,7 +17,7 @@ from kgs_core.ports.registry import SchemaKind
 from tests.json_schema_values import REFERENCED, SCHEMA, any_object
 from tests.protobuf_values import broken, comparable
 
-BATCH = 200
+BATCH, BROKEN_SHARE = 200, 0.7
 RULE = TopicRule(topic="t", format="json_schema")
 
 
@@ -32,14 +32,19 @@ def batch_of(values, columns, of=None, headers=None):
 
 
 def differences(count, seed):
-    """Values for which a batch gives another answer than a look at each alone; and how many were good and bad."""
+    """Values for which a batch gives another answer than a look at each alone; and how many were what.
+
+    Args:
+        count: how many broken values at least; the others lie between them.
+        seed: of what is drawn.
+    """
     chance, wrong, tally = random.Random(seed), [], Counter()
     with running_registry() as registry:
         frame = b"\0" + registered(registry).to_bytes(4, "big")
         of = RegistrySettings(url=registry.url)
         columns = columns_of("t", RULE, of)
-        for start in range(0, count, BATCH):
-            bodies = [_body(chance) for _ in range(min(BATCH, count - start))]
+        while tally["broken"] < count:
+            bodies = [_body(chance, tally) for _ in range(BATCH)]
             found = parse_json_schema(batch_of([frame + body for body in bodies], columns, of))
             found.table.validate(full=True)
             rows = dict(zip(found.good, found.table.to_pylist(), strict=True))
@@ -53,9 +58,12 @@ def differences(count, seed):
     return wrong, tally
 
 
-def _body(chance):
+def _body(chance, tally):
     value = any_object(chance)
-    return broken(chance, value, any_object(chance)) if chance.random() < 0.3 else value
+    if chance.random() >= BROKEN_SHARE:
+        return value
+    tally["broken"] += 1
+    return broken(chance, value, any_object(chance))
 
 
 if __name__ == "__main__":

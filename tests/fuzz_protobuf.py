@@ -1,4 +1,4 @@
-"""Broken Protobuf messages against Google's library, one at a time: `python -m tests.fuzz_protobuf 1000000 SEED`."""
+"""Broken Protobuf messages against Google's library, one at a time: `python -m tests.fuzz_protobuf BROKEN SEED`."""
 
 import random
 import sys
@@ -7,16 +7,21 @@ from collections import Counter
 from kgs_core.adapters.ingest.formats.protobuf_messages import MessageDecoder, natural_columns
 from tests.protobuf_values import Everything, any_message, broken, comparable, expected
 
-BATCH = 500
+BATCH, BROKEN_SHARE = 500, 0.8
 
 
 def differences(count, seed):
-    """Messages for which a batch gives another answer than a look at each alone; and how many were good and bad."""
+    """Messages for which a batch gives another answer than a look at each alone; and how many were what.
+
+    Args:
+        count: how many broken messages at least; the others lie between them.
+        seed: of what is drawn.
+    """
     descriptor = Everything.DESCRIPTOR
     decoder = MessageDecoder(descriptor, natural_columns(descriptor))
     chance, wrong, tally = random.Random(seed), [], Counter()
-    for start in range(0, count, BATCH):
-        values = [_message(chance) for _ in range(min(BATCH, count - start))]
+    while tally["broken"] < count:
+        values = [_message(chance, tally) for _ in range(BATCH)]
         found = decoder.decode(values)
         found.table.validate(full=True)
         rows = dict(zip(found.good, found.table.to_pylist(), strict=True))
@@ -29,9 +34,12 @@ def differences(count, seed):
     return wrong, tally
 
 
-def _message(chance):
+def _message(chance, tally):
     value = any_message(chance)
-    return broken(chance, value, any_message(chance)) if chance.random() < 0.8 else value
+    if chance.random() >= BROKEN_SHARE:
+        return value
+    tally["broken"] += 1
+    return broken(chance, value, any_message(chance))
 
 
 if __name__ == "__main__":

@@ -3,17 +3,17 @@
 import os
 from pathlib import Path
 
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.config import Settings
-from kgs_core.config.file import load_settings
 
 Config = str | Path | Settings
 """A kgs.yaml, or what was read from one."""
 
 
 def settings_of(config: Config) -> Settings:
-    """The settings; see `load_settings`.
+    """The settings; see `load_client_settings`.
 
     Raises:
         ConfigError: the file cannot be read, or says what cannot be.
     """
-    return config if isinstance(config, Settings) else load_settings(Path(config), os.environ)
+    return config if isinstance(config, Settings) else load_client_settings(Path(config), os.environ)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
+from kgs_core.config.secret_files import LOCATION, reference_problems
+
 Scalar = str | int | bool
 
 BREAKS_EXACTLY_ONCE = {
@@ -36,30 +38,44 @@ def is_secret(name: str) -> bool:
     return any(word in name.lower() for word in SECRET_WORDS)
 
 
-def check_kafka_client(client: Mapping[str, Scalar], secrets_dir: str | None) -> None:
+def check_kafka_client(
+    client: Mapping[str, Scalar], secrets_dir: str | None, token_function: str | None = None
+) -> None:
     """Refuse settings that break the guarantees, load code or read files from elsewhere.
+
+    Args:
+        client: librdkafka's settings.
+        secrets_dir: folder that files must lie in; None: any.
+        token_function: what gives tokens instead of a provider's endpoint.
 
     Raises:
         ValueError: all refused keys, in one message without any value of a secret.
     """
     problems = [problem for key, value in sorted(client.items()) if (problem := _problem(key, value, secrets_dir))]
+    problems += reference_problems(client, secrets_dir)
     protocol = str(client.get("security.protocol", "PLAINTEXT")).upper()
     if not protocol.startswith("SASL") and any(key.startswith("sasl.") for key in client):
         problems.append("sasl.* is set but security.protocol is not SASL_SSL: set it, or remove sasl.*")
     if protocol.startswith("SASL"):
-        problems += _mechanism_problems(client)
+        problems += _mechanism_problems(client, token_function)
+    elif token_function is not None:
+        problems.append("kafka.token_function needs security.protocol SASL_SSL and sasl.mechanism OAUTHBEARER")
     if problems:
         raise ValueError("; ".join(problems))
 
 
-def _mechanism_problems(client: Mapping[str, Scalar]) -> list[str]:
+def _mechanism_problems(client: Mapping[str, Scalar], token_function: str | None) -> list[str]:
     mechanism = mechanism_of(client)
     if mechanism == "GSSAPI":
         return ["sasl.mechanism GSSAPI (Kerberos, the default) is not in Kafka's client here: set another mechanism"]
+    if token_function is not None:
+        needs = [] if mechanism == "OAUTHBEARER" else ["kafka.token_function needs sasl.mechanism OAUTHBEARER"]
+        others = sorted(key for key in client if key.startswith(_OAUTH))
+        return needs + [f"kafka.token_function gives the tokens: remove it, or '{key}'" for key in others]
     if mechanism != "OAUTHBEARER":
         return [f"'{key}' needs sasl.mechanism OAUTHBEARER" for key in sorted(client) if key.startswith(_OAUTH)]
     if str(client.get(f"{_OAUTH}method", "")).lower() != "oidc":
-        return ["sasl.mechanism OAUTHBEARER: set sasl.oauthbearer.method to oidc"]
+        return ["sasl.mechanism OAUTHBEARER: set sasl.oauthbearer.method to oidc, or kafka.token_function"]
     problems = [f"sasl.mechanism OAUTHBEARER: set {key}" for key in _OAUTH_NEEDS if not client.get(key)]
     if not str(client.get(_OAUTH_NEEDS[-1], "https://")).lower().startswith(("https://", "http://")):
         problems.append(f"{_OAUTH_NEEDS[-1]}: give http(s)://host/path")
@@ -71,7 +87,7 @@ def _problem(key: str, value: Scalar, secrets_dir: str | None) -> str | None:
         return f"'{key}' breaks exactly-once and is set by kgs itself: remove it"
     if key not in ALLOWED:
         return f"'{key}' is not among the settings that may be passed on: remove it"
-    if key.endswith(".location") and secrets_dir is not None:
+    if key.endswith(LOCATION) and secrets_dir is not None:
         path = PurePosixPath(str(value))
         if ".." in path.parts or not path.is_relative_to(secrets_dir):
             return f"'{key}' must lie under secrets_dir {secrets_dir}"

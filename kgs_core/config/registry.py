@@ -4,6 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from kgs_core.config.secret_files import reference_problems
 from kgs_core.config.section import Section
 
 
@@ -25,4 +26,13 @@ class RegistrySettings(Section):
             raise ValueError("give both 'username' and 'password', or neither")
         if self.username is not None and self.token is not None:
             raise ValueError("give 'username' and 'password', or 'token', not both")
+        if problems := list(reference_problems(self.secrets)):
+            raise ValueError("; ".join(problems))
         return self
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """What may stand in files of its own, and the file of certificates: name -> value or path."""
+        named = {"username": self.username, "password": self.password, "token": self.token}
+        named["ca.location"] = self.ca_location
+        return {name: value for name, value in named.items() if value is not None}

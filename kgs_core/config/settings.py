@@ -15,9 +15,10 @@ from kgs_core.config.monitor import MonitorSettings
 from kgs_core.config.packing import PackingSettings
 from kgs_core.config.passthrough import check_kafka_client
 from kgs_core.config.registry import RegistrySettings
+from kgs_core.config.secret_files import reference_problems
 from kgs_core.config.section import Passthrough, Section, key_of, none_is_empty
 from kgs_core.config.sharing import problems_of_sharing
-from kgs_core.config.topic_rule import TopicRule, start_timestamp_ms
+from kgs_core.config.topic_rule import HookName, TopicRule, start_timestamp_ms
 from kgs_core.config.value_formats import FORMATS
 
 __all__ = [
@@ -55,6 +56,7 @@ class KafkaSettings(Section):
         Field(description="give host:port, or several with commas and no blanks between"),
     ]
     secrets_dir: str | None = None
+    token_function: HookName | None = Field(default=None, description="write module:function")
     client: Passthrough = Field(default_factory=dict, repr=False)
 
     @field_validator("secrets_dir")
@@ -69,8 +71,14 @@ class KafkaSettings(Section):
     def _client_keeps_the_guarantees(
         cls, client: dict[str, str | int | bool], info: ValidationInfo
     ) -> dict[str, str | int | bool]:
-        check_kafka_client(client, info.data.get("secrets_dir"))
+        check_kafka_client(client, info.data.get("secrets_dir"), info.data.get("token_function"))
         return client
+
+    @model_validator(mode="after")
+    def _tokens_are_asked_for(self) -> Self:
+        if self.token_function is not None and not self.client:  # a default is not validated
+            check_kafka_client({}, None, self.token_function)
+        return self
 
 
 class LakeSettings(Section):
@@ -83,6 +91,13 @@ class LakeSettings(Section):
     log_retention_h: Annotated[int, Field(ge=1, le=8760)] = 24
     vacuum_retention_h: Annotated[int, Field(ge=24, le=8760)] = 168
     commit: Literal["direct", "combined", "auto"] = "auto"
+
+    @field_validator("storage_options")
+    @classmethod
+    def _secrets_are_named(cls, options: dict[str, str]) -> dict[str, str]:
+        if problems := list(reference_problems(options)):
+            raise ValueError("; ".join(problems))
+        return options
 
     @field_validator("root")
     @classmethod

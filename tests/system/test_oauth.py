@@ -2,19 +2,25 @@
 
 import time
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 
 import pytest
+import yaml
 from confluent_kafka import Producer
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.ingest.native.session import NativeFetchSession
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
+from kgs_core.adapters.kafka.clients import python_settings
 from kgs_core.adapters.monitor.monitor import measure
+from kgs_core.config import Settings
+from kgs_core.config.text import parse_settings
 from kgs_core.errors import PermanentError, PortError, TransientError
 from kgs_core.model import TopicPartition
 from kgs_core.monitor import Measure
-from tests.system.monitoring import settings_of
+from tests.system.monitoring import settings_of, tree_of
 from tests.token_server import TokenServer, broker_options, broker_settings, token_server
 from tests.waiting import wait_until
 
@@ -26,6 +32,13 @@ def provider() -> Iterator[TokenServer]:
     """The provider."""
     with token_server() as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def first_secret(provider: TokenServer) -> Iterator[None]:
+    """The secret is what it was when a test is over."""
+    yield
+    provider.clients["kgs"] = "s3cret"
 
 
 @pytest.fixture(scope="module")
@@ -50,20 +63,50 @@ def client(provider: TokenServer, **other: str) -> dict[str, str]:
     }
 
 
+@pytest.fixture
+def function(provider: TokenServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A user's function that asks the provider."""
+    (tmp_path / "own_tokens.py").write_text(
+        "import time\nprovider = None\ndef get():\n"
+        "    provider.given.append('own')\n"
+        "    return provider.token('own'), time.time() + provider.life_s, 'own', {}\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import_module("own_tokens").provider = provider
+    return "own_tokens:get"
+
+
+def signing_in(
+    way: str, guarded: EmbeddedKafka, prefix: str, own: dict[str, str], secret: Path, function: str
+) -> Settings:
+    tree = tree_of(guarded.bootstrap_servers, prefix, own)
+    if way == "function":
+        tree["kafka"]["token_function"] = function
+        tree["kafka"]["client"] = {key: value for key, value in own.items() if "oauthbearer." not in key}
+    elif way == "secret in a file":
+        secret.write_text("s3cret\n")
+        tree["kafka"]["client"]["sasl.oauthbearer.client.secret"] = f"${{file:{secret}}}"
+    return parse_settings(yaml.safe_dump(tree).encode(), "kgs.yaml", {})
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("way", ["oidc", "function", "secret in a file"])
 def test_every_client_signs_in_and_goes_on_when_its_token_expires(
-    provider: TokenServer, guarded: EmbeddedKafka, topic_prefix: str
+    provider: TokenServer, guarded: EmbeddedKafka, topic_prefix: str, tmp_path: Path, function: str, way: str
 ) -> None:
-    tp = TopicPartition(f"{topic_prefix}a", 0)
-    settings = settings_of(guarded.bootstrap_servers, topic_prefix, client(provider))
+    tp, secret = TopicPartition(f"{topic_prefix}a", 0), tmp_path / "secret"
+    settings = signing_in(way, guarded, topic_prefix, client(provider), secret, function)
     provider.life_s = 5.0
     try:
         admin = KafkaAdmin(admin_client(settings))
         assert admin.create_topic(tp.topic, 1)
-        producer = Producer(admin_client(settings))
+        producer = Producer(python_settings(admin_client(settings)))
         reader = NativeFetchSession(reading_client(settings))
         before = 0
         for so_far in (100, 200):
+            if way == "secret in a file":  # the first one is refused from here on
+                secret.write_text(f"secret-{so_far}\n")
+                provider.clients["kgs"] = f"secret-{so_far}"
             for _ in range(100):
                 producer.produce(tp.topic, b"x" * 1000)
             assert producer.flush(20) == 0
@@ -73,7 +116,8 @@ def test_every_client_signs_in_and_goes_on_when_its_token_expires(
             assert found[tp].end == so_far
             before = so_far
             given = len(provider.given)
-            wait_until(lambda least=given + 3: len(provider.given) >= least, 20, "each client asks for a new token")
+            more = 1 if way == "function" else 3  # all clients share what it gives
+            wait_until(lambda least=given + more: len(provider.given) >= least, 20, "each client asks for a new token")
         reader.close()
         assert tp.topic in admin.list_topics()
     finally:

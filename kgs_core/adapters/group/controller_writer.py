@@ -14,6 +14,7 @@ from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.kafka.errors import ConnectionWatch
 from kgs_core.adapters.kafka.producers import make_producer, serve, write_error
 from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.adapters.system.secret_files import SecretFiles
 from kgs_core.errors import FencedError, PermanentError, PortError, ProtocolError, TransientError
 from kgs_core.protocol import MemberAssignment, Message, ProposedPlan, Received, Target, Tombstone
 from kgs_core.protocol.record_parts import leftover_keys, note_parts, records_of
@@ -100,6 +101,7 @@ class KafkaControllerWriter:
         self._who = f"controller of group {settings.group}"
         self._where = settings.kafka.bootstrap_servers
         self._watch = ConnectionWatch()
+        self._files = SecretFiles({})
         self._producer: Producer | None = None
         self._fenced: FencedError | None = None
         self._transaction_timeout_s = TRANSACTION_TIMEOUT_S + topics.extra_time_s
@@ -132,6 +134,7 @@ class KafkaControllerWriter:
             raise self._fenced
         self._topics.check()
         began = time.monotonic()
+        self._files = SecretFiles(self._config)
         producer = make_producer(self._where, self._config)
         try:
             producer.init_transactions(FENCE_TIMEOUT_S)
@@ -163,6 +166,9 @@ class KafkaControllerWriter:
             raise self._fenced
         if self._producer is None:
             raise TransientError(f"{self._who}: it has no right to write: fence, read to the end, decide again")
+        if self._files.have_changed():
+            self._producer = None
+            raise TransientError(f"{self._who}: its secrets have changed: fence, read to the end, decide again")
         self._topics.check()
         records = [record for index, message in enumerate(messages) for record in self._records(index, message)]
         # Taken out until the transaction is known to be over: whatever ends this call early must not leave one open

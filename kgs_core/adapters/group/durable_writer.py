@@ -10,6 +10,7 @@ from kgs_core.adapters.group.topics import MAX_RECORD_BYTES, GroupTopic, GroupTo
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.kafka.errors import ConnectionWatch
 from kgs_core.adapters.kafka.producers import make_producer, serve, write_error
+from kgs_core.adapters.system.secret_files import SecretFiles
 from kgs_core.errors import TransientError
 from kgs_core.protocol import Approval, DesiredState, DesiredVersion, Heartbeat, Received, Report, Starting
 from kgs_core.protocol.record_parts import records_of
@@ -35,6 +36,7 @@ class DurableWriter:
         (self._tp,) = topics.partitions(which)
         self._where = settings.kafka.bootstrap_servers
         self._watch = ConnectionWatch()
+        self._files = SecretFiles({})
         self._producer: Producer | None = None
         self._config: dict[str, Any] = {
             "reconnect.backoff.max.ms": 1000,
@@ -68,8 +70,10 @@ class DurableWriter:
         records = records_of(message)
         answers: list[tuple[KafkaError | None, ClientMessage]] = []
         started = time.monotonic()
-        producer = self._producer or make_producer(self._where, self._config)
-        self._producer = None  # kept only after a success
+        if self._producer is None or self._files.have_changed():
+            self._files = SecretFiles(self._config)
+            self._producer = make_producer(self._where, self._config)
+        producer, self._producer = self._producer, None  # kept only after a success
         try:
             for key, value in records:
                 producer.produce(tp.topic, value, key, tp.partition, on_delivery=lambda *answer: answers.append(answer))

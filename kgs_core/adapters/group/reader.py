@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, assert_never
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as KafkaPosition
 
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
 from kgs_core.adapters.kafka.client_config import reading_client
+from kgs_core.adapters.kafka.clients import RotatingClient
 from kgs_core.adapters.kafka.errors import port_error
 from kgs_core.adapters.kafka.records import PARTITION_END, RANGE_ERRORS, Record, arrived
 from kgs_core.errors import PermanentError, ProtocolError, TransientError
@@ -111,10 +112,8 @@ class GroupReader:
         self.problem = ""
         self.is_served = False
         config: dict[str, Any] = {**reading_client(settings), "error_cb": self._note_connection}
-        try:
-            self._consumer = Consumer(config)
-        except KafkaException as e:
-            raise port_error(self._where, "client settings", e.args[0]) from e
+        self._made = RotatingClient(config, Consumer)
+        self._consumer = self._made.get()
         self._assign()
 
     def take(self, timeout_s: float) -> list[ReadMessage]:
@@ -123,6 +122,9 @@ class GroupReader:
         Raises:
             PermanentError: Kafka refuses; what came with that is given out by the next call.
         """
+        if (new := self._made.get()) is not self._consumer:
+            self._consumer = new
+            self._assign()
         for event in arrived(self._consumer, _POLL_EVENTS, max(0.0, min(timeout_s, _POLL_S))):
             self._sort_in(event)
         if self._refused is not None:
@@ -174,7 +176,8 @@ class GroupReader:
 
     def close(self) -> None:
         """End the client."""
-        self._consumer.close()
+        if (client := self._made.take()) is not None:
+            client.close()
 
     def _assign(self) -> None:
         self.is_served = False

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer
-
 from kgs_core.adapters.group.topics import GroupTopic
 from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client, reading_client
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.kafka.clients import consumer_of
 from kgs_core.adapters.kafka.records import Record, read_until
 from kgs_core.config import Settings
 from kgs_core.errors import PortError, ProtocolError
@@ -52,7 +51,7 @@ def load_usage(settings: Settings, period: Period) -> GroupUsage:
 def _read(settings: Settings, tp: TopicPartition, span: _Span, period: Period) -> GroupUsage:
     count, refused, known_since_ms = UsageCount(settings.membership.suspect_after_s), 0, None
     where = settings.kafka.bootstrap_servers
-    consumer = Consumer(reading_client(settings))
+    consumer = consumer_of(settings)
     try:
         for record in read_until(consumer, tp, OffsetRange(span.first, span.first + 1), _PATIENCE_S, where=where):
             known_since_ms = record.timestamp()[1]

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer
 from kgs_core.adapters.ingest.fetch_client import POLL_MESSAGES, POLL_S, FetchClient, Fetched, trouble_of
 from kgs_core.adapters.ingest.small_topics import Longs
 from kgs_core.adapters.ingest.topic_records import records_of
+from kgs_core.adapters.kafka.clients import python_settings
 from kgs_core.adapters.kafka.records import PARTITION_END, Record, arrived, record_bytes
 from kgs_core.consumer.round.stops import StopCause
 from kgs_core.model import OffsetRange, TopicPartition
@@ -37,7 +38,7 @@ class FetchSession(FetchClient):
     """A client whose records are Python objects."""
 
     def __init__(self, config: Mapping[str, str | int | bool]) -> None:
-        self._consumer = Consumer(dict(config))
+        self._consumer = Consumer(python_settings(config))
         super().__init__(self._consumer)
         self._held: list[Record] = []
         self._sizes: list[int] = []

@@ -11,29 +11,33 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
 import pyarrow as pa
+from confluent_kafka import KafkaException
 
 from kgs_core.adapters.ingest.fetch import FetchSession
 from kgs_core.adapters.ingest.fetch_client import FetchClient
-from kgs_core.errors import PermanentError
+from kgs_core.adapters.system.secret_files import SecretFiles
+from kgs_core.errors import PermanentError, PortError, one_line
 
 UNUSED_S = 600.0
 Config = Mapping[str, str | int | bool]
 Client = TypeVar("Client", bound=FetchClient)
 _log = logging.getLogger(__name__)
-_sessions: dict[str, tuple[object, FetchClient]] = {}
+_sessions: dict[str, tuple[object, FetchClient, SecretFiles]] = {}
 _used_at: dict[str, float] = {}
 
 
 def open_native(config: Config) -> FetchClient:
     """A client without a Python object for each record; where that cannot be, one with them, and a line says why."""
-    from kgs_core.adapters.ingest.native.library import UnfitLibraryError
-    from kgs_core.adapters.ingest.native.session import NativeFetchSession
+    from kgs_core.adapters.ingest.native.library import UnfitLibraryError, library
+    from kgs_core.adapters.ingest.native.session import NativeFetchSession, native_loops
 
     try:
-        return NativeFetchSession(config)
+        library()
+        native_loops()
     except (UnfitLibraryError, PermanentError) as e:
         _log.warning("records are fetched as Python objects, which takes more processor time: %s", e)
         return FetchSession(config)
+    return NativeFetchSession(config)
 
 
 FETCHES: Mapping[str, Callable[[Config], FetchClient]] = {"native": open_native, "objects": FetchSession}
@@ -41,7 +45,7 @@ FETCHES: Mapping[str, Callable[[Config], FetchClient]] = {"native": open_native,
 
 
 def session(name: str, config: Config, make: Callable[[Config], Client]) -> Client:
-    """This worker's client of that name; made anew when the configuration has changed.
+    """This worker's client of that name; made anew when the configuration, or a file of its secrets, has changed.
 
     One that has not been asked for in a while is ended: each has threads and records fetched ahead, and topics come
     and go in the life of a worker.
@@ -52,11 +56,22 @@ def session(name: str, config: Config, make: Callable[[Config], Client]) -> Clie
         _sessions.pop(other)[1].close()
         del _used_at[other]
     key = tuple(sorted((k, str(v)) for k, v in config.items()))
-    if name in _sessions and _sessions[name][0] == key:
+    if name in _sessions and _sessions[name][0] != key:
+        _sessions.pop(name)[1].close()
+    if name in _sessions and not _sessions[name][2].have_changed():
+        return cast("Client", _sessions[name][1])
+    files = SecretFiles(config)
+    try:
+        client = make(config)
+    except (KafkaException, PortError) as e:
+        if name not in _sessions:
+            raise
+        # A key without its certificate, say: they come one by one
+        _log.warning("secrets of the client have changed, and do not fit yet: %s", one_line(e))
         return cast("Client", _sessions[name][1])
     if name in _sessions:
         _sessions.pop(name)[1].close()
-    _sessions[name] = (key, make(config))
+    _sessions[name] = (key, client, files)
     # pyarrow loads pandas with its first array, which takes a second: not in the first batch, and before what follows.
     pa.array([b""])
     # Spark's daemon has Python collect all garbage after every task. What is loaded by now is none, and left out.

@@ -3,11 +3,12 @@
 import time
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as KafkaPosition
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client, reading_client
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.kafka.clients import consumer_of
 from kgs_core.adapters.kafka.errors import port_error
 from kgs_core.adapters.kafka.records import PARTITION_END, RANGE_ERRORS, Record, arrived
 from kgs_core.config import Settings
@@ -63,7 +64,7 @@ def _read(
         return taken
     left = set(spans)
     where, what = settings.kafka.bootstrap_servers, f"read topic '{topic}'"
-    consumer = Consumer(reading_client(settings))
+    consumer = consumer_of(settings)
     try:
         consumer.assign([KafkaPosition(topic, partition, span.start) for partition, span in spans.items()])
         while left and time.monotonic() < until:

@@ -11,6 +11,7 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec  # type: ignore[attr-defined]  # declares no re-exports
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+from kgs_core.adapters.kafka.clients import RotatingClient
 from kgs_core.adapters.kafka.errors import NO_ANSWER, ConnectionWatch, is_stale, port_error
 from kgs_core.adapters.kafka.topic_description import TopicDescription, known_id, topic_id_of
 from kgs_core.errors import PortError, TransientError
@@ -43,10 +44,11 @@ class KafkaAdmin:
         self._watch = ConnectionWatch()
         self._where = str(config.get("bootstrap.servers", "without bootstrap.servers"))
         settings: dict[str, Any] = {**_DEFAULTS, **config, "error_cb": self._watch.note}
-        try:
-            self._client = AdminClient(settings)
-        except KafkaException as error:
-            raise port_error(self._where, "client settings", error.args[0]) from error
+        self._made = RotatingClient(settings, AdminClient)
+
+    @property
+    def _client(self) -> AdminClient:
+        return self._made.get()
 
     def create_topic(
         self, name: str, partitions: int, replication: int = 1, config: Mapping[str, str] | None = None
@@ -62,10 +64,9 @@ class KafkaAdmin:
 
     def delete_topic(self, name: str) -> bool:
         """Deletes a topic and waits until it is unknown; False if there was none."""
-        what = f"delete topic '{name}'"
-        error = self._errors(what, lambda: self._client.delete_topics([name], request_timeout=self._timeout_s)).get(
-            name
-        )
+        what, wanted = f"delete topic '{name}'", [name]
+        answers = self._errors(what, lambda: self._client.delete_topics(wanted, request_timeout=self._timeout_s))
+        error = answers.get(name)
         if error is not None and error.name() != "UNKNOWN_TOPIC_OR_PART":
             raise self._error(what, error)
         self._settle(what, lambda: not self.describe([name]))
@@ -75,9 +76,8 @@ class KafkaAdmin:
         """Raises a topic's number of partitions to `total` and waits until all are served."""
         what = f"raise topic '{name}' to {total} partitions"
         more = [NewPartitions(name, total)]
-        for error in self._errors(
-            what, lambda: self._client.create_partitions(more, request_timeout=self._timeout_s)
-        ).values():
+        answers = self._errors(what, lambda: self._client.create_partitions(more, request_timeout=self._timeout_s))
+        for error in answers.values():
             raise self._error(what, error)
         self._settle(what, lambda: self._is_served(name, total), total)
 
@@ -221,10 +221,8 @@ class KafkaAdmin:
 
     def delete_group(self, group: str) -> bool:
         """Deletes a group without members, with its offsets; False if there was none."""
-        what = f"delete group '{group}'"
-        error = self._errors(
-            what, lambda: self._client.delete_consumer_groups([group], request_timeout=self._timeout_s)
-        ).get(group)
+        what, ask = f"delete group '{group}'", self._client.delete_consumer_groups
+        error = self._errors(what, lambda: ask([group], request_timeout=self._timeout_s)).get(group)
         if error is not None and error.name() != "GROUP_ID_NOT_FOUND":
             raise self._error(what, error)
         return error is None

@@ -2,6 +2,9 @@
 
 from kgs_core.config import Settings
 
+TOKEN_FUNCTION = "kgs.token.function"  # noqa: S105 - a name
+"""Setting of ours among librdkafka's: `module:function` that gives the tokens. `clients` takes it out."""
+
 
 def reading_client(settings: Settings) -> dict[str, str | int | bool]:
     """What a reading client is made with. What the guarantee stands on is set last and cannot be overridden."""
@@ -14,7 +17,7 @@ def reading_client(settings: Settings) -> dict[str, str | int | bool]:
         "metadata.max.age.ms": 30_000,
         "reconnect.backoff.max.ms": 1000,
         "log_level": 2,  # its lines on stderr come twenty a second while a broker is away
-        **settings.kafka.client,
+        **_signing_in(settings),
         "bootstrap.servers": settings.kafka.bootstrap_servers,
         "group.id": settings.group,  # librdkafka wants one; no membership comes of it, partitions are assigned by us
         "auto.offset.reset": "error",
@@ -28,7 +31,13 @@ def reading_client(settings: Settings) -> dict[str, str | int | bool]:
 
 
 def admin_client(settings: Settings) -> dict[str, str | int]:
-    """What an administrating client is made with."""
+    """What an administrating client, or one that writes, is made with."""
     skipped = ("fetch.", "max.partition.", "queued.", "receive.")
-    passed = {k: v for k, v in settings.kafka.client.items() if not k.startswith(skipped)}
+    passed = {k: v for k, v in _signing_in(settings).items() if not k.startswith(skipped)}
     return {**passed, "bootstrap.servers": settings.kafka.bootstrap_servers}
+
+
+def _signing_in(settings: Settings) -> dict[str, str | int | bool]:
+    """The user's settings, secrets in files still by their names: those are read when a client is made."""
+    function = settings.kafka.token_function
+    return settings.kafka.client | ({TOKEN_FUNCTION: function} if function is not None else {})

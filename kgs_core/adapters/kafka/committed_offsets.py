@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaPosition
 
+from kgs_core.adapters.kafka.clients import RotatingClient
 from kgs_core.adapters.kafka.errors import port_error
 from kgs_core.errors import PortError, TransientError
 from kgs_core.model import TopicPartition
@@ -27,7 +28,7 @@ class GroupOffsets:
 
     def __init__(self, client: Mapping[str, str | int | bool], group: str) -> None:
         # Never subscribed: offsets are committed without membership.
-        self._consumer = Consumer({**client, "group.id": group, "enable.partition.eof": False})
+        self._made = RotatingClient({**client, "group.id": group, "enable.partition.eof": False}, Consumer)
         self._where = str(client.get("bootstrap.servers", ""))
         self._group = group
         self._wanted: dict[TopicPartition, int] = {}
@@ -48,7 +49,7 @@ class GroupOffsets:
         wanted = [KafkaPosition(tp.topic, tp.partition) for tp in tps]
         what = f"offsets that group {self._group} has committed"
         try:
-            found = self._consumer.committed(wanted, timeout=TIMEOUT_S)
+            found = self._made.get().committed(wanted, timeout=TIMEOUT_S)
         except KafkaException as e:
             raise port_error(self._where, what, e.args[0]) from e
         for p in found:
@@ -66,7 +67,8 @@ class GroupOffsets:
         """Send what is waiting, then end."""
         self._stop.set()
         self._thread.join(timeout=2 * TIMEOUT_S)
-        self._consumer.close()
+        if (client := self._made.take()) is not None:
+            client.close()
 
     def _run(self) -> None:
         while not self._stop.wait(INTERVAL_S):
@@ -108,5 +110,5 @@ class GroupOffsets:
         ahead = {tp: offset for tp, offset in new.items() if offset >= there.get(tp, 0)}
         if ahead:
             positions = [KafkaPosition(tp.topic, tp.partition, offset) for tp, offset in ahead.items()]
-            self._consumer.commit(offsets=positions, asynchronous=False)
+            self._made.get().commit(offsets=positions, asynchronous=False)
         self._sent |= new

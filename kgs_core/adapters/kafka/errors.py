@@ -54,18 +54,31 @@ _FIXES = {
     "INVALID_REPLICATION_FACTOR": "use at most as many replicas as there are brokers",
     "UNKNOWN_TOPIC_OR_PART": "check the topic's name",
 }
+FINAL_TOKEN_FAILURE = "final: "  # noqa: S105 - a word
+"""Begins what we tell librdkafka of a token that will not be had until a person acts."""
 # librdkafka gives a wrong password's name to a token that could not be had, too: because its endpoint is away, or
 # because that refuses (errors of RFC 6749, 5.2)
 _WITHOUT_BEARER = "Failed to acquire SASL OAUTHBEARER token"
 _BEARER_REFUSED = re.compile(
-    r"invalid_(request|client|grant|scope)|unauthorized_client|unsupported_grant_type|access_denied"
+    r"invalid_(request|client|grant|scope)|unauthorized_client|unsupported_grant_type|access_denied|"
+    + FINAL_TOKEN_FAILURE
 )
+_CALLBACK_FAILED = re.compile(r"OAuth callback raised exception|OAuth token not set within")
+"""All that Python's client tells of a failure of ours to give it a token."""
 _BEARER_FIX = "check sasl.oauthbearer.* and that the token endpoint answers"
 _DENIED_FIX = "grant this user the right"
 # "127.0.0.1:19/bootstrap: Connect to ipv4#127.0.0.1:19 failed: Connection refused (after 0ms in state CONNECT)"
 _NOISE = re.compile(
     r"^\S+?/\w+: |^\w+://\S+?/\w+: | \(after \d+ms in state \w+(, \d+ identical error\(s\) suppressed)?\)"
 )
+
+
+_token_failures: list[PortError] = []
+
+
+def note_token_failure(failure: PortError) -> None:
+    """Remember, for this process, why the newest token was not to be had: clients say only that it was not."""
+    _token_failures[:] = [failure]
 
 
 class ConnectionWatch:
@@ -89,6 +102,8 @@ class ConnectionWatch:
 
 def is_passing(error: KafkaError) -> bool:
     """Whether the same request may succeed when it is made again."""
+    if _CALLBACK_FAILED.search(error.str()):
+        return not any(isinstance(failure, PermanentError) for failure in _token_failures)
     return error.name() in _PASSING or (_is_about_token(error) and not _BEARER_REFUSED.search(error.str()))
 
 
@@ -115,5 +130,7 @@ def port_error(where: str, what: str, error: KafkaError, cause: KafkaError | Non
     fix = _BEARER_FIX if _is_about_token(shown) else _FIXES.get(name, "")
     fix = _DENIED_FIX if name.endswith("AUTHORIZATION_FAILED") else fix
     words = _NOISE.sub("", " ".join(shown.str().split())).rstrip(".")
+    if _CALLBACK_FAILED.search(words):
+        words, fix = str(_token_failures[0]) if _token_failures else "there is no token to sign in with", ""
     message = ": ".join(part for part in (f"Kafka {where}", what, words, fix) if part)
     return TransientError(message) if is_passing(shown) else PermanentError(message)

@@ -6,6 +6,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from kgs_core.adapters.kafka.clients import python_settings
 from kgs_core.adapters.kafka.errors import is_passing, port_error
 from kgs_core.errors import PermanentError, PortError, TransientError
 
@@ -18,10 +19,11 @@ def make_producer(where: str, config: Mapping[str, Any]) -> Producer:
     """A client.
 
     Raises:
-        PermanentError: its settings are wrong.
+        PermanentError: its settings are wrong, or a file of its secrets cannot be read, or there will be no token.
+        TransientError: there is no token now.
     """
     try:
-        return Producer({**config, "logger": _SILENT})
+        return Producer({**python_settings(config), "logger": _SILENT})
     except KafkaException as e:
         raise port_error(where, "client settings", e.args[0]) from e
 

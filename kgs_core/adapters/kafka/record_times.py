@@ -7,8 +7,9 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from kgs_core.adapters.kafka.client_config import reading_client
+from kgs_core.adapters.kafka.clients import RotatingClient
 from kgs_core.config import Settings
-from kgs_core.errors import TransientError, one_line
+from kgs_core.errors import PortError, TransientError, one_line
 from kgs_core.model import TopicPartition
 
 MOST_AT_ONCE = 500
@@ -28,7 +29,7 @@ class RecordTimes:
             "auto.offset.reset": "earliest",
             "enable.partition.eof": False,
         }
-        self._client: Consumer | None = None
+        self._made: RotatingClient[Consumer] | None = None
         self._known: dict[TopicPartition, tuple[int, int]] = {}
         self._asked = 0
 
@@ -52,15 +53,15 @@ class RecordTimes:
 
     def close(self) -> None:
         """End the connection."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        if self._made is not None and (client := self._made.take()) is not None:
+            client.close()
 
     def _ask(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
-        client = self._client = self._client or Consumer(self._config)
         open_ = dict(positions)
         try:
+            self._made = self._made or RotatingClient(self._config, Consumer)
+            client = self._made.get()
             client.assign([ClientTopicPartition(tp.topic, tp.partition, offset) for tp, offset in open_.items()])
             while open_ and (left_s := deadline - time.monotonic()) > 0:
                 message = client.poll(left_s)
@@ -75,6 +76,6 @@ class RecordTimes:
                     self._known[tp] = (position, stamp)
                 client.incremental_unassign([ClientTopicPartition(tp.topic, tp.partition)])
             client.unassign()
-        except KafkaException as e:
+        except (KafkaException, PortError) as e:
             self.close()
             raise TransientError(f"records at the tables' positions: {one_line(e)}") from e

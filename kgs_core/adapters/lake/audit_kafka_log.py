@@ -9,7 +9,7 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPosition
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import reading_client
+from kgs_core.adapters.kafka.clients import consumer_of
 from kgs_core.adapters.kafka.errors import port_error
 from kgs_core.adapters.kafka.records import PARTITION_END, RANGE_ERRORS, Record, arrived
 from kgs_core.config import Settings
@@ -68,7 +68,7 @@ class LogReading:
             PortError: Kafka refused, or sent nothing for half a minute.
         """
         if self._open:
-            consumer = Consumer(reading_client(self._settings))
+            consumer = consumer_of(self._settings)
             try:
                 self._read(consumer, advance)
             finally:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kgs_core.adapters.system.secret_files import with_secrets
 from kgs_core.errors import UnsafeError
 
 _S3_KEYS = {  # deltalake's option -> pyarrow's argument
@@ -23,7 +24,8 @@ class Storage:
 
     Attributes:
         root: local path or s3://bucket/prefix, without a trailing slash.
-        options: storage options in deltalake's names (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, ...). Never printed.
+        options: storage options in deltalake's names (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, ...). Never printed. Those
+            that stand in files are read with each use, so that new keys count without a restart.
     """
 
     root: str
@@ -53,9 +55,10 @@ class Storage:
         """Options for deltalake; on S3 with the conditional put that the compare-and-set stands on.
 
         Raises:
+            PermanentError: a file of secrets cannot be read.
             UnsafeError: an option would take the conditional put away.
         """
-        options = {key.lower(): value for key, value in self.options.items()}
+        options = {key.lower(): value for key, value in self._read().items()}
         if not self.is_s3:
             return options
         if options.get("aws_s3_allow_unsafe_rename", "false").lower() == "true":
@@ -66,7 +69,10 @@ class Storage:
 
     def filesystem(self) -> Any:
         """A pyarrow file system; paths in it come from `path`."""
-        return _filesystem(self.is_s3, tuple(sorted((k.lower(), v) for k, v in self.options.items())))
+        return _filesystem(self.is_s3, tuple(sorted((k.lower(), v) for k, v in self._read().items())))
+
+    def _read(self) -> dict[str, str]:
+        return with_secrets("lake.storage_options", self.options)
 
     def forget_connections(self) -> None:
         """The next `filesystem` connects anew: a connection kept open may lead to a server that is not the store's.

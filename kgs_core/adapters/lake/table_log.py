@@ -20,6 +20,7 @@ from kgs_core.adapters.lake.log_store import LogStore, log_store
 from kgs_core.adapters.lake.log_upkeep import keep_short
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_properties import check_table
+from kgs_core.adapters.system.secret_files import SecretFiles
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import ProtocolError, TransientError
 from kgs_core.exactly_once.combining import CommitIntent
@@ -81,14 +82,19 @@ class TableLog:
         self.lake = lake
         self.storage = storage
         self.uri = storage.uri(name)
-        self.options = storage.delta_options()
         self.state: LogState | None = None
         self.looked_s = 0.0
         self.was_there = False
         self._max_file_age_s = lake.vacuum_retention_h * 3600 / 2
         self._log: LogStore | None = None
+        self._files = SecretFiles(storage.options)
         self._metadata: TableMetadata | None = None
         self._ahead = 2
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Options for deltalake, with the secrets that their files hold now."""
+        return self.storage.delta_options()
 
     @property
     def metadata(self) -> TableMetadata:
@@ -181,7 +187,8 @@ class TableLog:
 
     def connected(self) -> LogStore:
         """The log's store."""
-        if self._log is None:
+        if self._log is None or self._files.have_changed():
+            self._files = SecretFiles(self.storage.options)
             self._log = log_store(self.storage, self.name)
         return self._log
 

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from kgs_core.adapters.kafka.client_config import reading_client
+from kgs_core.adapters.kafka.clients import RotatingClient
 from kgs_core.adapters.kafka.errors import ConnectionWatch, port_error
 from kgs_core.config import Settings
 from kgs_core.model import TopicPartition
@@ -40,10 +41,7 @@ class ClusterOffsets:
             "client.id": "kgs-monitor",
             "error_cb": self._watch.note,
         }
-        try:
-            self._client = Consumer(config)
-        except KafkaException as e:
-            raise port_error(self._where, "client settings", e.args[0]) from e
+        self._made = RotatingClient(config, Consumer)
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="cluster-offsets")
 
     def layout(self, is_wanted: Callable[[str], bool]) -> Layout:
@@ -54,7 +52,7 @@ class ClusterOffsets:
         """
         began = time.monotonic()
         try:
-            topics = self._client.list_topics(timeout=self._timeout_s).topics
+            topics = self._made.get().list_topics(timeout=self._timeout_s).topics
         except KafkaException as e:
             cause = self._watch.cause_since(began)
             raise port_error(self._where, "list topics", e.args[0], cause) from e
@@ -81,7 +79,8 @@ class ClusterOffsets:
     def close(self) -> None:
         """End the client."""
         self._pool.shutdown(wait=True, cancel_futures=True)
-        self._client.close()
+        if (client := self._made.take()) is not None:
+            client.close()
 
     def _offsets(self, tps: Collection[TopicPartition], spec: int) -> dict[TopicPartition, int]:
         """Of one broker; what is left when it does not answer is not asked for."""
@@ -90,7 +89,7 @@ class ClusterOffsets:
         for first in range(0, len(each), AT_ONCE):
             asked = each[first : first + AT_ONCE]
             try:
-                answers = self._client.offsets_for_times(asked, self._timeout_s)
+                answers = self._made.get().offsets_for_times(asked, self._timeout_s)
             except KafkaException:
                 break
             found |= {TopicPartition(a.topic, a.partition): a.offset for a in answers if a.error is None}

@@ -6,11 +6,13 @@ from confluent_kafka import Consumer, KafkaException
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
+from kgs_core.adapters.kafka.clients import consumer_of
 from kgs_core.adapters.kafka.errors import port_error
 from kgs_core.adapters.kafka.records import PARTITION_END, read_until
 from kgs_core.adapters.monitor.clock import age_s
 from kgs_core.adapters.monitor.load import lake_view, measured_load
 from kgs_core.adapters.monitor.topic import topic_name
+from kgs_core.adapters.system.secret_files import SecretFiles
 from kgs_core.config import Settings
 from kgs_core.controller.events import Measured
 from kgs_core.errors import ProtocolError
@@ -30,6 +32,7 @@ class MeasurementFeed:
         self._settings = settings
         self._topic = topic_name(settings)
         self._consumer: Consumer | None = None
+        self._files = SecretFiles({})
         self._lake = lake_view(settings) if settings.packing.catch_up_s else None
         self._backlog_due_s = float("-inf")
 
@@ -49,7 +52,8 @@ class MeasurementFeed:
         if not admin.offsets([tp], "earliest")[tp] <= wanted < end:
             return None
         self.close()
-        self._consumer = Consumer(reading_client(self._settings))
+        self._files = SecretFiles(reading_client(self._settings))
+        self._consumer = consumer_of(self._settings)
         where, span = self._settings.kafka.bootstrap_servers, OffsetRange(wanted, wanted + 1)
         record = next(read_until(self._consumer, tp, span, _PATIENCE_S, where=where, at_once=1), None)
         return self._measured(record.value() or b"", wanted) if record is not None else None
@@ -58,6 +62,8 @@ class MeasurementFeed:
         """The newest of those that have come since the last call; None where none has, or nothing was asked before."""
         if self._consumer is None or time.monotonic() < self._backlog_due_s:
             return None
+        if self._files.have_changed():
+            return self.at(None)
         records = self._arrived()
         return self._measured(records[-1][1], records[-1][0]) if records else None
 

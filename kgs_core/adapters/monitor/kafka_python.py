@@ -8,11 +8,16 @@ from typing import Any
 
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
+from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from kgs_core.adapters.monitor.oidc_tokens import OidcTokens
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.kafka.clients import token_source
+from kgs_core.adapters.kafka.oidc_tokens import OidcTokens
+from kgs_core.adapters.kafka.tokens import TokenSource
+from kgs_core.adapters.system.secret_files import with_secrets
 from kgs_core.config import Settings
 from kgs_core.config.passthrough import mechanism_of
-from kgs_core.errors import ConfigError, PermanentError, TransientError
+from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError
 
 _PASSED = {  # librdkafka's name -> kafka-python's
     "client.dns.lookup": "client_dns_lookup",
@@ -23,6 +28,45 @@ _PASSED = {  # librdkafka's name -> kafka-python's
 }
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _METADATA_AGE_MS = 10_000  # how long a broker that has come newly stays unknown to it
+
+
+# kafka-python is not typed
+class TokenRefusedError(KafkaError):  # type: ignore[misc]
+    """Refusal of a token: another try gives the same answer."""
+
+
+class TokenNotAnsweredError(KafkaError):  # type: ignore[misc]
+    """No token now."""
+
+    retriable = True
+
+
+class ProvidedTokens(AbstractTokenProvider):  # type: ignore[misc]
+    """Tokens of a `TokenSource` as kafka-python asks for them."""
+
+    def __init__(self, source: TokenSource) -> None:
+        """Provider that asks `source` at each sign-in."""
+        self._source = source
+        self._extensions: dict[str, str] = {}
+
+    def token(self) -> str:
+        """A token that has not expired.
+
+        Raises:
+            TokenRefusedError, TokenNotAnsweredError: there is none.
+        """
+        try:
+            found = self._source.token()
+        except TransientError as e:
+            raise TokenNotAnsweredError(str(e)) from e
+        except PortError as e:
+            raise TokenRefusedError(str(e)) from e
+        self._extensions = dict(found.extensions)
+        return found.value
+
+    def extensions(self) -> dict[str, str]:
+        """What is told to the broker beside the token that was given out last."""
+        return self._extensions
 
 
 def open_kafka_python(settings: Settings, timeout_s: float) -> KafkaAdminClient:
@@ -38,7 +82,7 @@ def open_kafka_python(settings: Settings, timeout_s: float) -> KafkaAdminClient:
     where = settings.kafka.bootstrap_servers
     try:
         return KafkaAdminClient(
-            **client_settings(settings.kafka.client),
+            **client_settings(admin_client(settings)),
             bootstrap_servers=where.split(","),
             client_id="kgs-monitor",
             request_timeout_ms=round(timeout_s * 1000),
@@ -55,15 +99,18 @@ def client_settings(client: Mapping[str, str | int | bool]) -> dict[str, Any]:
     """kafka-python's settings for those of librdkafka; network tuning that it has no name for is left out.
 
     Raises:
+        PermanentError: a file of secrets cannot be read.
         ConfigError: a mechanism that it does not have here, or certificates and keys that cannot be loaded.
     """
+    source = token_source(client)
+    client = with_secrets("kafka.client", client)
     passed: dict[str, Any] = {ours: client[theirs] for theirs, ours in _PASSED.items() if theirs in client}
     protocol = str(client.get("security.protocol", "PLAINTEXT")).upper()
     passed["security_protocol"] = protocol
     if protocol.startswith("SASL"):
         passed["sasl_mechanism"] = mechanism = _mechanism(client)
         if mechanism == "OAUTHBEARER":
-            passed["sasl_oauth_token_provider"] = OidcTokens(client)
+            passed["sasl_oauth_token_provider"] = ProvidedTokens(source or OidcTokens(client))
     if protocol.endswith("SSL"):
         passed["ssl_context"] = _ssl_context(client)
     return passed

@@ -12,8 +12,9 @@ from kgs_core.adapters.monitor.broker_requests import Batches, BrokerRequests, L
 from kgs_core.adapters.monitor.clock import clock
 from kgs_core.adapters.monitor.cluster_offsets import ClusterOffsets
 from kgs_core.adapters.monitor.kafka_python import open_kafka_python
+from kgs_core.adapters.system.secret_files import SecretFiles
 from kgs_core.config import Settings
-from kgs_core.errors import PermanentError
+from kgs_core.errors import KgsError, PermanentError, one_line
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor import Measure, PartitionReading, Reading
 
@@ -66,7 +67,8 @@ class PartitionSizes:
         self._settings = settings
         self._admin = KafkaAdmin(admin_client(settings), timeout_s)
         self._admin.list_topics()  # says better than the other client what is wrong with address or password
-        self._requests = BrokerRequests(open_kafka_python(settings, timeout_s), timeout_s)
+        self._timeout_s = timeout_s
+        self._connect()
         self._chosen = settings.monitor.measure
         self.measure = Measure.OFFSETS if self._chosen == "offsets" else Measure.LOG_DIRS
         self._samples = _Samples(self._requests)
@@ -77,6 +79,21 @@ class PartitionSizes:
         self._last_ends: Mapping[TopicPartition, int] = {}
         self._ids_due_s = self._starts_due_s = float("-inf")
 
+    def _connect(self) -> None:
+        files = SecretFiles(self._settings.kafka.client)
+        self._requests = BrokerRequests(open_kafka_python(self._settings, self._timeout_s), self._timeout_s)
+        self._files = files
+
+    def _connect_anew(self) -> None:
+        former = self._requests
+        try:
+            self._connect()
+        except KgsError as e:  # a key without its certificate, say: they come one by one
+            _log.warning("secrets of the client have changed, and do not fit yet: %s", one_line(e))
+            return
+        self._samples.requests = self._requests
+        former.close()
+
     def read(self) -> Reading:
         """One reading. Partitions whose leader does not answer are in `unknown`; the others are not held up by it.
 
@@ -84,6 +101,8 @@ class PartitionSizes:
             TransientError: Kafka does not answer at all.
             PermanentError: the cluster does not tell sizes to this user, and `monitor.measure` allows nothing else.
         """
+        if self._files.have_changed():
+            self._connect_anew()
         time_s, wall_ms = time.monotonic(), round(time.time() * 1000)
         partitions = self._find()
         # In this order (sizes, starts, ends): what a reading promises
@@ -208,7 +227,7 @@ class _Samples:
     """
 
     def __init__(self, requests: BrokerRequests) -> None:
-        self._requests = requests
+        self.requests = requests
         self._found: dict[tuple[TopicId, int], deque[Batches]] = {}
         self._ends: dict[tuple[TopicId, int], tuple[float, int]] = {}
         self._due_s = float("-inf")
@@ -238,7 +257,7 @@ class _Samples:
             back = max(1, round(SAMPLE_BYTES / each)) if each else FIRST_SAMPLE_RECORDS
             wanted[partitions.leaders[tp]][tp] = max(starts[tp], ends[tp] - back)
             self._ends[keys[tp]] = (now, ends[tp])
-        for found in self._requests.batches(wanted).values():
+        for found in self.requests.batches(wanted).values():
             for tp, batches in found.items():
                 self._found.setdefault(keys[tp], deque(maxlen=SAMPLES_KEPT)).append(batches)
 

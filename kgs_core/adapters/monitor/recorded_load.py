@@ -3,10 +3,9 @@
 import logging
 from collections.abc import Iterator
 
-from confluent_kafka import Consumer
-
 from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client, reading_client
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.kafka.clients import consumer_of
 from kgs_core.adapters.kafka.records import read_until
 from kgs_core.adapters.monitor.topic import topic_name
 from kgs_core.config import Settings
@@ -34,7 +33,7 @@ def load_recorded(settings: Settings, since_ms: int, until_ms: int, interval_s: 
     if topic not in admin.describe([topic]):
         raise ConfigError([f"topic {topic}: is not there: `kgs monitor` makes it and publishes to it"])
     start, end = (admin.offsets_at([tp], moment)[tp] for moment in (since_ms, until_ms))
-    consumer = Consumer(reading_client(settings))
+    consumer = consumer_of(settings)
     try:
         where = settings.kafka.bootstrap_servers
         records = read_until(consumer, tp, OffsetRange(start, end), _PATIENCE_S, where=where)

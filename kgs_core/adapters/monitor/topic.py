@@ -9,15 +9,15 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client, reading_client
-from kgs_core.adapters.kafka.errors import port_error
+from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.kafka.clients import RotatingClient, consumer_of
 from kgs_core.adapters.kafka.records import read_until
 from kgs_core.adapters.kafka.topic_description import message_limit_problems
 from kgs_core.config import Settings
-from kgs_core.errors import PermanentError, ProtocolError
+from kgs_core.errors import PermanentError, PortError, ProtocolError
 from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.monitor import Measurement
 from kgs_core.monitor.codec import MAX_BYTES, decode, encode
@@ -99,17 +99,15 @@ class Publisher:
             "log_level": 2,
             "on_delivery": self._count,
         }
-        try:
-            self._producer = Producer(config)
-        except KafkaException as e:
-            raise port_error(self._where, "client settings", e.args[0]) from e
+        self._made = RotatingClient(config, Producer)
 
     def send(self, measurement: Measurement) -> None:
         """Queue one measurement."""
         try:
-            self._producer.produce(self._topic, encode(measurement), self._key(measurement), partition=0)
-            self._producer.poll(0)
-        except (KafkaException, BufferError) as e:
+            producer = self._made.get()
+            producer.produce(self._topic, encode(measurement), self._key(measurement), partition=0)
+            producer.poll(0)
+        except (KafkaException, BufferError, PortError) as e:
             self._fail(str(e))
 
     def _key(self, measurement: Measurement) -> bytes:
@@ -119,11 +117,12 @@ class Publisher:
 
     def settle(self, timeout_s: float) -> int | None:
         """The offset of what was sent last; None when that has not arrived within `timeout_s`, or never will."""
-        return self._newest if self._producer.flush(timeout_s) == 0 else None
+        return self._newest if self._made.get().flush(timeout_s) == 0 else None
 
     def close(self, timeout_s: float = 10.0) -> None:
         """Wait for the answers to what was sent."""
-        self._producer.flush(timeout_s)
+        if (producer := self._made.take()) is not None:
+            producer.flush(timeout_s)
 
     def _count(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
@@ -168,7 +167,7 @@ def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> Publish
     tp = TopicPartition(topic, 0)
     end = admin.offsets([tp], "latest")[tp]
     span = OffsetRange(max(admin.offsets([tp], "earliest")[tp], end - records), end)
-    consumer = Consumer(reading_client(settings))
+    consumer = consumer_of(settings)
     try:
         where = settings.kafka.bootstrap_servers
         values = [record.value() or b"" for record in read_until(consumer, tp, span, _PATIENCE_S, where=where)]

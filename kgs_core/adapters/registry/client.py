@@ -1,5 +1,6 @@
 """Client of a schema registry with Confluent's interface, over the one that confluent-kafka brings."""
 
+import logging
 import os
 import ssl
 import threading
@@ -13,8 +14,9 @@ import httpx2
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
+from kgs_core.adapters.system.secret_files import SecretFiles, with_secrets
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.errors import ConfigError, TransientError, one_line
+from kgs_core.errors import ConfigError, KgsError, TransientError, one_line
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind, UnknownSchemaError
 
 RETRIES = 1  # a connection that the registry closed while it was idle is worth one; who asks tries again anyway
@@ -28,6 +30,7 @@ ROUND_S, ROUND_ASKING_S = 200.0, 100.0
 MAX_REFERENCES = 1000
 MAX_DEPTH = 100  # parsers follow references by calling themselves
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 def open_registry(settings: RegistrySettings) -> "RegistryClient":
@@ -56,18 +59,33 @@ class RegistryClient:
 
         Raises:
             ConfigError: certificates cannot be read.
+            PermanentError: a file of secrets cannot be read.
         """
         self._settings = settings
-        # Two, for its cache does not tell by the format in which a schema was asked for
-        try:
-            self._plain, self._serialized = (SchemaRegistryClient(_conf(settings)) for _ in range(2))
-        except (OSError, ssl.SSLError, ValueError) as e:
-            raise ConfigError([f"registry: {one_line(e)}: check registry.ca_location"]) from e
+        self._connect()
         self._lock = threading.Lock()
         self._kept: dict[int | str, RegisteredSchema] = {}
         self._unreachable: tuple[float, str] | None = None
         self._took: deque[tuple[float, float]] = deque(maxlen=10_000)  # when questions began, and what they took
         self._failing: set[str] = set()  # what it failed to answer since it last answered anything
+
+    def _connect(self) -> None:
+        files = SecretFiles(self._settings.secrets)
+        # Two, for its cache does not tell by the format in which a schema was asked for
+        try:
+            self._plain, self._serialized = (SchemaRegistryClient(_conf(self._settings)) for _ in range(2))
+        except (OSError, ssl.SSLError, ValueError) as e:
+            raise ConfigError([f"registry: {one_line(e)}: check registry.ca_location"]) from e
+        self._files = files
+
+    def _renew(self) -> None:
+        """Go by new secrets; those that do not fit yet are tried again."""
+        if not self._files.have_changed():
+            return
+        try:
+            self._connect()
+        except KgsError as e:
+            _log.warning("secrets of the schema registry's client have changed, and do not fit yet: %s", one_line(e))
 
     def __reduce__(self) -> tuple[Callable[..., "RegistryClient"], tuple[RegistrySettings]]:
         return open_registry, (self._settings,)
@@ -82,6 +100,7 @@ class RegistryClient:
 
     def latest(self, subject: str) -> RegisteredSchema:
         """The newest schema of a subject; see the port."""
+        self._renew()
         self._plain.clear_latest_caches()  # type: ignore[no-untyped-call]
         found = self._ask(f"subject {subject}", lambda: self._plain.get_latest_version(subject))
         number = found.schema_id
@@ -93,6 +112,7 @@ class RegistryClient:
         Raises:
             PortError: the registry did not take it.
         """
+        self._renew()
         return self._ask(f"subject {subject}", lambda: self._plain.register_schema(subject, Schema(text, "AVRO")))
 
     def _of(
@@ -101,6 +121,7 @@ class RegistryClient:
         kept = self._kept.get(key)
         if kept is not None:
             return kept
+        self._renew()
         schema = self._asked_for(f"schema {key}", lambda: get(self._plain, None))
         if schema.schema_type == SchemaKind.PROTOBUF:
             schema = self._asked_for(f"schema {key}", lambda: get(self._serialized, _SERIALIZED))
@@ -230,11 +251,12 @@ def _conf(settings: RegistrySettings) -> dict[str, object]:
         "max.retries": RETRIES,
         "retries.wait.ms": RETRY_WAIT_MS,
     }
+    secrets = with_secrets("registry", settings.secrets)
     if settings.username is not None:
-        conf["basic.auth.user.info"] = f"{settings.username}:{settings.password}"
+        conf["basic.auth.user.info"] = f"{secrets['username']}:{secrets['password']}"
     if settings.token is not None:
         conf["bearer.auth.credentials.source"] = "STATIC_TOKEN"
-        conf["bearer.auth.token"] = settings.token
+        conf["bearer.auth.token"] = secrets["token"]
         conf["bearer.auth.logical.cluster"] = ""  # Confluent Cloud goes by the host name
     if settings.ca_location is not None:
         conf["ssl.ca.location"] = settings.ca_location

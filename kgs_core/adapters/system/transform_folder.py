@@ -1,4 +1,4 @@
-"""Folder where the functions of `transform` and `transform_arrow` are looked for: that of kgs.yaml, in every process.
+"""Folder where the functions that kgs.yaml names are looked for: that of kgs.yaml itself, in every process.
 
 That folder comes first, then what is installed; the working directory never counts. A worker of Spark is a process of
 its own, which finds the folder by its environment.
@@ -6,9 +6,11 @@ its own, which finds the folder by its environment.
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from kgs_core.config import Settings
+from kgs_core.config.file import load_settings
 
 _PATH = "PYTHONPATH"
 
@@ -19,8 +21,30 @@ def use_folder_of(config_file: Path, settings: Settings) -> None:
     Only where a rule names a function: a group without one loads no code from there. That the working directory is not
     on the path is the business of whoever starts a process: `-P`, and `spark.executorEnv.PYTHONSAFEPATH`.
     """
-    if not any(rule.transform or rule.transform_arrow for rule in settings.topics):
-        return
+    if any(rule.transform or rule.transform_arrow for rule in settings.topics):
+        _put_first(config_file)
+    else:
+        use_folder_for_tokens(config_file, settings)
+
+
+def use_folder_for_tokens(config_file: Path, settings: Settings) -> None:
+    """Likewise, for who transforms nothing: only where `kafka.token_function` names a function."""
+    if settings.kafka.token_function is not None:
+        _put_first(config_file)
+
+
+def load_client_settings(config_file: Path, environ: Mapping[str, str]) -> Settings:
+    """Settings out of a file, for who connects to Kafka: its function that gives tokens can be loaded then.
+
+    Raises:
+        ConfigError: see `load_settings`.
+    """
+    settings = load_settings(config_file, environ)
+    use_folder_for_tokens(config_file, settings)
+    return settings
+
+
+def _put_first(config_file: Path) -> None:
     folder = str(config_file.resolve().parent)
     sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]
     others = [entry for entry in os.environ.get(_PATH, "").split(os.pathsep) if entry not in ("", folder)]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
-from kgs_core.config.file import load_settings
 from kgs_core.errors import PermanentError
 from kgs_core.monitor.rates import RateDistribution, spread
 from kgs_core.planning.learnt_capacity import CONSUMER_SHARE
@@ -42,7 +42,7 @@ def capacity(*, config_file: Path, seconds: float, json_: bool) -> None:
     folder _kgs_capacity_... under the lake's root, which is removed at the end; tables, positions and offsets of the
     group stay untouched. The result is the most usual rate of its cycles, and the settings that follow from it.
     """
-    settings = load_settings(config_file, os.environ)
+    settings = load_client_settings(config_file, os.environ)
     from kgs_core.adapters.system.shutdown import stop_on_signals
     from kgs_core.adapters.system.transform_folder import use_folder_of
     from kgs_core.benchmarks.capacity import run_capacity_test

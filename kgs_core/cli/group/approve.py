@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.group.operator_commands import who
 from kgs_core.cli.options import config_option
-from kgs_core.config.file import load_settings
 
 
 @click.command()
@@ -20,7 +20,7 @@ def approve(*, config_file: Path, plan_id: str) -> None:
     Refused with exit status 3 when the plan has expired, or the group or its load has changed under it. The controller
     looks once more itself. The approval is kept in Kafka, counts for this plan only, and twice is as once.
     """
-    settings = load_settings(config_file, os.environ)
+    settings = load_client_settings(config_file, os.environ)
     from kgs_core.runtime.approve import approve_plan
 
     found = approve_plan(settings, plan_id, who())

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.config.bill import MAX_PRICE
-from kgs_core.config.file import load_settings
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.errors import ConfigError
 
@@ -151,7 +151,7 @@ def _from_file(options: dict[str, Any], named: set[str]) -> tuple[dict[str, Any]
     if options["capacity"] is not None and "config_file" not in named:
         given = BillTerms(options["capacity"], READ_SHARE * options["capacity"])
     else:
-        given = terms_of(load_settings(options["config_file"], os.environ))
+        given = terms_of(load_client_settings(options["config_file"], os.environ))
     terms = _terms(given, options)
     found = bill_of_load(path.stem, parse_measurements(read_text(path), str(path)), terms)
     return found.to_dict(), bill_charts(found)
@@ -162,7 +162,7 @@ def _of_group(options: dict[str, Any], now: datetime) -> tuple[dict[str, Any], l
     from kgs_core.runtime.bill import bill_of_group, terms_of
     from kgs_core.simulation.bill_charts import bill_charts
 
-    settings = load_settings(options["config_file"], os.environ)
+    settings = load_client_settings(options["config_file"], os.environ)
     begin, end = _range(options, now)
     found = bill_of_group(settings, Period(_ms(begin), _ms(end)), _ms(now), _terms(terms_of(settings), options))
     values = found.to_dict()
@@ -185,7 +185,7 @@ def _show_month(options: dict[str, Any], now: datetime) -> None:
     from kgs_core.runtime.bill import bills_of_days, terms_of
     from kgs_core.simulation.bill_charts import month_chart
 
-    settings = load_settings(options["config_file"], os.environ)
+    settings = load_client_settings(options["config_file"], os.environ)
     first = _month(options["month"])
     if first > now.date():
         raise ConfigError([f"--month: {options['month']}: has not begun yet: name one that has"])

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.config import Settings
-from kgs_core.config.file import load_settings
 from kgs_core.consumer.share import NamedPartitions, Share, parse_partitions, parse_share
 from kgs_core.errors import ConfigError, PortError
 from kgs_core.model import ConsumerId
@@ -58,7 +58,7 @@ def consume(
     if partitions is not None and share is not None:
         raise ConfigError(["kgs consume: give either --partitions or --share, or neither to join the group"])
     fixed = _fixed(partitions, share)
-    settings = load_settings(config_file, os.environ)
+    settings = load_client_settings(config_file, os.environ)
     from kgs_core.adapters.system.process_identity import end_with_process
     from kgs_core.adapters.system.shutdown import stop_on_signals
     from kgs_core.adapters.system.transform_folder import use_folder_of

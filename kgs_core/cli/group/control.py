@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from kgs_core.adapters.fleet.fleets import FLEETS
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.config import Settings
-from kgs_core.config.file import load_settings
 from kgs_core.errors import ConfigError, TransientError
 
 
@@ -65,7 +65,7 @@ def control(  # noqa: PLR0913 - one per option
     Of several controllers of a group the newest one counts: an older one ends with exit status 3 and must not be
     started again. SIGTERM and Ctrl-C end the controller alone; the consumers go on with what they own.
     """
-    settings = load_settings(config_file, os.environ)
+    settings = load_client_settings(config_file, os.environ)
     chosen = settings.fleet if fleet is None else fleet
     if chosen not in FLEETS:
         where = "--fleet" if fleet is not None else f"{config_file}: fleet"

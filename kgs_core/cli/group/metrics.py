@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
-from kgs_core.config.file import load_settings
 
 
 @click.command()
@@ -52,7 +52,7 @@ def metrics(  # noqa: PLR0913 - one per option
 
     docs/operations.md has the table of all metrics.
     """
-    settings = load_settings(config_file, os.environ)
+    settings = load_client_settings(config_file, os.environ)
     from kgs_core.adapters.metrics.exposition import MetricsServer, text_of
     from kgs_core.adapters.system.patience import LogOnChange
     from kgs_core.adapters.system.shutdown import stop_on_signals

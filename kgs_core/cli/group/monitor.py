@@ -10,10 +10,10 @@ import click
 from rich.console import Console
 from rich.live import Live
 
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.group.speed_table import Trends, as_json, speed_table
 from kgs_core.cli.options import config_option
 from kgs_core.cli.terminal import output_console
-from kgs_core.config.file import load_settings
 
 if TYPE_CHECKING:
     from kgs_core.adapters.system.shutdown import StopFlag
@@ -41,7 +41,7 @@ def monitor(*, config_file: Path, once: bool, json_: bool, publish: bool, top: i
     Speeds are averages over the last 30 seconds (monitor.window_s). A speed that cannot be told has a verdict and its
     reason instead of a number. Reads sizes and offsets, never a record, except where monitor.measure is offsets.
     """
-    settings = load_settings(config_file, os.environ)
+    settings = load_client_settings(config_file, os.environ)
     from kgs_core.adapters.system.shutdown import stop_on_signals
 
     with stop_on_signals() as stop:

@@ -12,9 +12,9 @@ from typing import TypeVar
 import click
 
 from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.group.operator_progress import has_come, is_replaced, wait_for
 from kgs_core.cli.options import config_option
-from kgs_core.config.file import load_settings
 from kgs_core.config.fingerprint import config_hash
 from kgs_core.consumer.membership import FENCE_FACTOR
 from kgs_core.errors import PortError
@@ -103,7 +103,7 @@ class _Operator:
     """Writes what is asked for, says so, and waits until it has come true."""
 
     def __init__(self, config_file: Path, *, wait: bool, timeout_s: float) -> None:
-        self.settings = load_settings(config_file, os.environ)
+        self.settings = load_client_settings(config_file, os.environ)
         self._wait = wait
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s

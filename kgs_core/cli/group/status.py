@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.api.reports import status as group_status
 from kgs_core.cli.group.status_table import status_table
 from kgs_core.cli.options import config_option
-from kgs_core.config.file import load_settings
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.reporting.status_json import status_values
 
@@ -39,7 +39,7 @@ def status(*, config_file: Path, watch: bool, json_: bool) -> None:
         with StatusScreen(json_=json_, in_place=False) as screen:
             screen.show(found)
         return
-    settings = load_settings(config_file, os.environ)
+    settings = load_client_settings(config_file, os.environ)
     from kgs_core.adapters.system.patience import try_until
     from kgs_core.adapters.system.shutdown import stop_on_signals
     from kgs_core.runtime.group_status import GroupWatch

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.config import Settings
-from kgs_core.config.file import load_settings
 from kgs_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def adopt(**options: Any) -> None:
     Each table changes in one commit; killed in between, the same command again does the rest.
     """
     chosen = _Options(**options)
-    settings = load_settings(chosen.config_file, os.environ)
+    settings = load_client_settings(chosen.config_file, os.environ)
     if chosen.old_group is not None:
         _from_group(settings, chosen.old_group, chosen.topics, yes=chosen.yes)
     else:

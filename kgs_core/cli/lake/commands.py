@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
-from kgs_core.config.file import load_settings
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
 from kgs_core.model import OffsetRange, TopicPartition
 
@@ -40,7 +40,7 @@ def maintain(*, config_file: Path, tables: tuple[str, ...], dry_run: bool, as_js
     Run it from one place at a time: on a local disk a second one refuses to start; on S3 nothing holds it back, and
     both would do the same work (no row is lost by it).
     """
-    settings = load_settings(config_file, os.environ)
+    settings = load_client_settings(config_file, os.environ)
     from kgs_core.adapters.lake.maintenance import maintain_lake
 
     problems = []
@@ -76,7 +76,7 @@ def accept_loss(*, loss: str, config_file: Path, yes: bool, even_if_readable: bo
     TO when it stops, and goes on by itself afterwards. FROM must be the table's position. An audit knows of the gap.
     """
     tp, lost = _parse_loss(loss)
-    settings = load_settings(config_file, os.environ)
+    settings = load_client_settings(config_file, os.environ)
     _only_with_yes(yes, f"{tp}: offsets {lost.start} to {lost.end - 1} would be given up")
     from kgs_core.adapters.lake.recovery import Acceptance
 
@@ -97,7 +97,7 @@ def accept_topic(*, topic: str, config_file: Path, yes: bool) -> None:
     Its rows are told from the old ones by their _topic_id. Reading begins at the new topic's first offsets. Consumers
     that run must be started again.
     """
-    settings = load_settings(config_file, os.environ)
+    settings = load_client_settings(config_file, os.environ)
     _only_with_yes(yes, f"topic {topic}: its table would hold rows of two topics")
     from kgs_core.adapters.lake.recovery import Acceptance
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
-from kgs_core.config.file import load_settings
 from kgs_core.errors import TransientError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def materialize(*, tables: tuple[str, ...], config_file: Path, as_json: bool) ->
     What is new is told by the log of the append-only table, and merged in one commit with the position in that log. May
     be killed, run again, and run beside consumers. Kafka is not asked.
     """
-    settings = load_settings(config_file, os.environ)
+    settings = load_client_settings(config_file, os.environ)
     from kgs_core.adapters.lake.materialize import materialize_lake
 
     problems = []

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
-from kgs_core.config.file import load_settings
 
 if TYPE_CHECKING:
     from kgs_core.adapters.ingest.redrive import RedriveResult
@@ -36,7 +36,7 @@ def redrive(*, table: str, config_file: Path, conditions: tuple[str, ...], dry_r
     whether this is killed, run again or run by two at once. Consumers go on meanwhile, Kafka is not asked. The dead
     letters stay where they are; an audit knows which have become rows.
     """
-    settings = load_settings(config_file, os.environ)
+    settings = load_client_settings(config_file, os.environ)
     from kgs_core.adapters.ingest.redrive import Redrive
     from kgs_core.adapters.lake.letter_filter import parse_conditions
 

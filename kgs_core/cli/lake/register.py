@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
-from kgs_core.config.file import load_settings
 from kgs_core.errors import TransientError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def register(*, tables: tuple[str, ...], config_file: Path, as_json: bool) -> No
     alone and named. May be killed, run again, run by two at once, and beside consumers, which know nothing of it; Kafka
     is not asked. Run it every quarter of an hour. Exit status 1 where a table could not be registered.
     """
-    settings = load_settings(config_file, os.environ)
+    settings = load_client_settings(config_file, os.environ)
     from kgs_core.adapters.catalog.registration import register_lake
 
     problems = []

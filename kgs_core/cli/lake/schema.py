@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
+from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.config import Settings
-from kgs_core.config.file import load_settings
 from kgs_core.config.value_formats import FORMATS
 from kgs_core.errors import ConfigError
 
@@ -53,7 +53,7 @@ def schema_topic(topic: str, *, config_file: Path, records: int, seconds: float,
 
     It reads without a group and changes nothing, the configuration neither.
     """
-    settings = load_settings(config_file, os.environ)
+    settings = load_client_settings(config_file, os.environ)
     found = _of_registry(settings, topic)
     if found is not None:
         shown = {"topic": topic, "schema": found}

@@ -13,6 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, cimpl, libversion
 from confluent_kafka import TopicPartition as KafkaPosition
 
+from kgs_core.adapters.ingest.native import token_refresh
 from kgs_core.adapters.ingest.native.layout import (
     CALLS,
     DESTROY,
@@ -22,6 +23,7 @@ from kgs_core.adapters.ingest.native.layout import (
     TIMESTAMP,
     TOPIC,
 )
+from kgs_core.adapters.kafka.clients import plain_settings, token_source
 
 MAJOR = 2
 """Of librdkafka's version: a new one may change its binary interface."""
@@ -101,7 +103,7 @@ def library() -> Any:
         UnfitLibraryError: it is of another major version or lacks a function, or the machine is not of 64 bits.
     """
     lib = c.CDLL(cimpl.__file__)  # its symbols are found by way of the module that is linked to it
-    for name, (result, arguments) in _SIGNATURES.items():
+    for name, (result, arguments) in {**_SIGNATURES, **token_refresh.SIGNATURES}.items():
         try:
             function = getattr(lib, name)
         except AttributeError as e:
@@ -136,22 +138,28 @@ class NativeClient:
 
     Raises:
         KafkaException: a setting is refused.
+        PermanentError: a file of its secrets cannot be read.
         UnfitLibraryError: as `library`.
     """
 
     def __init__(self, config: Mapping[str, str | int | bool]) -> None:
         self._lib = lib = library()
         error = c.create_string_buffer(_ERROR_SIZE)
+        settings, source = plain_settings(config), token_source(config)
         conf = lib.rd_kafka_conf_new()
-        for name, value in config.items():
+        for name, value in settings.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
             if lib.rd_kafka_conf_set(conf, name.encode(), text.encode(), error, _ERROR_SIZE) != _SET:
                 lib.rd_kafka_conf_destroy(conf)
                 raise KafkaException(_error(KafkaError._INVALID_ARG, error.value))  # noqa: SLF001 - a public constant
+        if source is not None:
+            self._refresh = token_refresh.prepare(lib, conf, source)
         handle = lib.rd_kafka_new(_CONSUMER, conf, error, _ERROR_SIZE)
         if not handle:
             lib.rd_kafka_conf_destroy(conf)
             raise KafkaException(_error(KafkaError._INVALID_ARG, error.value))  # noqa: SLF001 - a public constant
+        if source is not None:
+            token_refresh.begin(lib, handle)
         lib.rd_kafka_poll_set_consumer(handle)
         self._handle: int | None = handle
         self._queue = lib.rd_kafka_queue_get_consumer(handle)
@@ -198,10 +206,7 @@ class NativeClient:
         listed = self._listed(partitions)
         error = function(self._handle, listed)
         self._lib.rd_kafka_topic_partition_list_destroy(listed)
-        if error:
-            code = self._lib.rd_kafka_error_code(error)
-            self._lib.rd_kafka_error_destroy(error)
-            _check(code)
+        _check(_destroy_error(error))
 
     def seek(self, partition: KafkaPosition, /) -> None:
         """Go on elsewhere in an assigned partition, with the check of its leader epoch.
@@ -211,8 +216,7 @@ class NativeClient:
         """
         listed = self._listed([partition])
         error = self._lib.rd_kafka_seek_partitions(self._handle, listed, _SEEK_MS)
-        code = self._lib.rd_kafka_error_code(error)
-        self._lib.rd_kafka_error_destroy(error)
+        code = _destroy_error(error)
         # rd_kafka_topic_partition_list_t: count and room, then the positions.
         position = c.cast(
             c.c_void_p.from_address(listed + 2 * c.sizeof(c.c_int)).value or 0, c.POINTER(_ListedPosition)
@@ -289,6 +293,15 @@ def calls() -> Any:
     for place, name in _CALLED_BY_LOOPS.items():
         table[place] = c.cast(getattr(lib, name), c.c_void_p).value or 0
     return table
+
+
+def _destroy_error(error: int | None) -> int:
+    """The code of an error that is the caller's to destroy; 0: there is none."""
+    if not error:
+        return 0
+    code: int = library().rd_kafka_error_code(error)
+    library().rd_kafka_error_destroy(error)
+    return code
 
 
 def _error(code: int, words: bytes | None) -> KafkaError:

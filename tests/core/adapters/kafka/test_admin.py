@@ -21,7 +21,7 @@ def admin_that_answers(**topic_ids):
         return answers
 
     admin = KafkaAdmin({"bootstrap.servers": "127.0.0.1:9"})
-    admin._client = SimpleNamespace(describe_topics=describe_topics)
+    admin._made = SimpleNamespace(get=lambda: SimpleNamespace(describe_topics=describe_topics))
     return admin
 
 

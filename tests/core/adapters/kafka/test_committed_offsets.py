@@ -49,7 +49,7 @@ def offsets(monkeypatch):
 
 
 def test_partition_without_a_commit_is_absent(offsets):
-    offsets._consumer.stored["t", 0] = 7
+    offsets._made.get().stored["t", 0] = 7
     assert offsets.committed([A, B]) == {A: 7}
 
 
@@ -59,14 +59,14 @@ def test_partition_without_a_commit_is_absent(offsets):
 )
 def test_an_error_of_one_partition_is_not_nothing_committed(offsets, code, kind):
     """`start: committed` would begin at the earliest offset, for good."""
-    offsets._consumer.stored["t", 0] = 7
-    offsets._consumer.errors["t", 1] = KafkaError(code)
+    offsets._made.get().stored["t", 0] = 7
+    offsets._made.get().errors["t", 1] = KafkaError(code)
     with pytest.raises(kind, match="offsets that group g has committed for t:1"):
         offsets.committed([A, B])
 
 
 def test_a_coordinator_that_does_not_answer_is_passing_trouble(offsets):
-    offsets._consumer.failure = KafkaError(KafkaError._TIMED_OUT)
+    offsets._made.get().failure = KafkaError(KafkaError._TIMED_OUT)
     with pytest.raises(TransientError, match="Kafka b:9092: offsets that group g has committed"):
         offsets.committed([A])
 
@@ -74,31 +74,31 @@ def test_a_coordinator_that_does_not_answer_is_passing_trouble(offsets):
 def test_what_a_stopped_process_set_back_is_sent_again(offsets):
     offsets.report({A: 100, B: 50})
     offsets._send()
-    offsets._consumer.stored["t", 0] = 30  # between its look and its commit it was stopped; ours came in between
+    offsets._made.get().stored["t", 0] = 30  # between its look and its commit it was stopped; ours came in between
     offsets._send()
-    assert offsets._consumer.stored["t", 0] == 30  # nothing new to send
+    assert offsets._made.get().stored["t", 0] == 30  # nothing new to send
     offsets._look()
     offsets._send()
-    assert offsets._consumer.stored == {("t", 0): 100, ("t", 1): 50}
+    assert offsets._made.get().stored == {("t", 0): 100, ("t", 1): 50}
 
 
 def test_what_a_successor_sent_is_not_set_back(offsets):
     offsets.report({A: 100})
-    offsets._consumer.stored["t", 0] = 200
+    offsets._made.get().stored["t", 0] = 200
     offsets._send()
     offsets._look()
     offsets._send()
-    assert offsets._consumer.stored["t", 0] == 200
+    assert offsets._made.get().stored["t", 0] == 200
 
 
 def test_trouble_is_counted_and_sent_later(offsets):
     offsets.report({A: 100})
-    offsets._consumer.failure = KafkaError(KafkaError._TIMED_OUT)
+    offsets._made.get().failure = KafkaError(KafkaError._TIMED_OUT)
     offsets._try(offsets._send)
-    assert (offsets.failures, offsets._consumer.stored) == (1, {})
-    offsets._consumer.failure = None
+    assert (offsets.failures, offsets._made.get().stored) == (1, {})
+    offsets._made.get().failure = None
     offsets._try(offsets._send)
-    assert offsets._consumer.stored["t", 0] == 100
+    assert offsets._made.get().stored["t", 0] == 100
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_trouble_is_counted_and_sent_later(offsets):
 )
 def test_the_cause_is_named_and_no_other(offsets, caplog, code, said, unsaid):
     offsets.report({A: 7})
-    offsets._consumer.failure = KafkaError(code)
+    offsets._made.get().failure = KafkaError(code)
     offsets._try(offsets._send)
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("group offsets not committed: Kafka b:9092: ")

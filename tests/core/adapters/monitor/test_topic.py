@@ -1,6 +1,7 @@
 """How measurements are kept: all for an hour, then one a minute."""
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 
@@ -42,7 +43,8 @@ class Producer:
 
 def test_the_first_one_of_each_minute_has_a_key_of_its_own(settings):  # noqa: F811
     publisher = Publisher(settings)
-    publisher._producer = producer = Producer()
+    producer = Producer()
+    publisher._made = SimpleNamespace(get=lambda: producer, take=lambda: producer)
     for wall_ms in (0, 1000, 59_999, MINUTE_MS, MINUTE_MS + 1000, 5 * MINUTE_MS + 3):
         publisher.send(Measurement(Reading(wall_ms / 1000, wall_ms, "here", Measure.LOG_DIRS, {}), {}))
     assert producer.keys == [b"minute 0", b"others", b"others", b"minute 1", b"others", b"minute 5"]

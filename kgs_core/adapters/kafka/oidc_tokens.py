@@ -1,0 +1,78 @@
+"""Tokens of an OpenID Connect provider: for kafka-python, which fetches none, and where the secret is in a file.
+
+librdkafka fetches tokens itself, with the secret that it was made with.
+"""
+
+import ssl
+import threading
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+
+import httpx2
+
+from kgs_core.adapters.kafka.errors import note_token_failure
+from kgs_core.adapters.kafka.tokens import USED_SHARE, Token
+from kgs_core.adapters.system.secret_files import with_secrets
+from kgs_core.errors import PermanentError, PortError, TransientError, one_line
+
+_TIMEOUT_S = 5.0
+
+
+class OidcTokens:
+    """Tokens for a client's id and secret (RFC 6749, 4.4), each used for most of its life (port `TokenSource`)."""
+
+    def __init__(self, client: Mapping[str, str | int | bool]) -> None:
+        """Provider with librdkafka's settings `sasl.oauthbearer.*` and `https.ca.*`, files read with each token.
+
+        Raises:
+            PermanentError: a file cannot be read.
+        """
+        self._client = dict(client)
+        self._lock = threading.Lock()
+        self._kept: tuple[Token, float] | None = None
+        self._read()
+
+    def token(self) -> Token:
+        """See `TokenSource`."""
+        with self._lock:
+            if self._kept is None or time.time() >= self._kept[1]:
+                try:
+                    found, life_s = self._fetched()
+                except PortError as e:
+                    note_token_failure(e)
+                    raise
+                self._kept = found, found.expires_s - (1 - USED_SHARE) * life_s
+            return self._kept[0]
+
+    def _read(self) -> tuple[dict[str, str], ssl.SSLContext]:
+        text = {key: str(value) for key, value in with_secrets("kafka.client", self._client).items()}
+        try:
+            tls = ssl.create_default_context(cafile=text.get("https.ca.location"), cadata=text.get("https.ca.pem"))
+        except (OSError, ValueError) as e:
+            raise PermanentError(f"kafka.client: https.ca.*: {one_line(e)}: check the file") from e
+        return {key.removeprefix("sasl.oauthbearer."): value for key, value in text.items()}, tls
+
+    def _fetched(self) -> tuple[Token, float]:
+        own, tls = self._read()
+        what = f"token endpoint {own['token.endpoint.url']}"
+        form = {"grant_type": "client_credentials"} | ({"scope": own["scope"]} if own.get("scope") else {})
+        extensions = dict(part.split("=", 1) for part in own.get("extensions", "").split(",") if "=" in part)
+        try:
+            answer = httpx2.post(
+                own["token.endpoint.url"],
+                data=form,
+                auth=(own["client.id"], own["client.secret"]),
+                timeout=_TIMEOUT_S,
+                verify=tls,
+            )
+        except (httpx2.HTTPError, httpx2.InvalidURL) as e:
+            raise TransientError(f"{what}: {one_line(e)}") from e
+        if answer.status_code in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            raise PermanentError(f"{what}: {answer.status_code}: {' '.join(answer.text.split())[:200]}")
+        try:
+            found = answer.raise_for_status().json()
+            value, life_s = str(found["access_token"]), float(found.get("expires_in", 60))
+        except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError) as e:
+            raise TransientError(f"{what}: {answer.status_code}: no token: {one_line(e)}") from e
+        return Token(value, time.time() + life_s, own["client.id"], extensions), life_s
