@@ -27,7 +27,7 @@ from kgs_core.reporting.capacity import capacity_line, capacity_sentences
 from kgs_core.reporting.status import GroupStatus
 from tests.system.test_control import PARTITIONS, SECTIONS, Rig
 
-pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.soak, pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(2400)]
 FIELDS = 300
 BACKLOG_S = 200.0
 STOPPED_S, RUNNING_S = 0.3, 0.2
