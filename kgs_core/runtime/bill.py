@@ -156,7 +156,10 @@ def bills_of_days(
             continue
         found[day] = bill.to_dict()
         if keep and bill.is_over:
-            kept.keep(day, found[day])
+            try:
+                kept.keep(day, found[day])
+            except PermanentError as e:  # the bill is shown all the same
+                problems.append(str(e))
     return dict(sorted(found.items())), tuple(problems)
 
 
