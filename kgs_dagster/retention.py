@@ -74,14 +74,16 @@ def _delete_check_events(connect: Callable[[], Any], assets: Collection[dg.Asset
     old = (Events.c.run_id == _NO_RUN) & (Events.c.dagster_event_type == kind) & (Events.c.timestamp < limit)
     with connect() as connection:
         rows = connection.execute(db.select(Events.c.id, Events.c.event).where(old)).fetchall()
-    entries = [(row[0], deserialize_value(row[1], dg.EventLogEntry)) for row in rows]
-    ours = [
-        number
-        for number, entry in entries
-        if entry.dagster_event is not None
-        and isinstance(said := entry.dagster_event.event_specific_data, dg.AssetCheckEvaluation)
-        and said.asset_key in assets
-    ]
+
+    def is_ours(text: str) -> bool:
+        try:
+            event = deserialize_value(text, dg.EventLogEntry).dagster_event
+        except Exception:  # noqa: BLE001 - of whatever kind: somebody else's, by a version that writes others
+            return False
+        said = event.event_specific_data if event is not None else None
+        return isinstance(said, dg.AssetCheckEvaluation) and said.asset_key in assets
+
+    ours = [row[0] for row in rows if is_ours(row[1])]
     for first in range(0, len(ours), _AT_ONCE):
         with connect() as connection:
             connection.execute(Events.delete().where(Events.c.id.in_(ours[first : first + _AT_ONCE])))
@@ -136,20 +138,29 @@ def _in_parts(connect: Callable[[], Any], old: Any, delete: Callable[[Any, list[
         failpoint("looks-half-deleted")
 
 
-def delete_ticks(instance: dg.DagsterInstance, names: Collection[str], before: datetime, *, skipped: bool) -> None:
+def delete_ticks(
+    instance: dg.DagsterInstance,
+    names: Collection[str],
+    before: datetime,
+    *,
+    skipped: bool,
+    repository: str | None = None,
+) -> None:
     """Delete old ticks of sensors and schedules; of those that have begun and not ended none.
 
     Args:
         instance: whose.
         names: of which sensors and schedules.
         before: what is older goes.
+        repository: id of the one that they are of, since others may have some of the same names; None: of any.
         skipped: only those that asked for nothing; else only the others.
     """
     if instance.schedule_storage is None:  # one in memory
         return
     statuses = [TickStatus.SKIPPED] if skipped else [TickStatus.SUCCESS, TickStatus.FAILURE]
     for state in instance.all_instigator_state():
-        if state.name in names:
+        own = repository is None or state.origin.repository_origin.get_selector_id() == repository
+        if state.name in names and own:
             instance.purge_ticks(state.instigator_origin_id, state.selector_id, before.timestamp(), statuses)
 
 

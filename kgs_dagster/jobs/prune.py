@@ -65,8 +65,10 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
         keys = [*seen, *control_loop_keys(group)]
         looks = delete_looks(context.instance, keys, days_ago(config.keep_looks_days, now))
         names = {*(f"{name}{group.suffix}" for name in TICKING), *TICKING_FOR_ALL}
+        origin = context.run.remote_job_origin
+        repository = origin.repository_origin.get_selector_id() if origin is not None else None
         for days, skipped in ((config.keep_skipped_ticks_days, True), (config.keep_ticks_days, False)):
-            delete_ticks(context.instance, names, days_ago(days, now), skipped=skipped)
+            delete_ticks(context.instance, names, days_ago(days, now), skipped=skipped, repository=repository)
         context.add_output_metadata({"runs": runs, "looks": looks})
 
     @dg.job(

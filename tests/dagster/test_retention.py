@@ -151,3 +151,47 @@ def test_the_ticks_that_are_deleted_are_those_of_all_sensors_and_schedules_of_a_
     ours = {each.name for each in (*defs.sensor_defs, *defs.schedule_defs)}
     named = {f"{name}_{suffix}" for name in TICKING for suffix in ("a_b", "c_d")} | {*TICKING_FOR_ALL}
     assert ours == {name for name in named if not name.startswith(("latest_by_key", "catalog"))}
+
+
+def test_ticks_of_a_sensor_of_the_same_name_in_another_code_location_stay(local_instance):
+    location = GrpcServerCodeLocationOrigin(host="localhost", port=2, location_name="others")
+    origins = [RemoteInstigatorOrigin(RemoteRepositoryOrigin(location, "theirs"), "lake_sensor")]
+    origins.append(RemoteInstigatorOrigin(REPOSITORY, "lake_sensor"))
+    for origin in origins:
+        state = InstigatorState(origin, InstigatorType.SENSOR, InstigatorStatus.RUNNING, SensorInstigatorData())
+        local_instance.add_instigator_state(state)
+        tick = TickData(
+            origin.get_id(), "lake_sensor", InstigatorType.SENSOR, TickStatus.SKIPPED, 1_800_000_000.0, run_ids=[],
+            selector_id=origin.get_selector().get_id(),
+        )  # fmt: skip
+        local_instance.create_tick(tick)
+    limit = retention.days_ago(0, 1_800_000_000.0 + DAY_S)
+    ours = REPOSITORY.get_selector_id()
+    retention.delete_ticks(local_instance, {"lake_sensor"}, limit, skipped=True, repository=ours)
+    left = [len(local_instance.get_ticks(each.get_id(), each.get_selector().get_id())) for each in origins]
+    assert left == [1, 0]
+
+
+def test_an_event_that_cannot_be_read_keeps_no_other_one(local_instance, tmp_path):
+    with freeze_time(1_800_000_000.0):
+        for bad in (1.0, None):
+            for event in changed_evaluations(group(), local_instance, {"orders": bad}):
+                local_instance.report_runless_asset_event(event)
+    databases = [path for path in tmp_path.rglob("*.db") if "event_logs" in rows_tables(path)]
+    for path in databases:
+        with sqlite3.connect(path) as connection:
+            connection.execute("update event_logs set event = '{}' where id = (select min(id) from event_logs)")
+    before = sum(rows_of_events(path) for path in databases)
+    retention.delete_looks(local_instance, [TABLE], retention.days_ago(0, 1_800_000_000.0 + DAY_S))
+    assert 0 < sum(rows_of_events(path) for path in databases) < before
+
+
+def rows_tables(path):
+    with sqlite3.connect(path) as connection:
+        return {name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")}
+
+
+def rows_of_events(path):
+    with sqlite3.connect(path) as connection:
+        (number,) = connection.execute("select count(*) from event_logs").fetchone()
+    return number
