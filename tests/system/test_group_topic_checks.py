@@ -71,7 +71,7 @@ def test_topics_are_made_as_the_protocol_needs_them_and_again_means_nothing(grou
         GroupTopic.ASSIGNMENTS: "compact", GroupTopic.OPERATOR: "compact", GroupTopic.REPORTS: "delete"
     }  # fmt: skip
     assert {config["message.timestamp.type"] for config in found.values()} == {"LogAppendTime"}
-    assert found[GroupTopic.REPORTS]["retention.ms"] == str(24 * 3_600_000)
+    assert found[GroupTopic.REPORTS]["retention.ms"] == str(48 * 3_600_000)
     assert [len(group.topics.partitions(which)) for which in GroupTopic] == [4, 1, 1]
 
 

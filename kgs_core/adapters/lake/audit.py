@@ -9,6 +9,7 @@ from kgs_core.adapters.lake.audit_snapshot import PartitionKey, TableSnapshot, l
 from kgs_core.adapters.lake.discovery import find_tables
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import Settings, TableSpec
+from kgs_core.config.tables import resolve_tables
 from kgs_core.exactly_once import NO_OFFSETS, LakeAudit, LogPart, StoredPositions, TableAudit, check_partition
 from kgs_core.model import OffsetRange, TopicId
 from kgs_core.ports import Lake
@@ -55,7 +56,13 @@ def _audits(
     settings: Settings, lake: Lake, admin: KafkaAdmin | None, specs: Sequence[TableSpec], progress: Progress | None
 ) -> Iterator[TableAudit]:
     """Of the topics of one table, which is read once."""
-    snapshots = load_snapshots(lake, settings.group, specs)
+
+    def belongs(topic: str) -> bool:
+        """Where its rule names another table now, its rows here are foreign."""
+        spec = resolve_tables(settings, [topic]).get(topic)
+        return spec is None or spec.table == specs[0].table
+
+    snapshots = load_snapshots(lake, settings.group, specs, belongs)
     for spec in specs:
         yield _audit(settings, admin, spec, snapshots.pop(spec.topic), progress)
 

@@ -1,7 +1,7 @@
 """A table and its dead letters as they were at one moment, by topic: positions and rows of the same version."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -55,13 +55,17 @@ class TableSnapshot:
     handed_over: bool = False
 
 
-def load_snapshots(lake: Lake, group: str, specs: Sequence[TableSpec]) -> dict[str, TableSnapshot]:
+def load_snapshots(
+    lake: Lake, group: str, specs: Sequence[TableSpec], belongs: Callable[[str], bool] = lambda _: True
+) -> dict[str, TableSnapshot]:
     """The tables as they are now, by topic, also while consumers commit to them.
 
     Takes 8 bytes of memory per row.
 
     Args:
         specs: topics of one table, one at least.
+        belongs: whether the rows of another topic of the group may be in it; else they are as those of a topic id that
+            the table's log does not know.
 
     Raises:
         TransientError: the store did not answer, or files went away while they were read, several times.
@@ -70,7 +74,7 @@ def load_snapshots(lake: Lake, group: str, specs: Sequence[TableSpec]) -> dict[s
     problem: Exception | None = None
     for attempt in range(TRIES):
         try:
-            return _load(lake, group, specs)
+            return _load(lake, group, specs, belongs)
         except PortError:
             raise
         except Exception as e:  # noqa: BLE001 - OSError, DeltaError and plain exceptions alike: a log cleaned under us
@@ -80,7 +84,9 @@ def load_snapshots(lake: Lake, group: str, specs: Sequence[TableSpec]) -> dict[s
     raise TransientError(f"table {specs[0].table}: cannot be read: {reason}: audit again") from problem
 
 
-def _load(lake: Lake, group: str, specs: Sequence[TableSpec]) -> dict[str, TableSnapshot]:
+def _load(
+    lake: Lake, group: str, specs: Sequence[TableSpec], belongs: Callable[[str], bool]
+) -> dict[str, TableSnapshot]:
     # The order matters. Dead letters are committed before the rows that move the position past them, so the rows'
     # version is fixed first: the dead letters seen then are all that it needs, and those too many lie at or above its
     # position.
@@ -92,7 +98,8 @@ def _load(lake: Lake, group: str, specs: Sequence[TableSpec]) -> dict[str, Table
     version = table.version if table else None
     if len(gone) == len(specs):
         return {spec.topic: TableSnapshot(version, {}, {}, {}, others, handed_over=True) for spec in specs}
-    topics = topics_by_id(transactions, group)
+    known_topics = topics_by_id(transactions, group).items()
+    topics = {id_: topic for id_, topic in known_topics if topic in positions or belongs(topic)}
     rows, letters = offsets_in(table), offsets_in(dead_letters)
     found = {}
     for spec in specs:
@@ -100,7 +107,7 @@ def _load(lake: Lake, group: str, specs: Sequence[TableSpec]) -> dict[str, Table
         if spec is specs[0]:
             ours |= {key.topic_id for key in (*rows, *letters)} - topics.keys()
         started_since = {key for key, at in known.items() if at.start is None and at.position is None}
-        unasked = sorted(set(owners(transactions).get(group, ())) - positions.keys()) if spec is specs[0] else ()
+        unasked = sorted(set(topics.values()) - positions.keys()) if spec is specs[0] else ()
         found[spec.topic] = TableSnapshot(
             version,
             {key: at for key, at in known.items() if key not in started_since},
