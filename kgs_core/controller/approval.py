@@ -15,6 +15,7 @@ import hashlib
 import math
 from collections.abc import Collection
 
+from kgs_core.controller.capacity import packing_in_use
 from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.measuring import remembered
 from kgs_core.controller.plain_text import printable, ranges
@@ -100,7 +101,7 @@ def misfit(plan: ProposedPlan, target: Target, speeds: WriteSpeeds, limit: Bytes
         plan: made against `target`.
         target: that stands.
         speeds: of each partition that there is, bytes/s.
-        limit: `consumer_capacity_bytes_per_s`.
+        limit: `consumer_capacity_bytes_per_s`, the one in use.
     """
     if changed := speeds.keys() ^ target.assignment.keys():
         return f"topics or partitions have changed: {ranges(changed)}"
@@ -165,7 +166,7 @@ def standing_plan(state: ControllerState, now: float) -> ProposedPlan | None:
         return None
     if state.measured is not None and state.is_fresh(now):
         speeds = remembered(state.measured.load, target).packed_speeds(packing.catch_up_s)
-        if misfit(plan.message, target, speeds, packing.consumer_capacity_bytes_per_s):
+        if misfit(plan.message, target, speeds, packing_in_use(state).consumer_capacity_bytes_per_s):
             return None
     return plan.message
 
@@ -201,7 +202,8 @@ def postponed(state: ControllerState, plan: ProposedPlan, now: float) -> str:
         return f"{what}: {ranges(load.unknown or unread)}"
     if absent or is_trying(state.view, target, joined):
         return f"consumer {min(absent)} has not joined" if absent else "a replacement goes on"
-    price = rscore(target.assignment, assignment_after(target, plan), speeds, packing.packing_capacity_bytes_per_s)
+    capacity = packing_in_use(state).packing_capacity_bytes_per_s
+    price = rscore(target.assignment, assignment_after(target, plan), speeds, capacity)
     held = over_budget(price, moved_within_an_hour(target.history, time_ms), packing.max_rscore_per_hour)
     return str(held) if held is not None else ""
 

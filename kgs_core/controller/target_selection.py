@@ -163,7 +163,7 @@ def _approved(state: ControllerState, target: Target, plan: ProposedPlan, starts
     approval = consent(state.view)
     if approval is None or state.measured is None or postponed(state, plan, now):
         return None
-    packing, load = state.options.packing, remembered(state.measured.load, target)
+    load, (packing, learnt) = remembered(state.measured.load, target), capacity_in_use(state)
     assignment, capacity = assignment_after(target, plan), float(packing.packing_capacity_bytes_per_s)
     new = Target(
         algorithm=plan.algorithm,
@@ -178,6 +178,7 @@ def _approved(state: ControllerState, target: Target, plan: ProposedPlan, starts
         time_ms=state.time_ms(now),
         measurement_offset=state.measured.measurement_offset,
         terms=state.terms(),
+        learnt=learnt,
     )
     return _with_history(new, state, len(plan.moves))
 

@@ -23,6 +23,7 @@ So a controller that was restarted, a rebalance run, the sensor, `kgs plan` and 
 7. *Drift* is how far the learnt figure is from the configured one, whichever of the two is used.
 """
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -186,7 +187,8 @@ def _stored(found: FlatOut, bytes_per_offset: BytesPerOffset) -> BytesPerSecond 
     if not total or sized < KNOWN_SHARE * total:
         return None
     stored = sum(count * bytes_per_offset[topic] for topic, count in found.offsets.items() if topic in bytes_per_offset)
-    return (found.bytes_per_s / found.consumed_bytes * stored * total / sized) or None
+    rate = found.bytes_per_s / found.consumed_bytes * stored * total / sized
+    return rate if 0 < rate < math.inf else None  # no Target could be written with an infinite one
 
 
 def _judged(every: Sequence[_Reading], unknown: Learnt) -> Learnt | None:

@@ -105,7 +105,7 @@ def waiting_plan(view: GroupView, speeds: WriteSpeeds, packing: PackingSettings,
     Args:
         view: what the topics say.
         speeds: write speeds as measured last, bytes/s; without those that are not known.
-        packing: capacities.
+        packing: with the capacities in use.
         time_ms: wall clock, ms since 1970.
     """
     plan, target = view.plan, view.target

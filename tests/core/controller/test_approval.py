@@ -18,9 +18,9 @@ from kgs_core.controller.machine import step
 from kgs_core.controller.target_selection import select_target
 from kgs_core.controller.transitions import State
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Approval
+from kgs_core.protocol import Approval, LearntCapacity
 from kgs_core.reporting.metric_counters import is_forced
-from tests.core.controller.two_readers import TARGET, A, B, C, acts, look, measured, notes, received, written
+from tests.core.controller.two_readers import TARGET, A, B, C, acts, group, look, measured, notes, received, written
 
 NOW_S = 400.0
 """Later than a better packing is looked for; the clock says 01:30 UTC."""
@@ -117,6 +117,24 @@ def test_a_consent_in_time_is_of_no_use_once_the_plan_has_ended(waiting):
     state, _ = step(state, replace(written(write), messages=[received(write.plan, 2, 1200.0)]), NOW_S + EXPIRES_S + 1)
     _, commands = look(state, measured(a=30, b=20), NOW_S + EXPIRES_S + 2)
     assert target_of(commands) is None, "the earlier consent is not for the later record"
+
+
+def test_a_plan_goes_by_the_learnt_capacity_and_leaves_it_in_its_target(synchronized, packing):
+    """Consumers read more than is configured: what is packed up to that must not be taken for an overload."""
+    learnt = LearntCapacity(120 * 1.5 * 2.3 / 2, "", "")
+    settings = packing(apply="approve", approval_expires_s=EXPIRES_S, capacity="learnt")
+    state = synchronized(group(replace(TARGET, learnt=learnt)), packing=settings)
+    state = replace(state, wall_ms=(90 * 60 - NOW_S) * 1000.0)
+    state, commands = look(state, measured(a=75, b=60), NOW_S)
+    (write,) = acts(commands)
+    state, _ = step(state, replace(written(write), messages=[received(write.plan, 1, 500.0)]), NOW_S)
+    said = Approval(write.plan.plan_id, 1, "sam", 0)
+    state, commands = step(state, RecordsRead([received(said, 0, 501.0)]), NOW_S + 1)
+    assert notes(commands, "approval refused") == []
+    _, commands = look(state, measured(a=75, b=60), NOW_S + 1)
+    target = target_of(commands)
+    assert target.assignment == {A: 1, B: 1}
+    assert (target.capacity, target.learnt) == (pytest.approx(150.0), learnt)
 
 
 def test_what_is_forced_goes_first(waiting):

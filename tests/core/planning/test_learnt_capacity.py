@@ -42,6 +42,8 @@ def test_stored_bytes_by_the_size_of_an_offset():
 def test_what_cannot_be_told_in_stored_bytes_is_not_known():
     assert learn([report(1, flat_out(100.0))], {}).bytes_per_s is None
     assert learn([report(1, flat_out(100.0))], {"t": 0.0}).bytes_per_s is None
+    odd = learn([report(1, flat_out(1e308, consumed_bytes=1)), report(2, flat_out(100.0))], SIZES)
+    assert (odd.bytes_per_s, dict(odd.each)) == (50.0, {2: 50.0}), "more than a number can be harms no other"
     mostly = flat_out(100.0, offsets={"t": 950, "gone": 50})
     assert learn([report(1, mostly)], SIZES).bytes_per_s == pytest.approx(50.0)
     hardly = flat_out(100.0, offsets={"t": 800, "gone": 200})
