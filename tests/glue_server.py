@@ -5,16 +5,16 @@ It speaks the protocol that AWS's clients do (JSON 1.1), and refuses as Glue doe
 """
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
 from typing import Any
+
+from tests.loopback_http import LoopbackServer, QuietHandler
 
 Reply = tuple[int, dict[str, Any]]
 
 
-class GlueServer:
+class GlueServer(LoopbackServer):
     """A running catalogue.
 
     Attributes:
@@ -33,37 +33,18 @@ class GlueServer:
         self.lost_replies = 0
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        class Handler(QuietHandler):
+            def do_POST(self) -> None:  # noqa: N802 - the name that http.server asks for
+                given = json.loads(self.body())
                 action = self.headers["X-Amz-Target"].removeprefix("AWSGlue.")
                 server.asked.append(action)
                 status, answer = server.before(action) or getattr(server, action)(given)
                 if action == "CreateTable" and server.lost_replies:
                     server.lost_replies -= 1
                     return
-                body = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/x-amz-json-1.1")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                with suppress(OSError):  # whoever asked has gone
-                    self.wfile.write(body)
+                self.reply(status, json.dumps(answer).encode(), "application/x-amz-json-1.1")
 
-            def log_message(self, *_: object) -> None:
-                """Says nothing."""
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_port}"
-
-    def close(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        super().__init__(Handler)
 
     def GetTable(self, given: dict[str, Any]) -> Reply:  # noqa: N802 - Glue's name
         found = self.tables.get((given["DatabaseName"], given["Name"]))

@@ -3,12 +3,13 @@
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
 from typing import Any
 
+from tests.loopback_http import LoopbackServer, QuietHandler
 
-class LineageServer:
+
+class LineageServer(LoopbackServer):
     """A running backend.
 
     Attributes:
@@ -26,9 +27,9 @@ class LineageServer:
         self._closed = threading.Event()
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
+        class Handler(QuietHandler):
+            def do_POST(self) -> None:  # noqa: N802 - the name that http.server asks for
+                body = self.body()
                 server.asked += 1
                 server.authorizations.append(self.headers.get("Authorization"))
                 if server.status is None:
@@ -36,26 +37,13 @@ class LineageServer:
                     return
                 if server.status < 300 and self.path == "/api/v1/lineage":
                     server.events.append(json.loads(body))
-                with suppress(OSError):  # whoever asked has gone
-                    self.send_response(server.status)
-                    self.send_header("Content-Length", "0")
-                    self.end_headers()
+                self.reply(server.status)
 
-            def log_message(self, *_: object) -> None:
-                """Says nothing."""
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_port}"
+        super().__init__(Handler)
 
     def close(self) -> None:
         self._closed.set()
-        self._http.shutdown()
-        self._http.server_close()
+        super().close()
 
 
 @contextmanager

@@ -6,13 +6,13 @@ entry's id.
 """
 
 import json
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
 from typing import Any
+
+from tests.loopback_http import LoopbackServer, QuietHandler
 
 API = "/api/2.1/unity-catalog"
 Reply = tuple[int, dict[str, Any]]
@@ -20,7 +20,7 @@ _PLAIN = {"BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "DATE", 
 _TYPE_NAMES = _PLAIN | {"TIMESTAMP_NTZ", "DECIMAL", "ARRAY", "STRUCT", "MAP"}
 
 
-class UnityServer:
+class UnityServer(LoopbackServer):
     """A running catalogue.
 
     Attributes:
@@ -43,15 +43,15 @@ class UnityServer:
         self.lost_replies = 0
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
+        class Handler(QuietHandler):
+            def do_GET(self) -> None:  # noqa: N802 - the name that http.server asks for
                 self._answer("GET")
 
-            def do_POST(self) -> None:
+            def do_POST(self) -> None:  # noqa: N802 - the name that http.server asks for
                 self._answer("POST")
 
             def _answer(self, method: str) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                body = self.body()
                 path = self.path.removeprefix(API)
                 server.asked.append((method, path))
                 given = server.before(method, path)
@@ -62,27 +62,9 @@ class UnityServer:
                 if method == "POST" and server.lost_replies:
                     server.lost_replies -= 1
                     return
-                text = json.dumps(found[1]).encode()
-                self.send_response(found[0])
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                with suppress(OSError):  # whoever asked has gone
-                    self.wfile.write(text)
+                self.reply(found[0], json.dumps(found[1]).encode())
 
-            def log_message(self, *_: object) -> None:
-                """Says nothing."""
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_port}"
-
-    def close(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        super().__init__(Handler)
 
     def answer(self, method: str, path: str, authorization: str | None, body: bytes) -> Reply:
         if self.token is not None and authorization != f"Bearer {self.token}":
