@@ -88,8 +88,6 @@ def sink(tmp_path: Path) -> LayoutSink:
 
 @pytest.mark.parametrize("read", [of_deltalake, of_pyarrow, of_duckdb])
 def test_each_reader_reads_what_was_written(sink: LayoutSink, read: Callable[[str], pa.Table]) -> None:
-    if read is of_duckdb:
-        pytest.importorskip("duckdb")
     uri = sink.storage.uri("t")
     expected = rows_of(of_polars, uri)
     assert [(row["_partition"], row["_offset"]) for row in expected] == sink.expected()

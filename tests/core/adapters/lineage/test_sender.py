@@ -14,7 +14,6 @@ from kgs_core.config import parse_settings
 from tests.lineage_server import lineage_server
 from tests.waiting import wait_until
 
-pytest.importorskip("openlineage.client")
 RUN = "0193a1f2-7c00-4000-8000-000000000001"
 ORDERS = pa.schema([("id", pa.int64()), ("items", pa.list_(pa.struct([("sku", pa.string())])))])
 MORE = ORDERS.append(pa.field("tags", pa.map_(pa.string(), pa.int32())))
