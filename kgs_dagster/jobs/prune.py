@@ -1,7 +1,7 @@
 """Job that deletes old runs, ticks and looks at the lake: Dagster itself keeps every run and every event for ever."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import dagster as dg
 from pydantic import Field
@@ -30,7 +30,7 @@ TICKING_FOR_ALL = ("workloads_sensor",)
 ASSET_JOBS = ("rebalance_job", "lake_audit_job", "latest_by_key_job", "catalog_job")
 """Jobs whose newest good run says how its assets and checks are."""
 DAILY_JOB = "bill_job"
-"""Its runs stay, one for each day: a day whose run is gone would count as never made."""
+"""Its good runs stay, one for each day: a day whose run is gone would count as never made."""
 
 
 class PruneConfig(dg.Config):
@@ -89,12 +89,16 @@ def _old_runs(instance: dg.DagsterInstance, group: GroupConfig, config: PruneCon
     failed = [dg.DagsterRunStatus.FAILURE]
     others = [status for status in ENDED if status not in failed]
     kept = {_newest_good(instance, group, f"{job}{group.suffix}") for job in ASSET_JOBS}
-    kept |= {*instance.get_run_ids(dg.RunsFilter(tags={GROUP: group.name}, job_name=f"{DAILY_JOB}{group.suffix}"))}
+    kept |= {*_good(instance, group, f"{DAILY_JOB}{group.suffix}")}
     for statuses, days in ((others, config.keep_days), (failed, config.keep_failed_days)):
         old = dg.RunsFilter(tags={GROUP: group.name}, statuses=statuses, updated_before=days_ago(days, now))
         yield from (run_id for run_id in instance.get_run_ids(old) if run_id not in kept)
 
 
 def _newest_good(instance: dg.DagsterInstance, group: GroupConfig, job: str) -> str | None:
+    return next(iter(_good(instance, group, job, limit=1)), None)
+
+
+def _good(instance: dg.DagsterInstance, group: GroupConfig, job: str, limit: int | None = None) -> Sequence[str]:
     good = dg.RunsFilter(tags={GROUP: group.name}, job_name=job, statuses=[dg.DagsterRunStatus.SUCCESS])
-    return next(iter(instance.get_run_ids(good, limit=1)), None)
+    return instance.get_run_ids(good, limit=limit)
