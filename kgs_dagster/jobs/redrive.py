@@ -13,7 +13,7 @@ from kgs_dagster.run_process import DAY_S, MAX_RUNTIME, claim_run
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.ingest.redrive import RedriveResult
+    from kgs_core.adapters.ingest.redrive_result import RedriveResult
 
 
 class RedriveConfig(dg.Config):

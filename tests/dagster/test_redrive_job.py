@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from kgs_core.adapters.ingest.redrive import RedriveResult
+from kgs_core.adapters.ingest.redrive_result import RedriveResult
 from kgs_core.errors import UnsafeError
 from kgs_dagster.jobs.redrive import redrive_job
 from tests.dagster.groups import group

@@ -4,20 +4,20 @@ Killed anywhere, run twice or by two at once, nothing is doubled (`redrive_base`
 commit, a file is left that belongs to no version; upkeep takes it. The dead letters stay where they are.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kgs_core.adapters.ingest.batch_files import write_files
 from kgs_core.adapters.ingest.dataframe_rows import SparkTransform
 from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS
 from kgs_core.adapters.ingest.process_batch import TransformError, transform_arrow
+from kgs_core.adapters.ingest.redrive_result import RedriveResult
 from kgs_core.adapters.ingest.sorted_records import MoreColumnsError, TopicJob, more_columns, parse_records
 from kgs_core.adapters.ingest.topic_opener import columns_of
 from kgs_core.adapters.ingest.topic_records import NO_EPOCH, TopicRecords, origin_table
@@ -46,32 +46,6 @@ Transform = Callable[[TopicJob, pa.Table], pa.Table]
 """Rows of one topic before the rule's transform -> rows in the table's columns."""
 
 
-@dataclass(slots=True)
-class RedriveResult:
-    """What came of the dead letters of one table that were chosen.
-
-    Attributes:
-        letters: that were chosen.
-        passed: letters whose records are now rows, or would be; `rows` are those rows.
-        done: whose records were rows already.
-        unsettled: that were not looked at: their records will be read again, or lie in an accepted gap; or no rule
-            fits their topic any more.
-        dropped: that can be parsed, but the transform leaves them out.
-        failed: code -> how many still cannot be parsed.
-        examples: code -> the reason of one of them, with its topic partition and offset.
-    """
-
-    table: str
-    letters: int = 0
-    passed: int = 0
-    rows: int = 0
-    done: int = 0
-    unsettled: int = 0
-    dropped: int = 0
-    failed: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, str] = field(default_factory=dict)
-
-
 class Redrive:
     """Redrive of one table's dead letters. Changes no dead letter and nothing in Kafka, which need not be there."""
 
@@ -90,7 +64,8 @@ class Redrive:
     def run(self, conditions: Sequence[LetterCondition] = (), *, dry_run: bool = False) -> RedriveResult:
         """Redrive the letters that fulfil all conditions, as of now; a commit for each 50,000 of a topic at most.
 
-        A part whose rows have more partition values than `max_files_per_batch` is halved.
+        A part whose rows have more partition values than `max_files_per_batch` is halved. A topic that fails stops no
+        other one of its table; its error is raised at the end.
 
         Raises:
             PermanentError: the transform raised or broke its promise; what was committed before stays.
@@ -103,18 +78,27 @@ class Redrive:
         if letters is None:
             return result
         topics = topics_by_id(self._lake.all_versions(spec.table), self._settings.group)
+        problems: dict[str, PortError] = {}
         with ExitStack() as stack:
             if len(self._specs) == 1:
                 self._of(spec, stack, dry_run=dry_run)
             for part in _parts(letters, conditions, spec.dead_letters_table):
                 result.letters += part.num_rows
                 # A topic id that the table's log does not know is nobody's, and not settled
-                names = [topics.get(TopicId(id_), spec.topic) for id_ in part["_topic_id"].to_pylist()]
+                names = pa.array(
+                    [topics.get(TopicId(i), spec.topic) for i in part["_topic_id"].to_pylist()], pa.string()
+                )
                 for each in self._specs:
-                    mine = part.filter(pa.array([name == each.topic for name in names], pa.bool_()))
-                    if mine.num_rows:
+                    mine = part.filter(pc.equal(names, each.topic))
+                    if not mine.num_rows or each.topic in problems:
+                        continue
+                    try:
                         self._of(each, stack, dry_run=dry_run).redrive(mine.combine_chunks(), result)
-                result.unsettled += sum(name not in {each.topic for each in self._specs} for name in names)
+                    except PortError as e:
+                        problems[each.topic] = e
+                result.unsettled += part.num_rows - _of_any(names, self._specs)
+        for problem in problems.values():
+            raise problem
         return result
 
     def _of(self, spec: TableSpec, stack: ExitStack, *, dry_run: bool) -> "TopicRedrive":
@@ -178,7 +162,7 @@ class TopicRedrive:
                     self.redrive(half.combine_chunks(), result)
                 return
             if self._is_dry or not rows.num_rows or self._commit(base, rows) is CommitOutcome.COMMITTED:
-                _add(result, found)
+                result.add(found)
                 return
         raise TransientError(f"table {result.table}: others redrive it all the time: run it again when they are done")
 
@@ -248,6 +232,10 @@ class TopicRedrive:
             raise PermanentError(f"table {spec.table}: {e}: these dead letters stay") from e
 
 
+def _of_any(names: pa.Array, specs: Sequence[TableSpec]) -> int:
+    return sum(pc.sum(pc.equal(names, spec.topic)).as_py() or 0 for spec in specs)
+
+
 def _specs_of(settings: Settings, specs: Sequence[TableSpec], table: str) -> list[TableSpec]:
     found = [spec for spec in specs if spec.table == table]
     if not found:
@@ -295,13 +283,6 @@ def _incomplete(letters: pa.Table) -> dict[int, str]:
     for without in np.flatnonzero(letters["_headers"].is_null().to_numpy()):
         found.setdefault(int(without), "header of the record: not in the dead letter")
     return found
-
-
-def _add(result: RedriveResult, found: RedriveResult) -> None:
-    for name in ("passed", "rows", "done", "unsettled", "dropped"):
-        setattr(result, name, getattr(result, name) + getattr(found, name))
-    result.failed += found.failed
-    result.examples = found.examples | result.examples
 
 
 def _store_asked(ask: Callable[[], T], table: str) -> T:

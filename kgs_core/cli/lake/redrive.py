@@ -13,7 +13,7 @@ from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.ingest.redrive import RedriveResult
+    from kgs_core.adapters.ingest.redrive_result import RedriveResult
 
 
 @click.command()

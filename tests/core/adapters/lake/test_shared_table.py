@@ -3,10 +3,8 @@
 import threading
 from contextlib import suppress
 
-import pyarrow as pa
 import pytest
 
-from kgs_core.adapters.ingest.redrive import Redrive
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
 from kgs_core.adapters.lake.adoption import GroupAdoption
 from kgs_core.adapters.lake.audit import audit_lake
@@ -161,28 +159,6 @@ def test_topics_that_only_the_table_still_knows_are_found(storage):
     assert [spec.topic for spec in find_tables(by_name, lake, ["a"], None)] == ["a", "b", "c"]
 
 
-def test_dead_letters_are_redriven_by_the_rule_of_their_topic(storage, monkeypatch):
-    """What was no JSON for either is mended for topic b: it is text that its rule's transform now knows."""
-    a, b = sinks_of(storage)
-    a.ingest({0: (0, 10)})
-    monkeypatch.setattr(FakeRecord, "value", lambda record: b'{"n": "7"}' if record.at % 5 == 4 else good(record))
-    b.ingest({0: (0, 10)})
-    topics = "{topic: a, table: t, format: json, schema: {n: long}}, {topic: b, table: t, transform_arrow: '%s:mended'}"
-    found = Redrive(settings_of(storage, topics % __name__), "t").run()
-    assert (found.letters, found.passed, found.failed["not_json"]) == (4, 2, 2)
-    found = Redrive(settings_of(storage, topics % __name__), "t").run()
-    assert (found.passed, found.done) == (0, 2)
-    assert {topic: (t.ok, t.rows) for topic, t in audited(storage).items()} == {"a": (True, 8), "b": (True, 10)}
-
-
-def test_dead_letters_of_a_topic_without_a_rule_stay(storage):
-    a, b = sinks_of(storage)
-    a.ingest({0: (0, 10)})
-    b.ingest({0: (0, 10)})
-    found = Redrive(settings_of(storage, "{topic: a, table: t, format: json, schema: {n: long}}"), "t").run()
-    assert (found.letters, found.unsettled, found.failed["not_json"]) == (4, 2, 2)
-
-
 def test_a_table_changes_hands_with_all_its_topics(storage, monkeypatch):
     put_kafka(monkeypatch, MemoryKafka())
     a, b = sinks_of(storage)
@@ -199,18 +175,6 @@ def test_a_table_changes_hands_with_all_its_topics(storage, monkeypatch):
     heirs[1].ingest({0: (0, 10)})
     assert [sink.assert_exact(2)[0] for sink in heirs] == [20, 10]
     assert all(t.ok for t in audit_lake(settings_of(storage, group="h"), with_log=False).tables)
-
-
-def good(record):
-    return b'{"n": %d}' % record.at
-
-
-def mended(rows, topic):
-    """Rows of raw values -> those of the table."""
-    import json
-
-    numbers = [int(json.loads(value)["n"]) for value in rows["value"].to_pylist()]
-    return rows.drop_columns(["value"]).append_column("n", pa.array(numbers, pa.int64()))
 
 
 # The derived table

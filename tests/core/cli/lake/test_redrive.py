@@ -4,7 +4,7 @@ from collections import Counter
 
 from click.testing import CliRunner
 
-from kgs_core.adapters.ingest.redrive import RedriveResult
+from kgs_core.adapters.ingest.redrive_result import RedriveResult
 from kgs_core.cli.lake.redrive import lines
 from kgs_core.cli.main import cli
 from tests.sink import Sink, Storage
