@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -27,20 +28,26 @@ class KeptBills:
         Raises:
             PermanentError: the lake refuses, or the file is no bill.
         """
+        text = self._read(day)
+        return None if text is None else self._bill_in(text, day)
+
+    def _read(self, day: date) -> bytes | None:
         path = self._path(day)
         try:
             with self._storage.filesystem().open_input_file(path) as file:
-                text = file.readall()
+                return bytes(file.readall())
         except FileNotFoundError:
             return None
         except OSError as e:
             raise PermanentError(f"lake {self._storage.root}: {path}: {e}") from e
+
+    def _bill_in(self, text: bytes, day: date) -> dict[str, Any]:
         try:
             found = json.loads(text)
             if not {"since", "used_consumer_hours", "compared", *_WHAT_IT_KNOWS} <= found.keys():
                 raise ValueError("a part is missing")  # noqa: TRY301 - said in the same words as what is no JSON
         except (ValueError, AttributeError) as e:
-            raise PermanentError(f"{path}: is no bill ({e}): remove it") from e
+            raise PermanentError(f"{self._path(day)}: is no bill ({e}): remove it") from e
         return dict(found)
 
     def keep(self, day: date, bill: Mapping[str, Any]) -> bool:
@@ -52,12 +59,11 @@ class KeptBills:
             Whether it is kept.
 
         Raises:
-            PermanentError: the lake refuses.
+            PermanentError: the lake refuses. Then the one that is kept, if any, stays: it is not known what it knows.
         """
-        try:
-            before = self.load(day)
-        except PermanentError:  # no bill, whatever it is
-            before = None
+        text, before = self._read(day), None
+        with suppress(PermanentError):  # it is no bill, whatever it is
+            before = self._bill_in(text, day) if text is not None else None
         if before is not None and any(before[name] > bill[name] + 1 for name in _WHAT_IT_KNOWS):
             return False
         filesystem, path = self._storage.filesystem(), self._path(day)
