@@ -29,7 +29,12 @@ def topic(request, kafka, admin, topic_prefix):
     admin.create_topic(name, 2)
     for value in BATCHES:
         producer = Producer(
-            {"bootstrap.servers": kafka.bootstrap_servers, "compression.type": request.param, "linger.ms": LINGER_MS}
+            {
+                "bootstrap.servers": kafka.bootstrap_servers,
+                "compression.type": request.param,
+                "linger.ms": LINGER_MS,
+                "enable.idempotence": True,  # a batch that is sent again on a busy machine stands there once
+            }
         )
         for partition in (0, 1):
             for _ in range(IN_EACH):
