@@ -29,7 +29,7 @@ def take_measured(state: ControllerState, event: Measured, now: float) -> Contro
     kept = frozenset(p for p, since in missing.items() if at - since < SECOND_LOOK_S)
     if kept and not state.options.until_done:
         event = replace(event, load=replace(event.load, unknown=event.load.unknown | kept))
-    return replace(state, measured=event, measured_at=at, missing=missing)
+    return replace(state, measured=event, measured_at=at, measured_read_at=now, missing=missing)
 
 
 def remembered(load: Load, target: Target | None) -> Load:

@@ -10,6 +10,7 @@ from kgs_core.controller.events import Measured, Write
 from kgs_core.controller.group_health import Disruption
 from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.lifetimes import Lives
+from kgs_core.controller.response_times import Response
 from kgs_core.controller.restart_policy import History, Refusal, Starts, mute_after_s, plan_starts
 from kgs_core.controller.transitions import State
 from kgs_core.model import ConsumerId, TopicPartition
@@ -73,13 +74,14 @@ class ControllerState:
         refusals: launches that the fleet refused, and when.
         stopped: handles of runs that were asked to end.
         excused: those among them that nobody wanted.
-        measured: the last measurement, made at `measured_at`.
+        measured: the last measurement, made at `measured_at`, read at `measured_read_at`.
         missing: partitions of the Target that the last measurements do not know -> since when.
         writing: the Write that is under way.
         packed_at: when the Target was written.
         looked_at: when a better packing was looked for in vain; `held_back`: one was found then, and must wait.
         plan_at: when the newest proposed plan was written; None: there is none.
         settled_s: how long the change to the Target took; None: it is not over.
+        response: where that time goes; None: another controller has written the Target.
         accepted: what was amiss when Group Management began.
         suspected: who was suspected at the last step; `quarantined` likewise.
         waits: what was waited for at the last Tick, for people; empty: nothing.
@@ -102,6 +104,7 @@ class ControllerState:
     excused: frozenset[str] = frozenset()
     measured: Measured | None = None
     measured_at: float = 0.0
+    measured_read_at: float = 0.0
     missing: Mapping[TopicPartition, float] = field(default_factory=dict)
     writing: Write | None = None
     packed_at: float | None = None
@@ -109,6 +112,7 @@ class ControllerState:
     held_back: HeldBack | None = None
     plan_at: float | None = None
     settled_s: float | None = None
+    response: Response | None = None
     accepted: frozenset[Disruption] = frozenset()
     suspected: frozenset[Incarnation] = frozenset()
     quarantined: frozenset[ConsumerId] = frozenset()

@@ -12,6 +12,7 @@ from kgs_core.controller.approval import (
     standing_plan,
 )
 from kgs_core.controller.capacity import capacity_in_use, packing_in_use
+from kgs_core.controller.change_progress import with_times
 from kgs_core.controller.group_health import GroupHealth
 from kgs_core.controller.measuring import remembered
 from kgs_core.controller.reconcile import converged
@@ -35,6 +36,7 @@ class TargetDecision:
 
     Attributes:
         target: the one that is due; None: the one that stands is right.
+        is_measured: it is due because of what was measured.
         looked_in_vain: a better packing was looked for, and there is none, or none that may be made now.
         held_back: a better one that must wait.
         plan: a better one that is to be proposed, and not carried out.
@@ -43,6 +45,7 @@ class TargetDecision:
     """
 
     target: Target | None = None
+    is_measured: bool = False
     looked_in_vain: bool = False
     held_back: HeldBack | None = None
     plan: ProposedPlan | None = None
@@ -154,7 +157,10 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
         learnt=learnt,
     )
     return TargetDecision(
-        _with_history(target, state, len(plan.moves)), moved=len(plan.moves), overloaded=len(plan.overloaded)
+        _with_history(target, state, len(plan.moves)),
+        is_measured=True,
+        moved=len(plan.moves),
+        overloaded=len(plan.overloaded),
     )
 
 
@@ -281,7 +287,7 @@ def _moved(step: Replacement, state: ControllerState) -> int:
 def _with_history(target: Target, state: ControllerState, moved: int) -> Target:
     before: Sequence[Change] = state.target.history if state.target else ()
     if before:
-        before = (*before[:-1], replace(before[-1], duration_s=state.settled_s))
+        before = (*before[:-1], with_times(before[-1], state))
     readers: set[ConsumerId] = set(target.assignment.values())
     change = Change(target.time_ms, target.reason, moved, target.rscore, len(readers))
     return replace(target, history=with_change(before, change))
