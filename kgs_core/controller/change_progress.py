@@ -31,17 +31,7 @@ def with_change_over(state: ControllerState, now: float) -> tuple[ControllerStat
     if state.target is None or not state.target.history:
         return state, ()
     change = with_times(state.target.history[-1], state)
-    return state, (Note("change done", {name: None if s is None else round(s, 3) for name, s in times_of(change)}),)
-
-
-def times_of(change: Change) -> tuple[tuple[str, float | None], ...]:
-    """Its four response times by name, in their order: seen, decided, started, handed over."""
-    return (
-        ("seen_s", change.seen_s),
-        ("decided_s", change.decided_s),
-        ("started_s", change.started_s),
-        ("handed_over_s", change.handed_over_s),
-    )
+    return state, (Note("change done", {name: None if s is None else round(s, 3) for name, s in change.times}),)
 
 
 def with_times(change: Change, state: ControllerState) -> Change:

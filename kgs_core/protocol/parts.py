@@ -162,6 +162,16 @@ class Change:
         return max(0.0, self.duration_s - self.started_s)
 
     @property
+    def times(self) -> tuple[tuple[str, float | None], ...]:
+        """Its four response times by name, one after the other; None: not known."""
+        return (
+            ("seen_s", self.seen_s),
+            ("decided_s", self.decided_s),
+            ("started_s", self.started_s),
+            ("handed_over_s", self.handed_over_s),
+        )
+
+    @property
     def iterations(self) -> float | None:
         """Consumer iterations that it takes at most to catch up: Rscore times seconds; None where these are not known.
 

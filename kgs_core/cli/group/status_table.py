@@ -41,6 +41,10 @@ _CHANGES = (
     Column("Rscore", is_number=True),
     Column("consumers", is_number=True, spared=1),
     Column("took", is_number=True),
+    Column("seen", is_number=True, spared=3),
+    Column("decided", is_number=True, spared=3),
+    Column("started", is_number=True, spared=3),
+    Column("handed over", is_number=True, spared=3),
     Column("iterations", is_number=True, spared=2),
     Column("reason", is_text=True),
 )
@@ -228,6 +232,7 @@ def _changes(found: GroupStatus) -> FittingTable:
             f"{change.rscore:.3f}",
             f"{change.consumers:,}",
             seconds(change.duration_s) if number < last or change.duration_s is not None else _progress(found),
+            *(UNKNOWN if value is None else seconds(value) for _, value in change.times),
             UNKNOWN if change.iterations is None else f"{change.iterations:,.1f}",
             Text(printable(change.reason)),
         ]

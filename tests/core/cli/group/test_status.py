@@ -260,6 +260,10 @@ def test_json_has_the_promised_keys():
         "rscore": 0.4,
         "consumers": 2,
         "duration_s": None,
+        "seen_s": None,
+        "decided_s": None,
+        "started_s": None,
+        "handed_over_s": None,
         "iterations": None,
     }
     assert (found["converged"], found["controller"], found["waiting"]) == (
