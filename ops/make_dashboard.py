@@ -122,6 +122,7 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
     }),
     ("Lake", "Since the last audit", "s", {
         "audit": f"time() - kgs_audit_timestamp_seconds{{{_G}}}",
+        "wanted every": f"kgs_audit_every_seconds{{{_G}}}",
     }),
 )  # fmt: skip
 """Row, title, unit, and legend -> expression of each panel."""

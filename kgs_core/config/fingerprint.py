@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from functools import reduce
 from typing import Any
 
 from kgs_core.config.passthrough import is_secret
@@ -14,7 +15,7 @@ _OF_OTHERS: dict[str, Any] = {
 }  # fmt: skip
 """What only the controller, the monitor, the fleet and the catalogue go by: to change it needs no new consumer."""
 _OF_MEMBERSHIP = {"heartbeat_s", "suspect_after_s", "consumers_per_metadata_partition"}
-_PASSED_ON = (("kafka", "client"), ("lake", "storage_options"), ("spark", "settings"))
+_WITH_SECRETS = (("kafka", "client"), ("lake", "storage_options"), ("spark", "settings"), ("registry",))
 
 
 def config_hash(settings: Settings) -> str:
@@ -26,7 +27,7 @@ def config_hash(settings: Settings) -> str:
     """
     tree: dict[str, Any] = settings.model_dump(mode="json", exclude=_OF_OTHERS, exclude_defaults=True)
     tree["membership"] = settings.membership.model_dump(mode="json", include=_OF_MEMBERSHIP, exclude_defaults=True)
-    for section, name in _PASSED_ON:
-        values = tree.get(section, {}).get(name, {})
+    for path in _WITH_SECRETS:
+        values = reduce(lambda part, name: part.get(name) or {}, path, tree)
         values.update({key: "" for key in values if is_secret(key)})
     return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:_DIGITS]

@@ -58,16 +58,47 @@ def resolve_tables(settings: Settings, topics: Collection[str]) -> dict[str, Tab
             (rows, dead letters) with one path; paths that differ only in case, or one path inside the other. Names that
             are not legal or too long for a folder, too.
     """
-    specs = {}
-    for topic in sorted(set(topics)):
-        rule = settings.rule_of(topic)
-        if rule is not None:
-            table = rule.table_of(topic)
-            specs[topic] = TableSpec(topic, table, f"{table}{DEAD_LETTERS_SUFFIX}", rule, settings.registry)
+    specs = {topic: spec for topic in sorted(set(topics)) if (spec := _spec_of(settings, topic)) is not None}
     problems = [*_bad_names(specs.values()), *_collisions(specs.values())]
     if problems:
         raise ConfigError(problems)
     return specs
+
+
+def tables_of_gone_topics(
+    settings: Settings, topics: Collection[str], present: Collection[TableSpec]
+) -> tuple[dict[str, TableSpec], list[str]]:
+    """The tables of topics that are gone, whose tables are there; and what is wrong with those that are left out.
+
+    No collision can be avoided any more, so names that differ only in case, and tables inside of others, are taken.
+    Only a table that has become another topic's, for something else, is left out.
+
+    Args:
+        settings: the rules.
+        topics: names of topics that are no longer there, and have tables by these rules.
+        present: the tables of the topics that are there.
+    """
+    taken = {claim.path: claim for spec in present for claim in _claims(spec)}
+    specs: dict[str, TableSpec] = {}
+    problems: list[str] = []
+    for spec in (_spec_of(settings, topic) for topic in sorted(topics)):
+        claims = [] if spec is None else list(_claims(spec))
+        met = ((claim, taken[claim.path]) for claim in claims if claim.path in taken)
+        conflicts = [conflict for claim, other in met if (conflict := other.conflict(claim)) is not None]
+        problems += conflicts
+        if spec is not None and not conflicts:
+            for claim in claims:
+                taken.setdefault(claim.path, claim)
+            specs[spec.topic] = spec
+    return specs, problems
+
+
+def _spec_of(settings: Settings, topic: str) -> TableSpec | None:
+    rule = settings.rule_of(topic)
+    if rule is None:
+        return None
+    table = rule.table_of(topic)
+    return TableSpec(topic, table, f"{table}{DEAD_LETTERS_SUFFIX}", rule, settings.registry)
 
 
 def skipped_topics(settings: Settings, topics: Collection[str]) -> tuple[str, ...]:

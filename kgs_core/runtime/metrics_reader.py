@@ -163,20 +163,24 @@ class MetricsReader:
             self._watch = None
 
 
+AGAIN_AFTER = 10
+"""An audit that was not made is tried again after this part of the time between two."""
+
+
 class _Audits:
     """Audits the lake now and then, in a thread of its own: it takes as long as it takes."""
 
     def __init__(self, settings: Settings, every_h: float) -> None:
         self._settings = settings
         self._every_s = every_h * _HOUR_S
-        self._samples: tuple[Sample, ...] = ()
+        self._found: tuple[Sample, ...] = ()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="audits", daemon=True)
         self._thread.start()
 
     def samples(self) -> tuple[Sample, ...]:
-        """Findings of the last audit that was made; none before the first."""
-        return self._samples
+        """Findings of the last audit that was made, none before the first; how often one is to be made."""
+        return (*self._found, Sample("kgs_audit_every_seconds", (), self._every_s))
 
     def stop(self) -> None:
         """Begin no further one."""
@@ -184,15 +188,17 @@ class _Audits:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            self._samples = self._audited()
-            self._stop.wait(self._every_s)
+            found = self._audited()
+            self._found = found or self._found
+            self._stop.wait(self._every_s if found else self._every_s / AGAIN_AFTER)
 
     def _audited(self) -> tuple[Sample, ...]:
+        """Findings; empty: none was made."""
         try:
             found = audit_lake(self._settings, with_log=True)
         except Exception as e:  # noqa: BLE001 - the time of the last audit tells that this one is missing
             _log.warning("audit not made: %s", e, exc_info=not isinstance(e, KgsError))
-            return self._samples
+            return ()
         counts = {fault: sum(table.count(fault) for table in found.tables) for fault in COUNTED}
         rows = [Sample("kgs_audit_findings", (fault.value,), count) for fault, count in counts.items()]
         odd = [f for t in found.tables for p in t.partitions for f in p.findings if f.fault not in COUNTED]

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from kgs_core.adapters.lake.log_store import LogListing, LogStore, entry_name, last_checkpoint, log_store
 from kgs_core.adapters.lake.storage import Storage
-from kgs_core.errors import PermanentError, TransientError, one_line
+from kgs_core.errors import PermanentError, PortError, TransientError, one_line
 
 TRIES = 5
 _THREADS = 32
@@ -161,13 +161,17 @@ def load_transactions(storage: Storage, table: str) -> dict[str, int]:
     """Version of every application id in the table's log; empty where there is no table.
 
     Raises:
-        PermanentError: an entry that should be there is missing or broken.
+        PermanentError: an entry that should be there is missing or broken; or the folder may not be read, or has files
+            where folders should be.
+        UnsafeError: its path is none that a table can have.
         TransientError: the store did not answer.
     """
     problem: Exception | None = None
     for attempt in range(TRIES):
         try:
             state = read_state(log_store(storage, table))
+        except PortError:
+            raise
         except Exception as e:  # noqa: BLE001 - the clients of stores raise what they like
             # While others commit, a listing may show an entry without the one before it, or one that is cleaned away.
             problem = e
@@ -176,6 +180,8 @@ def load_transactions(storage: Storage, table: str) -> dict[str, int]:
             return dict(state.apps) if state else {}
     if isinstance(problem, LogBrokenError):
         raise PermanentError(f"table {table}: {problem}")
+    if isinstance(problem, (PermissionError, IsADirectoryError, NotADirectoryError)):
+        raise PermanentError(f"table {table}: {one_line(problem)}: give the right to read it, or move it away")
     raise TransientError(f"table {table}: {one_line(problem) if problem else ''}") from problem
 
 
@@ -202,7 +208,7 @@ def _of_checkpoint(data: bytes, name: str) -> dict[str, int]:
 def _parsed(text: bytes, name: str) -> _Entry:
     try:
         actions = [json.loads(line) for line in text.splitlines() if line]
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise LogBrokenError(f"log entry {name} is not whole: restore it") from e
     if not all(isinstance(action, dict) for action in actions):
         raise LogBrokenError(f"log entry {name} is another kind of JSON: restore it")
@@ -211,5 +217,5 @@ def _parsed(text: bytes, name: str) -> _Entry:
         made: dict[str, Any] = next((a["commitInfo"].get("kgs") or {} for a in actions if "commitInfo" in a), {})
         changes_table = any("metaData" in a or "protocol" in a for a in actions)
         return _Entry(apps, changes_table, str(made.get("writer", "")), int(made.get("batches", 0)))
-    except (AttributeError, KeyError, TypeError, ValueError) as e:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as e:
         raise LogBrokenError(f"log entry {name} is another kind of JSON: restore it") from e

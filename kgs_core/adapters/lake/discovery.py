@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.lake.kept_bills import BILL_FOLDER
 from kgs_core.config import Settings, TableSpec, TopicRule, resolve_tables
+from kgs_core.config.tables import tables_of_gone_topics
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.exactly_once.positions import parse_app_id
 from kgs_core.model import TopicId
@@ -27,7 +28,8 @@ def find_tables(
         chosen: only these; None: all.
 
     Raises:
-        ConfigError: a chosen topic that no rule fits, or that neither Kafka nor the lake has; two topics in one table.
+        ConfigError: a chosen topic that no rule fits, or that neither Kafka nor the lake has; two topics that are there
+            in one table.
         PermanentError: the lake cannot be listed.
     """
     if chosen is not None:
@@ -40,10 +42,14 @@ def find_tables(
             raise ConfigError(wrong)
     named = {rule.topic for rule in settings.topics if rule.topic is not None}
     found = {*in_kafka, *named}
-    found |= _only_in_lake(settings, lake, found)
-    if chosen is not None and (unknown := sorted(set(chosen) - found)):
+    gone = _only_in_lake(settings, lake, found)
+    if chosen is not None and (unknown := sorted(set(chosen) - found - gone)):
         raise ConfigError([f"--topic {topic}: no such topic, and no table of it: check the name" for topic in unknown])
     specs = resolve_tables(settings, found)
+    of_gone, problems = tables_of_gone_topics(settings, gone, specs.values())
+    for problem in problems:
+        _log.warning("a topic that Kafka no longer has is left out: %s", problem)
+    specs = dict(sorted((specs | of_gone).items()))
     return [spec for topic, spec in specs.items() if chosen is None or topic in chosen]
 
 
@@ -92,10 +98,21 @@ def _folders_of(lake: Lake, rule: TopicRule) -> Iterator[str]:
         found = [
             f"{path}{name}/"
             for path in found
-            for name in lake.folders(path.rstrip("/"))
+            for name in _listed(lake, path.rstrip("/"))
             if shape.fullmatch(name) and name not in (LOG_FOLDER, BILL_FOLDER)
         ]
     yield from (path.rstrip("/") for path in found)
+
+
+def _listed(lake: Lake, path: str) -> list[str]:
+    """Folders in one; below the root one may be somebody else's, as `lost+found` is, and stops no other."""
+    try:
+        return lake.folders(path)
+    except PermanentError as e:
+        if not path or not isinstance(e.__cause__, PermissionError):
+            raise
+        _log.warning("left out, unless Kafka has its topics: %s: %s", path, e)
+        return []
 
 
 def _filled_from(lake: Lake, table: str, group: str) -> set[str]:

@@ -2,8 +2,8 @@
 
 1. What is new is told by the log of the rows' table: files of versions behind the stored position, which is written
    in the same commit as what comes of them. Killed anywhere, the next one goes on where the last commit left off.
-2. A tombstone of a format that cannot parse it is a dead letter. Those above the rows' positions are left for the next
-   time, since older rows of their partition may be missing yet; dead letters that are looked at twice do no harm.
+2. A tombstone of a format that cannot parse it is a dead letter. Those above the rows' positions wait
+   (`tombstones.py`); dead letters that are looked at twice do no harm.
 3. Several topics in one table: offsets tell what is newer only where all rows of a key are of one topic, so the topic's
    column must be in the key, or the time tells it.
 4. Redriven rows are older than what was there before. Beside tombstones, whose keys leave no trace, that could bring a
@@ -21,12 +21,12 @@ from deltalake.exceptions import TableNotFoundError
 
 from kgs_core.adapters.lake.delta_log import load_transactions
 from kgs_core.adapters.lake.derived_table import MARK, DerivedTable
-from kgs_core.adapters.lake.error_codes import code_of
 from kgs_core.adapters.lake.log_store import log_store
 from kgs_core.adapters.lake.newest_rows import DELETED, newest
 from kgs_core.adapters.lake.shared_table import topics_by_id
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_changes import AddedFile, AddedFiles, ChangesLostError, added_since, files_of
+from kgs_core.adapters.lake.tombstones import DeadLetters, NewTombstones, none_of
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import ConfigError, PortError, TransientError, UnsafeError, one_line
@@ -35,7 +35,6 @@ from kgs_core.exactly_once.positions import CLOSED, AppIds, parse_app_id
 TRIES = 10
 MERGE_BYTES = 64_000_000
 """Compressed bytes of new files that one merge takes."""
-_LETTER = ("error", "_topic_id", "_partition", "_offset", "_timestamp", "_key")
 
 
 class ConflictError(Exception):
@@ -134,10 +133,8 @@ class LatestByKeyTable:
 
     def _merge_new(self, source: _Source, apps: tuple[str, str], base: int, done: Materialization) -> None:
         end = source.rows.version()
-        noted = self._target.position(apps[1]) if apps[1] else None
-        stored = -1 if noted is None else noted
-        upto, tombstones = self._new_tombstones(source, stored)
-        moves_letters = {apps[1]: upto} if apps[1] and upto > stored else {}
+        found = self._new_tombstones(source, apps[1], load_transactions(self._storage, self._target.name))
+        tombstones, moves_letters = found.rows, found.noted
         waiting = list(added_since(log_store(self._storage, self._spec.table), base, end))
         if self._latest.tombstones == "delete" and any(added.redriven for added in waiting):
             raise ChangesLostError("older rows were added behind newer ones (kgs redrive)")
@@ -175,7 +172,8 @@ class LatestByKeyTable:
 
     def _make_anew(self, source: _Source, apps: tuple[str, str], done: Materialization) -> None:
         """All rows, so many at a time as a merge takes; what is kept in memory is the derived table."""
-        upto, tombstones = self._new_tombstones(source, -1)
+        found = self._new_tombstones(source, apps[1], {})
+        tombstones = found.rows
         kept = self._as_rows(tombstones, self._with_deleted(source.schema.empty_table()).schema)
         done.rows, done.tombstones = 0, tombstones.num_rows
         for file in files_of(source.rows):
@@ -185,38 +183,16 @@ class LatestByKeyTable:
         if self._latest.tombstones == "delete":
             kept = kept.filter(pc.invert(kept[DELETED]))
         failpoint("latest-read")
-        positions = {apps[0]: source.rows.version()} | ({apps[1]: upto} if apps[1] and upto >= 0 else {})
+        positions = {apps[0]: source.rows.version(), **found.noted}
         self._target.replace(kept.drop_columns([DELETED]), positions)
         failpoint("latest-merged")
         done.commits += 1
 
-    def _new_tombstones(self, source: _Source, base: int) -> tuple[int, pa.Table]:
-        """Tombstones among the dead letters behind a version of their log; up to which version they are."""
-        none = pa.schema([source.schema.field(name) for name in _LETTER[1:]]).empty_table()
+    def _new_tombstones(self, source: _Source, app: str, noted: Mapping[str, int]) -> NewTombstones:
         if source.letters is None or self._latest.tombstones == "ignore":
-            return base, none
-        found = [none]
-        upto = source.letters.version()
-        for version, files in self._letters_added(source.letters, base):
-            schema = pa.schema(source.letters.schema())
-            letters = self._read(
-                self._spec.dead_letters_table, files, pa.schema([schema.field(name) for name in _LETTER])
-            )
-            places = zip(*(letters[name].to_pylist() for name in _LETTER[1:4]), strict=True)
-            settled = [offset < source.positions.get((topic_id, p), 0) for topic_id, p, offset in places]
-            tombstone = [code_of(error or "") == "tombstone" for error in letters["error"].to_pylist()]
-            wanted = pa.array([a and b for a, b in zip(settled, tombstone, strict=True)], pa.bool_())
-            found.append(letters.filter(wanted).select(list(_LETTER[1:])).cast(none.schema))
-            if not all(settled):  # those behind are found again next time, and do no harm
-                upto = min(upto, version - 1) if base >= 0 else base
-        return upto, pa.concat_tables(found)
-
-    def _letters_added(self, letters: DeltaTable, base: int) -> Iterator[tuple[int, list[AddedFile]]]:
-        if base >= 0:
-            log = log_store(self._storage, self._spec.dead_letters_table)
-            yield from ((added.version, list(added.files)) for added in added_since(log, base, letters.version()))
-        else:
-            yield letters.version(), files_of(letters)
+            return NewTombstones(none_of(source.schema))
+        name, positions = self._spec.dead_letters_table, source.positions
+        return DeadLetters(self._storage, name, source.letters, positions, source.schema).new_tombstones(app, noted)
 
     def _lives(self) -> dict[str, int]:
         """Topic that fills the table -> how many ids of it have done so."""

@@ -100,7 +100,7 @@ def last_checkpoint(read: Callable[[str], bytes]) -> int | None:
     """Number of the newest checkpoint that its maker has noted; None: none, or the note cannot be understood."""
     try:
         return int(json.loads(read(LAST_CHECKPOINT))["version"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 

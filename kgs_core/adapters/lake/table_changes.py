@@ -77,11 +77,13 @@ def added_since(log: LogStore, base: int, end: int) -> Iterator[AddedFiles]:
                 yield found
 
 
-def files_of(table: DeltaTable) -> list[AddedFile]:
-    """All files of a version of a table."""
+def files_of(table: DeltaTable, from_offset: int = 0) -> list[AddedFile]:
+    """All files of a version of a table, but for those that say that all their records are before an offset."""
     adds = pa.table(table.get_add_actions()).to_pylist()
     return [
-        AddedFile(unquote(add["path"]), {k: _text(v) for k, v in (add.get("partition") or {}).items()}) for add in adds
+        AddedFile(unquote(add["path"]), {k: _text(v) for k, v in (add.get("partition") or {}).items()})
+        for add in adds
+        if (highest := (add.get("max") or {}).get("_offset")) is None or highest >= from_offset
     ]
 
 

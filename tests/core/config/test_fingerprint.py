@@ -68,3 +68,11 @@ def test_a_catalogue_is_none_of_a_consumers_business_and_a_token_gives_no_hash()
     assert hash_of(more=catalog) == hash_of()
     first, second = (hash_of(more=f"lineage: {{url: 'http://l', token: {token}}}") for token in "ab")
     assert first == second != hash_of()
+
+
+@pytest.mark.parametrize("way", ["username: u, password: {}", "token: {}"])
+def test_a_new_secret_of_the_registry_makes_no_other_hash(way):
+    one, two = (hash_of(more=f"registry: {{url: 'http://r', {way.format(word)}}}") for word in ("a", "b"))
+    assert one == two
+    assert one != hash_of(more="registry: {url: 'http://r'}")
+    assert one != hash_of(more=f"registry: {{url: 'http://other', {way.format('a')}}}")

@@ -2,13 +2,16 @@
 
 import logging
 import socket
+import threading
 import urllib.request
+from types import SimpleNamespace
 
 import pytest
 
 from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError
-from kgs_core.runtime import metrics_service
+from kgs_core.exactly_once.audit_result import LakeAudit
+from kgs_core.runtime import metrics_reader, metrics_service
 from kgs_core.runtime.metrics_reader import MetricsReader
 from tests.waiting import wait_until
 
@@ -45,3 +48,32 @@ def test_an_address_that_is_taken_is_said_before_anything_begins():
         metrics_service.metrics_served(SETTINGS, "127.0.0.1", taken.getsockname()[1]),
     ):
         pytest.fail("it was served")
+
+
+def test_an_audit_that_fails_keeps_the_last_findings_and_is_tried_again_soon(monkeypatch):
+    outcomes = [PermanentError("Kafka is away"), LakeAudit(()), PermanentError("Kafka is away"), LakeAudit(())]
+    seen, waits = [], []
+
+    def audited(settings, **_):
+        found = outcomes.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    class Stop(threading.Event):
+        def wait(self, timeout=None):
+            seen.append({one.metric for one in reader.samples()})
+            waits.append(timeout)
+            if not outcomes:
+                self.set()
+
+    class Unstarted(threading.Thread):
+        def start(self):
+            pass
+
+    monkeypatch.setattr(metrics_reader, "audit_lake", audited)
+    monkeypatch.setattr(metrics_reader, "threading", SimpleNamespace(Event=Stop, Thread=Unstarted))
+    reader = metrics_reader._Audits(SETTINGS, 1)
+    reader._run()
+    assert waits == [360, 3600, 360, 3600]
+    assert seen[0] == {"kgs_audit_every_seconds"} < seen[1] == seen[2] == seen[3]

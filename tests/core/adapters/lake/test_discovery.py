@@ -6,8 +6,10 @@ import pytest
 
 from kgs_core.adapters.lake.delta_lake import DeltaLake
 from kgs_core.adapters.lake.discovery import find_tables
+from kgs_core.adapters.lake.log_store import DiskLog
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import parse_settings
+from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import TopicId
 from tests.one_column import LAKE, file_of, table_at
@@ -70,6 +72,10 @@ def test_a_name_may_have_an_empty_part(tmp_path):
         ("00000000000000000000.json", b"null\n"),
         ("00000000000000000000.json", b'{"txn": 5}\n'),
         ("00000000000000000000.json", b'{"txn": {"appId": "a", "version": "x"}}\n'),
+        ("00000000000000000000.json", b'{"txn": {"appId": "a", "version": 1e999}}\n'),
+        ("00000000000000000000.json", b"[" * 100_000),
+        ("00000000000000000000.json/a/file", b""),
+        ("_last_checkpoint/a/file", b""),
         ("00000000000000000000.json", b'{"commitInfo": []}\n'),
         ("00000000000000000000.json", b'{"commitInfo": {"kgs": [1]}}\n'),
         ("00000000000000000005.checkpoint.parquet", b"PAR1 is no checkpoint"),
@@ -78,9 +84,90 @@ def test_a_name_may_have_an_empty_part(tmp_path):
 )
 def test_a_broken_log_hides_no_other_table(lake, caplog, name, content):
     log = Path(lake.root) / "x/x-9/rows/_delta_log"
-    log.mkdir(parents=True)
+    (log / name).parent.mkdir(parents=True)
     (log / name).write_bytes(content)
     text = f"group: g\nkafka: {{bootstrap_servers: 'h:1'}}\nlake: {{root: {lake.root}}}\ntopics:{RULES}"
     found = find_tables(parse_settings(text.encode(), "kgs.yaml", {}), lake, [], None)
     assert {spec.topic for spec in found} == {"ads.clicks", "x-1", "named"}
     assert "x/x-9/rows" in caplog.text
+
+
+def _settings(root, rules):
+    text = f"group: g\nkafka: {{bootstrap_servers: 'h:1'}}\nlake: {{root: {root}}}\ntopics: {rules}"
+    return parse_settings(text.encode(), "kgs.yaml", {})
+
+
+def _filled(root, tables):
+    for number, (table, topic) in enumerate(tables.items()):
+        made = table_at(Storage(root), name=table)
+        position = AppIds("g", topic, TopicId("id")).position(0)
+        made.commit({position: None}, {position: 1}, [file_of(Storage(root), number, name=table)])
+    return DeltaLake(LAKE.model_copy(update={"root": root}))
+
+
+@pytest.mark.parametrize("content", [b'{"version": 1e999}', b"[" * 100_000, b'"7"', b"\xff"])
+def test_a_broken_note_of_the_last_checkpoint_is_none(lake, content):
+    Path(lake.root, "x/x-1/rows/_delta_log/_last_checkpoint").write_bytes(content)
+    assert "x-1" in {spec.topic for spec in find_tables(_settings(lake.root, RULES), lake, [], None)}
+
+
+@pytest.mark.parametrize("folder", ["50%20off", "elsewhere"])
+def test_a_folder_that_can_be_no_table_hides_no_other(tmp_path, caplog, folder):
+    lake = _filled(str(tmp_path / "lake"), {"orders": "orders"})
+    (tmp_path / "lake/50%20off").mkdir()
+    (tmp_path / "lake/elsewhere").symlink_to("/")
+    found = find_tables(_settings(lake.root, "[{pattern: '.*', table: '{topic}'}]"), lake, [], None)
+    assert [spec.topic for spec in found] == ["orders"]
+    assert folder in caplog.text
+
+
+@pytest.mark.parametrize(("table", "shape"), [("orders", "{topic}"), ("a/orders", "a/{topic}"), ("a/b", "{t}/{u}")])
+def test_a_folder_that_may_not_be_read_hides_no_other(tmp_path, caplog, monkeypatch, table, shape):
+    """As `lost+found`, where the lake's root is a disk of its own."""
+    lake = _filled(str(tmp_path), {table: table.replace("/", ".") if "{u}" in shape else "orders"})
+    for folder in ("lost+found", "a/lost+found"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+
+    def refused(of):
+        def call(self, *given):
+            if "lost+found" in f"{self._folder} {given}":
+                raise PermissionError(13, "Permission denied", f"{self._folder}")
+            return of(self, *given)
+
+        return call
+
+    for name in ("_all", "_stamp", "read"):
+        monkeypatch.setattr(DiskLog, name, refused(getattr(DiskLog, name)))
+    listed = lake.folders
+
+    def folders(under):
+        if "lost+found" in under:
+            raise PermanentError("cannot be listed") from PermissionError(13, "Permission denied")
+        return listed(under)
+
+    monkeypatch.setattr(lake, "folders", folders)
+    pattern = r"(?P<t>[a-z]+)\.(?P<u>.+)" if "{u}" in shape else ".*"
+    found = find_tables(_settings(lake.root, f"[{{pattern: '{pattern}', table: '{shape}'}}]"), lake, [], None)
+    assert [spec.table for spec in found] == [table]
+    assert "lost+found" in caplog.text
+
+
+def test_a_gone_topic_beside_one_whose_name_differs_in_case_alone(tmp_path):
+    lake = _filled(str(tmp_path), {"Orders": "Orders", "orders": "orders"})
+    settings = _settings(lake.root, "[{pattern: '.*', table: '{topic}'}]")
+    found = find_tables(settings, lake, ["orders", "other"], None)
+    assert [(spec.topic, spec.table) for spec in found] == [
+        ("Orders", "Orders"), ("orders", "orders"), ("other", "other"),
+    ]  # fmt: skip
+    assert [spec.topic for spec in find_tables(settings, lake, [], ["Orders"])] == ["Orders"]
+    with pytest.raises(ConfigError, match="collision"):
+        find_tables(settings, lake, ["orders", "Orders"], None)
+
+
+def test_a_gone_topic_whose_dead_letters_table_has_become_another_topics(tmp_path, caplog):
+    lake = _filled(str(tmp_path), {"a": "a"})
+    found = find_tables(
+        _settings(lake.root, "[{pattern: '.*', table: '{topic}'}]"), lake, ["a_dead_letters", "b"], None
+    )
+    assert [spec.topic for spec in found] == ["a_dead_letters", "b"]
+    assert "topics 'a_dead_letters' and 'a'" in caplog.text

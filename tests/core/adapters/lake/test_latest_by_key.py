@@ -20,7 +20,6 @@ from kgs_core.adapters.lake.latest_by_key import LatestByKeyTable
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import parse_settings, resolve_tables
 from kgs_core.errors import ConfigError, UnsafeError
-from kgs_core.ports import CommitOutcome
 from tests.failpoints import crash_at
 from tests.sink import FakeRecord, Sink
 
@@ -148,33 +147,6 @@ def test_many_files_are_several_merges(storage, sink, monkeypatch):
     monkeypatch.setattr(latest_by_key, "MERGE_BYTES", 1)
     assert materialized(storage).commits == 5
     assert_latest(storage, {0: 60})
-
-
-def test_a_tombstone_above_the_position_waits_for_the_rows_before_it(storage, sink):
-    """Its dead letter is committed before the rows of its batch: merged at once, it would delete nothing, for good."""
-    sink.ingest({0: (0, 10)})
-    materialized(storage)
-    batch = sink.read({0: (10, 30)})
-    assert sink.table._commit_dead_letters(batch) is CommitOutcome.COMMITTED
-    materialized(storage)
-    assert_latest(storage, {0: 10})
-    for upto in (30, 60):  # while that partition is not read, the other's tombstones count
-        sink.ingest({1: (upto - 30, upto)})
-        materialized(storage)
-        assert_latest(storage, {0: 10, 1: upto})
-    sink.ingest({0: (10, 30)})
-    materialized(storage)
-    assert_latest(storage, {0: 30, 1: 60})
-
-
-def test_the_first_one_beside_a_killed_batch_comes_right_too(storage, sink):
-    sink.ingest({0: (0, 10)})
-    assert sink.table._commit_dead_letters(sink.read({0: (10, 30)})) is CommitOutcome.COMMITTED
-    materialized(storage)
-    assert_latest(storage, {0: 10})
-    sink.ingest({0: (10, 40)})
-    materialized(storage)
-    assert_latest(storage, {0: 40})
 
 
 def test_redriven_rows_bring_no_deleted_key_back(storage, sink, monkeypatch):

@@ -1,0 +1,82 @@
+"""Tombstones among dead letters: each is merged once its rows are there, and looked at once."""
+
+import pytest
+from deltalake import DeltaTable
+
+from kgs_core.adapters.lake.delta_lake import DeltaLake
+from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.table_changes import AddedFile
+from kgs_core.ports import CommitOutcome
+from tests.core.adapters.lake.test_latest_by_key import assert_latest, key, materialized, value
+from tests.sink import FakeRecord, Sink
+
+
+@pytest.fixture(autouse=True)
+def _records(monkeypatch):
+    monkeypatch.setattr(FakeRecord, "key", key)
+    monkeypatch.setattr(FakeRecord, "value", value)
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return Storage(str(tmp_path))
+
+
+@pytest.fixture
+def sink(storage):
+    return Sink(storage).started(2)
+
+
+def test_a_tombstone_above_the_position_waits_for_the_rows_before_it(storage, sink):
+    """Its dead letter is committed before the rows of its batch: merged at once, it would delete nothing, for good."""
+    sink.ingest({0: (0, 10)})
+    materialized(storage)
+    batch = sink.read({0: (10, 30)})
+    assert sink.table._commit_dead_letters(batch) is CommitOutcome.COMMITTED
+    materialized(storage)
+    assert_latest(storage, {0: 10})
+    for upto in (30, 60):  # while that partition is not read, the other's tombstones count
+        sink.ingest({1: (upto - 30, upto)})
+        materialized(storage)
+        assert_latest(storage, {0: 10, 1: upto})
+    sink.ingest({0: (10, 30)})
+    materialized(storage)
+    assert_latest(storage, {0: 30, 1: 60})
+
+
+def test_the_first_one_beside_a_killed_batch_comes_right_too(storage, sink):
+    sink.ingest({0: (0, 10)})
+    assert sink.table._commit_dead_letters(sink.read({0: (10, 30)})) is CommitOutcome.COMMITTED
+    materialized(storage)
+    assert_latest(storage, {0: 10})
+    sink.ingest({0: (10, 40)})
+    materialized(storage)
+    assert_latest(storage, {0: 40})
+
+
+@pytest.mark.parametrize("anew", [True, False])
+def test_what_waits_for_ever_is_not_read_again(storage, sink, monkeypatch, anew):
+    """The consumer was killed between dead letters and rows, and then the topic was deleted."""
+    sink.ingest({0: (0, 10)})
+    if not anew:
+        materialized(storage)
+    assert sink.table._commit_dead_letters(sink.read({0: (10, 30)})) is CommitOutcome.COMMITTED
+    sink.ingest({1: (0, 40)})
+    assert materialized(storage).tombstones
+    version = DeltaTable(storage.uri("t_latest")).version()
+    read = []
+    of = AddedFile.read
+    monkeypatch.setattr(AddedFile, "read", lambda file, *given: read.append(file.path) or of(file, *given))
+    found = materialized(storage)
+    assert (found.tombstones, found.commits, read) == (0, 0, [])
+    assert DeltaTable(storage.uri("t_latest")).version() == version
+    sink.ingest({1: (40, 60)})  # what comes beside it is read, once
+    assert materialized(storage).tombstones == sum(value(FakeRecord(1, at)) is None for at in range(40, 60))
+    assert len(read) == 2
+    assert_latest(storage, {0: 10, 1: 60})
+    DeltaLake(sink.lake).maintain("t_dead_letters", dry_run=False)
+    assert materialized(storage).commits == 0
+    sink.ingest({0: (10, 30)})  # it was not for ever
+    assert materialized(storage).tombstones == sum(value(FakeRecord(0, at)) is None for at in range(10, 30))
+    assert_latest(storage, {0: 30, 1: 60})
+    assert materialized(storage).tombstones == 0
