@@ -20,9 +20,9 @@ class KilledError(BaseException):
 
 
 class Clock:
-    """Real, but a sleep is over at once: nobody else works meanwhile, so only the owner's own patience ends its wait."""
+    """Real, but a sleep is over at once: nobody else works meanwhile, so only patience ends an owner's wait."""
 
-    time = staticmethod(time.time)
+    time = staticmethod(time.time)  # noqa: TID251 - files have ages
 
     def __init__(self):
         self._slept_s = 0.0
