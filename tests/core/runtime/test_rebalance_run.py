@@ -46,8 +46,7 @@ def test_a_first_assignment_costs_nothing():
     measured, assigned, priced, handed_over = parts(run_of(group, measurement_offset=offset))
     assert (measured.measurement_offset, measured.load.speeds[tp("a")]) == (offset, 50.0)
     assert (assigned.before, assigned.is_written, assigned.outcome) == (None, True, None)
-    assert assigned.target.message == group.target()
-    assert group.target().measurement_offset == offset
+    assert (assigned.target.message, group.target().measurement_offset) == (group.target(), offset)
     assert (priced.rscore, priced.moved, priced.moves) == (0.0, 0, ())
     assert handed_over.outcome.result is Result.CONVERGED
     assert (handed_over.gaps_s, handed_over.unowned, handed_over.double_owners) == ({}, frozenset(), ())
