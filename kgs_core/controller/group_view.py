@@ -8,9 +8,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
+from typing import NamedTuple
 
 from kgs_core.controller.member_view import MemberView
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
+from kgs_core.planning.kept import kept
 from kgs_core.protocol import (
     Approval,
     DesiredState,
@@ -142,12 +144,15 @@ class GroupView:
         """
         newest = {view.member.incarnation for view in self.newest().values()}
         ranked = sorted(self.members.values(), key=lambda view: (view.member.incarnation in newest, view.joined))
-        claims = [(v, v.report.owned) for v in ranked if v.report is not None and not v.ended]
-        assigned = [(v, owned & v.assignment.message.owned) for v, owned in claims if v.assignment is not None]
-        found: dict[TopicPartition, ConsumerId] = {}
-        for member, partitions in (*claims, *assigned):
-            found.update(dict.fromkeys(partitions, member.member.consumer))
-        return found
+        return _claimed(
+            tuple(
+                _Reported(
+                    v.member.consumer, v.report.owned, v.assignment.message.owned if v.assignment else frozenset()
+                )
+                for v in ranked
+                if v.report is not None and not v.ended
+            )
+        )
 
     def joined(self, suspected: Collection[Incarnation] = frozenset()) -> frozenset[ConsumerId]:
         """Consumers that can be given partitions: the newest incarnation reports, and was not told to end."""
@@ -159,6 +164,24 @@ class GroupView:
             and not view.retiring
             and view.member.incarnation not in suspected
         )
+
+
+class _Reported(NamedTuple):
+    """Claim of one incarnation: what it reports, and what it was assigned."""
+
+    consumer: ConsumerId
+    owned: frozenset[TopicPartition]
+    assigned: frozenset[TopicPartition]
+
+
+@kept
+def _claimed(claims: tuple[_Reported, ...]) -> Assignment:
+    found: dict[TopicPartition, ConsumerId] = {}
+    for claim in claims:
+        found.update(dict.fromkeys(claim.owned, claim.consumer))
+    for claim in claims:
+        found.update(dict.fromkeys(claim.owned & claim.assigned, claim.consumer))
+    return found
 
 
 class _Draft:

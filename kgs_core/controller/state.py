@@ -16,6 +16,7 @@ from kgs_core.controller.transitions import State
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.packing import RandomSource
 from kgs_core.planning.rebalance_budget import HeldBack
+from kgs_core.planning.shares import shares_of
 from kgs_core.ports import Run
 from kgs_core.protocol import Incarnation, RunState, Target, Terms
 
@@ -142,7 +143,9 @@ class ControllerState:
 
     def wanted(self) -> frozenset[ConsumerId]:
         """Consumers that shall be started where they are missing."""
-        return frozenset(self.target.consumers if self.target and self.desired_run_state is RunState.RUNNING else ())
+        if self.target is None or self.desired_run_state is not RunState.RUNNING:
+            return frozenset()
+        return frozenset((*shares_of(self.target.assignment), *self.target.spares))
 
     def starts(self, now: float) -> Starts:
         """Who is to be started now, as far as that is known."""

@@ -23,6 +23,7 @@ from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing import rebalanced, rscore
 from kgs_core.planning.placement import to_joined
 from kgs_core.planning.rebalance_budget import HeldBack, moved_within_an_hour, with_change
+from kgs_core.planning.shares import shares_of
 from kgs_core.planning.spares import Numbers, choose_spares
 from kgs_core.planning.triggers import Decision, NoRun, Reason, Watched, decide, is_forced
 from kgs_core.protocol import Change, ProposedPlan, RunState, Target
@@ -72,7 +73,8 @@ def select_target(state: ControllerState, now: float) -> TargetDecision:
     found = _packed(state, watched, now) if state.is_fresh(now) else TargetDecision()
     if found.target is None and state.target is not None:
         numbers = watched.group().numbers
-        taken = _taken_over(state, state.target, watched, numbers)
+        are_read = GroupHealth(state.view, state.suspects(), starts, state.strict).have_readers(state.target.assignment)
+        taken = None if are_read else _taken_over(state, state.target, watched, numbers)
         if taken is None and plan is not None and (approved := _approved(state, state.target, plan, starts, now)):
             return TargetDecision(approved, moved=len(plan.moves))
         step = (
@@ -229,7 +231,7 @@ def _with_spares(state: ControllerState, target: Target, numbers: Numbers) -> Re
     count = state.options.packing.spare_consumers
     if outdated(state.view, target.consumers):
         count = max(1, count)  # one more for a while: see plan_replacement
-    used = set(target.assignment.values())
+    used = shares_of(target.assignment).keys()
     spares = choose_spares(used, count, numbers)
     if len(numbers.usable() - used) == len(spares) == len(target.spares):
         return None
