@@ -1,7 +1,7 @@
 """Whose a table is, told from the application ids in its log, and how it changes hands. Pure."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from kgs_core.exactly_once.positions import CLOSED, AppIds
@@ -45,18 +45,33 @@ class OwnershipTransfer:
     positions: int
 
 
-def hand_over(stored: Mapping[str, int], old: str, new: str) -> OwnershipTransfer | None:
-    """How what `old` has becomes `new`'s; None where `old` has nothing (any more)."""
-    if old not in owners(stored):
+def hand_over(stored: Mapping[str, int], old: str, new: str, known: Collection[str] = ()) -> OwnershipTransfer | None:
+    """How what `old` has becomes `new`'s; None where `old` has nothing (any more).
+
+    Args:
+        stored: every application id of the table's log with its version.
+        old: the group that has it.
+        new: the group that gets it.
+        known: positions that `old` could write under; those that are not stored count as 0, and are closed, too.
+    """
+    absent = dict.fromkeys((app for app in known if app not in stored), 0)
+    seen = {**stored, **absent}
+    if old not in owners(seen):
         return None
-    apps = {app: f"{new}/{match.group(2)}" for app in stored if (match := _OURS.fullmatch(app)) and match[1] == old}
+    apps = {app: f"{new}/{match.group(2)}" for app in seen if (match := _OURS.fullmatch(app)) and match[1] == old}
     positions = [app for app in apps if _POSITION.fullmatch(app)]
-    expected: dict[str, int | None] = {app: stored[app] for app in apps}
+    expected: dict[str, int | None] = {app: stored.get(app) for app in apps}
     expected |= {theirs: stored.get(theirs) for theirs in apps.values()}
     expected[REDRIVES] = stored.get(REDRIVES)
-    versions = {theirs: stored[app] for app, theirs in apps.items()} | dict.fromkeys(positions, CLOSED)
+    versions = {theirs: seen[app] for app, theirs in apps.items()} | dict.fromkeys(positions, CLOSED)
     versions[REDRIVES] = (stored.get(REDRIVES) or 0) + 1
     return OwnershipTransfer(expected, versions, len(positions))
+
+
+def open_positions(stored: Mapping[str, int], group: str) -> tuple[str, ...]:
+    """Application ids of positions that a group has in a table's log, and has not handed over."""
+    matches = ((app, _POSITION.fullmatch(app)) for app, version in stored.items() if version != CLOSED)
+    return tuple(app for app, match in matches if match is not None and match[1] == group)
 
 
 def open_lives(stored: Mapping[str, int], group: str, topic: str) -> dict[TopicId, dict[int, int]]:

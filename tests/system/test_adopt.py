@@ -48,7 +48,7 @@ def test_renamed_group(run, kafka, config, sink, topic):
     shown = run("--from-group", "audited")
     assert shown.exit_code == 0, shown.output
     assert shown.output.splitlines() == [
-        f"table bronze/{topic}_dead_letters: {topic}, positions: 1: would be group renamed's, no longer audited's",
+        f"table bronze/{topic}_dead_letters: {topic}, positions: 2: would be group renamed's, no longer audited's",
         f"table bronze/{topic}: {topic}, positions: 2: would be group renamed's, no longer audited's",
         "nothing was recorded: give --yes to do it",
     ]

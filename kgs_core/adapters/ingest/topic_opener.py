@@ -73,10 +73,13 @@ class TopicOpener:
         ids = AppIds(self._settings.group, spec.topic, topic_id)
         columns = columns_of(spec)
         schema = self.schema_of(spec, columns)
-        if may_be_shared(spec.rule, self._settings.topics):
-            refuse_unlike_columns(self._lake, spec, ids, schema)
+        is_shared = may_be_shared(spec.rule, self._settings.topics)
+        if is_shared:
+            refuse_unlike_columns(self._lake, spec, ids, schema, is_made=False)
         table = TopicTable(self._lake, spec, ids, schema, columns)
         table.open()
+        if is_shared:
+            refuse_unlike_columns(self._lake, spec, ids, schema, is_made=True)
         if not table.is_started(partitions):
             earlier = earlier_topic_ids(self._lake, spec.table, ids)
             if earlier:

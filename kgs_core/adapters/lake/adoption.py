@@ -2,7 +2,9 @@
 
 Every table changes hands in one compare-and-set commit: what the old side has in flight is refused, since its positions
 are closed by the same commit. The dead letters' table comes before the rows': killed in between, neither side can write
-dead letters against marks that the other has, and the same command again does the rest.
+dead letters against marks that the other has, and the same command again does the rest. It is made where there is none,
+and positions are closed there of every partition that is read: else who reads on under the old name could write a first
+dead letter of a partition, and the heir would write it again.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -12,11 +14,11 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.discovery import find_tables
 from kgs_core.adapters.lake.factory import open_lake
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings
-from kgs_core.config.tables import DEAD_LETTERS_SUFFIX
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
-from kgs_core.exactly_once.table_owner import hand_over, owners
+from kgs_core.exactly_once.table_owner import hand_over, open_positions, owners
 from kgs_core.ports import CommitOutcome
 
 TRIES = 20
@@ -29,11 +31,13 @@ class Adopted:
     Attributes:
         topics: it is filled from.
         positions: how many move.
+        rows: path of the rows' table, where this one has their dead letters; empty: it is one of rows.
     """
 
     table: str
     topics: tuple[str, ...]
     positions: int
+    rows: str = ""
 
 
 class GroupAdoption:
@@ -60,14 +64,14 @@ class GroupAdoption:
         """
         known = False
         found = []
-        for table in self._tables(topics):
-            stored = self._lake.all_versions(table)
+        for table, rows in self._tables(topics):
+            stored, theirs = self._lake.all_versions(table), self._positions(rows)
             known = known or any(app.startswith(f"{self._old}/") for app in stored)
-            change = hand_over(stored, self._old, self._settings.group)
+            change = hand_over(stored, self._old, self._settings.group, theirs)
             if change is not None:
-                owned = owners(stored)
-                self._refuse_others(table, owned)
-                found.append(Adopted(table, owned[self._old], change.positions))
+                self._refuse_others(table, owners(stored))
+                owned = owners({**dict.fromkeys(theirs, 0), **stored})
+                found.append(Adopted(table, owned[self._old], change.positions, rows))
         if not known:
             raise ConfigError(
                 [f"--from-group {self._old}: no table under {self._lake.root} was filled by it: check the name"]
@@ -81,25 +85,31 @@ class GroupAdoption:
             UnsafeError: both names fill it.
             TransientError: the store did not answer, or others committed all the time.
         """
-        for table in (f"{adopted.table}{DEAD_LETTERS_SUFFIX}", adopted.table):
-            # A partition without dead letters has no position in their table that could be closed
-            self._lake.forget_intents(table)
+        self._lake.forget_intents(adopted.table)
+        if adopted.rows:
+            self._lake.table(adopted.table, DEAD_LETTER_SCHEMA).create()
         target = self._lake.open(adopted.table)
         for _ in range(TRIES):
             stored = self._lake.all_versions(adopted.table)
             self._refuse_others(adopted.table, owners(stored))
-            change = hand_over(stored, self._old, self._settings.group)
+            change = hand_over(stored, self._old, self._settings.group, self._positions(adopted.rows))
             if change is None or target.commit(change.expected, change.new, ()) is CommitOutcome.COMMITTED:
                 failpoint("adopted")
                 return
         raise TransientError(f"table {adopted.table}: group {self._old} commits all the time: stop its consumers")
 
-    def _tables(self, topics: Collection[str]) -> Iterator[str]:
+    def _positions(self, rows: str) -> tuple[str, ...]:
+        return open_positions(self._lake.all_versions(rows), self._old) if rows else ()
+
+    def _tables(self, topics: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Tables, and of those of dead letters the one of the rows; dead letters first."""
         in_kafka = KafkaAdmin(admin_client(self._settings)).list_topics()
         # Also tables of topics that Kafka no longer has: in the log they are still the old name's
         known_as = self._settings.model_copy(update={"group": self._old})
         specs = find_tables(known_as, self._lake, in_kafka, topics or None)
-        return iter(dict.fromkeys(name for spec in specs for name in (spec.dead_letters_table, spec.table)))
+        yield from dict.fromkeys(
+            pair for spec in specs for pair in ((spec.dead_letters_table, spec.table), (spec.table, ""))
+        )
 
     def _refuse_others(self, table: str, owned: Mapping[str, tuple[str, ...]]) -> None:
         others = sorted(set(owned) - {self._old})

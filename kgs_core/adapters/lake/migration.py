@@ -10,6 +10,7 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.discovery import find_topic
 from kgs_core.adapters.lake.factory import open_lake
+from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings, TableSpec
@@ -88,11 +89,11 @@ class Migration:
         old, new = AppIds(group, spec.topic, move.old_id), AppIds(group, spec.topic, move.new_id)
         for table in (spec.dead_letters_table, spec.table):  # as in `adoption`
             self._lake.forget_intents(table)
+        self._lake.table(spec.dead_letters_table, DEAD_LETTER_SCHEMA).create()
         dead_letters = self._lake.all_versions(spec.dead_letters_table)
-        if dead_letters:
-            marks = {p: dead_letters.get(old.position(p)) for p in move.ended}
-            self._commit(self._lake.open(spec.dead_letters_table), *close_life(dead_letters, old, marks))
-            failpoint("adopted")
+        marks = {p: dead_letters.get(old.position(p)) for p in move.ended}
+        self._commit(self._lake.open(spec.dead_letters_table), *close_life(dead_letters, old, marks))
+        failpoint("adopted")
         stored = self._lake.all_versions(spec.table)
         expected, versions = close_life(stored, old, dict(move.ended))
         for p, offset in move.offsets.items():

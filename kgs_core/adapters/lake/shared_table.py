@@ -21,21 +21,25 @@ def topics_by_id(apps: Collection[str], group: str) -> dict[TopicId, str]:
     return {app.topic_id: app.topic for app in found if app is not None and app.group == group}
 
 
-def refuse_unlike_columns(lake: Lake, spec: TableSpec, ids: AppIds, schema: pa.Schema) -> None:
+def refuse_unlike_columns(lake: Lake, spec: TableSpec, ids: AppIds, schema: pa.Schema, *, is_made: bool) -> None:
     """Refuse a topic that is about to begin in a table of other topics, and whose columns are not that table's.
 
-    Later its values are judged one by one, as those of any topic whose schema has changed.
+    It is asked twice: before anything of the topic is written, and once the table is made. For of two topics that begin
+    at once, neither sees the other, but both see the table of the one who made it. Later a topic's values are judged
+    one by one, as those of any topic whose schema has changed.
 
     Args:
         schema: columns that the topic's rows would have.
+        is_made: the table is there, perhaps made just now for another topic that has not begun either.
 
     Raises:
         UnsafeError: it names the columns, and the way out.
         PortError: the log cannot be read.
     """
     stored = lake.all_versions(spec.table)
-    others = [topic for topic in owners(stored).get(ids.group, ()) if topic != ids.topic]
-    if not others or _is_begun(stored, ids):
+    known = owners(stored).get(ids.group, ())
+    others = [topic for topic in known if topic != ids.topic]
+    if _is_begun(stored, ids) or not (others or (is_made and not known)):
         return
     there = pa.schema(lake.open(spec.table).schema)
     evolve = spec.rule.evolve
@@ -43,9 +47,10 @@ def refuse_unlike_columns(lake: Lake, spec: TableSpec, ids: AppIds, schema: pa.S
     unlike = [what for what in misfits(wanted, there) if evolve == "none" or not what.endswith(" is missing")]
     if unlike:
         more = f" and {len(unlike) - MOST_NAMED} more" if len(unlike) > MOST_NAMED else ""
+        named = ", ".join(others[:MOST_NAMED]) or "another topic"
         raise UnsafeError(
-            f"topic {ids.topic}: table {spec.table} is filled from {', '.join(others[:MOST_NAMED])}, and the columns "
-            f"do not agree: {'; '.join(unlike[:MOST_NAMED])}{more}: give the topic another table, or the same columns"
+            f"topic {ids.topic}: table {spec.table} is filled from {named}, and the columns do not agree: "
+            f"{'; '.join(unlike[:MOST_NAMED])}{more}: give the topic another table, or the same columns"
         )
 
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import pytest
 
+from kgs_core.adapters.ingest import topic_opener
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
 from kgs_core.adapters.lake.adoption import GroupAdoption
 from kgs_core.adapters.lake.audit import audit_lake
@@ -262,6 +263,26 @@ def test_a_topic_with_other_columns_does_not_begin(storage, opened):
         opened("format: json, schema: {n: string, m: int}, evolve: add_columns")
     assert DeltaLake(Sink(storage).lake).open("t").schema.names == Sink(storage).table.schema.names
     assert not any("id-b" in app for app in DeltaLake(Sink(storage).lake).all_versions("t"))
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_of_two_topics_that_begin_at_once_with_other_columns_one_does_not(storage, opened, monkeypatch, has_begun):
+    look = topic_opener.refuse_unlike_columns
+
+    def outrun(*given, is_made):
+        look(*given, is_made=is_made)
+        if not is_made:
+            a = Sink(storage, topic="a", topic_id="id-a")
+            a.table.open()
+            if has_begun:
+                a.started(1)
+
+    monkeypatch.setattr(topic_opener, "refuse_unlike_columns", outrun)
+    with pytest.raises(UnsafeError, match=r"filled from (a|another topic), .* n is int64, wanted string: give"):
+        opened("format: json, schema: {n: string}, evolve: add_columns")
+    assert not any("id-b" in app for app in DeltaLake(Sink(storage).lake).all_versions("t"))
+    monkeypatch.undo()
+    opened("format: json, schema: {n: long}, evolve: add_columns")  # mended
 
 
 def test_columns_that_one_topic_adds_are_null_for_the_other(storage, opened):
