@@ -56,7 +56,8 @@ class GroupView:
         since: when the first record was taken, monotonic seconds: silence of one never heard counts from there.
         wanted_ms: the broker's clock when `wanted` was appended.
         plan: the newest that the controller has proposed; whether it still stands says `approval`.
-        approval: the newest.
+        approvals: (plan's id, offset of its record) -> the newest of it: one of an earlier plan takes nothing away. Of
+            plans before `plan` only the newest of all is kept.
     """
 
     target: Received[Target] | None = None
@@ -71,7 +72,7 @@ class GroupView:
     wanted_ms: int = -1
     failures: Mapping[ConsumerId, str] = field(default_factory=dict)
     plan: Received[ProposedPlan] | None = None
-    approval: Received[Approval] | None = None
+    approvals: Mapping[tuple[str, int], Received[Approval]] = field(default_factory=dict)
 
     def take(self, received: Received[Message], now: float) -> "GroupView":
         """With one more record, which has come just now; a late or doubled one changes nothing."""
@@ -103,6 +104,11 @@ class GroupView:
         for incarnation in dead:
             draft.bury(incarnation)
         return draft.finished(self.since)
+
+    @property
+    def approval(self) -> Received[Approval] | None:
+        """The newest approval, of whatever plan."""
+        return max(self.approvals.values(), key=lambda one: one.offset, default=None)
 
     @property
     def known(self) -> tuple[Member, ...]:
@@ -193,6 +199,7 @@ class _Draft:
         self._dead = set(view.dead)
         self._unmarked = set(view.unmarked)
         self._failures = dict(view.failures)
+        self._approvals = dict(view.approvals)
 
     def take(self, received: Received[Message], last_seen_at: float) -> None:
         match received.message:
@@ -228,6 +235,7 @@ class _Draft:
             dead=frozenset(self._dead),
             unmarked=frozenset(self._unmarked),
             failures=self._failures,
+            approvals=self._approvals_that_count(),
             since=since,
         )
 
@@ -261,10 +269,18 @@ class _Draft:
         if self._view.plan is None or received.offset > self._view.plan.offset:
             self._view = replace(self._view, plan=received)
 
+    def _approvals_that_count(self) -> Mapping[tuple[str, int], Received[Approval]]:
+        first = self._view.plan.offset if self._view.plan is not None else 0
+        newest = max((one.offset for one in self._approvals.values()), default=-1)
+        return {
+            key: one for key, one in self._approvals.items() if one.message.plan_offset >= first or one.offset == newest
+        }
+
     def _take_desired(self, desired: DesiredState | DesiredVersion | Approval, offset: int, timestamp_ms: int) -> None:
-        newest = self._view.approval
-        if isinstance(desired, Approval) and (newest is None or offset > newest.offset):
-            self._view = replace(self._view, approval=Received(desired, offset, timestamp_ms))
+        if isinstance(desired, Approval):
+            key = (desired.plan_id, desired.plan_offset)
+            if key not in self._approvals or offset > self._approvals[key].offset:
+                self._approvals[key] = Received(desired, offset, timestamp_ms)
         if isinstance(desired, DesiredState) and offset > self._view.desired_state_offset:
             self._view = replace(self._view, desired_state=desired, desired_state_offset=offset)
         if isinstance(desired, DesiredVersion) and offset > self._view.wanted_offset:
