@@ -59,6 +59,8 @@ class TopicState:
             dict(at.epochs),
             table.columns,
             spec.registry,
+            spec.side_tables,
+            {table: dict(marks) for table, marks in at.side_marks.items()},
         )
 
     def own(self, partitions: frozenset[int]) -> None:
