@@ -274,7 +274,8 @@ def test_side_tables_that_are_others_are_refused_before_anything_is_written(tmp_
     sink = LayoutSink(tmp_path, log_of(), route=ROUTE).started()
     with pytest.raises(UnsafeError, match="table side/a: is, or was, the own table of topic t"):
         sink.read()
-    LayoutSink(tmp_path, log_of(), group="h", route=ROUTE, table="u").started().table.positions({0})
+    with pytest.raises(UnsafeError, match="table side/a: group g fills it"):
+        LayoutSink(tmp_path, log_of(), group="h", route=ROUTE, table="u").started().read()
     assert own.rows("side/a") == []
 
 
