@@ -227,9 +227,9 @@ class TopicRule(Section):
         has_transform = bool(self.transform or self.transform_arrow)
         texts = dict.fromkeys([*self.headers, *self.topic_columns], "string")
         known = {} if has_transform else {**self.value_columns, **self.key_columns, **texts}
-        is_all = self.names_columns and not has_transform
+        found = problems_of_route(self.route, self.table, known, is_all=self.names_columns and not has_transform)
         return [
-            *((True, problem) for problem in problems_of_route(self.route, self.table, known, is_all=is_all)),
+            *((True, problem) for problem in found),
             (self.latest_by_key is not None, "route: a derived table has the rows of one table: drop 'latest_by_key'"),
             (self.rows == "any", "route: with rows: any nobody could tell that a table lacks a row: say rows: filter"),
         ]
@@ -284,19 +284,18 @@ class TopicRule(Section):
 
     def table_of(self, topic: str) -> str:
         """The table's path relative to the lake's root."""
-        return self._filled(self.table, topic)
+        return self.filled(self.table, topic)
 
     def latest_table_of(self, topic: str) -> str | None:
         """Likewise, of the derived table with the newest row of each key; None where the rule wants none."""
-        return None if self.latest_by_key is None else self._filled(self.latest_by_key.table, topic)
+        return None if self.latest_by_key is None else self.filled(self.latest_by_key.table, topic)
 
     def side_tables_of(self, topic: str) -> dict[str, str]:
         """Value of the route's column, as text -> path of the table of its rows; empty where the rule has no route."""
-        tables = {} if self.route is None else self.route.tables
-        return {text_of(value): self._filled(path, topic) for value, path in tables.items()}
+        return {text_of(v): self.filled(path, topic) for v, path in (self.route.tables if self.route else {}).items()}
 
-    def _filled(self, path: str, topic: str) -> str:
-        """The path with its names; nothing stands for a group that takes no part in the match."""
+    def filled(self, path: str, topic: str) -> str:
+        """A path of the rule with its names; nothing stands for a group that takes no part in the match."""
         match = compiled(self.pattern).fullmatch(topic) if self.pattern is not None else None
         names = {"topic": topic, **(match.groupdict() if match is not None else {})}
         return IN_BRACES.sub(lambda name: names.get(name[1]) or "", path)

@@ -124,7 +124,9 @@ def _notes_on(snapshot: TableSnapshot) -> tuple[str, ...]:
     others = (f"group {', '.join(snapshot.other_groups)} writes this table too",) if snapshot.other_groups else ()
     topics = snapshot.other_topics
     beside = (f"rows of {', '.join(topics)} are in the table, too: not audited here",) if topics else ()
-    return (*absent, *missing, *others, *beside)
+    sides = sorted({side.table for each in snapshot.sides.values() for side in each})
+    together = (f"with the rows of {', '.join(sides)}",) if sides else ()
+    return (*absent, *missing, *others, *beside, *together)
 
 
 def _notes_on_topic(topic: str, topic_id: TopicId | None, snapshot: TableSnapshot) -> tuple[str, ...]:

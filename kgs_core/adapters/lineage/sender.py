@@ -50,8 +50,8 @@ class ConsumerLineage:
         self._run_id = run_id
         self._open_client = open_client or open_openlineage
         self._queue: queue.Queue[RunNews | None] = queue.Queue(MOST_WAITING)
-        self._told: dict[str, LineageTable] = {}
-        self._news: dict[str, LineageTable] = {}
+        self._told: dict[tuple[str, str], LineageTable] = {}
+        self._news: dict[tuple[str, str], LineageTable] = {}
         self._news_at = float("-inf")
         self._has_ended = False
         self._has_warned = False
@@ -88,15 +88,15 @@ class ConsumerLineage:
         """Note what is open now; tables that are new here, or have other columns, are told.
 
         Args:
-            tables: topic, path of its table, the table's columns.
+            tables: topic, path of a table that it fills, the table's columns.
         """
         if not self._is_on:
             return
         for topic, table, schema in tables:
-            known = self._told.get(topic)
+            known = self._told.get((topic, table))
             if known is None or (known.schema is not schema and not known.schema.equals(schema)):
-                self._told = {**self._told, topic: LineageTable(topic, table, schema)}
-                self._news[topic] = self._told[topic]
+                self._told = {**self._told, (topic, table): LineageTable(topic, table, schema)}
+                self._news[topic, table] = self._told[topic, table]
         now = time.monotonic()
         if not self._news or now < self._news_at + NEWS_S:
             return
