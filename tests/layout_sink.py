@@ -88,16 +88,19 @@ class LayoutSink:
         ranges = {p: OffsetRange(found.next_offset[p], end) for p, end in ends.items() if end > found.next_offset[p]}
         if not ranges:
             return None
+        records = [GivenRecord(p, o, self.log[p][o]) for p, span in ranges.items() for o in range(span.start, span.end)]
+        batch, _ = process_topic(self.storage, self.job(found), records_of(records), ranges)
+        assert batch is not None
+        return batch
+
+    def job(self, found: TablePositions) -> TopicJob:
+        """What a worker must know at these positions."""
         spec, marks = self.spec, found.dead_letter_marks
-        job = TopicJob(
+        return TopicJob(
             *("t", self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks),
             sides=spec.side_tables,
             side_marks=found.side_marks,
         )
-        records = [GivenRecord(p, o, self.log[p][o]) for p, span in ranges.items() for o in range(span.start, span.end)]
-        batch, _ = process_topic(self.storage, job, records_of(records), ranges)
-        assert batch is not None
-        return batch
 
     def drain(self, most: int = 1_000_000) -> list[TopicBatch]:
         """Read and commit until nothing is left."""
