@@ -55,6 +55,7 @@ class LayoutSink:
         storage: Storage | None = None,
         commit: Literal["direct", "combined", "auto"] = "auto",
         group: str = "g",
+        topic_id: str = "id1",
         **layout: Any,
     ) -> None:
         self.storage = storage or Storage(str(root))
@@ -62,7 +63,7 @@ class LayoutSink:
         rule = TopicRule.model_validate({"topic": "t", "format": "json", "schema": COLUMNS, **layout})
         table = rule.table_of("t")
         self.spec = TableSpec("t", table, f"{table}_dead_letters", rule)
-        self.ids = AppIds(group, "t", TopicId("id1"))
+        self.ids = AppIds(group, "t", TopicId(topic_id))
         self.lake = LakeSettings(
             root=self.storage.root,
             storage_options=dict(self.storage.options),
