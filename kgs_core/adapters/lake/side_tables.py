@@ -58,16 +58,20 @@ class SideTables:
         for name in self._names:
             self._lake.columns(name, there, there if evolve else None, layout)
 
-    def take_up(self, own: LakeTable, partitions: Collection[int]) -> Marks:
+    def take_up(self, own: LakeTable, partitions: Collection[int], *, is_routed: bool) -> Marks:
         """Have these partitions' rows go by our route, in the own table and in all side tables; the marks of ours.
 
         Args:
             own: the topic's own table; it has positions of all these partitions.
+            is_routed: its log says that there is, or was, a route.
 
         Raises:
             UnsafeError: a side table is ahead by another route, is another table's, or was handed over.
             TransientError: a store did not answer, or others take the partitions up all the time.
         """
+        if not self._names and not is_routed:
+            self._tokens = None
+            return {}
         for _ in range(TRIES):
             marks = self._try_to_take_up(own, partitions)
             if marks is not None:
@@ -98,9 +102,6 @@ class SideTables:
         apps = [app for p in partitions for app in (ids.position(p), ids.route(p))]
         notes = [ids.side(name) for name in self._names]
         stored = own.versions([*apps, *notes, ROUTED])
-        if not self._names and stored[ROUTED] is None:
-            self._tokens = None
-            return {}
         tables = self._tables | self._of_earlier_routes(own, {p: stored[ids.route(p)] for p in partitions})
         found: dict[str, Versions] = {name: table.versions(apps) for name, table in tables.items()}
         for name, at in found.items():

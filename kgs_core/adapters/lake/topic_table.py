@@ -16,6 +16,7 @@ from kgs_core.consumer.round.progress import TablePositions
 from kgs_core.errors import UnsafeError
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import CLOSED, AppIds, epoch_at, epoch_stamp, parse_app_id
+from kgs_core.exactly_once.route_tokens import ROUTED
 from kgs_core.exactly_once.table_owner import STARTS
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome, Lake, LakeTable
@@ -174,8 +175,8 @@ class TopicTable:
         if self._dead_letters_exist or self._dead_letters.exists():
             self._dead_letters_exist = True
             marks = self._open_positions(self._dead_letters, partitions)
-        sides = self._sides.take_up(self._rows, partitions)
-        stamps = self._rows.versions([self.ids.epoch(p) for p in partitions])
+        stamps = self._rows.versions([*(self.ids.epoch(p) for p in partitions), ROUTED])
+        sides = self._sides.take_up(self._rows, partitions, is_routed=stamps[ROUTED] is not None)
         epochs = {p: epoch for p, o in found.items() if (epoch := epoch_at(stamps[self.ids.epoch(p)], o)) is not None}
         return TablePositions(found, marks, epochs, sides)
 

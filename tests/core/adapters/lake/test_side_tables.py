@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgs_core.adapters.lake import delta_table, side_tables, topic_table
+from kgs_core.adapters.lake import combined_commit, delta_table, side_tables, topic_table
 from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.config import parse_settings
 from kgs_core.errors import UnsafeError
 from kgs_core.exactly_once import Fault
 from kgs_core.ports import CommitOutcome
+from tests.core.adapters.lake.test_shared_table_kills import Clock
 from tests.layout_sink import COLUMNS, LayoutSink
 
 ROUTE = {"column": "s", "tables": {"a": "side/a", "b": "side/b"}}
@@ -97,6 +98,7 @@ def killer(monkeypatch):
     for module in (topic_table, side_tables):
         monkeypatch.setattr(module, "failpoint", failpoint)
     monkeypatch.setattr(delta_table, "pause_after_error", lambda _: 0.0)
+    monkeypatch.setattr(combined_commit, "time", Clock())
     return due
 
 
@@ -171,8 +173,9 @@ def test_any_split_and_any_kill_give_the_same_rows(tmp_path_factory, sizes, kill
 
 @pytest.mark.parametrize("commit", ["direct", "combined"])
 @pytest.mark.parametrize("seed", range(2))
-def test_two_owners_who_know_nothing_of_each_other(tmp_path, seed, commit):
+def test_two_owners_who_know_nothing_of_each_other(tmp_path, monkeypatch, seed, commit):
     """Both believe that all of it is theirs, and know positions and marks of long ago."""
+    monkeypatch.setattr(combined_commit, "time", Clock())
     chance, log = random.Random(seed), log_of(60)
     owners = [LayoutSink(tmp_path, log, commit=commit, route=ROUTE) for _ in range(2)]
     owners[0].started()
@@ -299,3 +302,18 @@ def test_the_audit_finds_what_is_lost_or_doubled_in_a_side_table(tmp_path):
     position = sink.ids.position(0)
     sink.table._rows.commit({position: 5}, {position: 9}, ())
     assert audited(sink).count(Fault.LOST) == 4
+
+
+def test_columns_that_are_added_come_into_every_table(tmp_path):
+    """One of the side tables is new in the same moment."""
+    log = {0: [{"s": each, "i": 7} for each in "abcb"]}
+    before = {"column": "s", "tables": {"a": "side/a"}}
+    narrow = LayoutSink(tmp_path, {0: log[0][:2]}, schema={"s": "string"}, route=before).started()
+    narrow.drain()
+    wide = LayoutSink(tmp_path, log, schema={"s": "string", "i": "int"}, evolve="add_columns", route=ROUTE).started()
+    wide.drain()
+    assert [row["i"] for row in wide.rows()] == [None, 7]
+    assert [row["i"] for row in wide.rows("side/a")] == [None]
+    assert [row["i"] for row in wide.rows("side/b")] == [7]
+    with pytest.raises(UnsafeError, match="table t: its columns are not the configured ones"):
+        LayoutSink(tmp_path, log, schema={"s": "string", "more": "int"}, route=ROUTE).started()
