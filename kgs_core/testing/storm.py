@@ -17,6 +17,7 @@ TROUBLE = FaultRates(
     write_lost=0.05,
     write_unsure=0.05,
     write_hangs=0.05,
+    write_torn=0.05,
     unanswered=0.05,
     start_refused=0.05,
     start_fails=0.1,
