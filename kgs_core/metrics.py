@@ -183,6 +183,23 @@ METRICS: dict[str, Metric] = {
             "seconds",
             _SECONDS,
         ),
+        *(
+            Metric(
+                f"kgs_change_{name}_seconds",
+                MetricKind.HISTOGRAM,
+                f"{text}; of changes that a measurement asked for.",
+                "history of the Target",
+                (),
+                "seconds",
+                _SECONDS,
+            )
+            for name, text in (
+                ("seen", "From a measurement until the controller had it"),
+                ("decided", "From then until the Target was written"),
+                ("started", "From then until all consumers had joined that it reads by"),
+                ("handed_over", "From then until every partition was where it belongs"),
+            )
+        ),
         Metric(
             "kgs_partition_unread_seconds",
             MetricKind.HISTOGRAM,

@@ -17,6 +17,7 @@ from dagster._core.scheduler.instigation import TickStatus
 from kgs_core.adapters.system.failpoints import failpoint
 
 _NO_RUN = ""
+_TELLING = (dg.DagsterEventType.ASSET_MATERIALIZATION.value, dg.DagsterEventType.ASSET_OBSERVATION.value)
 _AT_ONCE = 500
 """Rows a transaction; also below the number of variables that any SQLite takes."""
 
@@ -41,6 +42,32 @@ def delete_run(instance: dg.DagsterInstance, run_id: str) -> None:
     with runs.connect() as connection:  # SQLite, as Dagster opens it, does not follow foreign keys
         connection.execute(Tags.delete().where(Tags.c.run_id == run_id))
     runs.delete_run(run_id)
+
+
+def tells_how_it_is(instance: dg.DagsterInstance, run_id: str) -> bool:
+    """Whether a run has the newest event of its kind of an asset or of a partition of it, or the newest of a check."""
+    import sqlalchemy as db
+    from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable as Checks
+    from dagster._core.storage.event_log.schema import SqlEventLogStorageTable as Events
+
+    tables = (
+        (
+            Events,
+            (Events.c.asset_key, Events.c.dagster_event_type, Events.c.partition),
+            Events.c.dagster_event_type.in_(_TELLING),
+        ),
+        (Checks, (Checks.c.asset_key, Checks.c.check_name), Checks.c.evaluation_event.is_not(None)),
+    )
+    storage: Any = instance.event_log_storage
+    with storage.index_connection() as connection:
+        for table, columns, tells in tables:
+            mine = db.select(*columns, db.func.max(table.c.id)).where(tells & (table.c.run_id == run_id))
+            for *values, newest in connection.execute(mine.group_by(*columns)).fetchall():
+                same = db.and_(*(column == value for column, value in zip(columns, values, strict=True)))
+                later = db.select(table.c.id).where(tells & same & (table.c.id > newest)).limit(1)
+                if connection.execute(later).first() is None:
+                    return True
+    return False
 
 
 def delete_looks(instance: dg.DagsterInstance, assets: Sequence[dg.AssetKey], before: datetime) -> int:

@@ -61,6 +61,11 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
         "p50": f"histogram_quantile(0.5, sum by (le) (increase(kgs_change_reaction_seconds_bucket{{{_G}}}[1h])))",
         "p95": f"histogram_quantile(0.95, sum by (le) (increase(kgs_change_reaction_seconds_bucket{{{_G}}}[1h])))",
     }),
+    ("Changes and their price", "Where that time goes, p95", "s", {
+        f"{name.replace('_', ' ')}":
+            f"histogram_quantile(0.95, sum by (le) (increase(kgs_change_{name}_seconds_bucket{{{_G}}}[1h])))"
+        for name in ("seen", "decided", "started", "handed_over")
+    }),
     ("Changes and their price", "A partition without reader", "s", {
         "p50": f"histogram_quantile(0.5, sum by (le) (increase(kgs_partition_unread_seconds_bucket{{{_G}}}[1h])))",
         "p99": f"histogram_quantile(0.99, sum by (le) (increase(kgs_partition_unread_seconds_bucket{{{_G}}}[1h])))",

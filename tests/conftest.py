@@ -4,10 +4,12 @@ No second try for tests that inject faults, no skips where CI runs them.
 """
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import Phase, settings
 
@@ -23,6 +25,13 @@ for _name in ("COLUMNS", "LINES", "FORCE_COLOR", "CLICOLOR_FORCE", "NO_COLOR", "
 # Nor on how the tests were started: in the background of a shell SIGINT is ignored, and would be by all they start
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Dagster's databases and Kafka wait for the disk at each step, and no test is about a power failure
+_MEMORY = Path("/dev/shm")
+_FREE_BYTES, _AVAILABLE_BYTES = 4 << 30, 12 << 30
+_is_fit = _MEMORY.is_dir() and not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC and os.access(_MEMORY, os.W_OK)
+if _is_fit and shutil.disk_usage(_MEMORY).free > _FREE_BYTES and psutil.virtual_memory().available > _AVAILABLE_BYTES:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 _SYSTEM = Path(__file__).parent / "system"
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.system
 def fails_once(name):
     if not Path(name).exists():
         Path(name).touch()
-        raise AssertionError("only the first time")
+        raise AssertionError("only at first")
 
 def test_sound():
     pass
@@ -74,6 +74,7 @@ def write_program(path, text):
 def project(tmp_path):
     """A folder with tests, and a `bin` for `make` whose Python runs them."""
     (tmp_path / "pytest.ini").write_text(SETTINGS)
+    (tmp_path / "tests/system").mkdir(parents=True)
     run = f'cd {tmp_path} && PYTHONPATH={ROOT} exec {sys.executable} "$@"'
     write_program(tmp_path / "bin/python", run)
     write_program(tmp_path / "bin/kgs", "exit 0")
@@ -93,20 +94,20 @@ def make(project, target, *settings, **environ):
 
 @pytest.mark.slow
 def test_what_fails_in_the_crowd_alone_is_named_and_passes(project):
-    (project / "test_these.py").write_text(TESTS)
+    (project / "tests/system/test_these.py").write_text(TESTS)
     done = make(project, "system")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "\nFAILED BESIDE OTHERS" in done.stdout
-    assert re.search(r"FAILED test_these.py::test_crowded.*only the first time", done.stdout)
+    assert re.search(r"FAILED tests/system/test_these.py::test_crowded.*only at first", done.stdout)
 
 
 @pytest.mark.slow
 def test_what_injects_faults_gets_no_second_try(project):
     """A row that is lost once in ten times must not be a green build with a line in it."""
-    (project / "test_these.py").write_text(TESTS + CHAOS)
+    (project / "tests/system/test_these.py").write_text(TESTS + CHAOS)
     done = make(project, "system")
     assert done.returncode != 0, done.stdout
-    assert re.search(r"ERROR test_these.py::test_harassed.*no second try", done.stdout)
+    assert re.search(r"ERROR tests/system/test_these.py::test_harassed.*no second try", done.stdout)
     assert "1 passed, 1 error" in done.stdout.splitlines()[-1], "the other one is run again"
 
 

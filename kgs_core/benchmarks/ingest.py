@@ -17,9 +17,9 @@ from kgs_core.benchmarks.latency import measure_latency
 from kgs_core.benchmarks.machine import machine
 from kgs_core.benchmarks.peer_environment import VERSIONS, peer_environment
 from kgs_core.benchmarks.process import BenchProcess
-from kgs_core.benchmarks.records import produce_backlog
+from kgs_core.benchmarks.records import KINDS, kind_of_records, produce_backlog
 from kgs_core.benchmarks.variants import SETTLE_BYTES, Peer, Processor, Source, Variant
-from kgs_core.errors import PermanentError
+from kgs_core.errors import ConfigError, PermanentError
 
 QUEUE_BYTES = 67_108_864
 """What a reading client fetches ahead (`queued.max.messages.kbytes`)."""
@@ -45,6 +45,7 @@ class IngestPlan:
             third batch.
         warm_up_s: batches before the first pass of each process; a peer's take three times as long.
         latency_records: of each processor; the peers get a tenth at most.
+        records: their kind, of `KINDS`; only the arrow processor reads raw ones, for the others compute with columns.
     """
 
     sizes_mb: Sequence[float] = (1, 5, 16, 64)
@@ -57,6 +58,7 @@ class IngestPlan:
     latency_records: int = 200
     warm_up_s: float = 20.0
     pass_s: float = 15.0
+    records: str = KINDS[0]
 
     @property
     def topic_bytes(self) -> int:
@@ -90,8 +92,10 @@ def run_ingest_bench(plan: IngestPlan, say: Say, step: Step) -> BenchResult:
         step: gets the number of steps done and of all.
 
     Raises:
+        ConfigError: there is no such kind of records, or somebody cannot read it.
         PermanentError, TransientError: a process ended or stood still; nothing of it is left running.
     """
+    check_readers(plan)
     result = BenchResult(machine(VERSIONS if plan.peer else {}), {**asdict(plan), "topic_bytes": plan.topic_bytes})
     with ExitStack() as held:
         # the system's own place: a socket's path must be short
@@ -109,6 +113,17 @@ def run_ingest_bench(plan: IngestPlan, say: Say, step: Step) -> BenchResult:
         for variant in bench.variants:
             bench.latency(variant)
     return result
+
+
+def check_readers(plan: IngestPlan) -> None:
+    """Hold the records against who is to read them, before anything is started.
+
+    Raises:
+        ConfigError: there is no such kind of records, or somebody cannot read it.
+    """
+    kind = kind_of_records(plan.records)
+    if "schema" not in kind.rule and (plan.peer or set(plan.processors) != {"arrow"}):
+        raise ConfigError([f"--records {plan.records}: only arrow reads them: add --no-peer --processor arrow"])
 
 
 def check_pass(plan: IngestPlan, name: str, found: Mapping[str, Any], committed: int) -> None:
@@ -142,6 +157,7 @@ class _Bench:
         self._held = held
         self._result = result
         self._done = 0
+        self._records = kind_of_records(plan.records)
         self.variants: list[Variant] = []
 
     def prepare(self) -> None:
@@ -149,15 +165,16 @@ class _Bench:
         plan = self._plan
         if plan.peer:
             environment = peer_environment(find_java(), self._say)
-        self.variants = [Processor(processor, self._directory) for processor in plan.processors]
+        self.variants = [Processor(processor, self._directory, self._records) for processor in plan.processors]
         if plan.peer:
             for name, many in (("peer-one", False), ("peer-many", True)):
-                self.variants.append(Peer(name, self._directory, environment, many=many))
+                self.variants.append(Peer(name, self._directory, environment, self._records, many=many))
         kafka = self._held.enter_context(EmbeddedKafka.start(self._directory / "kafka", log=self._say))
         self._backlog = self._topics(kafka, _BACKLOG, wait_time_s=1.0)
         self._idle = self._topics(kafka, _IDLE, wait_time_s=0.0)
         self._say(f"producing the backlog, {plan.topics * plan.topic_bytes / 1e6:,.0f} MB")
-        produce_backlog(kafka.bootstrap_servers, self._backlog.topics, plan.partitions, plan.topic_bytes)
+        names, values = self._backlog.topics, self._records.values
+        produce_backlog(kafka.bootstrap_servers, names, plan.partitions, plan.topic_bytes, values)
         self._advance()
 
     def _topics(self, kafka: EmbeddedKafka, prefix: str, wait_time_s: float) -> Source:
@@ -224,7 +241,9 @@ class _Bench:
                 variant.process.request("serve")
                 tables = [(topic, variant.table(topic)) for topic in self._idle.topics]
                 settle = 2 * plan.topics if ours else _PEER_LATENCY_SETTLE
-                seconds = measure_latency(self._idle.servers, tables, plan.partitions, records, settle)
+                seconds = measure_latency(
+                    self._idle.servers, tables, plan.partitions, self._records.values, records, settle
+                )
                 variant.process.request("rest")
             self._result.latencies.append(Latency(variant.name, seconds))
         self._advance()

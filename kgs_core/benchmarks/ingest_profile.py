@@ -33,7 +33,7 @@ from kgs_core.adapters.registry.stub import running_registry
 from kgs_core.benchmarks.figures import MB
 from kgs_core.benchmarks.format_records import records_in
 from kgs_core.benchmarks.machine import machine
-from kgs_core.benchmarks.records import DIFFERENT, FIELDS, SMALL_BYTES, SMALL_FIELDS, produce_backlog, record_values
+from kgs_core.benchmarks.records import DIFFERENT, Kind, produce_backlog
 from kgs_core.config import Settings, TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import PermanentError, TransientError
@@ -68,34 +68,6 @@ class ProfilePlan:
         """The backlog of one topic: what is fetched ahead, warm-up, and what is measured."""
         whole = _QUEUE_MB + (_WARM_UP + 2) * max(self.sizes_mb) + max(self.records_mb, 2 * max(self.sizes_mb))
         return int(whole * MB / self.topics)
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """Kind of records, and how they are read.
-
-    Attributes:
-        source: name of the topics that have them; kinds of one source share these.
-        rule: what a topic's rule has besides the topic.
-        values: different records; a backlog repeats them.
-        registry: where schemas are.
-    """
-
-    name: str
-    source: str
-    rule: Mapping[str, Any]
-    values: Sequence[bytes]
-    registry: RegistrySettings | None = None
-
-
-def sizes_of_records() -> list[Kind]:
-    """JSON of two sizes, the larger also unparsed."""
-    large, small = record_values(DIFFERENT), record_values(DIFFERENT, size=SMALL_BYTES)
-    return [
-        Kind("json-1000", "1000", {"format": "json", "schema": dict(FIELDS)}, large),
-        Kind("raw-1000", "1000", {"format": "raw"}, large),
-        Kind("json-100", "100", {"format": "json", "schema": dict(SMALL_FIELDS)}, small),
-    ]
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from pathlib import Path
 from confluent_kafka import KafkaException, Producer
 
 from kgs_core.adapters.kafka.errors import port_error
-from kgs_core.benchmarks.records import record_values
 from kgs_core.errors import TransientError
 
 _POLL_S = 0.001
@@ -34,12 +33,18 @@ class LogWatch:
 
 
 def measure_latency(
-    servers: str, tables: Sequence[tuple[str, Path]], partitions: int, records: int, settle: int
+    servers: str,
+    tables: Sequence[tuple[str, Path]],
+    partitions: int,
+    values: Sequence[bytes],
+    records: int,
+    settle: int,
 ) -> list[float]:
     """Seconds from producing (acks=all) to the commit, of each of so many records.
 
     Args:
         tables: topics to produce to in turn, each with the table that its rows come to.
+        values: of the records, in turn.
         settle: records before these, not measured: a client's first fetch of a topic takes up to a second.
 
     Raises:
@@ -47,7 +52,6 @@ def measure_latency(
     """
     source = random.Random()  # noqa: S311 - pauses
     producer = Producer({"bootstrap.servers": servers, "acks": "all", "linger.ms": 0, "log_level": 2})
-    values = record_values(100)
     found = []
     for number in range(settle + records):
         topic, table = tables[number % len(tables)]

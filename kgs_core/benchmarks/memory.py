@@ -16,7 +16,7 @@ from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.benchmarks.family import family_rss_bytes
 from kgs_core.benchmarks.figures import MB, ROLES
-from kgs_core.benchmarks.records import record_values
+from kgs_core.benchmarks.records import KINDS, kind_of_records
 from kgs_core.benchmarks.variants import Processor, Source
 from kgs_core.errors import PermanentError
 
@@ -24,7 +24,6 @@ _PREFIX = "bench.memory."
 _SAMPLE_S = 1.0
 _SLICE_S = 20.0
 _TICK_S = 0.05
-_DIFFERENT = 5_000
 _BLOCKS = 12
 _T_95 = 2.228
 """Of Student's t, two-sided 95 %, for a line through `_BLOCKS` points."""
@@ -122,8 +121,9 @@ def run_memory_bench(plan: MemoryPlan, say: Say) -> MemoryResult:
                     1,
                     {"retention.bytes": str(_KEPT_BYTES), "segment.bytes": str(_KEPT_BYTES // 4)},
                 )
-            consumer = Processor("arrow", directory)
-            with consumer.process, _written(names, kafka.bootstrap_servers, plan):
+            records = kind_of_records(KINDS[0])
+            consumer = Processor("arrow", directory, records)
+            with consumer.process, _written(names, kafka.bootstrap_servers, records.values, plan):
                 say("starting the consumer")
                 consumer.process.start()
                 consumer.open(Source(kafka.bootstrap_servers, _PREFIX, names, 1.0), int(plan.batch_mb * MB))
@@ -194,9 +194,8 @@ class _MemoryRun:
 
 
 @contextmanager
-def _written(names: Sequence[str], servers: str, plan: MemoryPlan) -> Iterator[None]:
+def _written(names: Sequence[str], servers: str, values: Sequence[bytes], plan: MemoryPlan) -> Iterator[None]:
     """So much is written to the topics in turn, until the end of the block."""
-    values = record_values(_DIFFERENT)
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 20, "log_level": 2})
     over = threading.Event()
 

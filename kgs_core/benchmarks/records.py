@@ -1,15 +1,18 @@
-"""The records of the benchmark: JSON of one size, two fifths of it random, and the backlogs made of them."""
+"""The records of the benchmarks, of several kinds, and the backlogs made of them. JSON of 1 KB is two fifths random."""
 
 import itertools
 import json
 import random
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
 from kgs_core.adapters.kafka.errors import port_error
-from kgs_core.errors import TransientError
+from kgs_core.config.registry import RegistrySettings
+from kgs_core.errors import ConfigError, TransientError
 
 RECORD_BYTES = 978
 FIELDS: Mapping[str, str] = {
@@ -38,6 +41,45 @@ _PRODUCER: Mapping[str, str | int] = {
     "queue.buffering.max.kbytes": 262_144,
     "log_level": 2,
 }
+
+KINDS = ("json-1000", "raw-1000", "json-100")
+"""Names of kinds of records; the number is about that of their bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Kind of records, and how they are read.
+
+    Attributes:
+        source: name of the topics that have them; kinds of one source share these.
+        rule: what a topic's rule has besides the topic.
+        values: different records; a backlog repeats them.
+        registry: where schemas are.
+    """
+
+    name: str
+    source: str
+    rule: Mapping[str, Any]
+    values: Sequence[bytes]
+    registry: RegistrySettings | None = None
+
+
+def kind_of_records(name: str) -> Kind:
+    """JSON of two sizes, the larger also unparsed.
+
+    Raises:
+        ConfigError: there is none of this name.
+    """
+    match name:
+        case "json-1000":
+            return Kind(name, "1000", {"format": "json", "schema": dict(FIELDS)}, record_values(DIFFERENT))
+        case "raw-1000":
+            return Kind(name, "1000", {"format": "raw"}, record_values(DIFFERENT))
+        case "json-100":
+            rule = {"format": "json", "schema": dict(SMALL_FIELDS)}
+            return Kind(name, "100", rule, record_values(DIFFERENT, size=SMALL_BYTES))
+        case _:
+            raise ConfigError([f"--records: '{name}': write {', '.join(KINDS[:-1])} or {KINDS[-1]}"])
 
 
 def record_values(count: int, seed: int = 1, size: int = RECORD_BYTES) -> list[bytes]:
@@ -81,19 +123,18 @@ def produce_backlog(
     topics: Sequence[str],
     partitions: int,
     topic_bytes: int,
-    values: Sequence[bytes] = (),
+    values: Sequence[bytes],
     *,
     compression: str = "none",
 ) -> int:
     """Fill each topic with `topic_bytes`, spread over its partitions; returns the number of records.
 
     Args:
-        values: of the records, in turn; none: `DIFFERENT` ones of `RECORD_BYTES`.
+        values: of the records, in turn.
 
     Raises:
         PortError: the broker did not take them all.
     """
-    values = values or record_values(DIFFERENT)
     failed: list[object] = []
 
     def delivered(error: object, _: object) -> None:

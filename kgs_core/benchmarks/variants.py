@@ -14,7 +14,7 @@ import yaml
 from kgs_core.adapters.spark.java import java_environment
 from kgs_core.benchmarks.peer_environment import PeerEnvironment
 from kgs_core.benchmarks.process import BenchProcess
-from kgs_core.benchmarks.records import FIELDS, RECORD_BYTES
+from kgs_core.benchmarks.records import Kind
 from kgs_core.errors import PermanentError
 
 SETTLE_BYTES = 5_000_000
@@ -96,15 +96,12 @@ class Variant(ABC):
 class Processor(Variant):
     """One of our processors, by the consumer's own code."""
 
-    def __init__(self, processor: str, directory: Path) -> None:
+    def __init__(self, processor: str, directory: Path, records: Kind) -> None:
         super().__init__(processor, [sys.executable, "-P", "-m", "kgs_core.benchmarks.ingest_worker"], directory, None)
+        self._records = records
 
     def _opening(self, source: Source, batch_bytes: int) -> dict[str, Any]:
-        rule: dict[str, Any] = {
-            "pattern": f"{source.prefix.replace('.', '[.]')}.*",
-            "format": "json",
-            "schema": dict(FIELDS),
-        }
+        rule: dict[str, Any] = {"pattern": f"{source.prefix.replace('.', '[.]')}.*", **self._records.rule}
         if self.name == "dataframe":
             rule["transform"] = "kgs_core.benchmarks.ingest_worker:transform"
         settings = {
@@ -131,24 +128,26 @@ class Peer(Variant):
     fills_queue = False
     warm_up_share = 3.0  # all of its work is in a JVM, which goes on compiling for long
 
-    def __init__(self, name: str, directory: Path, environment: PeerEnvironment, *, many: bool) -> None:
+    def __init__(self, name: str, directory: Path, environment: PeerEnvironment, records: Kind, *, many: bool) -> None:
         from os import environ
 
         own = {k: v for k, v in environ.items() if not k.startswith(("PYTHON", "PYSPARK", "SPARK_"))}
         python = {"PYSPARK_PYTHON": str(environment.python), "PYSPARK_DRIVER_PYTHON": str(environment.python)}
         super().__init__(name, environment.command(), directory, {**own, **python, **java_environment()})
         self._many = many
+        self._records = records
 
     def _opening(self, source: Source, batch_bytes: int) -> dict[str, Any]:
         self.lake.mkdir()
+        fields: Mapping[str, str] = self._records.rule["schema"]
         return {
             "servers": source.servers,
             "topics": list(source.topics),
-            "schema": ", ".join(f"{name} {_SPARK_TYPES.get(kind, kind.upper())}" for name, kind in FIELDS.items()),
+            "schema": ", ".join(f"{name} {_SPARK_TYPES.get(kind, kind.upper())}" for name, kind in fields.items()),
             "lake": str(self.lake),
             "checkpoint": str(self.lake / "checkpoint"),
             "batch_bytes": batch_bytes,
-            "record_bytes": RECORD_BYTES,
+            "record_bytes": len(self._records.values[0]),
             "many": self._many,
         }
 

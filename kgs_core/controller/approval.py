@@ -117,12 +117,12 @@ def misfit(plan: ProposedPlan, target: Target, speeds: WriteSpeeds, limit: Bytes
 
 def consent(view: GroupView) -> Received[Approval] | None:
     """The approval of the newest plan, if there is one that counts: of this very record, and before its end."""
-    plan, approval = view.plan, view.approval
+    plan = view.plan
+    approval = view.approvals.get((plan.message.plan_id, plan.offset)) if plan is not None else None
     if plan is None or approval is None or not plan.message.may_be_approved:
         return None
-    meant = (approval.message.plan_id, approval.message.plan_offset) == (plan.message.plan_id, plan.offset)
     after_ms = approval.timestamp_ms - plan.timestamp_ms
-    return approval if meant and after_ms <= plan.message.expires_after_s * 1000 else None
+    return approval if after_ms <= plan.message.expires_after_s * 1000 else None
 
 
 def refusal(view: GroupView, name: str, age_s: float, offset: int | None = None) -> str:

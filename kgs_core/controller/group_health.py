@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.member_view import MemberView
-from kgs_core.controller.reconcile import shares_of
 from kgs_core.controller.restart_policy import Starts
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
+from kgs_core.planning.shares import shares_of
 from kgs_core.planning.triggers import Reason, Watched
 from kgs_core.protocol import Incarnation, Target
 
@@ -41,14 +41,15 @@ class GroupHealth:
     def watched(self, since_packing_s: float) -> Watched:
         """The group as the Sentinel sees it."""
         target = self.view.target.message if self.view.target else None
-        current = self._current()
-        lacking = {c for p, c in target.assignment.items() if current.get(p) != c} if target else set()
+        current, stands = self._current(), target.assignment if target else {}
+        returned = self._returned(target)
+        lacking = {c for p, c in stands.items() if current.get(p) != c} if returned else set()
         return Watched(
-            target=target.assignment if target else {},
+            target=stands,
             current=current,
             joined=self.view.joined(self.suspected),
             lost=self.lost(),
-            restarted=self._returned(target) & lacking,
+            restarted=returned & lacking,
             failing=self.starts.quarantined,
             since_packing_s=since_packing_s,
             unusable=frozenset(c for c, member in self.view.newest().items() if self._is_unusable(member)),

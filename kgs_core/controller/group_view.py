@@ -8,9 +8,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
+from typing import NamedTuple
 
 from kgs_core.controller.member_view import MemberView
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
+from kgs_core.planning.kept import kept
 from kgs_core.protocol import (
     Approval,
     DesiredState,
@@ -54,7 +56,8 @@ class GroupView:
         since: when the first record was taken, monotonic seconds: silence of one never heard counts from there.
         wanted_ms: the broker's clock when `wanted` was appended.
         plan: the newest that the controller has proposed; whether it still stands says `approval`.
-        approval: the newest.
+        approvals: (plan's id, offset of its record) -> the newest of it: one of an earlier plan takes nothing away. Of
+            plans before `plan` only the newest of all is kept.
     """
 
     target: Received[Target] | None = None
@@ -69,7 +72,7 @@ class GroupView:
     wanted_ms: int = -1
     failures: Mapping[ConsumerId, str] = field(default_factory=dict)
     plan: Received[ProposedPlan] | None = None
-    approval: Received[Approval] | None = None
+    approvals: Mapping[tuple[str, int], Received[Approval]] = field(default_factory=dict)
 
     def take(self, received: Received[Message], now: float) -> "GroupView":
         """With one more record, which has come just now; a late or doubled one changes nothing."""
@@ -101,6 +104,11 @@ class GroupView:
         for incarnation in dead:
             draft.bury(incarnation)
         return draft.finished(self.since)
+
+    @property
+    def approval(self) -> Received[Approval] | None:
+        """The newest approval, of whatever plan."""
+        return max(self.approvals.values(), key=lambda one: one.offset, default=None)
 
     @property
     def known(self) -> tuple[Member, ...]:
@@ -142,12 +150,15 @@ class GroupView:
         """
         newest = {view.member.incarnation for view in self.newest().values()}
         ranked = sorted(self.members.values(), key=lambda view: (view.member.incarnation in newest, view.joined))
-        claims = [(v, v.report.owned) for v in ranked if v.report is not None and not v.ended]
-        assigned = [(v, owned & v.assignment.message.owned) for v, owned in claims if v.assignment is not None]
-        found: dict[TopicPartition, ConsumerId] = {}
-        for member, partitions in (*claims, *assigned):
-            found.update(dict.fromkeys(partitions, member.member.consumer))
-        return found
+        return _claimed(
+            tuple(
+                _Reported(
+                    v.member.consumer, v.report.owned, v.assignment.message.owned if v.assignment else frozenset()
+                )
+                for v in ranked
+                if v.report is not None and not v.ended
+            )
+        )
 
     def joined(self, suspected: Collection[Incarnation] = frozenset()) -> frozenset[ConsumerId]:
         """Consumers that can be given partitions: the newest incarnation reports, and was not told to end."""
@@ -161,6 +172,24 @@ class GroupView:
         )
 
 
+class _Reported(NamedTuple):
+    """Claim of one incarnation: what it reports, and what it was assigned."""
+
+    consumer: ConsumerId
+    owned: frozenset[TopicPartition]
+    assigned: frozenset[TopicPartition]
+
+
+@kept
+def _claimed(claims: tuple[_Reported, ...]) -> Assignment:
+    found: dict[TopicPartition, ConsumerId] = {}
+    for claim in claims:
+        found.update(dict.fromkeys(claim.owned, claim.consumer))
+    for claim in claims:
+        found.update(dict.fromkeys(claim.owned & claim.assigned, claim.consumer))
+    return found
+
+
 class _Draft:
     """A view while records are taken into it."""
 
@@ -170,6 +199,7 @@ class _Draft:
         self._dead = set(view.dead)
         self._unmarked = set(view.unmarked)
         self._failures = dict(view.failures)
+        self._approvals = dict(view.approvals)
 
     def take(self, received: Received[Message], last_seen_at: float) -> None:
         match received.message:
@@ -205,6 +235,7 @@ class _Draft:
             dead=frozenset(self._dead),
             unmarked=frozenset(self._unmarked),
             failures=self._failures,
+            approvals=self._approvals_that_count(),
             since=since,
         )
 
@@ -238,10 +269,18 @@ class _Draft:
         if self._view.plan is None or received.offset > self._view.plan.offset:
             self._view = replace(self._view, plan=received)
 
+    def _approvals_that_count(self) -> Mapping[tuple[str, int], Received[Approval]]:
+        first = self._view.plan.offset if self._view.plan is not None else 0
+        newest = max((one.offset for one in self._approvals.values()), default=-1)
+        return {
+            key: one for key, one in self._approvals.items() if one.message.plan_offset >= first or one.offset == newest
+        }
+
     def _take_desired(self, desired: DesiredState | DesiredVersion | Approval, offset: int, timestamp_ms: int) -> None:
-        newest = self._view.approval
-        if isinstance(desired, Approval) and (newest is None or offset > newest.offset):
-            self._view = replace(self._view, approval=Received(desired, offset, timestamp_ms))
+        if isinstance(desired, Approval):
+            key = (desired.plan_id, desired.plan_offset)
+            if key not in self._approvals or offset > self._approvals[key].offset:
+                self._approvals[key] = Received(desired, offset, timestamp_ms)
         if isinstance(desired, DesiredState) and offset > self._view.desired_state_offset:
             self._view = replace(self._view, desired_state=desired, desired_state_offset=offset)
         if isinstance(desired, DesiredVersion) and offset > self._view.wanted_offset:

@@ -11,6 +11,7 @@ from typing import assert_never
 
 from kgs_core.controller.approval import plan_wait, without_effect
 from kgs_core.controller.assignment_diff import differences
+from kgs_core.controller.change_progress import with_change_over, with_started, with_target_written
 from kgs_core.controller.desired_state import assignments_for, held_replacement, is_settled, upsets_now
 from kgs_core.controller.events import (
     Command,
@@ -33,6 +34,7 @@ from kgs_core.controller.launches import launch_consumers, take_fleet
 from kgs_core.controller.measuring import blind_wait, take_measured
 from kgs_core.controller.plain_text import printable
 from kgs_core.controller.reading import read_from_beginning, read_on, with_view
+from kgs_core.controller.response_times import Response
 from kgs_core.controller.state import ControllerOutcome, ControllerState, Options, Result
 from kgs_core.controller.target_selection import TargetDecision, select_target, unread_to_place
 from kgs_core.controller.transitions import Cause, State, follow
@@ -154,8 +156,7 @@ def _written(state: ControllerState, event: Written, now: float) -> Step:
     done = replace(with_view(state, state.view.take_all(event.messages, now), now), writing=None)
     if write.target is None:
         return (done if write.plan is None else replace(done, looked_at=now, held_back=None)), notes
-    done = replace(done, packed_at=now, settled_s=None, held_back=None)
-    managing, more = _manage(done, Cause.TARGET_WRITTEN, now)
+    managing, more = _manage(with_target_written(done, write.target, now), Cause.TARGET_WRITTEN, now)
     return managing, (*notes, *more)
 
 
@@ -168,7 +169,7 @@ def _act(state: ControllerState, now: float, *, is_tick: bool) -> Step:
     held_back = state.held_back
     state, commands = _note_silence(state)
     if state.name is State.GROUP_MANAGEMENT:
-        state, more = _leave(state, now)
+        state, more = _leave(with_started(state, now), now)
         commands += more
     if is_tick and state.name in {State.SENTINEL, State.REASSIGN}:
         state, more = _sentinel(state, now)
@@ -213,7 +214,8 @@ def _reassign(state: ControllerState, found: TargetDecision, now: float) -> Step
         state, notes = _go(state, Cause.ANOTHER_TARGET, now)
     changes = assignments_for(state, found.target)
     write = Write(found.target, changes.assignments, changes.tombstones)
-    return replace(state, writing=write), (*notes, _rebalance_note(state, found), write)
+    response = Response(state.measured_at, state.measured_read_at) if found.is_measured else Response()
+    return replace(state, writing=write, response=response), (*notes, _rebalance_note(state, found), write)
 
 
 def _write_assignments(state: ControllerState) -> Step:
@@ -229,9 +231,9 @@ def _leave(state: ControllerState, now: float) -> Step:
     """Out of Group Management, when the change is over or cannot go on."""
     new = upsets_now(state, now) - state.accepted
     timeout_s = state.options.membership.group_management_timeout_s
+    notes: tuple[Command, ...] = ()
     if is_settled(state):
-        if state.settled_s is None and state.packed_at is not None:
-            state = replace(state, settled_s=now - state.packed_at)
+        state, notes = with_change_over(state, now)
         cause, outcome = Cause.CONVERGED, ControllerOutcome(Result.CONVERGED)
     elif new or (unread := unread_to_place(state, now)):
         why = described(new) or f"somebody who has joined can read {unread}"
@@ -241,8 +243,10 @@ def _leave(state: ControllerState, now: float) -> Step:
     else:
         return state, ()
     if state.options.until_done:
-        return _end(state, Cause.DONE, outcome, now)
-    return _go(state, cause, now, outcome.reason)
+        left, more = _end(state, Cause.DONE, outcome, now)
+    else:
+        left, more = _go(state, cause, now, outcome.reason)
+    return left, (*notes, *more)
 
 
 def _manage(state: ControllerState, cause: Cause, now: float) -> Step:

@@ -23,13 +23,13 @@ def take_measured(state: ControllerState, event: Measured, now: float) -> Contro
     the monitor's window is unknown, and not missing.
     """
     at = now - event.age_s
-    there = event.load.speeds.keys() | event.load.unknown
-    standing = state.target.assignment.keys() if state.target else frozenset()
-    missing = {p: state.missing.get(p, at) for p in standing - there}
+    speeds, unknown = event.load.speeds, event.load.unknown
+    standing = state.target.assignment if state.target else {}
+    missing = {p: state.missing.get(p, at) for p in standing if p not in speeds and p not in unknown}
     kept = frozenset(p for p, since in missing.items() if at - since < SECOND_LOOK_S)
     if kept and not state.options.until_done:
         event = replace(event, load=replace(event.load, unknown=event.load.unknown | kept))
-    return replace(state, measured=event, measured_at=at, missing=missing)
+    return replace(state, measured=event, measured_at=at, measured_read_at=now, missing=missing)
 
 
 def remembered(load: Load, target: Target | None) -> Load:

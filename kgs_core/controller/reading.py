@@ -31,6 +31,7 @@ def read_from_beginning(
         packed_at=now - (newest_ms - view.target.timestamp_ms) / 1000 if view.target else None,
         plan_at=_plan_at(view, newest_ms, state.time_ms(now), now),
         settled_s=None,
+        response=None,
     )
 
 

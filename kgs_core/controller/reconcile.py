@@ -16,12 +16,12 @@ from typing import TypeVar
 from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.member_view import MemberView
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
+from kgs_core.planning.shares import shares_of
 from kgs_core.protocol import Incarnation, Member, MemberAssignment, Tombstone
 
 _Holder = TypeVar("_Holder", Incarnation, Member)
 _NOBODY: frozenset[Incarnation] = frozenset()
 _NOTHING: frozenset[TopicPartition] = frozenset()
-_last_shares: tuple[Assignment, Mapping[ConsumerId, frozenset[TopicPartition]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,14 +277,3 @@ def _by_partition(sets: Mapping[_Holder, Collection[TopicPartition]]) -> dict[To
         for partition in partitions:
             found.setdefault(partition, []).append(holder)
     return found
-
-
-def shares_of(desired: Assignment) -> Mapping[ConsumerId, frozenset[TopicPartition]]:
-    """Consumer -> what it shall read. An assignment never changes, so the one asked for last is remembered."""
-    global _last_shares  # noqa: PLW0603 - what it holds follows from the argument alone
-    if _last_shares is None or _last_shares[0] is not desired:
-        found: dict[ConsumerId, set[TopicPartition]] = {}
-        for partition, consumer in desired.items():
-            found.setdefault(consumer, set()).add(partition)
-        _last_shares = desired, {consumer: frozenset(share) for consumer, share in found.items()}
-    return _last_shares[1]

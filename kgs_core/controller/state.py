@@ -10,11 +10,13 @@ from kgs_core.controller.events import Measured, Write
 from kgs_core.controller.group_health import Disruption
 from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.lifetimes import Lives
+from kgs_core.controller.response_times import Response
 from kgs_core.controller.restart_policy import History, Refusal, Starts, mute_after_s, plan_starts
 from kgs_core.controller.transitions import State
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.packing import RandomSource
 from kgs_core.planning.rebalance_budget import HeldBack
+from kgs_core.planning.shares import shares_of
 from kgs_core.ports import Run
 from kgs_core.protocol import Incarnation, RunState, Target, Terms
 
@@ -73,13 +75,14 @@ class ControllerState:
         refusals: launches that the fleet refused, and when.
         stopped: handles of runs that were asked to end.
         excused: those among them that nobody wanted.
-        measured: the last measurement, made at `measured_at`.
+        measured: the last measurement, made at `measured_at`, read at `measured_read_at`.
         missing: partitions of the Target that the last measurements do not know -> since when.
         writing: the Write that is under way.
         packed_at: when the Target was written.
         looked_at: when a better packing was looked for in vain; `held_back`: one was found then, and must wait.
         plan_at: when the newest proposed plan was written; None: there is none.
         settled_s: how long the change to the Target took; None: it is not over.
+        response: where that time goes; None: another controller has written the Target.
         accepted: what was amiss when Group Management began.
         suspected: who was suspected at the last step; `quarantined` likewise.
         waits: what was waited for at the last Tick, for people; empty: nothing.
@@ -102,6 +105,7 @@ class ControllerState:
     excused: frozenset[str] = frozenset()
     measured: Measured | None = None
     measured_at: float = 0.0
+    measured_read_at: float = 0.0
     missing: Mapping[TopicPartition, float] = field(default_factory=dict)
     writing: Write | None = None
     packed_at: float | None = None
@@ -109,6 +113,7 @@ class ControllerState:
     held_back: HeldBack | None = None
     plan_at: float | None = None
     settled_s: float | None = None
+    response: Response | None = None
     accepted: frozenset[Disruption] = frozenset()
     suspected: frozenset[Incarnation] = frozenset()
     quarantined: frozenset[ConsumerId] = frozenset()
@@ -138,7 +143,9 @@ class ControllerState:
 
     def wanted(self) -> frozenset[ConsumerId]:
         """Consumers that shall be started where they are missing."""
-        return frozenset(self.target.consumers if self.target and self.desired_run_state is RunState.RUNNING else ())
+        if self.target is None or self.desired_run_state is not RunState.RUNNING:
+            return frozenset()
+        return frozenset((*shares_of(self.target.assignment), *self.target.spares))
 
     def starts(self, now: float) -> Starts:
         """Who is to be started now, as far as that is known."""

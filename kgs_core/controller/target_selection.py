@@ -12,6 +12,7 @@ from kgs_core.controller.approval import (
     standing_plan,
 )
 from kgs_core.controller.capacity import capacity_in_use, packing_in_use
+from kgs_core.controller.change_progress import with_times
 from kgs_core.controller.group_health import GroupHealth
 from kgs_core.controller.measuring import remembered
 from kgs_core.controller.reconcile import converged
@@ -22,6 +23,7 @@ from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing import rebalanced, rscore
 from kgs_core.planning.placement import to_joined
 from kgs_core.planning.rebalance_budget import HeldBack, moved_within_an_hour, with_change
+from kgs_core.planning.shares import shares_of
 from kgs_core.planning.spares import Numbers, choose_spares
 from kgs_core.planning.triggers import Decision, NoRun, Reason, Watched, decide, is_forced
 from kgs_core.protocol import Change, ProposedPlan, RunState, Target
@@ -35,6 +37,7 @@ class TargetDecision:
 
     Attributes:
         target: the one that is due; None: the one that stands is right.
+        is_measured: it is due because of what was measured.
         looked_in_vain: a better packing was looked for, and there is none, or none that may be made now.
         held_back: a better one that must wait.
         plan: a better one that is to be proposed, and not carried out.
@@ -43,6 +46,7 @@ class TargetDecision:
     """
 
     target: Target | None = None
+    is_measured: bool = False
     looked_in_vain: bool = False
     held_back: HeldBack | None = None
     plan: ProposedPlan | None = None
@@ -69,7 +73,8 @@ def select_target(state: ControllerState, now: float) -> TargetDecision:
     found = _packed(state, watched, now) if state.is_fresh(now) else TargetDecision()
     if found.target is None and state.target is not None:
         numbers = watched.group().numbers
-        taken = _taken_over(state, state.target, watched, numbers)
+        are_read = GroupHealth(state.view, state.suspects(), starts, state.strict).have_readers(state.target.assignment)
+        taken = None if are_read else _taken_over(state, state.target, watched, numbers)
         if taken is None and plan is not None and (approved := _approved(state, state.target, plan, starts, now)):
             return TargetDecision(approved, moved=len(plan.moves))
         step = (
@@ -154,7 +159,10 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
         learnt=learnt,
     )
     return TargetDecision(
-        _with_history(target, state, len(plan.moves)), moved=len(plan.moves), overloaded=len(plan.overloaded)
+        _with_history(target, state, len(plan.moves)),
+        is_measured=True,
+        moved=len(plan.moves),
+        overloaded=len(plan.overloaded),
     )
 
 
@@ -223,7 +231,7 @@ def _with_spares(state: ControllerState, target: Target, numbers: Numbers) -> Re
     count = state.options.packing.spare_consumers
     if outdated(state.view, target.consumers):
         count = max(1, count)  # one more for a while: see plan_replacement
-    used = set(target.assignment.values())
+    used = shares_of(target.assignment).keys()
     spares = choose_spares(used, count, numbers)
     if len(numbers.usable() - used) == len(spares) == len(target.spares):
         return None
@@ -281,7 +289,7 @@ def _moved(step: Replacement, state: ControllerState) -> int:
 def _with_history(target: Target, state: ControllerState, moved: int) -> Target:
     before: Sequence[Change] = state.target.history if state.target else ()
     if before:
-        before = (*before[:-1], replace(before[-1], duration_s=state.settled_s))
+        before = (*before[:-1], with_times(before[-1], state))
     readers: set[ConsumerId] = set(target.assignment.values())
     change = Change(target.time_ms, target.reason, moved, target.rscore, len(readers))
     return replace(target, history=with_change(before, change))

@@ -48,15 +48,38 @@ def mode(rates: NDArray[np.float64]) -> float:
     References:
         Landau 2022, Fig. 10 (a density plot). Silverman 1986, "Density Estimation", eq. 3.31, for the width.
     """
-    low, middle, high = np.percentile(rates, (25, 50, 75))
-    deviation, quartiles = np.std(rates), (high - low) / 1.34
-    width = 0.9 * (min(deviation, quartiles) or deviation) * len(rates) ** -0.2
-    # Below this the values are one as far as floats can tell
-    if width <= 1e-9 * rates.max():
-        return float(middle)
+    width = _kernel_width(rates)
+    if width == 0.0:
+        return float(np.median(rates))
     places = np.linspace(rates.min(), rates.max(), _GRID + 1)
-    densities = [np.exp(-(((at - rates) / width) ** 2) / 2).sum() for at in places]
-    return float(places[np.argmax(densities)])
+    return float(places[np.argmax(_densities(rates, width, places))])
+
+
+def density(rates: Sequence[float], points: int = 200) -> list[tuple[float, float]]:
+    """Rate and density there, from three kernel widths below the lowest rate to three above the highest.
+
+    Returns:
+        The area below it is 1. Nothing where all rates are one.
+    """
+    found = np.asarray(rates, np.float64)
+    width = _kernel_width(found)
+    if width == 0.0:
+        return []
+    places = np.linspace(max(0.0, found.min() - 3 * width), found.max() + 3 * width, points)
+    densities = _densities(found, width, places) / (len(found) * width * np.sqrt(2 * np.pi))
+    return list(zip(places.tolist(), densities.tolist(), strict=True))
+
+
+def _kernel_width(rates: NDArray[np.float64]) -> float:
+    """0: the rates are one as far as floats can tell."""
+    low, high = np.percentile(rates, (25, 75))
+    deviation, quartiles = np.std(rates), (high - low) / 1.34
+    width = float(0.9 * (min(deviation, quartiles) or deviation) * len(rates) ** -0.2)
+    return width if width > 1e-9 * rates.max() else 0.0
+
+
+def _densities(rates: NDArray[np.float64], width: float, places: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.array([np.exp(-(((at - rates) / width) ** 2) / 2).sum() for at in places])
 
 
 def _histogram(rates: NDArray[np.float64], bins: int) -> tuple[tuple[float, float, int], ...]:

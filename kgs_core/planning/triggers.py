@@ -1,6 +1,6 @@
 """The Sentinel state: what in the group or its load asks for another plan, and whether that plan is worth a run."""
 
-from collections import Counter
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,11 +8,12 @@ from enum import StrEnum
 from kgs_core.config.packing import PackingSettings
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
 from kgs_core.packing import RandomSource, rscore
+from kgs_core.planning.kept import kept
 from kgs_core.planning.load import Load
-from kgs_core.planning.overload import consumer_loads
 from kgs_core.planning.placement import Readers
 from kgs_core.planning.plan import Group, Plan, make_plan
 from kgs_core.planning.rebalance_budget import HeldBack, over_budget
+from kgs_core.planning.shares import shares_of
 
 RELIEF = 0.1
 """Share of the load above capacity that a plan must take away: less would move partitions at every look for nothing."""
@@ -78,19 +79,19 @@ class Watched:
     standing: frozenset[ConsumerId] = frozenset()
     highest: int | None = None
 
-    def placed(self) -> dict[TopicPartition, ConsumerId]:
+    def placed(self) -> Assignment:
         """Where each partition is at home: its owner, else its consumer in the target, unless that one is gone."""
         gone = self.lost | self.failing
-        homes = {**self.target, **self.current}
-        return {p: consumer for p, consumer in homes.items() if consumer not in gone}
+        homes = _homes(self.target, self.current)
+        return {p: consumer for p, consumer in homes.items() if consumer not in gone} if gone else homes
 
     def group(self) -> Group:
         """The group as a plan is made for it: while anything is unread, what is planned for the rest stays planned."""
         homes = self.placed()
-        if self.target.keys() - self.current.keys():
+        if not _are_read(self.target, self.current):
             gone = self.lost | self.failing
-            homes |= {p: consumer for p, consumer in self.target.items() if consumer not in gone}
-        busy = set(homes.values())
+            homes = {**homes, **{p: consumer for p, consumer in self.target.items() if consumer not in gone}}
+        busy = frozenset(shares_of(homes))
         readers = self.readers()
         return Group(
             current=homes,
@@ -104,7 +105,28 @@ class Watched:
     def readers(self) -> Readers:
         """Who is there to read."""
         joined = self.joined - self.failing - self.lost
-        return Readers({**self.target, **self.current}, frozenset(self.current), joined)
+        return Readers(_homes(self.target, self.current), _partitions(self.current), joined)
+
+
+@kept
+def _homes(target: Assignment, current: Assignment) -> Assignment:
+    homes = {**target, **current}
+    return target if homes == target else homes
+
+
+@kept
+def _are_read(target: Assignment, current: Assignment) -> bool:
+    return target.keys() <= current.keys()
+
+
+@kept
+def _partitions(assignment: Assignment) -> frozenset[TopicPartition]:
+    return frozenset(assignment)
+
+
+@kept
+def _differing(owner: Assignment, target: Assignment) -> frozenset[TopicPartition]:
+    return frozenset(p for p in owner if owner[p] != target.get(p))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,20 +202,22 @@ def exit_conditions(load: Load, watched: Watched, settings: PackingSettings) -> 
     while a partition is unread: what there is to read comes before how well it is packed.
     """
     known = load.write_speeds().keys()
-    wanted = set(watched.target.values())
+    wanted = shares_of(watched.target).keys()
     owner, target = watched.current, watched.target
+    are_owned = known <= owner.keys()
+    has_changed = known != target.keys()
     overloaded = _overloaded(watched.placed(), load.packed_speeds(settings.catch_up_s), settings)
     found = (
         ExitCondition(Reason.OVERLOADED, tuple(overloaded)),
-        ExitCondition(Reason.UNOWNED, partitions=_ascending(known - owner.keys())),
-        ExitCondition(Reason.DIFFERENT, partitions=_ascending({p for p in owner if owner[p] != target.get(p)})),
+        ExitCondition(Reason.UNOWNED, partitions=_ascending(() if are_owned else known - owner.keys())),
+        ExitCondition(Reason.DIFFERENT, partitions=_ascending(_differing(owner, target))),
         ExitCondition(Reason.LOST, tuple(sorted(watched.lost & wanted))),
         ExitCondition(Reason.RESTARTED, tuple(sorted(watched.restarted & wanted))),
         ExitCondition(Reason.FAILING, tuple(sorted(watched.failing & wanted))),
-        ExitCondition(Reason.CHANGED, partitions=_ascending(known ^ target.keys())),
+        ExitCondition(Reason.CHANGED, partitions=_ascending(known ^ target.keys() if has_changed else ())),
     )
     holding = tuple(condition for condition in found if condition.consumers or condition.partitions)
-    is_calm = not load.unknown and known <= owner.keys()
+    is_calm = not load.unknown and are_owned
     if watched.since_packing_s >= settings.sentinel_timeout_s and is_calm:
         return (*holding, ExitCondition(Reason.TIMEOUT))
     return holding
@@ -236,12 +260,14 @@ def _overloaded(
     assignment: Assignment, speeds: WriteSpeeds, settings: PackingSettings
 ) -> dict[ConsumerId, BytesPerSecond]:
     """The consumers above `consumer_capacity` that can be relieved, since they read several partitions; by how much."""
-    known = {p: consumer for p, consumer in assignment.items() if p in speeds}
-    counts = Counter(known.values())
     capacity = settings.consumer_capacity_bytes_per_s
-    loads = consumer_loads(known, speeds)
-    return {c: load - capacity for c, load in loads.items() if load > capacity and counts[c] > 1}
+    found: dict[ConsumerId, BytesPerSecond] = {}
+    for consumer, share in sorted(shares_of(assignment).items()):
+        read = [speeds[p] for p in share if p in speeds]
+        if len(read) > 1 and (load := math.fsum(read)) > capacity:
+            found[consumer] = load - capacity
+    return found
 
 
-def _ascending(partitions: set[TopicPartition]) -> tuple[TopicPartition, ...]:
+def _ascending(partitions: Collection[TopicPartition]) -> tuple[TopicPartition, ...]:
     return tuple(sorted(partitions))

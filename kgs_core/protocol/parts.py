@@ -121,6 +121,10 @@ class LearntCapacity:
     config_hash: Label
 
 
+_SaidAmount = Annotated[Amount | None, Field(exclude_if=lambda value: value is None)]
+"""Written only where there is one: it came later than the rest."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change of the Target, as it is shown to people.
@@ -133,6 +137,11 @@ class Change:
         consumers: how many read something after it.
         duration_s: from its Target until every partition was where it belongs; None while it runs, and where it was
             never seen to end.
+        seen_s: from the measurement that it was packed by until the controller had read it; None: something else
+            asked for it, or an earlier version has written this.
+        decided_s: from then until its Target was written; None likewise.
+        started_s: from then until all consumers had joined that it reads by; None: they were never seen to, or see
+            `seen_s`. The rest of `duration_s` is the hand-over.
     """
 
     time_ms: Count
@@ -141,6 +150,26 @@ class Change:
     rscore: Amount
     consumers: Count
     duration_s: Amount | None = None
+    seen_s: _SaidAmount = None
+    decided_s: _SaidAmount = None
+    started_s: _SaidAmount = None
+
+    @property
+    def handed_over_s(self) -> float | None:
+        """From when its consumers were there until every partition was where it belongs; None: not known."""
+        if self.duration_s is None or self.started_s is None:
+            return None
+        return max(0.0, self.duration_s - self.started_s)
+
+    @property
+    def times(self) -> tuple[tuple[str, float | None], ...]:
+        """Its four response times by name, one after the other; None: not known."""
+        return (
+            ("seen_s", self.seen_s),
+            ("decided_s", self.decided_s),
+            ("started_s", self.started_s),
+            ("handed_over_s", self.handed_over_s),
+        )
 
     @property
     def iterations(self) -> float | None:

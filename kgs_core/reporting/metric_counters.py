@@ -16,6 +16,7 @@ from kgs_core.reporting.metric_samples import Sample
 T = TypeVar("T")
 OTHER = "other"
 _FORCED = ("false", "true")
+_NO_CHANGE = Change(0, "", 0, 0.0, 0)
 _MOST_REMEMBERED = 20_000
 _OF_WORK = (
     *("kgs_commits_total", "kgs_commit_seconds_total", "kgs_commits_refused_total"),
@@ -51,6 +52,7 @@ class GroupCounters:
 
     def __init__(self) -> None:
         self.reaction = Histogram("kgs_change_reaction_seconds")
+        self._times = {name: Histogram(f"kgs_change_{name.removesuffix('_s')}_seconds") for name, _ in _NO_CHANGE.times}
         self.unread = Histogram("kgs_partition_unread_seconds")
         # All are there from the first look on: of a series that begins with 1, nobody sees that it rose
         self._counts: Counter[tuple[str, tuple[str, ...]]] = Counter(dict.fromkeys(_series(), 0))
@@ -102,6 +104,11 @@ class GroupCounters:
         for (name, labels), total in sorted(self._totals.items()):
             yield Sample(name, labels, total)
 
+    @property
+    def histograms(self) -> tuple[Histogram, ...]:
+        """All histograms."""
+        return (self.reaction, *self._times.values(), self.unread)
+
     def _take_change(self, change: Change) -> None:
         key = (change.time_ms, change.reason)
         forced = str(is_forced(change.reason)).lower()
@@ -117,6 +124,14 @@ class GroupCounters:
             self._changes[key] = True
             if self._is_counting:
                 self.reaction.add(change.duration_s)
+                self._take_times(change)
+
+    def _take_times(self, change: Change) -> None:
+        if change.seen_s is None:
+            return
+        for name, value in change.times:
+            if value is not None:
+                self._times[name].add(value)
 
     def _take_report(self, report: Report) -> None:
         incarnation = report.member.incarnation

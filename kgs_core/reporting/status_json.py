@@ -15,8 +15,8 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
     Returns:
         {"group", "controller": "heard" | "silent", "converged", "target": {topic: {partition: consumer}} or null before
         the first, "current": likewise, "consumers": [see `ConsumerRow.to_dict`], "lag" (records), "changes":
-        [{"time_ms", "reason", "moved", "rscore", "consumers", "duration_s", "iterations"}] from the earliest to the
-        latest, "waiting": {"topic:0": why},
+        [{"time_ms", "reason", "moved", "rscore", "consumers", "duration_s", "seen_s", "decided_s", "started_s",
+        "handed_over_s", "iterations"}] from the earliest to the latest, "waiting": {"topic:0": why},
         "plan": {"algorithm", "rscore", "reason", "time_ms", "capacity_bytes_per_s",
         "spares", "quarantined"} or null, "desired_state": {"state", "by", "time_ms"} or null, "wanted": {"version",
         "config_hash", "by", "time_ms"} or null, "outdated": [consumer], "replacement": {"waits_for", "refused":
@@ -86,5 +86,6 @@ def _change(change: Change) -> dict[str, Any]:
         "rscore": round(change.rscore, RSCORE_DIGITS),
         "consumers": change.consumers,
         "duration_s": rounded(change.duration_s),
+        **{name: rounded(value) for name, value in change.times},
         "iterations": rounded(change.iterations),
     }

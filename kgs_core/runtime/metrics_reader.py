@@ -110,9 +110,8 @@ class MetricsReader:
             Sample("kgs_build", (version("kgs"),), 1.0),
         ]
         audits = self._audits.samples() if self._audits is not None else ()
-        histograms = (self._counters.reaction, self._counters.unread)
         every = (*shown, *audits, *self._counters.samples(), *own)
-        self._page = MetricsPage(self._settings.group, every, histograms)
+        self._page = MetricsPage(self._settings.group, every, self._counters.histograms)
 
     def _observe(self, received: Sequence[Received[Message]]) -> None:
         self._counters.take(received)

@@ -57,6 +57,8 @@ class HandedOver:
         double_owners: what is wrong with who says to own what, a line each.
         taken_ms: when the last partition found its new owner, ms since 1970; None where none has changed hands. The
             end may come much later: it waits for a new spare, too.
+        started_s: from the Target until all consumers had joined that it reads by; None: another run wrote the
+            Target, or they have not.
     """
 
     outcome: ControllerOutcome
@@ -66,3 +68,4 @@ class HandedOver:
     unowned: frozenset[TopicPartition]
     double_owners: tuple[str, ...] = ()
     taken_ms: int | None = None
+    started_s: float | None = None

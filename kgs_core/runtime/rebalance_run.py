@@ -180,6 +180,7 @@ class RebalanceRun:
             unowned=self._unread.unowned,
             double_owners=check_owners(self._state.view, self._state.suspects()),
             taken_ms=self._unread.taken_ms,
+            started_s=self._state.response.started_s if self._state.response else None,
         )
 
     def newest(self) -> Measured | None:

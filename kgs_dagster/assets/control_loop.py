@@ -15,6 +15,7 @@ from kgs_core.controller.state import Result
 from kgs_core.errors import KgsError, UnsafeError
 from kgs_core.invariants.group import check_target
 from kgs_core.packing import ALGORITHMS
+from kgs_core.runtime.rebalance_results import HandedOver
 from kgs_dagster.assets import control_loop_figures as figures
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.resources import UNFINISHED, Rebalance, rebalance_key
@@ -143,7 +144,7 @@ def _handover(group: GroupConfig) -> dg.AssetsDefinition:
                 yield from _refused(key, rebalance)
                 raise
         is_done = done.outcome.result in {Result.CONVERGED, Result.NOTHING_TO_DO}
-        times = figures.of_times(_instants(context, rebalance, done.taken_ms)) if is_done else {}
+        times = figures.of_times(_instants(context, rebalance, done)) if is_done else {}
         if times:
             context.log.info(figures.times_text(times))
         yield dg.MaterializeResult(metadata=figures.of_handover(done, rebalance.config, times))
@@ -162,13 +163,16 @@ def _handover(group: GroupConfig) -> dg.AssetsDefinition:
     return handover
 
 
-def _instants(context: dg.AssetExecutionContext, rebalance: Rebalance, taken_ms: int | None) -> list[float | None]:
-    """When was measured, decided, begun, written, and taken over; seconds since 1970. None: not by this run."""
+def _instants(context: dg.AssetExecutionContext, rebalance: Rebalance, done: HandedOver) -> list[float | None]:
+    """When was measured, decided, begun, written, started, taken over; seconds since 1970. None: not by this run."""
     record = context.instance.get_run_record_by_id(context.run.run_id)
     decided_s = record.create_timestamp.timestamp() if record else None
     begun_s = record.start_time if record else None
-    taken_s = None if taken_ms is None else taken_ms / 1000
-    return [rebalance.measured_s, decided_s, begun_s, rebalance.written_s, taken_s]
+    written_s, taken_s = rebalance.written_s, None if done.taken_ms is None else done.taken_ms / 1000
+    started_s = None if written_s is None or done.started_s is None else written_s + done.started_s
+    if started_s is not None and taken_s is not None:
+        started_s = min(started_s, taken_s)  # by two clocks
+    return [rebalance.measured_s, decided_s, begun_s, written_s, started_s, taken_s]
 
 
 def _planned(key: dg.AssetKey, rebalance: Rebalance) -> Events:

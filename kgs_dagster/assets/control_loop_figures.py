@@ -156,8 +156,9 @@ def of_times(instants: Sequence[float | None]) -> Metadata:
     """How long a change took from its measurement on, and where that time went.
 
     Args:
-        instants: when was measured, decided (the run was asked for), begun (it ran), written (the Target), and the last
-            partition taken over, seconds since 1970; None: not known.
+        instants: when was measured, decided (the run was asked for), begun (it ran), written (the Target), when all
+            consumers had joined that it reads by, and when the last partition was taken over; seconds since 1970.
+            None: not known.
 
     Returns:
         Nothing unless all of it was this change: a run that carries on another one's, or that was asked for by hand
@@ -187,7 +188,13 @@ def bullets(lines: Sequence[str], most: int = 20) -> str:
     return "\n".join(f"- {line}" for line in [*lines[:most], *more])
 
 
-_TIMES = ("measured_to_decided_s", "decided_to_begun_s", "begun_to_target_s", "target_to_handed_over_s")
+_TIMES = (
+    "measured_to_decided_s",
+    "decided_to_begun_s",
+    "begun_to_target_s",
+    "target_to_started_s",
+    "started_to_handed_over_s",
+)
 _ASSIGNMENT = dg.TableSchema(
     [
         dg.TableColumn("topic", "string"),

@@ -1,20 +1,23 @@
 """The job and the schedule of the daily bill."""
 
-from datetime import UTC, timedelta
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import dagster as dg
+from dagster._core.storage.tags import PARTITION_NAME_TAG
 
 from kgs_dagster.assets.bill import BILL
 from kgs_dagster.launch import GROUP, ROLE
-from kgs_dagster.run_process import DAY_S, MAX_RUNTIME
+from kgs_dagster.run_process import DAY_S, ENDED, MAX_RUNTIME
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-CRON = "11 0 * * *"
-"""Soon after midnight, UTC: what reports said at the beginning of the day is deleted first."""
+CRON = "11 */3 * * *"
+"""Soon after midnight, UTC: what reports said at the beginning of the day is deleted first. Later: what failed."""
+_MOST_DAYS = 31
 
 
 def bill_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition":
@@ -29,17 +32,32 @@ def bill_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition":
 
 
 def bill_schedule(group: GroupConfig, job: "UnresolvedAssetJobDefinition") -> dg.ScheduleDefinition:
-    """Asks for the bill of yesterday, every day."""
+    """Asks for the bill of yesterday, and again for each one that failed or was missed while its reports are kept."""
 
-    def execution(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
-        day = (context.scheduled_execution_time.astimezone(UTC).date() - timedelta(days=1)).isoformat()
-        return dg.RunRequest(run_key=f"{group.name}/{day}", partition_key=day)
+    def execution(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+        at = context.scheduled_execution_time.astimezone(UTC)
+        made = context.instance.get_materialized_partitions(group.key(BILL))
+        open_ = [status for status in dg.DagsterRunStatus if status not in ENDED]
+        running = context.instance.get_runs(dg.RunsFilter(job_name=job.name, statuses=open_))
+        busy = {run.tags.get(PARTITION_NAME_TAG) for run in running}
+        days = [day for day in _days(group, at, made) if day not in busy]
+        # A key of its own for each time: one that failed is asked for again
+        yield from (dg.RunRequest(f"{group.name}/{day}/{at:%Y-%m-%dT%H}", partition_key=day) for day in days)
+        if not days:
+            yield dg.SkipReason("the bill of every day that is over and not forgotten is made, or on its way")
 
     return dg.ScheduleDefinition(
         name=f"bill_schedule{group.suffix}",
-        description=f"{job.description} UTC.",
+        description=f"{job.description} UTC. One that failed is asked for again while its reports are kept.",
         job=job,
         cron_schedule=CRON,
         execution_fn=execution,
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
+
+
+def _days(group: GroupConfig, at: datetime, made: Collection[str]) -> Sequence[str]:
+    """Days without a bill of which the topics still have something; none before the first that has one."""
+    kept_days = min(_MOST_DAYS, -(-group.settings.membership.report_retention_h // 24))
+    days = [(at.date() - timedelta(days=n)).isoformat() for n in range(1, kept_days + 1)]
+    return [day for day in days if day not in made and (day == days[0] or day > min(made, default=day))]

@@ -4,12 +4,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 import dagster as dg
+from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
 from pydantic import Field
 
 from kgs_dagster.assets.control_loop import control_loop_keys
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.launch import GROUP, ROLE
-from kgs_dagster.retention import days_ago, delete_looks, delete_run, delete_ticks
+from kgs_dagster.retention import days_ago, delete_looks, delete_run, delete_ticks, tells_how_it_is
 from kgs_dagster.run_process import DAY_S, ENDED, MAX_RUNTIME, claim_run
 from kgs_dagster.settings import GroupConfig
 
@@ -31,6 +32,9 @@ ASSET_JOBS = ("rebalance_job", "lake_audit_job", "latest_by_key_job", "catalog_j
 """Jobs whose newest good run says how its assets and checks are."""
 DAILY_JOB = "bill_job"
 """Its good runs stay, one for each day: a day whose run is gone would count as never made."""
+BY_HAND = IMPLICIT_ASSET_JOB_NAME
+"""Job of runs that people start from an asset's page. They have no tag of the group, and stay while they tell the
+newest of an asset, of one of its partitions or of a check."""
 
 
 class PruneConfig(dg.Config):
@@ -57,10 +61,13 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
     def prune_runs(context: dg.OpExecutionContext, config: PruneConfig) -> None:
         claim_run(context.instance, context.run_id)
         now = clock()
-        runs = 0
+        runs, failed = 0, dict[str, str]()
         for run_id in _old_runs(context.instance, group, config, now):
-            delete_run(context.instance, run_id)
-            runs += 1
+            try:
+                delete_run(context.instance, run_id)
+                runs += 1
+            except Exception as e:  # noqa: BLE001 - of whatever kind: one run keeps no other one
+                failed[run_id] = str(e)
         seen = [key for asset in lake_layout(group) for key in (asset.table, *asset.topics)]
         keys = [*seen, *control_loop_keys(group)]
         looks = delete_looks(context.instance, keys, days_ago(config.keep_looks_days, now))
@@ -70,6 +77,10 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
         for days, skipped in ((config.keep_skipped_ticks_days, True), (config.keep_ticks_days, False)):
             delete_ticks(context.instance, names, days_ago(days, now), skipped=skipped, repository=repository)
         context.add_output_metadata({"runs": runs, "looks": looks})
+        if failed:
+            first, why = next(iter(failed.items()))
+            what = f"{len(failed)} runs are not deleted, and are tried again: run {first}: {why}"
+            raise dg.Failure(what, allow_retries=False)
 
     @dg.job(
         name=f"prune_runs_job{group.suffix}",
@@ -93,6 +104,16 @@ def _old_runs(instance: dg.DagsterInstance, group: GroupConfig, config: PruneCon
     for statuses, days in ((others, config.keep_days), (failed, config.keep_failed_days)):
         old = dg.RunsFilter(tags={GROUP: group.name}, statuses=statuses, updated_before=days_ago(days, now))
         yield from (run_id for run_id in instance.get_run_ids(old) if run_id not in kept)
+        by_hand = dg.RunsFilter(job_name=BY_HAND, statuses=statuses, updated_before=days_ago(days, now))
+        for run in instance.get_runs(by_hand):
+            if _is_of(group, run) and not tells_how_it_is(instance, run.run_id):
+                yield run.run_id
+
+
+def _is_of(group: GroupConfig, run: dg.DagsterRun) -> bool:
+    """Whether a run without a job of ours is about assets of this group, and of it alone."""
+    checks = {check.asset_key for check in run.asset_check_selection or ()}
+    return {key.path[0] for key in {*(run.asset_selection or ()), *checks}} == {group.name}
 
 
 def _newest_good(instance: dg.DagsterInstance, group: GroupConfig, job: str) -> str | None:

@@ -56,14 +56,47 @@ def test_kafka_away_is_one_line(instance):
     assert failure.step_failure_data.user_failure_data.description == "Kafka b:9: no answer"
 
 
-@pytest.mark.parametrize(("now", "day"), [("2026-03-05T00:11:00+00:00", "2026-03-04")])
-def test_yesterday_is_asked_for_every_day(instance, now, day):
-    ours = group()
-    job = bill_job(ours)
-    defs = dg.Definitions(assets=[bill_asset(ours)], jobs=[job], schedules=[bill_schedule(ours, job)])
-    schedule = defs.get_repository_def().get_schedule_def("bill_schedule")
-    assert schedule.cron_schedule == "11 0 * * *"
-    at, repository = datetime.fromisoformat(now), defs.get_repository_def()
-    with dg.build_schedule_context(instance, at, repository_def=repository) as context:
-        (request,) = schedule.evaluate_tick(context).run_requests
-    assert request.partition_key == day
+@pytest.fixture
+def asked(local_instance):
+    """Days that the schedule asks for at a moment."""
+
+    def ask(now):
+        ours = group()
+        job = bill_job(ours)
+        defs = dg.Definitions(assets=[bill_asset(ours)], jobs=[job], schedules=[bill_schedule(ours, job)])
+        repository = defs.get_repository_def()
+        at = datetime.fromisoformat(now)
+        with dg.build_schedule_context(local_instance, at, repository_def=repository) as context:
+            requests = repository.get_schedule_def("bill_schedule").evaluate_tick(context).run_requests
+        return {request.partition_key: request.run_key for request in requests}
+
+    return ask
+
+
+def fail(*_):
+    raise TransientError("Kafka b:9: no answer")
+
+
+def test_yesterday_is_asked_for_every_day_and_no_day_that_the_group_may_not_have_seen(asked):
+    assert [*asked("2026-03-05T00:11:00+00:00")] == ["2026-03-04"]
+
+
+def test_a_bill_that_failed_is_asked_for_again_while_its_reports_are_kept(asked, local_instance):
+    """Kafka was away at night: else that day would never have a bill."""
+    assert run(local_instance, lambda *_: a_bill(GroupUsage()), "2026-03-03").success
+    first = asked("2026-03-05T00:11:00+00:00")
+    assert not run(local_instance, fail, "2026-03-04").success
+    again = asked("2026-03-05T03:11:00+00:00")
+    assert [*again] == ["2026-03-04"]
+    assert again != first, "Dagster takes a key once"
+    assert [*asked("2026-03-06T00:11:00+00:00")] == ["2026-03-05", "2026-03-04"]
+    assert [*asked("2026-03-07T00:11:00+00:00")] == ["2026-03-06", "2026-03-05"], "what is forgotten is no bill"
+    assert run(local_instance, lambda *_: a_bill(GroupUsage()), "2026-03-04").success
+    assert [*asked("2026-03-05T06:11:00+00:00")] == []
+
+
+def test_a_bill_that_is_being_made_is_not_asked_for_again(asked, local_instance):
+    job = dg.Definitions(assets=[bill_asset(group())], jobs=[bill_job(group())]).resolve_job_def("bill_job")
+    tags = {"dagster/partition": "2026-03-04"}
+    local_instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=tags)
+    assert [*asked("2026-03-05T03:11:00+00:00")] == []

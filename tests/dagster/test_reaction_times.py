@@ -7,27 +7,28 @@ import pytest
 from kgs_dagster.assets.control_loop_figures import of_times, times_text
 from tests.dagster.rebalancing import GROWN, Runs
 
-NAMES = ["measured_to_decided_s", "decided_to_begun_s", "begun_to_target_s", "target_to_handed_over_s", "reaction_s"]
+STEPS = ["measured_to_decided_s", "decided_to_begun_s", "begun_to_target_s", "target_to_started_s"]
+NAMES = [*STEPS, "started_to_handed_over_s", "reaction_s"]
 
 
 def test_the_steps_add_up():
-    times = of_times([100.0, 100.5, 104.5, 105.25, 108.0])
-    assert times == dict(zip(NAMES, [0.5, 4.0, 0.75, 2.75, 8.0], strict=True))
+    times = of_times([100.0, 100.5, 104.5, 105.25, 106.0, 108.0])
+    assert times == dict(zip(NAMES, [0.5, 4.0, 0.75, 0.75, 2.0, 8.0], strict=True))
     assert times_text(times) == (
         "measured -> handed over in 8.0 s: measured to decided 0.5 s, decided to begun 4.0 s, begun to target 0.8 s, "
-        "target to handed over 2.8 s"
+        "target to started 0.8 s, started to handed over 2.0 s"
     )
 
 
-@pytest.mark.parametrize("missing", range(5))
+@pytest.mark.parametrize("missing", range(6))
 def test_what_is_not_known_is_left_out(missing):
-    instants = [100.0, 101.0, 102.0, 103.0, 104.0]
+    instants = [100.0, 101.0, 102.0, 103.0, 104.0, 105.0]
     instants[missing] = None
     assert of_times(instants) == {}
 
 
 def test_a_target_of_an_earlier_run_says_nothing_of_this_one():
-    assert of_times([100.0, 101.0, 105.0, 103.0, 106.0]) == {}
+    assert of_times([100.0, 101.0, 105.0, 103.0, 103.5, 106.0]) == {}
 
 
 def test_a_change_is_recorded_with_its_times(instance, monkeypatch):

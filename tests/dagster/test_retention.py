@@ -22,9 +22,13 @@ from dagster._core.scheduler.instigation import (
 from dagster._core.test_utils import freeze_time
 from dagster._time import get_current_timestamp
 
+from kgs_core.reporting.usage import GroupUsage, Period
+from kgs_core.simulation.bill import Bill, Price
 from kgs_dagster import retention
+from kgs_dagster.assets.bill import bill_asset
 from kgs_dagster.checks.bad_records import changed_evaluations
 from kgs_dagster.definitions import build_defs
+from kgs_dagster.jobs import prune
 from kgs_dagster.jobs.prune import TICKING, TICKING_FOR_ALL, prune_runs_job
 from tests.dagster.groups import group, two_groups
 from tests.dagster.rebalancing import FOUR, Runs
@@ -144,6 +148,53 @@ def test_the_last_good_run_of_a_change_stays_however_old(runs):
     assert job.execute_in_process(instance=runs.instance).success
     (left,) = [run for run in runs.instance.get_runs() if run.job_name == "rebalance_job"]
     assert runs.instance.get_latest_materialization_event(runs.group.key("handover")).run_id == left.run_id
+
+
+def test_runs_that_people_start_from_an_assets_page_go_but_for_the_newest_of_each_day(local_instance):
+    """They have no tag of the group; a day whose run is gone would count as never made."""
+    ours, theirs = group(), dg.AssetKey(["others", "thing"])
+
+    @dg.asset(key=theirs)
+    def thing():
+        pass
+
+    def make(*_):
+        return Bill("g", Period(0, 86_400_000), True, 100.0, Price(0.5), usage=GroupUsage())
+
+    defs = dg.Definitions(assets=[bill_asset(ours, make), thing])
+    job = defs.resolve_implicit_global_asset_job_def()
+
+    def start(key, day=None):
+        done = job.execute_in_process(instance=local_instance, partition_key=day, asset_selection=[key])
+        return done.run_id
+
+    with freeze_time(1_800_000_000.0):
+        runs = [start(ours.key("bill"), day) for day in ("2026-03-04", "2026-03-04", "2026-03-05")]
+        others = [start(theirs), start(theirs)]
+    with freeze_time(1_800_000_000.0 + 100 * DAY_S):
+        assert prune_runs_job(ours, get_current_timestamp).execute_in_process(instance=local_instance).success
+    left = {run.run_id for run in local_instance.get_runs()}
+    assert left & {*runs} == {*runs[1:]}
+    assert left >= {*others}
+
+
+def test_a_run_that_cannot_be_deleted_keeps_no_other_one(local_instance, monkeypatch):
+    with freeze_time(1_800_000_000.0):
+        old = [prune_runs_job(group()).execute_in_process(instance=local_instance).run_id for _ in range(3)]
+    real = prune.delete_run
+
+    def refuse(instance, run_id):
+        if run_id == old[2]:
+            raise PermissionError("its log is somebody else's")
+        real(instance, run_id)
+
+    monkeypatch.setattr(prune, "delete_run", refuse)
+    with freeze_time(1_800_000_000.0 + 100 * DAY_S):
+        done = prune_runs_job(group(), get_current_timestamp).execute_in_process(
+            instance=local_instance, raise_on_error=False
+        )
+    assert {run.run_id for run in local_instance.get_runs()} & {*old} == {old[2]}
+    assert not done.success, "somebody should know of it"
 
 
 def test_the_ticks_that_are_deleted_are_those_of_all_sensors_and_schedules_of_a_group():

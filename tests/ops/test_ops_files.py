@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from kgs_core.metrics import METRICS
-from ops import make_dashboard
+from ops import draw_dashboard, make_dashboard
 from tests.ops.shortened_rules import shortened
 
 ROOT = Path(__file__).parents[2]
@@ -81,3 +81,17 @@ def test_shortened_rules_differ_in_their_times_alone():
     for rule in alerts():
         other = short[rule["alert"]]
         assert {**other, "expr": "", "for": ""} == {**rule, "expr": "", "for": ""}
+
+
+def test_a_picture_of_the_dashboard_has_what_prometheus_answers_by_panel():
+    def ask(expression, start_s, end_s, step_s):
+        assert (start_s, end_s, step_s) == (600.0, 1200.0, 2.5)
+        assert "$" not in expression
+        if expression.startswith("kgs_consumer_load_bytes_per_second"):
+            yield {"metric": {"consumer": "3"}, "values": [[600, "2000000"], [660, "NaN"], [720, "5000000"]]}
+
+    drawn = {chart.title: chart for chart in draw_dashboard.charts(ask, "g", 600.0, 1200.0)}
+    assert len(drawn) == len(make_dashboard.PANELS)
+    load = drawn["Load and capacity: Load of each consumer"]
+    assert (load.y_name, load.lines) == ("MB/s", {"consumer 3": [(0.0, 2.0), (2.0, 5.0)]})
+    assert [chart.title for chart in drawn.values() if chart.lines] == [load.title]

@@ -15,7 +15,19 @@ TINY = ["--sizes", "1", "--runs", "1", "--topics", "2", "--records-mb", "5", "--
 
 def test_a_tiny_run_prints_and_writes_all_figures(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
-    command = [KGS, "bench", "ingest", *TINY, "--warm-up", "0", "--no-peer", "--json", str(file)]
+    command = [
+        KGS,
+        "bench",
+        "ingest",
+        *TINY,
+        "--warm-up",
+        "0",
+        "--no-peer",
+        "--records",
+        "json-100",
+        "--json",
+        str(file),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "MB/s" in done.stdout
@@ -27,6 +39,7 @@ def test_a_tiny_run_prints_and_writes_all_figures(tmp_path: Path) -> None:
     assert all(each["records"] == 3 and 0 < each["p50_ms"] <= each["p99_ms"] for each in found["latency"])
     assert all(0 < each["session_s"] < each["first_commit_s"] for each in found["start_up"])
     assert [ratio["to"] for ratio in found["ratios"]] == ["dataframe"]
+    assert found["plan"]["records"] == "json-100"
     assert found["machine"]["spark"]
     assert found["machine"]["kafka"]
 

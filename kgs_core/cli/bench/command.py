@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgs_core.cli.bench.capacity_conditions import bench_capacity
 from kgs_core.cli.bench.lake import bench_lake
 from kgs_core.cli.bench.memory import bench_memory
 from kgs_core.cli.bench.monitor import bench_monitor
@@ -36,6 +37,7 @@ def bench_group() -> None:
     """Measure, and print what was measured."""
 
 
+bench_group.add_command(bench_capacity)
 bench_group.add_command(bench_lake)
 bench_group.add_command(bench_memory)
 bench_group.add_command(bench_monitor)
@@ -89,6 +91,13 @@ bench_group.add_command(bench_scale)
     help="A pass ends after so long even if it has not consumed --records-mb, but not before its third batch.",
 )
 @click.option(
+    "--records",
+    default="json-1000",
+    show_default=True,
+    metavar="KIND",
+    help="Records of the backlog: json-1000, raw-1000 (the same, unparsed) or json-100; the number is their bytes.",
+)
+@click.option(
     "--profile",
     is_flag=True,
     help="Instead: processor time by stage, in one process and without Spark and commits, of each way to fetch.",
@@ -115,6 +124,7 @@ def ingest(  # noqa: PLR0913 - one per option
     latency_records: int,
     warm_up_s: float,
     pass_s: float,
+    records: str,
     profile: bool,
     formats: str | None,
     json_file: Path | None,
@@ -153,6 +163,7 @@ def ingest(  # noqa: PLR0913 - one per option
         latency_records=latency_records,
         warm_up_s=warm_up_s,
         pass_s=pass_s,
+        records=records,
     )
     result = _run(plan)
     _console().print(bench_report(result), highlight=False)
@@ -163,14 +174,15 @@ def _profile(plan: "ProfilePlan", formats: Sequence[str] | None, json_file: Path
     """Processor time of a consumer's rounds: by stage, or of several formats of values."""
     from kgs_core.adapters.ingest.arrow_task import FETCH
     from kgs_core.adapters.ingest.fetch_sessions import FETCHES
-    from kgs_core.benchmarks.ingest_profile import formats_of_records, run_profile, sizes_of_records
+    from kgs_core.benchmarks.ingest_profile import formats_of_records, run_profile
+    from kgs_core.benchmarks.records import KINDS, kind_of_records
     from kgs_core.cli.bench.report import formats_report, profile_report
 
     def say(line: str) -> None:
         click.echo(line, err=True)
 
     if formats is None:
-        found = run_profile(plan, sizes_of_records(), list(FETCHES), say)
+        found = run_profile(plan, [kind_of_records(name) for name in KINDS], list(FETCHES), say)
         _console().print(profile_report(found), highlight=False)
     else:
         with formats_of_records(formats) as kinds:

@@ -39,7 +39,7 @@ def bench_memory(  # noqa: PLR0913 - one per option
     limit_mb_per_h: float,
     json_file: Path | None,
 ) -> None:
-    r"""Let one consumer read what is written meanwhile, and watch the memory of its processes.
+    """Let one consumer read what is written meanwhile, and watch the memory of its processes.
 
     Broker, Spark and tables are real and its own; memory is resident, sampled every second, by process: the driver,
     its JVM, and Spark's Python workers. The slope is that of a line through twelve medians, with its 95 % interval.
@@ -48,7 +48,7 @@ def bench_memory(  # noqa: PLR0913 - one per option
     flat   the whole interval is below --limit
     grows  the whole interval is above it
     open   the limit is within it: measure for longer
-    """
+    """  # noqa: D301 - \b is click's
     from kgs_core.adapters.system.files import check_writable, write_whole
     from kgs_core.benchmarks.memory import MemoryPlan, run_memory_bench
 

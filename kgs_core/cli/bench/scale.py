@@ -49,7 +49,7 @@ _COLUMNS = {
 )
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures there.")
 def bench_scale(*, partitions: str, consumers: str, steady_s: float, shared_by: int, json_file: Path | None) -> None:
-    r"""Run the real controller with as many members and as much load as you say, and measure it.
+    """Run the real controller with as many members and as much load as you say, and measure it.
 
     Controller, messages and the broker with the group's topics are real; members are memberships in one process that
     read no data, and the logs' sizes are computed. The load fills seven tenths of the consumers; the step makes
@@ -65,7 +65,7 @@ def bench_scale(*, partitions: str, consumers: str, steady_s: float, shared_by: 
     group B/s    growth of the group's three topics on the broker's disk while nothing changes
     monitor B/s  growth of monitor.writeSpeed there
     growth       exponent in partitions since the size before: 1 is linear
-    """
+    """  # noqa: D301 - \b is click's
     sizes = [size._replace(shared_by=shared_by) for size in parse_group_sizes(partitions, consumers)]
     from kgs_core.adapters.system.files import check_writable, write_whole
     from kgs_core.adapters.system.shutdown import stop_on_signals

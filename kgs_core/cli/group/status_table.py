@@ -44,6 +44,7 @@ _CHANGES = (
     Column("iterations", is_number=True, spared=2),
     Column("reason", is_text=True),
 )
+_TIMES = tuple(Column(name, is_number=True, spared=3) for name in ("seen", "decided", "started", "handed over"))
 _DESIRED_STATES = {
     RunState.PAUSED: "paused: nobody reads until `kgs resume`",
     RunState.STOPPED: "stopped: all consumers end; `kgs resume` starts them again",
@@ -220,7 +221,9 @@ def _waiting(found: GroupStatus) -> FittingTable:
 
 
 def _changes(found: GroupStatus) -> FittingTable:
-    last = len(found.changes) - 1
+    last, took = len(found.changes) - 1, 5
+    are_known = any(value is not None for change in found.changes for _, value in change.times)
+    columns = (*_CHANGES[:took], *_TIMES, *_CHANGES[took:]) if are_known else _CHANGES
     rows: list[Sequence[str | Text]] = [
         [
             _clock(change.time_ms),
@@ -228,12 +231,13 @@ def _changes(found: GroupStatus) -> FittingTable:
             f"{change.rscore:.3f}",
             f"{change.consumers:,}",
             seconds(change.duration_s) if number < last or change.duration_s is not None else _progress(found),
+            *(UNKNOWN if value is None else seconds(value) for _, value in change.times if are_known),
             UNKNOWN if change.iterations is None else f"{change.iterations:,.1f}",
             Text(printable(change.reason)),
         ]
         for number, change in reversed(list(enumerate(found.changes)))
     ]
-    return _table(_CHANGES, rows)
+    return _table(columns, rows)
 
 
 def _progress(found: GroupStatus) -> str:

@@ -109,6 +109,26 @@ def test_a_consent_to_something_else_is_refused(waiting, given):
     assert consent(state.view) is None
 
 
+@pytest.mark.parametrize("plan_offset", [0, 9], ids=["an earlier plan", "one that was never proposed"])
+def test_an_approval_of_something_else_takes_none_away(waiting, plan_offset):
+    """Two people look at two times: what the one writes last must not undo what the other has approved."""
+    state = waiting(forced_moves_only_utc=["01:31-01:33"])
+    state, _ = approved(state, at=NOW_S + 61)
+    state, commands = approved(state, 2.0, NOW_S + 62, plan_offset, "another", offset=1)
+    assert notes(commands, "approval refused")
+    _, commands = look(state, measured(a=30, b=20), NOW_S + 180)
+    assert target_of(commands) is not None
+
+
+def test_approvals_of_plans_that_are_over_are_forgotten(waiting):
+    view = waiting().view
+    for offset in range(5):
+        view = view.take(received(Approval("earlier", 0, "sam", 0), 2 * offset, 501.0), 0.0)
+        view = view.take(received(Approval(f"earlier{offset}", 0, "sam", 0), 2 * offset + 1, 501.0), 0.0)
+    assert [one.offset for one in view.approvals.values()] == [9]
+    assert view.approval.offset == 9
+
+
 def test_a_consent_in_time_is_of_no_use_once_the_plan_has_ended(waiting):
     state, commands = approved(waiting(), at=NOW_S + EXPIRES_S + 1)
     assert target_of(commands) is None

@@ -6,6 +6,7 @@ import pytest
 
 from kgs_core.controller.events import FleetSeen, Note, RecordsRead, Tick, Write
 from kgs_core.controller.machine import step
+from kgs_core.controller.response_times import Response
 from kgs_core.controller.transitions import State
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
@@ -27,6 +28,8 @@ from tests.core.controller.two_readers import (
     report,
     written,
 )
+
+SPARE = {"spare_consumers": 1}
 
 
 def test_a_group_in_order_is_left_alone(synchronized):
@@ -109,6 +112,34 @@ def test_how_long_a_change_took_is_recorded_in_the_next_target(synchronized):
     _, commands = look(state, measured(a=80, b=60, c=30, d=5), now=20.0)
     (write,) = acts(commands)
     assert [change.duration_s for change in write.target.history] == [None, 4.0, None]
+
+
+def test_where_its_time_went_is_recorded_too(synchronized):
+    """Measured at 6, read at 8, written at 11; consumer 3 has joined at 14, and reads at 20."""
+    three = Member(ConsumerId(3), Incarnation("three"))
+    state, _ = step(synchronized(), measured(a=70, b=60, c=90, age_s=2.0), 8.0)
+    state, commands = step(state, Tick(), 10.0)
+    (write,) = acts(commands)
+    state, _ = step(state, written(write), 11.0)
+    state, commands = step(state, RecordsRead((received(report(three), 2),)), 14.0)
+    (order,) = acts(commands)
+    state, _ = step(state, written(order), 15.0)
+    state, commands = step(state, RecordsRead((received(report(three, C, sequence=2, applied=15), 3),)), 20.0)
+    assert state.name is State.SENTINEL
+    assert notes(commands, "change done") == [{"seen_s": 2.0, "decided_s": 3.0, "started_s": 3.0, "handed_over_s": 6.0}]
+    _, commands = look(state, measured(a=70, b=60, c=90, d=5), now=30.0)
+    (write,) = acts(commands)
+    done = write.target.history[1]
+    assert (done.seen_s, done.decided_s, done.started_s, done.duration_s) == (2.0, 3.0, 3.0, 9.0)
+
+
+def test_a_change_that_no_measurement_asked_for_was_not_seen_in_one(synchronized):
+    state, _ = step(synchronized(), measured(a=80, b=60), 1.0)
+    state = replace(state, options=replace(state.options, packing=state.options.packing.model_copy(update=SPARE)))
+    state, commands = step(state, Tick(), 2.0)
+    (write,) = acts(commands)
+    state, _ = step(state, written(write), 3.0)
+    assert state.response == Response(written_at=3.0, started_at=3.0)  # nobody is awaited who shall read
 
 
 def test_a_target_remembers_ten_changes(synchronized):

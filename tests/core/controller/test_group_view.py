@@ -242,6 +242,16 @@ def test_current_is_what_the_living_report():
     assert view.current() == plan(c1="p", c2="qr")
 
 
+def test_who_reads_what_is_worked_out_again_only_where_somebody_reports_other_partitions():
+    view = settled(c1="pq", c2="r")
+    assert view.take_all([at(30, heartbeat("1a", 5))], 1.0).current() is view.current()
+    assert view.take_all([at(30, report("1a", "pq", applied=10, sequence=5))], 1.0).current() is view.current()
+    assert view.take_all([at(30, report("1a", "p", applied=10, sequence=5))], 1.0).current() == plan(c1="p", c2="r")
+    assert view.take_all([at(30, gives("1a", "q")), at(31, report("2a", "qr", sequence=5))], 1.0).current() == plan(
+        c1="pq", c2="r"
+    )
+
+
 def test_of_two_claims_the_newest_incarnation_of_a_consumer_counts():
     """1b joined last, but 1a is not the newest of its consumer: what 2a has counts more."""
     view = view_of(at(0, report("2a", "p")), at(1, report("1a", "p")), at(2, report("1b")))

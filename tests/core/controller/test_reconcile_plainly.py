@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from kgs_core.controller.group_view import GroupView
-from kgs_core.controller.reconcile import reconcile, shares_of, waiting
+from kgs_core.controller.reconcile import reconcile, waiting
+from kgs_core.planning.shares import shares_of
 from kgs_core.protocol import Phase
 from tests.core.controller.exploration import explore
 from tests.core.controller.group_words import at, gives, plan, report

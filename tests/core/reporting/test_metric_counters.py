@@ -71,6 +71,22 @@ def test_duration_that_becomes_known_later_is_counted_once():
     assert counters.reaction.sum == 4.0
 
 
+def test_times_of_a_change_are_counted_apart_and_those_of_none_that_was_measured_not_at_all():
+    counters = GroupCounters()
+    counters.take([target(1, FIRST, SECOND)])
+    done = Change(1, LOST, 3, 0.5, 2, duration_s=4.0, seen_s=0.5, decided_s=0.25, started_s=1.0)
+    counters.take([target(2, done, replace(SECOND, duration_s=9.0, started_s=2.0))])
+    found = {histogram.metric: histogram.sum for histogram in counters.histograms}
+    assert found == {
+        "kgs_change_reaction_seconds": 13.0,
+        "kgs_change_seen_seconds": 0.5,
+        "kgs_change_decided_seconds": 0.25,
+        "kgs_change_started_seconds": 1.0,
+        "kgs_change_handed_over_seconds": 3.0,
+        "kgs_partition_unread_seconds": 0.0,
+    }
+
+
 def test_gap_of_a_partition_that_changed_hands():
     counters = GroupCounters()
     counters.take([report("one", 1, owned=[A], ms=0)])

@@ -10,6 +10,7 @@ import shutil
 import pytest
 from deltalake import DeltaTable
 
+from kgs_core.adapters.lake import delta_table
 from kgs_core.adapters.lake.log_store import DiskLog
 from kgs_core.adapters.lake.log_upkeep import wait_for_upkeep
 from kgs_core.adapters.lake.storage import Storage
@@ -23,6 +24,12 @@ STEPS = range(4)
 LATER_STEPS = range(3, 9)
 """Of one that lost its number: the entries behind it, the creation, and, anew, all of the first."""
 OURS, THEIRS = [1, 2], [7]
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    """All that others do is done between two steps: nothing becomes better while a writer waits."""
+    monkeypatch.setattr(delta_table, "pause_after_error", lambda _: 0.0)
 
 
 @pytest.fixture

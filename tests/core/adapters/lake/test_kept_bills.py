@@ -1,5 +1,7 @@
 """Bills that are kept: the better one stays, whatever fails or is killed."""
 
+import json
+import os
 from datetime import date
 from pathlib import Path
 
@@ -15,7 +17,14 @@ DAY = date(2026, 11, 1)
 
 
 def bill(known_s, **more):
-    return {"since": 0, "used_consumer_hours": 1.0, "compared": [], "known_s": known_s, "compared_s": 0.0, **more}
+    return {
+        "since": "2026-11-01T00:00:00Z",
+        "used_consumer_hours": 1.0,
+        "compared": [],
+        "known_s": known_s,
+        "compared_s": 0.0,
+        **more,
+    }
 
 
 @pytest.fixture
@@ -35,14 +44,57 @@ def test_the_bill_that_knows_more_stays(kept):
     assert kept.load(DAY) == bill(7200.0)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
+def text_of(**more):
+    return json.dumps({**bill(60.0), **more})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{", "[]", "{}", text_of(known_s=None), text_of(known_s="60"), text_of(compared=None),
+        text_of(used_cost="1"), text_of(compared=[{"name": "kafka"}]), text_of(moves={"moved": "none"}), "[" * 100_000,
+    ],
+)  # fmt: skip
 def test_what_is_no_bill_is_named_and_makes_way(kept, folder, text):
     folder.mkdir(parents=True)
-    (folder / "2026-11-01.json").write_text(text)
+    (folder / "2026-11-01.86400-86400.json").write_text(text)
     with pytest.raises(PermanentError, match="is no bill"):
         kept.load(DAY)
     assert kept.keep(DAY, bill(60.0))
     assert kept.load(DAY) == bill(60.0)
+    assert len([*folder.iterdir()]) == 1
+
+
+@pytest.mark.parametrize(("first", "second"), [(7200.0, 3600.0), (3600.0, 7200.0)])
+def test_of_two_that_are_kept_at_once_the_one_that_knows_more_counts(kept, folder, monkeypatch, first, second):
+    """Neither saw the other one's file when it looked."""
+    real = KeptBills._write
+
+    def meanwhile(self, *given):
+        with monkeypatch.context() as patched:
+            patched.setattr(KeptBills, "_write", real)
+            kept.keep(DAY, bill(second))
+        real(self, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KeptBills, "_write", meanwhile)
+        kept.keep(DAY, bill(first))
+    assert kept.load(DAY) == bill(7200.0)
+    kept.keep(DAY, bill(9000.0))
+    assert [path.name for path in folder.iterdir()] == ["2026-11-01.9000-0.json"]
+
+
+def test_one_that_makes_way_while_it_is_loaded_is_looked_for_again(kept, monkeypatch):
+    kept.keep(DAY, bill(60.0))
+    real = KeptBills._read
+
+    def meanwhile(self, file):
+        monkeypatch.setattr(KeptBills, "_read", real)
+        kept.keep(DAY, bill(7200.0))
+        return real(self, file)
+
+    monkeypatch.setattr(KeptBills, "_read", meanwhile)
+    assert kept.load(DAY) == bill(7200.0)
 
 
 def test_one_that_cannot_be_read_for_now_is_not_replaced(kept, monkeypatch):
@@ -89,6 +141,10 @@ def test_killed_before_its_file_has_its_name_the_former_bill_stays(kept, folder,
         with pytest.raises(Killed):
             kept.keep(DAY, bill(7200.0))
     assert kept.load(DAY) == bill(60.0)
-    assert [path.name for path in folder.glob("*.json")] == ["2026-11-01.json"]
+    (partial,) = [path for path in folder.iterdir() if path.name.startswith(".")]
     assert kept.keep(DAY, bill(7200.0))
     assert kept.load(DAY) == bill(7200.0)
+    assert partial.exists(), "another process may be writing it"
+    os.utime(partial, (0, 0))
+    kept.load(DAY)
+    assert not partial.exists()

@@ -139,7 +139,7 @@ def test_a_kept_file_that_is_no_bill_is_named_and_can_be_made_anew(here):
     file.write_text("[]")
     kept(here, "2026-01-03")
     done = run("--month", "2026-01")
-    assert (done.exit_code, "2026-01-02.json: is no bill" in done.stderr) == (1, True)
+    assert (done.exit_code, "2026-01-02.86400-86400.json: is no bill" in done.stderr) == (1, True)
     assert "2026-01-03" in done.stdout
     assert kept(here, "2026-01-02")
 

@@ -127,6 +127,13 @@ def test_the_last_change_is_running_or_done_and_an_earlier_one_whose_end_nobody_
     assert ["1970-01-01", "00:00:00Z", "0", "0.000", "1", "?", "?", "started"] in lines
 
 
+def test_the_times_of_changes_are_shown_where_one_is_known():
+    done = replace(CHANGES[0], duration_s=4.2, seen_s=0.5, decided_s=0.1, started_s=3.2)
+    lines = [line.split() for line in shown(group(target=replace(TARGET, history=(done, CHANGES[1]))))]
+    times = ["4.2", "s", "0.5", "s", "0.1", "s", "3.2", "s", "1.0", "s"]
+    assert ["1970-01-01", "00:00:00Z", "0", "0.000", "1", *times, "0.0", "started"] in lines
+
+
 @pytest.mark.parametrize(
     ("state", "said"),
     [
@@ -260,6 +267,10 @@ def test_json_has_the_promised_keys():
         "rscore": 0.4,
         "consumers": 2,
         "duration_s": None,
+        "seen_s": None,
+        "decided_s": None,
+        "started_s": None,
+        "handed_over_s": None,
         "iterations": None,
     }
     assert (found["converged"], found["controller"], found["waiting"]) == (

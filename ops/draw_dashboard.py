@@ -1,0 +1,77 @@
+"""A picture of the dashboard's panels over a time, from any Prometheus that has the series, without Grafana.
+
+python ops/draw_dashboard.py --prometheus http://127.0.0.1:9090 --group demo --minutes 60 dashboard.png
+"""
+
+import argparse
+import json
+import re
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kgs_core.simulation.charts import Chart, picture
+from ops.make_dashboard import PANELS
+
+_POINTS = 240
+_LABEL = re.compile(r"{{(\w+)}}")
+_UNITS = {"Bps": ("MB/s", 1e6), "s": ("s", 1.0), "short": ("", 1.0)}
+
+
+def charts(ask: Any, group: str, start_s: float, end_s: float) -> list[Chart]:
+    """A chart for each panel, in the dashboard's order; x is minutes since the start.
+
+    Args:
+        ask: takes an expression, seconds since 1970 from and to, and a step in seconds; returns the series of a range
+            query: [{"metric": {label: value}, "values": [[seconds, text]]}].
+        start_s: seconds since 1970.
+    """
+    step_s = max(1.0, (end_s - start_s) / _POINTS)
+    found = []
+    for row, title, unit, queries in PANELS:
+        name, divisor = _UNITS[unit]
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for legend, expression in queries.items():
+            # Grafana's least window: four scrapes
+            text = expression.replace("$group", group).replace("$__rate_interval", f"{max(15, round(4 * step_s))}s")
+            for series in ask(text, start_s, end_s, step_s):
+                label = _LABEL.sub(lambda match, metric=series["metric"]: metric.get(match[1], ""), legend)
+                lines[label] = [
+                    ((at - start_s) / 60, float(value) / divisor) for at, value in series["values"] if value != "NaN"
+                ]
+        found.append(Chart(f"{row}: {title}", "minutes", name, lines=dict(sorted(lines.items()))))
+    return found
+
+
+def ask_prometheus(address: str) -> Any:
+    """What `charts` asks, of a Prometheus at this address."""
+
+    def ask(expression: str, start_s: float, end_s: float, step_s: float) -> Iterator[dict[str, Any]]:
+        text = urllib.parse.urlencode({"query": expression, "start": start_s, "end": end_s, "step": step_s})
+        url = f"{address}/api/v1/query_range?{text}"
+        with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 - the user's own address
+            yield from json.load(answer)["data"]["result"]
+
+    return ask
+
+
+def main() -> None:
+    """The picture, written to a file."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--prometheus", default="http://127.0.0.1:9090", help="its address")
+    options.add_argument("--group", default="demo", help="the group")
+    options.add_argument("--minutes", type=float, default=60.0, help="until now")
+    options.add_argument("file", type=Path, help="to be written: .png or .svg")
+    given = options.parse_args()
+    now = time.time()  # noqa: TID251 - a program's own clock
+    drawn = charts(ask_prometheus(given.prometheus), given.group, now - 60 * given.minutes, now)
+    if not any(chart.lines for chart in drawn):
+        options.error(f"--group: {given.group}: {given.prometheus} has no series of it in these minutes")
+    given.file.write_bytes(picture(drawn, "svg" if given.file.suffix == ".svg" else "png"))
+
+
+if __name__ == "__main__":
+    main()
