@@ -5,6 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
+from kgs_core.config.secret_files import reference_problems
 from kgs_core.config.section import Section, key_of
 from kgs_core.config.topic_names import IN_BRACES
 
@@ -28,7 +29,7 @@ class CatalogSettings(Section):
         kind: a name of `CATALOGS`.
         url: of the server; needed for Unity Catalog, and for Glue only where it is not AWS's own.
         name: what tables are called, with `{group}`, and `{folder}`, `{last}` or `{table}` of the table's path.
-        token: Unity Catalog's bearer token; or a file that has it, read anew for each run.
+        token: Unity Catalog's bearer token, or `${file:...}`; both files are read anew for each run.
     """
 
     kind: Annotated[str, key_of(CATALOGS)]
@@ -69,6 +70,8 @@ class CatalogSettings(Section):
             raise ValueError("give 'token' or 'token_file', not both")
         if self.kind == "glue" and (self.token or self.token_file):
             raise ValueError("kind 'glue' signs in as AWS's clients do (environment, web identity, role): drop 'token'")
+        if problems := list(reference_problems({} if self.token is None else {"token": self.token})):
+            raise ValueError("; ".join(problems))
         return self
 
     def name_of(self, group: str, table: str) -> str:

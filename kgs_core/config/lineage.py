@@ -1,9 +1,10 @@
 """Settings of lineage: where consumers say what they read and write, as events of OpenLineage."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
+from kgs_core.config.secret_files import reference_problems
 from kgs_core.config.section import Section
 
 
@@ -24,3 +25,14 @@ class LineageSettings(Section):
     token: str | None = Field(default=None, repr=False)
     namespace: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
     timeout_s: Annotated[float, Field(ge=0.1, le=60, allow_inf_nan=False)] = 5.0
+
+    @model_validator(mode="after")
+    def _token_is_named(self) -> Self:
+        if problems := list(reference_problems(self.secrets)):
+            raise ValueError("; ".join(problems))
+        return self
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """What may stand in a file of its own: name -> value."""
+        return {} if self.token is None else {"token": self.token}

@@ -16,6 +16,8 @@ Location = tuple[int | str, ...]
 MAX_SHOWN = 80
 MAX_DECIMAL_BITS = 128
 _HIDDEN = ("client", "settings", "storage_options")
+_RULES = ("topics",)
+"""Where a key is a record's, and nothing a secret."""
 _UNITS = {
     "_bytes": " (bytes)",
     "_bytes_per_s": " (bytes/s)",
@@ -29,6 +31,8 @@ _KINDS = {
     "model_type": "give a mapping of key: value",
     "dict_type": "give a mapping of key: value",
     "tuple_type": "give a list",
+    "list_type": "give a list",
+    "too_short": "give one at least",
     "string_type": "give text, in quotes if it looks like something else",
     "invalid_key": "keys are text: put it in quotes",
 }
@@ -59,7 +63,7 @@ def _shown(error: ErrorDetails, loc: Location, origins: Mapping[Location, str]) 
     value = error["input"]
     if loc in origins:
         return f"the value of {origins[loc]}: "
-    if any(is_secret(str(part)) or part in _HIDDEN for part in loc):
+    if loc[:1] != _RULES and any(is_secret(str(part)) or part in _HIDDEN for part in loc):
         return "(value not shown): "
     if isinstance(value, str):
         shown = _USER_PART.sub("...@", value) if loc[0] in _WITH_ADDRESSES else value

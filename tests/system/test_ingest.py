@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from tests.system.pipeline import JSON_FIELDS, KGS, ConsumerProcess, Pipeline, json_values, produce
+from tests.system.test_shared_table import assert_exact
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -45,7 +46,9 @@ RULES = [{"pattern": r"ingest\.raw.*"}] + [
 RULES += [
     {"pattern": r"ingest\.nested-.*", **NESTED_RULE},
     {"pattern": r"ingest\.nestedspark-.*", **NESTED_RULE, "transform": "hooks:spark_nested"},
+    {"pattern": r"ingest\.shared-.*", "table": "shared", "topic_column": "topic", **JSON_RULE},
 ]
+RULES.append({**RULES[-1], "pattern": r"ingest\.sharedspark-.*", "table": "sharedspark", **HOOKED["spark"]})
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +93,18 @@ def test_json_to_typed_columns(pipeline: Pipeline, consumer: ConsumerProcess, na
     assert len(rows) == 3000 - 75
     if name in ("arrow", "spark"):
         assert all(row["twice"] == 2 * row["i"] for row in rows)
+
+
+@pytest.mark.parametrize("table", ["shared", "sharedspark"])
+def test_several_topics_in_one_table(pipeline: Pipeline, consumer: ConsumerProcess, table: str) -> None:
+    topics = [f"ingest.{table}-{name}" for name in "ab"]
+    for topic in topics:
+        pipeline.admin.create_topic(topic, 2)
+        produce(pipeline.bootstrap, topic, [v if i % 40 else b"{bad" for i, v in enumerate(json_values(0, 1000))])
+    pipeline.wait_caught_up(topics)
+    consumer.assert_alive()
+    assert_exact(pipeline, topics, table)
+    assert all(row["twice"] == 2 * row["i"] for row in pipeline.rows(table) if table == "sharedspark")
 
 
 @pytest.mark.parametrize("name", ["nested", "nestedspark"])

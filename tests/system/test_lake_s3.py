@@ -60,12 +60,19 @@ def test_options_that_take_the_condition_away_are_refused(option: dict[str, str]
         probe(Storage("s3://lake/x", {"AWS_REGION": "us-east-1", **option}))
 
 
-def test_rows_dead_letters_and_positions_land(new_lake: NewLake) -> None:
-    sink = Sink(new_lake()).started(3)
+def sink_of(storage: Storage, topic: str) -> Sink:
+    return Sink(storage, topic=topic, topic_id=f"id-{topic}")
+
+
+@pytest.mark.parametrize("topics", ["t", "ab"])
+def test_rows_dead_letters_and_positions_land(new_lake: NewLake, topics: str) -> None:
+    storage = new_lake()
+    sinks = [sink_of(storage, topic).started(3) for topic in topics]
     for start in range(0, 36, 12):
-        assert sink.ingest({0: (start, start + 12), 1: (start, start + 12)}) is CommitOutcome.COMMITTED
-    assert sink.assert_exact(3) == {0: 36, 1: 36, 2: 0}
-    assert load_transactions(sink.storage, "t")["g/t@id1/1"] == 36
+        for sink in sinks:
+            assert sink.ingest({0: (start, start + 12), 1: (start, start + 12)}) is CommitOutcome.COMMITTED
+    assert [sink.assert_exact(3) for sink in sinks] == [{0: 36, 1: 36, 2: 0}] * len(topics)
+    assert load_transactions(storage, "t")[f"g/{topics[0]}@id-{topics[0]}/1"] == 36
 
 
 def test_stale_owner_is_refused_whole_and_a_disjoint_one_is_not(new_lake: NewLake) -> None:
@@ -80,17 +87,23 @@ def test_stale_owner_is_refused_whole_and_a_disjoint_one_is_not(new_lake: NewLak
 
 
 @pytest.mark.chaos
-def test_every_race_has_one_winner(new_lake: NewLake) -> None:
+@pytest.mark.parametrize("topics", ["t", "ab"])
+def test_every_race_has_one_winner(new_lake: NewLake, topics: str) -> None:
+    """For each topic; those of several race for the log's next entry, too."""
     storage = new_lake()
-    sinks = [Sink(storage).started(1) for _ in range(4)]
-    with ThreadPoolExecutor(4) as pool:
+    sinks = {topic: [sink_of(storage, topic).started(1) for _ in range(4)] for topic in topics}
+    with ThreadPoolExecutor(4 * len(topics)) as pool:
         for _ in range(10):
-            start = sinks[0].position(0)
-            # of different ends: a loser with the winner's own range finds its batch in the table, and says so
-            batches = [sink.read({0: (start, start + 4 + n)}) for n, sink in enumerate(sinks)]
-            commits = [pool.submit(sink.table.commit, batch) for sink, batch in zip(sinks, batches, strict=True)]
-            assert [c.result() for c in commits].count(CommitOutcome.COMMITTED) == 1
-    assert 40 <= sinks[0].assert_exact(1)[0] <= 70
+            commits = {}
+            for topic, several in sinks.items():
+                start = several[0].position(0)
+                # of different ends: a loser with the winner's own range finds its batch in the table, and says so
+                batches = [sink.read({0: (start, start + 4 + n)}) for n, sink in enumerate(several)]
+                commits[topic] = [(sink, batch) for sink, batch in zip(several, batches, strict=True)]
+            running = {t: [pool.submit(s.table.commit, b) for s, b in each] for t, each in commits.items()}
+            for each in running.values():
+                assert [c.result() for c in each].count(CommitOutcome.COMMITTED) == 1
+    assert all(40 <= several[0].assert_exact(1)[0] <= 70 for several in sinks.values())
 
 
 @pytest.mark.chaos

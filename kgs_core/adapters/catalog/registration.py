@@ -7,6 +7,7 @@ again and run by two at once, and what could not be done is tried by the next ru
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
+from random import randrange
 
 from kgs_core.adapters.catalog.locations import location_of
 from kgs_core.adapters.lake.discovery import find_tables
@@ -18,7 +19,8 @@ from kgs_core.errors import ConfigError, KgsError, TransientError, one_line
 from kgs_core.ports import Catalog, CatalogEntry, Lake, Registration
 
 AWAY_AFTER = 2
-"""Tables in a row that it had no answer for: the others are not asked for, each would wait as long."""
+"""Tables in a row that it had no answer for: the others are not asked for, each would wait as long. So that it is not
+the same ones each time, a run begins anywhere among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,9 @@ def register_lake(settings: Settings, done: Callable[[TableRegistration], None],
                 [f"table {name}: no topic fills it: see 'topics' in the configuration" for name in unknown]
             )
         names = _names(section, settings.group, known)
-        for found in register_tables(lake, catalog, {t: n for t, n in names.items() if not tables or t in tables}):
+        wanted = [(table, name) for table, name in sorted(names.items()) if not tables or table in tables]
+        first = randrange(len(wanted) or 1)  # noqa: S311 - no secret
+        for found in register_tables(lake, catalog, dict(wanted[first:] + wanted[:first])):
             done(found)
     finally:
         catalog.close()

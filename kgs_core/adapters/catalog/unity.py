@@ -17,6 +17,7 @@ import httpx2
 from kgs_core.adapters.catalog.column_types import decimal_digits, sql_type, type_name
 from kgs_core.adapters.catalog.http_answers import Answer, ask
 from kgs_core.adapters.catalog.locations import same_place
+from kgs_core.adapters.system.secret_files import with_secrets
 from kgs_core.config import Settings
 from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError, one_line
@@ -33,9 +34,10 @@ def open_unity(_: Settings, catalog: CatalogSettings) -> "UnityCatalog":
     """The catalogue of these settings; it is not asked yet.
 
     Raises:
-        ConfigError: the token's file or the certificates cannot be read.
+        ConfigError: `token_file` or the certificates cannot be read.
+        PermanentError: the file that `token` names cannot be read.
     """
-    token = catalog.token
+    token = None if catalog.token is None else with_secrets("catalog", {"token": catalog.token})["token"]
     if catalog.token_file is not None:
         try:
             token = Path(catalog.token_file).read_text().strip()
@@ -93,7 +95,10 @@ class UnityCatalog(Catalog):
         answer = self._ask("GET", f"/tables/{quote(name, safe='')}")
         if answer.status == _NOT_FOUND and answer.code:
             return None
-        return self._checked(name, answer)
+        there = self._checked(name, answer)
+        if "table_type" not in there and "storage_location" not in there:
+            raise self._other_server(f"{name}: what it has there is no table")
+        return there
 
     def _create(self, entry: CatalogEntry) -> bool:
         """Whether it was made; False: it is there already."""

@@ -34,7 +34,7 @@ from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings, TableSpec
-from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError, one_line
+from kgs_core.errors import ConfigError, KgsError, PermanentError, PortError, TransientError, one_line
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome, Lake, PinnedTable
@@ -71,6 +71,7 @@ class Redrive:
         Raises:
             PermanentError: the transform raised or broke its promise; what was committed before stays.
             UnsafeError: the table has other columns, is not there, or is another group's.
+            ConfigError: the schema registry has no schema for a topic, or one that no columns can be made of.
             TransientError: the lake or the schema registry did not answer; run it again.
         """
         spec = self._specs[0]
@@ -79,7 +80,7 @@ class Redrive:
         if letters is None:
             return result
         topics = topics_by_id(self._lake.all_versions(spec.table), self._settings.group)
-        problems: dict[str, PortError] = {}
+        problems: dict[str, KgsError] = {}
         with ExitStack() as stack:
             if len(self._specs) == 1:
                 self._of(spec, stack, dry_run=dry_run)
@@ -95,7 +96,7 @@ class Redrive:
                         continue
                     try:
                         self._of(each, stack, dry_run=dry_run).redrive(mine.combine_chunks(), result)
-                    except PortError as e:
+                    except KgsError as e:
                         problems[each.topic] = e
                 result.unsettled += part.num_rows - _of_any(names, self._specs)
         for problem in problems.values():

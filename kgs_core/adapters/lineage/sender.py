@@ -2,7 +2,7 @@
 
 Whoever calls only puts a word into a bounded queue. Where that is full, or the backend is away, slow or refuses, events
 are lost: counted, and logged once until one arrives again. Tables wait for the next round instead: they are told all
-together, at most every `NEWS_S`.
+together, at most every `NEWS_S`; where that was lost, all of them again after `AGAIN_S`.
 """
 
 import logging
@@ -11,15 +11,17 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from kgs_core.adapters.lineage.events import LineageTable, RunNews, run_event
+from kgs_core.adapters.system.secret_files import SecretFiles, with_secrets
 from kgs_core.config import Settings
-from kgs_core.errors import one_line
+from kgs_core.errors import PermanentError, one_line
 
 MOST_WAITING = 32
 NEWS_S = 5.0
+AGAIN_S = 60.0
 LAST_WORD_S = 2.0
 DEFAULT_NAMESPACE = "kgs"
 _log = logging.getLogger(__name__)
@@ -49,12 +51,15 @@ class ConsumerLineage:
         self._is_on = settings.lineage is not None
         self._run_id = run_id
         self._open_client = open_client or open_openlineage
+        self._client: Any = None  # the thread's own, as are its files
+        self._files = SecretFiles({})
         self._queue: queue.Queue[RunNews | None] = queue.Queue(MOST_WAITING)
         self._told: dict[tuple[str, str], LineageTable] = {}
         self._news: dict[tuple[str, str], LineageTable] = {}
         self._news_at = float("-inf")
         self._has_ended = False
         self._has_warned = False
+        self._are_tables_lost = False  # which the thread says, and the next round mends
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -98,6 +103,9 @@ class ConsumerLineage:
                 self._told = {**self._told, (topic, table): LineageTable(topic, table, schema)}
                 self._news[topic, table] = self._told[topic, table]
         now = time.monotonic()
+        if self._are_tables_lost and now >= self._news_at + AGAIN_S:
+            self._are_tables_lost = False
+            self._news = dict(self._told)
         if not self._news or now < self._news_at + NEWS_S:
             return
         self._news_at = now
@@ -122,31 +130,42 @@ class ConsumerLineage:
             self.lost += news is not None
 
     def _send_all(self) -> None:
-        client = None
         unusable = ""
         while (news := self._queue.get()) is not None:
             if unusable:
                 self.lost += 1
                 continue
             try:
-                client = client or self._open_client(self._settings)
-                client.emit(run_event(news, self._settings, _namespace(self._settings), self._run_id))
+                self._connected().emit(run_event(news, self._settings, _namespace(self._settings), self._run_id))
             except LineageUnusableError as e:
                 unusable = str(e)
                 self._note_lost(unusable)
             except Exception as e:  # noqa: BLE001 - transports raise what they like, and a consumer must not mind
+                self._are_tables_lost = self._are_tables_lost or news.kind in ("START", "RUNNING")
                 self._note_lost(one_line(e))
             else:
                 if self._has_warned:
                     _log.info("lineage: events arrive again, %d are lost", self.lost)
                 self._has_warned = False
 
+    def _connected(self) -> Any:
+        if self._client is None or self._files.have_changed():
+            self._client, self._files = None, SecretFiles(self._secrets)
+            self._client = self._open_client(self._settings)
+        return self._client
+
     def _note_lost(self, why: str) -> None:
         self.lost += 1
         if not self._has_warned:
             self._has_warned = True
-            token = self._settings.lineage.token if self._settings.lineage is not None else None
-            _log.warning("lineage: events are lost: %s", why.replace(token, "...") if token else why)
+            with suppress(PermanentError):  # a file that cannot be read has given no token
+                for token in with_secrets("lineage", self._secrets).values():
+                    why = why.replace(token, "...")
+            _log.warning("lineage: events are lost: %s", why)
+
+    @property
+    def _secrets(self) -> dict[str, str]:
+        return self._settings.lineage.secrets if self._settings.lineage is not None else {}
 
 
 def _namespace(settings: Settings) -> str:
@@ -160,6 +179,7 @@ def open_openlineage(settings: Settings) -> Any:
 
     Raises:
         LineageUnusableError: it is not installed, or nothing says where to.
+        PermanentError: the file that the token stands in cannot be read.
     """
     try:
         from openlineage.client import OpenLineageClient
@@ -168,7 +188,8 @@ def open_openlineage(settings: Settings) -> Any:
         raise LineageUnusableError("openlineage-python is not installed: pip install 'kgs[lineage]'") from e
     section = settings.lineage
     if section is not None and section.url is not None:
-        auth = ApiKeyTokenProvider({"api_key": section.token}) if section.token else TokenProvider({})
+        token = with_secrets("lineage", section.secrets).get("token")
+        auth = ApiKeyTokenProvider({"api_key": token}) if token else TokenProvider({})
         retry = {"total": 0}  # what is lost is lost; the queue must go on
         return OpenLineageClient(
             transport=HttpTransport(HttpConfig(section.url, timeout=section.timeout_s, auth=auth, retry=retry))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from kgs_core.adapters.catalog import registration
 from kgs_core.adapters.catalog.locations import location_of, same_place
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.row_schema import parsed_schema
@@ -29,6 +30,12 @@ topics:
   - {{pattern: "u.*", table: "other/{{topic}}"}}
 catalog: {{kind: unity, url: "{url}", name: "{name}", timeout_s: {timeout_s}}}
 """
+
+
+@pytest.fixture(autouse=True)
+def first(monkeypatch):
+    """Where a run begins: nothing is left to chance."""
+    monkeypatch.setattr(registration, "randrange", lambda _: 0)
 
 
 @pytest.fixture
@@ -114,6 +121,19 @@ def test_a_catalogue_that_hangs_is_asked_twice_and_not_for_each_table(server, ro
     assert (text.count("does not answer"), text.count("not asked for, since")) == (4, 2)
     server.before = lambda *_: None
     assert run()[0] == 0
+
+
+def test_two_that_never_get_an_answer_do_not_hide_the_others_for_ever(server, root, run, monkeypatch):
+    for table in ("later", "other/u1"):
+        start(root, table)
+    server.before = lambda _, path: (503, {}) if path.endswith((".later", ".other_u1")) else None
+    assert run()[0] == 1
+    assert not server.tables
+    begins = iter(range(1, 100))
+    monkeypatch.setattr(registration, "randrange", lambda _: next(begins))
+    for _ in range(5):
+        assert run()[0] == 1
+    assert server.tables.keys() == {"main.g.t", "main.g.t_dead_letters"}
 
 
 @pytest.mark.parametrize(

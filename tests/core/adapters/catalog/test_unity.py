@@ -144,7 +144,7 @@ def test_half_an_answer_is_none(server, catalog, answer):
 @pytest.mark.parametrize("answer", [(200, []), (404, {}), (301, {}), (200, {"columns": 3}), (404, {"error": 3})])
 def test_another_server_makes_nothing(server, catalog, answer):
     server.before = lambda *_: answer
-    with pytest.raises((TransientError, PermanentError)):
+    with pytest.raises((TransientError, PermanentError), match="does not answer as Unity Catalog does"):
         catalog.register(entry())
     assert server.tables == {}
 
@@ -176,6 +176,9 @@ def test_the_token_is_sent_read_anew_and_never_shown(server, catalog, tmp_path):
         opened(server, token_file=str(file)).register(entry())
     file.write_text("s3cret\n")
     assert opened(server, token_file=str(file)).register(entry()) is Registration.CREATED
+    assert opened(server, token=f"${{file:{file}}}").register(entry()) is Registration.UNCHANGED
+    with pytest.raises(ValueError, match="'token': write"):
+        opened(server, token="Bearer ${file:/x}")
     settings = CatalogSettings.model_validate(
         {"kind": "unity", "url": server.url, "name": "a.b.{table}", "token": "x1"}
     )

@@ -3,9 +3,10 @@
 import pyarrow as pa
 import pytest
 
+from kgs_core.adapters.ingest import redrive
 from kgs_core.adapters.ingest.redrive import Redrive
 from kgs_core.adapters.lake.storage import Storage
-from kgs_core.errors import PermanentError
+from kgs_core.errors import ConfigError, PermanentError
 from tests.core.adapters.lake.test_shared_table import audited, settings_of, sinks_of
 from tests.sink import FakeRecord
 
@@ -29,15 +30,26 @@ def test_dead_letters_are_redriven_by_the_rule_of_their_topic(storage, monkeypat
     assert {topic: (t.ok, t.rows) for topic, t in audited(storage).items()} == {"a": (True, 8), "b": (True, 10)}
 
 
-def test_a_topic_whose_letters_cannot_be_redriven_stops_no_other_one(storage, monkeypatch):
+@pytest.mark.parametrize(("hook", "problem"), [("raises", "not today"), ("mended", "no schema for the topic")])
+def test_a_topic_whose_letters_cannot_be_redriven_stops_no_other_one(storage, monkeypatch, hook, problem):
     a, b = sinks_of(storage)
     a.ingest({0: (0, 10)})
     monkeypatch.setattr(FakeRecord, "value", lambda record: b'{"n": "7"}' if record.at % 5 == 4 else good(record))
     b.ingest({0: (0, 10)})
-    topics = "{topic: a, table: t, transform_arrow: '%s:raises'}, {topic: b, table: t, transform_arrow: '%s:mended'}"
-    redrive = Redrive(settings_of(storage, topics % (__name__, __name__)), "t")
-    with pytest.raises(PermanentError, match="not today"):
-        redrive.run()
+    find = redrive.columns_of
+
+    def columns_of(spec):
+        """As of a topic whose subject is gone from the registry."""
+        if spec.topic == "a" and hook != "raises":
+            raise ConfigError(["topic a: the registry has no schema for the topic"])
+        return find(spec)
+
+    monkeypatch.setattr(redrive, "columns_of", columns_of)
+    topics = f"{{topic: a, table: t, transform_arrow: '{__name__}:{hook}'}}, "
+    topics += f"{{topic: b, table: t, transform_arrow: '{__name__}:mended'}}"
+    redriving = Redrive(settings_of(storage, topics), "t")
+    with pytest.raises((PermanentError, ConfigError), match=problem):
+        redriving.run()
     assert {topic: (t.ok, t.rows) for topic, t in audited(storage).items()} == {"a": (True, 8), "b": (True, 10)}
 
 

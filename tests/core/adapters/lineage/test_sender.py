@@ -10,7 +10,9 @@ import pytest
 from kgs_core.adapters.lineage import sender
 from kgs_core.adapters.lineage.events import table_name
 from kgs_core.adapters.lineage.sender import MOST_WAITING, ConsumerLineage
+from kgs_core.adapters.system import secret_files
 from kgs_core.config import parse_settings
+from kgs_core.errors import ConfigError
 from tests.lineage_server import lineage_server
 from tests.waiting import wait_until
 
@@ -104,6 +106,40 @@ def test_a_backend_that_refuses_loses_events_which_is_said_once(server, caplog):
     assert len([line for line in said if "events are lost: " in line]) == 1
     assert "lineage: events arrive again, 2 are lost" in said
     assert [event["eventType"] for event in server.events] == ["COMPLETE"]
+
+
+def test_tables_that_were_lost_are_told_again(server, monkeypatch):
+    """A consumer lives for weeks: without them the backend would know of nothing until it ends."""
+    server.status = 500
+    lineage = at(server)
+    with lineage.running():
+        seen(lineage)
+        wait_until(lambda: lineage.lost == 2, 5.0, "both are refused")
+        server.status = 201
+        seen(lineage)  # too early
+        monkeypatch.setattr(sender, "AGAIN_S", 0.0)
+        lineage.saw([("more", "bronze/more", ORDERS)])
+        wait_until(lambda: server.events, 5.0, "they arrive")
+        for _ in range(3):  # rounds
+            seen(lineage)
+    kinds = [(event["eventType"], len(event["outputs"])) for event in server.events]
+    assert kinds == [("RUNNING", 2), ("COMPLETE", 2)]
+
+
+def test_a_token_in_a_file_is_read_again_when_it_changes(server, caplog, monkeypatch, tmp_path):
+    monkeypatch.setattr(secret_files, "CHECK_EVERY_S", 0.0)
+    file = tmp_path / "token"
+    lineage = at(server, f", token: '${{file:{file}}}'")
+    with lineage.running():
+        wait_until(lambda: lineage.lost == 1, 5.0, "there is no file yet")
+        assert f"lineage: token: file {file}: no such file" in caplog.text
+        for n, token in enumerate(("one", "two"), start=1):
+            file.write_text(f"{token}\n")
+            seen(lineage, ORDERS.append(pa.field(token, pa.int8())))
+            wait_until(lambda: len(server.events) == n, 5.0, "it arrives")  # noqa: B023
+    assert server.authorizations[-3:] == ["Bearer one", "Bearer two", "Bearer two"]
+    with pytest.raises(ConfigError, match="'token': write"):
+        at(server, ", token: 'Bearer ${file:/x}'")
 
 
 def test_one_that_hangs_holds_up_nothing(server, caplog):
