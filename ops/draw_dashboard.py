@@ -1,6 +1,6 @@
 """A picture of the dashboard's panels over a time, from any Prometheus that has the series, without Grafana.
 
-python ops/draw_dashboard.py --prometheus http://127.0.0.1:9090 --group demo --minutes 60 dashboard.png
+python ops/draw_dashboard.py --prometheus http://127.0.0.1:9090 --group flights-demo --minutes 60 dashboard.png
 """
 
 import argparse
@@ -9,7 +9,7 @@ import re
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,20 @@ _LABEL = re.compile(r"{{(\w+)}}")
 _UNITS = {"Bps": ("MB/s", 1e6), "s": ("s", 1.0), "short": ("", 1.0)}
 
 
-def charts(ask: Any, group: str, start_s: float, end_s: float) -> list[Chart]:
-    """A chart for each panel, in the dashboard's order; x is minutes since the start.
+def charts(ask: Any, group: str, start_s: float, end_s: float, rows: Sequence[str] = ()) -> list[Chart]:
+    """A chart for each panel that has series, in the dashboard's order; x is minutes since the start.
 
     Args:
         ask: takes an expression, seconds since 1970 from and to, and a step in seconds; returns the series of a range
             query: [{"metric": {label: value}, "values": [[seconds, text]]}].
         start_s: seconds since 1970.
+        rows: of the dashboard, by their titles; none: all.
     """
     step_s = max(1.0, (end_s - start_s) / _POINTS)
     found = []
     for row, title, unit, queries in PANELS:
+        if rows and row not in rows:
+            continue
         name, divisor = _UNITS[unit]
         lines: dict[str, list[tuple[float, float]]] = {}
         for legend, expression in queries.items():
@@ -42,7 +45,8 @@ def charts(ask: Any, group: str, start_s: float, end_s: float) -> list[Chart]:
                 lines[label] = [
                     ((at - start_s) / 60, float(value) / divisor) for at, value in series["values"] if value != "NaN"
                 ]
-        found.append(Chart(f"{row}: {title}", "minutes", name, lines=dict(sorted(lines.items()))))
+        if lines:
+            found.append(Chart(title, "minutes", name, lines=dict(sorted(lines.items()))))
     return found
 
 
@@ -62,13 +66,15 @@ def main() -> None:
     """The picture, written to a file."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--prometheus", default="http://127.0.0.1:9090", help="its address")
-    options.add_argument("--group", default="demo", help="the group")
+    options.add_argument("--group", default="flights-demo", help="the group; that of `kgs demo`")
     options.add_argument("--minutes", type=float, default=60.0, help="until now")
+    every = list(dict.fromkeys(row for row, *_ in PANELS))
+    options.add_argument("--row", action="append", choices=every, default=[], help="this one only; may be repeated")
     options.add_argument("file", type=Path, help="to be written: .png or .svg")
     given = options.parse_args()
     now = time.time()  # noqa: TID251 - a program's own clock
-    drawn = charts(ask_prometheus(given.prometheus), given.group, now - 60 * given.minutes, now)
-    if not any(chart.lines for chart in drawn):
+    drawn = charts(ask_prometheus(given.prometheus), given.group, now - 60 * given.minutes, now, given.row)
+    if not drawn:
         options.error(f"--group: {given.group}: {given.prometheus} has no series of it in these minutes")
     given.file.write_bytes(picture(drawn, "svg" if given.file.suffix == ".svg" else "png"))
 
