@@ -174,6 +174,26 @@ METRICS: dict[str, Metric] = {
             "What may still be moved in this hour without being forced; not there without a budget.",
             "history of the Target and kgs.yaml",
         ),
+        _gauge(
+            "kgs_plan_waiting",
+            "1 for a plan that nothing forces: waiting for a person, approved and not carried out yet, or recommended.",
+            "Plan, Target and Approval",
+            "state",
+        ),
+        _gauge(
+            "kgs_plan_age_seconds", "Time since that plan was proposed; not there without one.", "Plan", unit="seconds"
+        ),
+        _gauge(
+            "kgs_plan_expires_seconds",
+            "Time until it ends and is looked for anew; not there without one.",
+            "Plan",
+            unit="seconds",
+        ),
+        _gauge(
+            "kgs_plan_consumers_too_many",
+            "Consumers that it would save: each hour of waiting costs as many consumer hours; not there without one.",
+            "Plan and Target",
+        ),
         Metric(
             "kgs_change_reaction_seconds",
             MetricKind.HISTOGRAM,

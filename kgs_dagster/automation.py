@@ -14,6 +14,7 @@ import dagster as dg
 
 from kgs_core.errors import PortError
 from kgs_dagster.assets.lake import Seen, lake_events
+from kgs_dagster.assets.side_tables import side_events
 from kgs_dagster.assets.topics import Retentions, retentions_of, topic_events
 from kgs_dagster.jobs.lake import catalog_job, lake_audit_job, lake_maintenance_job, latest_by_key_job
 from kgs_dagster.jobs.prune import prune_runs_job
@@ -110,7 +111,8 @@ def lake_sensor(
         before, now = _load_seen(context.cursor), clock()
         events, after = lake_events(group, snapshot, before, now)
         observed, topics = topic_events(group, snapshot, kept, before, now)
-        events, after = [*events, *observed], {**after, **topics}
+        beside, sides = side_events(group, snapshot, before, now)
+        events, after = [*events, *beside, *observed], {**after, **sides, **topics}
         summary = "; ".join(snapshot.problems) or f"{len(snapshot.tables)} tables seen, {len(events)} assets recorded"
         if snapshot.problems:
             context.log.warning(summary)

@@ -15,6 +15,7 @@ from kgs_dagster.assets.experiment_reports import report_assets
 from kgs_dagster.assets.experiments import experiment_assets
 from kgs_dagster.assets.lake import lake_assets
 from kgs_dagster.assets.latest import latest_assets
+from kgs_dagster.assets.side_tables import side_assets
 from kgs_dagster.automation import (
     AUDIT_CRON,
     Job,
@@ -94,7 +95,9 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     daily = bill_job(group)
     jobs = [*control_jobs, *scheduled.values(), redrive_job(group), apply_plan_job(group), daily]
     common = dg.Definitions(
-        assets=_owned([*lake_assets(group), *latest_assets(group), *catalog_assets(group), bill_asset(group)]),
+        assets=_owned(
+            [*lake_assets(group), *side_assets(group), *latest_assets(group), *catalog_assets(group), bill_asset(group)]
+        ),
         asset_checks=[lake_checks(group), bad_records_checks(group)],
         jobs=jobs,
         schedules=[*(schedule(job, cron) for cron, job in scheduled.items()), bill_schedule(group, daily)],

@@ -57,6 +57,14 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
         "forced {{forced}}": f"increase(kgs_rscore_total{{{_G}}}[1h])",
         "budget left": f"kgs_rscore_budget_remaining{{{_G}}}",
     }),
+    ("Changes and their price", "Plans for a person, and consumers that they would save", "short", {
+        "{{state}}": f"kgs_plan_waiting{{{_G}}}",
+        "consumers too many": f"kgs_plan_consumers_too_many{{{_G}}}",
+    }),
+    ("Changes and their price", "The plan that waits", "s", {
+        "proposed so long ago": f"kgs_plan_age_seconds{{{_G}}}",
+        "ends in": f"kgs_plan_expires_seconds{{{_G}}}",
+    }),
     ("Changes and their price", "From Target to all in place", "s", {
         "p50": f"histogram_quantile(0.5, sum by (le) (increase(kgs_change_reaction_seconds_bucket{{{_G}}}[1h])))",
         "p95": f"histogram_quantile(0.95, sum by (le) (increase(kgs_change_reaction_seconds_bucket{{{_G}}}[1h])))",

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -18,6 +18,7 @@ from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config import TableSpec, TopicRule
 from kgs_core.config.settings import LakeSettings
+from kgs_core.consumer.round.progress import TablePositions
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import OffsetRange, TopicId
@@ -47,14 +48,27 @@ class GivenRecord(FakeRecord):
 class LayoutSink:
     """One consumer's hold on the table of topic `t`."""
 
-    def __init__(self, root: Path | str, log: Log, storage: Storage | None = None, **layout: Any) -> None:
+    def __init__(
+        self,
+        root: Path | str,
+        log: Log,
+        storage: Storage | None = None,
+        commit: Literal["direct", "combined", "auto"] = "auto",
+        group: str = "g",
+        topic_id: str = "id1",
+        **layout: Any,
+    ) -> None:
         self.storage = storage or Storage(str(root))
         self.log = log
         rule = TopicRule.model_validate({"topic": "t", "format": "json", "schema": COLUMNS, **layout})
-        self.spec = TableSpec("t", "t", "t_dead_letters", rule)
-        self.ids = AppIds("g", "t", TopicId("id1"))
+        table = rule.table_of("t")
+        self.spec = TableSpec("t", table, f"{table}_dead_letters", rule)
+        self.ids = AppIds(group, "t", TopicId(topic_id))
         self.lake = LakeSettings(
-            root=self.storage.root, storage_options=dict(self.storage.options), checkpoint_interval=5
+            root=self.storage.root,
+            storage_options=dict(self.storage.options),
+            checkpoint_interval=5,
+            commit=commit,
         )
         schema = table_schema(rule, parsed_schema(rule))
         self.table = TopicTable(open_lake(self.lake, "7"), self.spec, self.ids, schema)
@@ -67,17 +81,27 @@ class LayoutSink:
     def read(self, most: int = 1_000_000) -> TopicBatch | None:
         """At most so many records of each partition, from the table's positions on; None at the end."""
         found = self.table.positions(set(self.log))
-        positions, marks = found.next_offset, found.dead_letter_marks
-        ranges = {p: OffsetRange(at, min(at + most, len(self.log[p]))) for p, at in positions.items()}
-        ranges = {p: span for p, span in ranges.items() if span.end > span.start}
+        return self.read_from(found, dict.fromkeys(self.log, most))
+
+    def read_from(self, found: TablePositions, most: Mapping[int, int]) -> TopicBatch | None:
+        """At most so many records of each of these partitions, from positions that were read before."""
+        ends = {p: min(found.next_offset[p] + n, len(self.log[p])) for p, n in most.items()}
+        ranges = {p: OffsetRange(found.next_offset[p], end) for p, end in ends.items() if end > found.next_offset[p]}
         if not ranges:
             return None
-        spec = self.spec
-        job = TopicJob("t", self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks)
         records = [GivenRecord(p, o, self.log[p][o]) for p, span in ranges.items() for o in range(span.start, span.end)]
-        batch, _ = process_topic(self.storage, job, records_of(records), ranges)
+        batch, _ = process_topic(self.storage, self.job(found), records_of(records), ranges)
         assert batch is not None
         return batch
+
+    def job(self, found: TablePositions) -> TopicJob:
+        """What a worker must know at these positions."""
+        spec, marks = self.spec, found.dead_letter_marks
+        return TopicJob(
+            *("t", self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks),
+            sides=spec.side_tables,
+            side_marks=found.side_marks,
+        )
 
     def drain(self, most: int = 1_000_000) -> list[TopicBatch]:
         """Read and commit until nothing is left."""
@@ -87,8 +111,8 @@ class LayoutSink:
             batches.append(batch)
         return batches
 
-    def rows(self) -> list[dict[str, Any]]:
-        frame = pl.read_delta(self.storage.uri("t"), storage_options=self.storage.delta_options())
+    def rows(self, table: str = "t") -> list[dict[str, Any]]:
+        frame = pl.read_delta(self.storage.uri(table), storage_options=self.storage.delta_options())
         return frame.sort("_partition", "_offset").drop("_headers").to_dicts()
 
     def expected(self) -> list[tuple[int, int]]:

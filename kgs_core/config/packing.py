@@ -1,5 +1,6 @@
 """The section of kgs.yaml that says how much a consumer reads, and by which algorithm partitions are packed."""
 
+import math
 import re
 from typing import Annotated, Literal, Self
 
@@ -97,9 +98,15 @@ class PackingSettings(Section):
 
         `never` where they fill the whole day.
         """
-        if not self.moves_are_forced_only(time_ms):
-            return ""
+        left_s = self.forced_only_for_s(time_ms)
+        if left_s in (0.0, math.inf):
+            return "never" if left_s else ""
+        end = round(time_ms + 1000 * left_s) // 60_000
+        return f"{end // 60 % 24:02}:{end % 60:02}Z"
+
+    def forced_only_for_s(self, time_ms: int) -> float:
+        """Seconds until the windows that this moment lies in are over; 0: it lies in none; infinite: they never are."""
         minute = time_ms // 60_000
         ends = (m for m in range(minute, minute + 1440) if not self.moves_are_forced_only(m * 60_000))
         end = next(ends, None)
-        return "never" if end is None else f"{end // 60 % 24:02}:{end % 60:02}Z"
+        return math.inf if end is None else max(0.0, (end * 60_000 - time_ms) / 1000)

@@ -17,7 +17,7 @@ from kgs_core.config.passthrough import check_kafka_client
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.secret_files import reference_problems
 from kgs_core.config.section import Passthrough, Section, key_of, none_is_empty
-from kgs_core.config.sharing import problems_of_sharing
+from kgs_core.config.sharing import problems_of_sharing, problems_of_side_tables
 from kgs_core.config.topic_rule import HookName, TopicRule, start_timestamp_ms
 from kgs_core.config.value_formats import FORMATS
 
@@ -206,7 +206,7 @@ class Settings(Section):
                 f"membership.metadata_partitions ({self.membership.metadata_partitions}), less one{shared}, must be "
                 f"at least packing.max_consumers and packing.spare_consumers together ({most or 1} + {spares})"
             )
-        for problem in problems_of_sharing(self.topics):
+        for problem in (*problems_of_sharing(self.topics), *problems_of_side_tables(self.topics)):
             raise ValueError(problem)
         for number, rule in enumerate(self.topics):
             if self.registry is None and FORMATS[rule.format].columns_of is not None and rule.avro_schema is None:

@@ -19,6 +19,7 @@ _SAME = (
     "description",
     "comments",
     "latest_by_key",
+    "route",
 )
 _IN_WORDS = {"key_columns": "key_format, key_schema and key_prefix"}
 
@@ -65,6 +66,23 @@ def problems_of_sharing(rules: Collection[TopicRule]) -> Iterator[str]:
                 f"topics[{number}].table: '{rule.table}' is the table of topics[{first}], too, and they differ in "
                 f"{', '.join(unlike)}: make these alike, or name another table"
             )
+
+
+def problems_of_side_tables(rules: Collection[TopicRule]) -> Iterator[str]:
+    """Tables of routes that are also another rule's, as far as that shows without any topic."""
+    own = {rule.table.lower(): number for number, rule in reversed(list(enumerate(rules)))}
+    named: dict[str, tuple[int, TopicRule]] = {}
+    for number, rule in enumerate(rules):
+        for path in dict.fromkeys(rule.route.tables.values() if rule.route is not None else ()):
+            if IN_BRACES.search(path):
+                continue
+            first, other = named.setdefault(path.lower(), (number, rule))
+            whose = own.get(path.lower(), first if other.table != rule.table else number)
+            if whose != number:
+                yield (
+                    f"topics[{number}].route: '{path}' is a table of topics[{whose}], too: rows of a route have a "
+                    "table of their own: name another one"
+                )
 
 
 def may_be_shared(rule: TopicRule, rules: Collection[TopicRule]) -> bool:

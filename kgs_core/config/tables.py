@@ -37,10 +37,15 @@ class TableSpec:
         return self.rule.latest_table_of(self.topic)
 
     @property
+    def side_tables(self) -> dict[str, str]:
+        """Value of the route's column, as text -> path of the table of its rows; empty without a route."""
+        return self.rule.side_tables_of(self.topic)
+
+    @property
     def all_tables(self) -> tuple[str, ...]:
         """Paths of all tables of the topic."""
         derived = (self.latest_table,) if self.latest_table is not None else ()
-        return (self.table, self.dead_letters_table, *derived)
+        return (self.table, self.dead_letters_table, *dict.fromkeys(self.side_tables.values()), *derived)
 
 
 def resolve_tables(settings: Settings, topics: Collection[str]) -> dict[str, TableSpec]:
@@ -117,7 +122,10 @@ def _bad_names(specs: Collection[TableSpec]) -> Iterator[str]:
                 "one of dots: give the topic a rule of its own, or leave it out with 'not'"
             )
         elif len({table.lower() for table in spec.all_tables}) < len(spec.all_tables):
-            yield f"topic '{spec.topic}': its table and its latest_by_key are one, '{spec.table}': give another name"
+            which = (
+                "its table and its latest_by_key" if spec.latest_table is not None else "its table and one of its route"
+            )
+            yield f"topic '{spec.topic}': {which} are one, '{spec.table}': give another name"
         elif any(len(part.encode()) > MAX_PART_BYTES for table in spec.all_tables for part in table.split("/")):
             longest = max(spec.all_tables, key=lambda table: max(map(len, table.split("/"))))
             yield (
@@ -129,7 +137,7 @@ def _bad_names(specs: Collection[TableSpec]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """Table that a topic needs: what it is to hold, and for a derived one, the table that it is derived from."""
+    """Table that a topic needs: what it is to hold, and of a side table or a derived one, whose it is."""
 
     path: str
     kind: str
@@ -155,6 +163,8 @@ class _Claim:
 def _claims(spec: TableSpec) -> Iterator[_Claim]:
     yield _Claim(spec.table, "rows", "", spec)
     yield _Claim(spec.dead_letters_table, "dead letters", "", spec)
+    for path in dict.fromkeys(spec.side_tables.values()):
+        yield _Claim(path, "side", spec.table, spec)
     if spec.latest_table is not None:
         yield _Claim(spec.latest_table, "latest", spec.table, spec)
 

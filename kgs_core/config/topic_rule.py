@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, 
 
 from kgs_core.config.field_types import canonical_type, has_other_map_keys, parse_type, problem_of_names
 from kgs_core.config.layout import PartitionColumn, partition_column, problem_of_partitions
+from kgs_core.config.routing import Route, problems_of_route, text_of
 from kgs_core.config.section import Section, key_of, none_is_empty
 from kgs_core.config.topic_names import IN_BRACES, TablePath, check_pattern, compiled, is_topic_name, path_under_root
 from kgs_core.config.value_formats import FORMATS, problem_of_key, problem_of_schema
@@ -81,6 +82,7 @@ class TopicRule(Section):
     description: str | None = None
     comments: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
     latest_by_key: LatestByKey | None = None
+    route: Route | None = None
 
     @field_validator("topic")
     @classmethod
@@ -170,6 +172,7 @@ class TopicRule(Section):
             ),
             (bool(of_partitions), of_partitions),
             *self._checks_of_latest(),
+            *self._checks_of_route(),
             (
                 bool(self.transform and self.transform_arrow),
                 "give 'transform' (DataFrame) or 'transform_arrow' (Arrow table), not both",
@@ -218,6 +221,19 @@ class TopicRule(Section):
             ),
         ]
 
+    def _checks_of_route(self) -> list[tuple[bool, str]]:
+        if self.route is None:
+            return []
+        has_transform = bool(self.transform or self.transform_arrow)
+        texts = dict.fromkeys([*self.headers, *self.topic_columns], "string")
+        known = {} if has_transform else {**self.value_columns, **self.key_columns, **texts}
+        found = problems_of_route(self.route, self.table, known, is_all=self.names_columns and not has_transform)
+        return [
+            *((True, problem) for problem in found),
+            (self.latest_by_key is not None, "route: a derived table has the rows of one table: drop 'latest_by_key'"),
+            (self.rows == "any", "route: with rows: any nobody could tell that a table lacks a row: say rows: filter"),
+        ]
+
     @property
     def value_columns(self) -> Mapping[str, str]:
         """Column -> type of what a record's value becomes, before a transform."""
@@ -250,6 +266,7 @@ class TopicRule(Section):
     def _checks_of_names(self) -> list[tuple[bool, str]]:
         """Of what stands in braces in the paths of tables."""
         paths = [self.table, *([self.latest_by_key.table] if self.latest_by_key is not None else [])]
+        paths += self.route.tables.values() if self.route is not None else ()
         known = {"topic", *(compiled(self.pattern).groupindex if self.pattern is not None else ())}
         checks = []
         for path in paths:
@@ -267,14 +284,18 @@ class TopicRule(Section):
 
     def table_of(self, topic: str) -> str:
         """The table's path relative to the lake's root."""
-        return self._filled(self.table, topic)
+        return self.filled(self.table, topic)
 
     def latest_table_of(self, topic: str) -> str | None:
         """Likewise, of the derived table with the newest row of each key; None where the rule wants none."""
-        return None if self.latest_by_key is None else self._filled(self.latest_by_key.table, topic)
+        return None if self.latest_by_key is None else self.filled(self.latest_by_key.table, topic)
 
-    def _filled(self, path: str, topic: str) -> str:
-        """The path with its names; nothing stands for a group that takes no part in the match."""
+    def side_tables_of(self, topic: str) -> dict[str, str]:
+        """Value of the route's column, as text -> path of the table of its rows; empty where the rule has no route."""
+        return {text_of(v): self.filled(path, topic) for v, path in (self.route.tables if self.route else {}).items()}
+
+    def filled(self, path: str, topic: str) -> str:
+        """A path of the rule with its names; nothing stands for a group that takes no part in the match."""
         match = compiled(self.pattern).fullmatch(topic) if self.pattern is not None else None
         names = {"topic": topic, **(match.groupdict() if match is not None else {})}
         return IN_BRACES.sub(lambda name: names.get(name[1]) or "", path)

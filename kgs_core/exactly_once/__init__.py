@@ -10,6 +10,7 @@ from kgs_core.exactly_once.audit_result import (
     Offsets,
     PartitionAudit,
     Promise,
+    SideRows,
     StoredPositions,
     TableAudit,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "Offsets",
     "PartitionAudit",
     "Promise",
+    "SideRows",
     "StoredPositions",
     "TableAudit",
     "check_partition",

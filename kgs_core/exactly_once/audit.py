@@ -13,6 +13,7 @@ from kgs_core.exactly_once.audit_result import (
     Offsets,
     PartitionAudit,
     Promise,
+    SideRows,
     StoredPositions,
 )
 from kgs_core.exactly_once.positions import offset_sum
@@ -24,7 +25,12 @@ _Test = Callable[[Offsets], _Mask]
 
 
 def check_partition(
-    stored: StoredPositions, rows: Offsets, dead_letters: Offsets, log: LogPart, promise: Promise
+    stored: StoredPositions,
+    rows: Offsets,
+    dead_letters: Offsets,
+    log: LogPart,
+    promise: Promise,
+    sides: Sequence[SideRows] = (),
 ) -> PartitionAudit:
     """Compare the rows of a partition with what its start, position and gaps promise.
 
@@ -35,15 +41,19 @@ def check_partition(
         promise: what the table's transform promises. `one_to_one`: every record is one row or one dead letter.
             `filter`:
             at most one. `any`: several rows of one offset are right, and so is none.
+        sides: the rows of side tables: a record's row may be in any of them.
     """
     rows, dead_letters = np.sort(rows), np.sort(dead_letters)
     if stored.start is None or stored.position is None:
-        findings = _without_start(stored, rows, dead_letters)
+        findings = _without_start(stored, np.sort(np.concatenate([rows, *(s.offsets for s in sides)])), dead_letters)
     else:
         span = OffsetRange(stored.start, stored.position)
         findings = [*_contradictions(stored.gaps, span)]
         rows_here, wrong = _place_rows(rows, span, stored.gaps, log)
         dead_letters_here, wrong_dead_letters = _place_dead_letters(dead_letters, span, stored, log)
+        for side in sides:
+            rows_there, wrong_there = _place_side_rows(side, span, log)
+            rows_here, wrong = np.sort(np.concatenate([rows_here, rows_there])), [*wrong, *wrong_there]
         findings += [
             *wrong,
             *wrong_dead_letters,
@@ -53,7 +63,8 @@ def check_partition(
         ]
         if promise == "one_to_one":
             findings += _lost(np.union1d(rows_here, dead_letters_here), span, stored.gaps, log)
-    return PartitionAudit(stored, len(rows), len(dead_letters), tuple(findings))
+    in_all = len(rows) + sum(len(side.offsets) for side in sides)
+    return PartitionAudit(stored, in_all, len(dead_letters), tuple(findings))
 
 
 def _without_start(stored: StoredPositions, rows: Offsets, dead_letters: Offsets) -> list[Finding]:
@@ -106,6 +117,20 @@ def _place_dead_letters(
         (Fault.FOREIGN, "dead letters below the start", lambda o: o < span.start),
         (Fault.AHEAD, f"dead letters at or above their table's position {mark}", lambda o: o >= mark),
         (Fault.FOREIGN, "dead letters where the log has no record", lambda o: _not_in_log(o, log)),
+    )
+
+
+def _place_side_rows(side: SideRows, span: OffsetRange, log: LogPart) -> tuple[Offsets, list[Finding]]:
+    """As dead letters: they are committed before the rows of the own table, and may lie ahead of its position.
+
+    Redriven ones lie below that, and may lie above their table's.
+    """
+    mark, table = max(side.position or 0, span.end), side.table
+    return _sorted_out(
+        np.sort(side.offsets),
+        (Fault.FOREIGN, f"rows of {table} below the start", lambda o: o < span.start),
+        (Fault.AHEAD, f"rows of {table} at or above its position {mark}", lambda o: o >= mark),
+        (Fault.FOREIGN, f"rows of {table} where the log has no record", lambda o: _not_in_log(o, log)),
     )
 
 

@@ -65,7 +65,7 @@ class StoredPositions:
         position: next offset to read.
         gaps: losses that were accepted.
         dead_letters_position: offset below which dead letters are written; None: there are none.
-        redriven: how many dead letters have become rows since, and their `offset_sum`.
+        redriven: how many dead letters have become rows since, of side tables too, and their `offset_sum`.
     """
 
     topic_id: TopicId
@@ -75,6 +75,20 @@ class StoredPositions:
     gaps: tuple[OffsetRange, ...] = ()
     dead_letters_position: int | None = None
     redriven: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SideRows:
+    """Rows of one partition in one side table.
+
+    Attributes:
+        offsets: of every row, in any order.
+        position: offset below which rows are written there; None: no rows can be there.
+    """
+
+    table: str
+    offsets: Offsets
+    position: int | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +114,8 @@ class PartitionAudit:
     """Findings in one partition of one table.
 
     Attributes:
-        rows: in the table, whether right or wrong; `dead_letters` likewise in the dead-letter table.
+        rows: in the table and its side tables, whether right or wrong; `dead_letters` likewise in the dead-letter
+            table.
     """
 
     stored: StoredPositions

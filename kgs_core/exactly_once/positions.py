@@ -43,6 +43,14 @@ class AppIds:
         """Version = end of a loss that an operator accepted: offsets [from_offset, version) are not in the table."""
         return f"{self.position(partition)}/gap/{from_offset}"
 
+    def route(self, partition: int) -> str:
+        """Version = token of the route that the partition's rows go by (`route_tokens`)."""
+        return f"{self.position(partition)}/route"
+
+    def side(self, table: str) -> str:
+        """Version = 1: rows of the topic may be in this side table, too."""
+        return f"{self.group}/{self.topic}@{self.topic_id}/side/{table}"
+
     def redriven(self, partition: int) -> str:
         """Version = how many dead letters of the partition have become rows of the table."""
         return f"{self.position(partition)}/redriven"

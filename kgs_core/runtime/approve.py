@@ -9,9 +9,11 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.config import Settings
 from kgs_core.controller.approval import refusal, was_carried_out
+from kgs_core.controller.plain_text import printable
 from kgs_core.errors import UnsafeError
 from kgs_core.protocol import Approval, RunState
-from kgs_core.reporting.waiting_plan import WaitingPlan
+from kgs_core.reporting.status import GroupStatus
+from kgs_core.reporting.waiting_plan import WaitingPlan, in_vain
 from kgs_core.runtime.group_status import GroupWatch
 
 
@@ -52,6 +54,8 @@ def approve_plan(settings: Settings, plan_id: str, by: str) -> Approved:
     why = refusal(view, plan_id, age_s) or (plan.misfit if plan is not None else "it has ended")
     if not why and view.run_state is not RunState.RUNNING:
         why = f"people want the group {view.run_state}: nothing is moved before `kgs resume`"
+    if not why and plan is not None and plan.approved_by is None:
+        why = in_vain(plan, settings.packing, round(time.time() * 1000))
     if why or plan is None:
         raise UnsafeError(f"group {settings.group}: plan {plan_id} is not approved: {why}: see `kgs status`")
     if plan.approved_by is not None:
@@ -63,3 +67,22 @@ def approve_plan(settings: Settings, plan_id: str, by: str) -> Approved:
     finally:
         writer.close()
     return Approved(plan, is_new=True)
+
+
+def is_carried_out(found: GroupStatus, plan: WaitingPlan) -> bool:
+    """Whether an approved plan has been carried out, and every partition is where it belongs.
+
+    Args:
+        found: the group now.
+        plan: as it was approved.
+
+    Raises:
+        UnsafeError: it has ended otherwise, and never will be.
+    """
+    if was_carried_out(found.target, plan.plan_id):
+        return found.is_converged
+    if found.plan is None or (found.plan.plan_id, found.plan.offset) != (plan.plan_id, plan.offset):
+        last = f"; the last change: {printable(found.target.reason)}" if found.target is not None else ""
+        why = f"it has expired, or the group or its load has changed{last}"
+        raise UnsafeError(f"group {found.group}: plan {plan.plan_id} was not carried out: {why}: see `kgs status`")
+    return False

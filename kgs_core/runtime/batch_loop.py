@@ -86,7 +86,7 @@ class BatchLoop:
         states = self._topics.states.values()
         self._status.note(report, states)
         if self._lineage is not None:
-            self._lineage.saw((s.topic, s.table.spec.table, s.table.schema) for s in states)
+            self._lineage.saw(each for s in states for each in s.tables)
 
     def _step(self) -> RoundReport | None:
         """Act on the newest assignment, then one round; None when there is nothing to read."""

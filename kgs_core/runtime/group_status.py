@@ -89,7 +89,7 @@ class GroupWatch:
         history, most = found.target.history if found.target is not None else (), packing.max_rscore_per_hour
         return replace(
             found,
-            plan=waiting_plan(self._view, surroundings.speeds, in_use, time_ms),
+            plan=waiting_plan(self._view, surroundings.speeds, in_use, time_ms, self._settings.bill),
             quiet_until=packing.forced_only_until(time_ms),
             rscore_left=None if most is None else max(0.0, most - moved_within_an_hour(history, time_ms)),
         )

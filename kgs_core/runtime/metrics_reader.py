@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from kgs_core.adapters.kafka.record_times import RecordTimes
 from kgs_core.adapters.lake.audit import audit_lake
-from kgs_core.adapters.lake.stats import LakeSnapshot, each_once
+from kgs_core.adapters.lake.stats import LakeSnapshot, each_once, with_sides
 from kgs_core.adapters.metrics.exposition import MetricsPage
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError
@@ -128,8 +128,8 @@ class MetricsReader:
             positions |= places
             moved.setdefault(view.table, {}).update(places)
         tables: list[TableFigures] = []
-        for table in each_once(snapshot.tables):
-            places = moved[table.table]
+        for table in each_once(with_sides(snapshot.tables)):
+            places = moved.get(table.table, {})  # of a side table nobody says when it was moved last
             known, moved_s = self._moved_at.get(table.table, ({}, 0.0))
             if any(known.get(p, at) != at for p, at in places.items()):  # unknown for a look is not moved
                 moved_s = now_s

@@ -63,7 +63,7 @@ class StaticConsumer:
                 report = reader.ingest.round(lambda: stop.is_set)
                 limit.touch(reader.ingest.late_since)
                 self._status.note(report, states.values())
-                self._lineage.saw((s.topic, s.table.spec.table, s.table.schema) for s in states.values())
+                self._lineage.saw(each for s in states.values() for each in s.tables)
 
             with self._lineage.running():
                 while not stop.is_set:

@@ -21,6 +21,7 @@ class FaultRates:
         write_lost: the controller's transaction is aborted, and it is told that nobody knows.
         write_unsure: it is committed, and the controller is told that nobody knows.
         write_hangs: it is decided and ends only when the next controller fences; nobody is told.
+        write_torn: Kafka leaves it open in some partitions, where it is aborted later; nobody is told.
         unanswered: Kafka does not answer a fence or a read.
         start_refused: the fleet starts nothing.
         start_fails: a process ends before it reports.
@@ -33,6 +34,7 @@ class FaultRates:
     write_lost: float = 0.0
     write_unsure: float = 0.0
     write_hangs: float = 0.0
+    write_torn: float = 0.0
     unanswered: float = 0.0
     start_refused: float = 0.0
     start_fails: float = 0.0

@@ -6,6 +6,7 @@ from kgs_core.controller.state import ControllerState, Options
 from kgs_core.invariants.group import GroupHistory
 from kgs_core.invariants.group_events import Fact, FactKind
 from kgs_core.protocol import Heartbeat, Incarnation, Report, Tombstone
+from kgs_core.testing.consents import Consents
 from kgs_core.testing.fleet import SimFleet
 from kgs_core.testing.idleness import Idleness, Powers
 from kgs_core.testing.topics import Topics
@@ -32,6 +33,7 @@ class Inspection:
         self._idleness = Idleness(topics, fleet, limit_s, strict=membership.strict_handover)
         self._fresh_ms = membership.suspect_after_s * 500
         self._group = GroupHistory(strict=membership.strict_handover, max_consumers=packing.max_consumers)
+        self._consents = Consents()
         self._seen = 0
         self._started = 0
         self._dead: frozenset[Incarnation] = _NOBODY
@@ -54,6 +56,7 @@ class Inspection:
         self._say(self._group.check_owners({p.member: p.owned for p in self._fleet.living()}))
         for received in records:
             message = received.message
+            self._say(self._consents.take(received))
             if isinstance(message, Tombstone) and message.member.incarnation not in self._dead:
                 self._say([f"a tombstone of {message.member}, which lives"])
             if isinstance(message, Report | Heartbeat):

@@ -7,7 +7,7 @@ from kgs_core.errors import TransientError
 from kgs_core.model import ConsumerId
 from kgs_core.protocol import Heartbeat, MemberAssignment, Message, ProposedPlan, Received, Report, Target, Tombstone
 from kgs_core.testing.chance import Chance
-from kgs_core.testing.topics import Log, Topics, queue_of
+from kgs_core.testing.topics import Log, Topics, log_of, queue_of
 
 _SEEN_AGAIN = 3
 """A reader that sees something once more goes back by so many records at most."""
@@ -88,6 +88,12 @@ class SimControllerWriter:
         if self._chance.strikes(trouble.write_hangs):
             self._topics.hanging = messages
             raise TransientError("simulated Kafka: the transaction ends later, which nobody knows")
+        if self._chance.strikes(trouble.write_torn):
+            torn = {log for log in map(log_of, messages) if self._chance.strikes(0.5)}
+            self._topics.commit([message for message in messages if log_of(message) not in torn])
+            raise TransientError(
+                "simulated Kafka: the transaction was committed in some partitions, which nobody knows"
+            )
         written = self._topics.commit(messages)
         if self._chance.strikes(trouble.write_unsure):
             raise TransientError("simulated Kafka: the transaction was committed, which nobody knows")

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
-from kgs_core.protocol import RunState
+from kgs_core.protocol import Approval, ProposedPlan, RunState
 from kgs_core.testing.chance import FaultRates
+from kgs_core.testing.topics import TARGETS
 from kgs_core.testing.world import World
 
 TROUBLE = FaultRates(
@@ -17,6 +18,7 @@ TROUBLE = FaultRates(
     write_lost=0.05,
     write_unsure=0.05,
     write_hangs=0.05,
+    write_torn=0.05,
     unanswered=0.05,
     start_refused=0.05,
     start_fails=0.1,
@@ -129,7 +131,9 @@ class Storm:
             chance.one_of((process.turn, process.join, process.receive, process.act, process.report, process.turn))()
 
     def _all_mischief(self) -> list[InjectedFault]:
+        asks = self._world.options.packing.apply == "approve"
         return [
+            *([InjectedFault("approve a plan, or another one", 12, self._approve)] if asks else []),
             InjectedFault("kill a consumer", 3, self._kill_consumer),
             InjectedFault("freeze a consumer, or let it go on", 5, self._freeze_consumer),
             InjectedFault("ask a consumer to end", 1, self._end_consumer),
@@ -214,6 +218,14 @@ class Storm:
 
     def _want_version(self) -> None:
         self._world.want(str(self._chance.number(3)), "a")
+
+    def _approve(self) -> None:
+        """One of the last plans, mostly the newest: whoever looked earlier approves what is over."""
+        every = [one for one in self._world.topics.log(TARGETS) if isinstance(one.message, ProposedPlan)]
+        if every:
+            said = every[-1] if self._chance.strikes(0.7) else self._chance.one_of(every[-4:])
+            name = said.message.plan_id if isinstance(said.message, ProposedPlan) else ""
+            self._world.topics.append(Approval(name, said.offset, "somebody", self._world.clock.ms))
 
     def _blind_fleet(self) -> None:
         self._world.fleet.is_blind = not self._world.fleet.is_blind

@@ -8,7 +8,7 @@ records what it sees (`lake_events`).
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -39,12 +39,14 @@ class LakeAsset:
         rules: those of kgs.yaml that name it; they are alike in all that concerns it.
         topics: of each rule, in the same order.
         latest: the derived table with the newest row of each key; None where the rules want none.
+        sides: path of each side table, as the rules name it -> its asset.
     """
 
     rules: tuple[TopicRule, ...]
     topics: tuple[dg.AssetKey, ...]
     table: dg.AssetKey
     latest: dg.AssetKey | None = None
+    sides: Mapping[str, dg.AssetKey] = field(default_factory=dict)
 
     @property
     def rule(self) -> TopicRule:
@@ -93,7 +95,9 @@ def lake_layout(group: GroupConfig) -> tuple[LakeAsset, ...]:
         latest = None
         if rule.latest_by_key is not None:
             latest = _free(group.key("lake", *_named(rule.latest_by_key.table, name).split("/")), taken)
-        found[path] = LakeAsset((rule,), (topic,), table, latest)
+        paths = dict.fromkeys(rule.route.tables.values() if rule.route is not None else ())
+        sides = {side: _free(group.key("lake", *_named(side, name).split("/")), taken) for side in paths}
+        found[path] = LakeAsset((rule,), (topic,), table, latest, sides)
     return tuple(found.values())
 
 
@@ -130,7 +134,7 @@ def lake_assets(group: GroupConfig) -> list[dg.AssetSpec]:
                 group_name=f"lake{group.suffix}",
                 kinds=table_kinds(group),
                 tags={GROUP_TAG: group.name},
-                metadata=_about(group, asset),
+                metadata=table_metadata(group, asset),
                 freshness_policy=FRESHNESS,
             )
         )
@@ -228,7 +232,8 @@ def _lines(asset: LakeAsset, tables: Sequence["TableView"]) -> dg.TableMetadataV
     return dg.MetadataValue.table([dg.TableRecord(row) for row in rows], dg.TableSchema(columns))
 
 
-def _about(group: GroupConfig, asset: LakeAsset) -> dict[str, Any]:
+def table_metadata(group: GroupConfig, asset: LakeAsset) -> dict[str, Any]:
+    """Metadata of a table: where it lies, its columns and where they come from."""
     rule = asset.rule
     return {
         **storage_metadata(group, rule.table),

@@ -65,8 +65,9 @@ def asked(local_instance):
         job = bill_job(ours)
         defs = dg.Definitions(assets=[bill_asset(ours)], jobs=[job], schedules=[bill_schedule(ours, job)])
         repository = defs.get_repository_def()
-        at = datetime.fromisoformat(now)
-        with dg.build_schedule_context(local_instance, at, repository_def=repository) as context:
+        with dg.build_schedule_context(
+            local_instance, datetime.fromisoformat(now), repository_def=repository
+        ) as context:
             requests = repository.get_schedule_def("bill_schedule").evaluate_tick(context).run_requests
         return {request.partition_key: request.run_key for request in requests}
 

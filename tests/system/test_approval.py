@@ -44,7 +44,8 @@ def test_what_overload_forces_is_done_at_once_and_a_better_packing_waits_for_a_p
             refused = rig.run("approve", "0123456789ab")
             assert (refused.returncode, refused.stderr.count("\n")) == (REFUSED, 1), refused.stderr
             assert len(set(rig.look().current.values())) == 2, "nobody has approved it yet"
-            assert "are to be moved" in rig.kgs("approve", found).stdout
-            rig.wait_readers(1)
+            assert "are to be moved" in (done := rig.kgs("approve", found, "--wait").stdout), done
+            assert "done: carried out" in done
+            assert len(set(rig.look().current.values())) == 1
             assert "approved and carried out before" in rig.kgs("approve", found).stdout
             assert ended(control) == 0, rig.tail()

@@ -4,6 +4,7 @@ from contextlib import ExitStack
 from typing import Self
 
 from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
+from kgs_core.adapters.group.hanging_transactions import HangingTransactions
 from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
@@ -54,13 +55,13 @@ class GroupConnections:
         topics = GroupTopics(self._settings, admin)
         writer = KafkaControllerWriter(topics)
         self._held.callback(writer.close)
-        return self._topic_reader(topics), writer
+        return self._topic_reader(topics, HangingTransactions(topics)), writer
 
     def close(self) -> None:
         """End the connections."""
         self._held.close()
 
-    def _topic_reader(self, topics: GroupTopics) -> KafkaGroupTopicReader:
-        reader = KafkaGroupTopicReader(topics, self._read_timeout_s)
+    def _topic_reader(self, topics: GroupTopics, hanging: HangingTransactions | None = None) -> KafkaGroupTopicReader:
+        reader = KafkaGroupTopicReader(topics, self._read_timeout_s, hanging)
         self._held.callback(reader.close)
         return reader

@@ -10,12 +10,14 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as ClientMessage
 
 from kgs_core.adapters.group.topics import MAX_RECORD_BYTES, GroupTopic, GroupTopics, extra_time_s
+from kgs_core.adapters.group.write_id import WriteIds
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.kafka.errors import ConnectionWatch
 from kgs_core.adapters.kafka.producers import make_producer, serve, write_error
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.adapters.system.secret_files import SecretFiles
 from kgs_core.errors import FencedError, PermanentError, PortError, ProtocolError, TransientError
+from kgs_core.model import TopicPartition
 from kgs_core.protocol import MemberAssignment, Message, ProposedPlan, Received, Target, Tombstone
 from kgs_core.protocol.record_parts import leftover_keys, note_parts, records_of
 
@@ -103,6 +105,7 @@ class KafkaControllerWriter:
         self._watch = ConnectionWatch()
         self._files = SecretFiles({})
         self._producer: Producer | None = None
+        self._ids = WriteIds()
         self._fenced: FencedError | None = None
         self._transaction_timeout_s = TRANSACTION_TIMEOUT_S + topics.extra_time_s
         longest_ms = round((WRITE_TIMEOUT_S + topics.extra_time_s) * 1000)
@@ -141,6 +144,8 @@ class KafkaControllerWriter:
         except KafkaException as e:
             cause = self._watch.cause_since(began)
             raise write_error(self._where, f"{self._who}: fence", e.args[0], cause) from e
+        self._topics.written.clear()
+        self._ids.begin_series()
         self._producer = producer
 
     def write(
@@ -178,9 +183,7 @@ class KafkaControllerWriter:
         sending = _Sending(messages, records, time.monotonic(), WRITE_TIMEOUT_S + extra_time_s(spread))
         try:
             producer.begin_transaction()
-            for index, partition, key, value in records:
-                producer.produce(self._topic, value, key, partition, on_delivery=partial(sending.note, index))
-                sending.queued += 1
+            self._queue(producer, sending)
             serve(producer.flush, sending.left_s)
             if not sending.is_delivered:
                 raise self._give_up(producer, sending, None)
@@ -189,11 +192,24 @@ class KafkaControllerWriter:
         except KafkaException as e:
             raise self._give_up(producer, sending, e.args[0]) from e
         self._producer = producer
+        self._note_written(sending)
         return [sending.received[index] for index in range(len(messages))]
 
     def close(self) -> None:
         """Give the right to write away; an open transaction ends by its time-out."""
         self._producer = None
+
+    def _queue(self, producer: Producer, sending: _Sending) -> None:
+        headers = self._ids.next_headers()
+        for index, partition, key, value in sending.records:
+            noted = partial(sending.note, index)
+            producer.produce(self._topic, value, key, partition, on_delivery=noted, headers=headers)
+            sending.queued += 1
+
+    def _note_written(self, sending: _Sending) -> None:
+        for index, partition, _, _ in sending.records:
+            tp = TopicPartition(self._topic, partition)
+            self._topics.written[tp] = sending.received[index].offset, time.monotonic()
 
     def _records(self, index: int, message: _Written) -> list[_Record]:
         """Records of a message: first what removes parts that are left over of the one before it, then its own.
@@ -230,6 +246,7 @@ class KafkaControllerWriter:
             sending: what is in it.
             error: that ended it; None: there are failed deliveries, or no answer.
         """
+        self._ids.begin_series()
         is_committing = sending.is_delivered and error is not None and not error.txn_requires_abort()
         if error is not None:
             sending.errors.add(error.name())

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, assert_never
 
 from confluent_kafka import Consumer, KafkaError
@@ -43,6 +43,20 @@ class ReadMessage(NamedTuple):
 
     kind: GroupTopic
     received: Received[Message]
+
+
+class NotAtEndError(TransientError):
+    """Reading has not come to the end of some partitions in time.
+
+    Attributes:
+        behind: the partitions.
+        read: what had come by then; who reads on gets what comes after it.
+    """
+
+    def __init__(self, message: str, behind: Sequence[TopicPartition], read: list[ReadMessage]) -> None:
+        """Error that says `message`."""
+        super().__init__(message)
+        self.behind, self.read = behind, read
 
 
 class Refusals:
@@ -138,16 +152,18 @@ class GroupReader:
 
         Raises:
             UnsafeError: a topic was made again since it was opened.
-            TransientError: Kafka does not answer, or a transaction stays open.
+            NotAtEndError: Kafka does not answer, or a transaction stays open.
             PermanentError: Kafka refuses.
         """
         read: list[ReadMessage] = []
         deadline = time.monotonic() + timeout_s
         while behind := [tp for tp, end in ends.items() if self.positions[tp] < end]:
             if time.monotonic() > deadline:
-                raise TransientError(
+                raise NotAtEndError(
                     f"Kafka {self._where}: not at the end of {', '.join(map(str, behind[:3]))} after {timeout_s:g} s: "
-                    f"{self.problem or 'no answer, or a transaction that is still open'}"
+                    f"{self.problem or 'no answer, or a transaction that is still open'}",
+                    behind,
+                    read,
                 )
             read += self.take(deadline - time.monotonic())
             self.rewind()

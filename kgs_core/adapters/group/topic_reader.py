@@ -1,11 +1,13 @@
 """Reader of all the group's topics, for whoever must know the whole group: the controller, the sensor, `kgs status`."""
 
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from kgs_core.adapters.group.reader import GroupReader, ReadMessage, Refusals
+from kgs_core.adapters.group.hanging_transactions import HangingTransactions
+from kgs_core.adapters.group.reader import GroupReader, NotAtEndError, ReadMessage, Refusals
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
-from kgs_core.errors import TransientError, UnsafeError
+from kgs_core.errors import KgsError, TransientError, UnsafeError, one_line
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import Message, Received
 
@@ -14,6 +16,7 @@ REPORTS_BACK_MS = 150_000
 longer, `Target.known` and their last Assignments tell all that they may own."""
 READ_TIMEOUT_S = 30.0
 """A dead controller's transaction holds readers back until the coordinator ends it: 10 s, looked at every 10 s."""
+_log = logging.getLogger(__name__)
 
 
 class KafkaGroupTopicReader:
@@ -23,8 +26,18 @@ class KafkaGroupTopicReader:
     would be missed otherwise, and with it what a consumer may own. So a reader waits until the transaction is over.
     """
 
-    def __init__(self, topics: GroupTopics, timeout_s: float = READ_TIMEOUT_S) -> None:
+    def __init__(
+        self, topics: GroupTopics, timeout_s: float = READ_TIMEOUT_S, hanging: HangingTransactions | None = None
+    ) -> None:
+        """Does nothing yet.
+
+        Args:
+            topics: of the group.
+            timeout_s: how long to wait for the end.
+            hanging: asked then to end what hangs; only for who has fenced the older controllers.
+        """
         self._topics = topics
+        self._hanging = hanging
         self._timeout_s = timeout_s
         self._refusals = Refusals()
         self._reader: GroupReader | None = None
@@ -49,7 +62,7 @@ class KafkaGroupTopicReader:
         ends = self._topics.admin.offsets(starts, "latest")
         reader = GroupReader(self._topics, starts, self._refusals)
         try:
-            read = reader.take_up_to(ends, self._timeout_s + self._topics.extra_time_s)
+            read = self._take_up_to(reader, ends)
             self._topics.check()  # else this may be the end of another topic
             self._refuse_another_layout(reader)
         except BaseException:
@@ -79,6 +92,7 @@ class KafkaGroupTopicReader:
                 self._reader.problem = ""
             else:
                 self._topics.check_now_and_then()
+            self._end_own()
             if self._held or time.monotonic() >= deadline:
                 held, self._held = self._held, []
                 return [each.received for each in held]
@@ -88,6 +102,46 @@ class KafkaGroupTopicReader:
         if self._reader is not None:
             self._reader.close()
         self._reader, self._held = None, []
+
+    def _take_up_to(self, reader: GroupReader, ends: Mapping[TopicPartition, int]) -> list[ReadMessage]:
+        timeout_s = self._timeout_s + self._topics.extra_time_s
+        try:
+            return reader.take_up_to(ends, timeout_s)
+        except NotAtEndError as e:
+            behind = [tp for tp in e.behind if tp.topic == self._topics.name(GroupTopic.ASSIGNMENTS)]
+            if self._hanging is None or not behind:
+                raise
+            if kept := self._try_to_end(self._hanging, behind):
+                raise TransientError(f"{e}: {kept}") from e
+            return [*e.read, *reader.take_up_to(ends, timeout_s)]
+
+    def _end_own(self) -> None:
+        """Commits what this controller has committed, and Kafka has not carried out everywhere.
+
+        Else nobody would read those Assignments, and this controller, which has no reason to read anew, would wait.
+        """
+        if self._hanging is None or self._reader is None:
+            return
+        positions, now, written = self._reader.positions, time.monotonic(), self._topics.written
+        for tp in [tp for tp, (offset, _) in written.items() if positions.get(tp, 0) > offset]:
+            del written[tp]
+        late = {tp: offset for tp, (offset, at) in written.items() if now - at > READ_TIMEOUT_S}
+        if late:
+            written.update({tp: (offset, now) for tp, offset in late.items()})
+            if kept := self._try_to_end(self._hanging, [*late], late):
+                _log.warning("%s: written, committed and not to be read: %s", ", ".join(map(str, sorted(late))), kept)
+
+    def _try_to_end(
+        self,
+        hanging: HangingTransactions,
+        behind: Sequence[TopicPartition],
+        written: Mapping[TopicPartition, int] | None = None,
+    ) -> str:
+        """What `HangingTransactions.end_in` says; no failure of it is worse than to wait on."""
+        try:
+            return hanging.end_in(behind, written)
+        except KgsError as e:
+            return one_line(e)
 
     def _refuse_another_layout(self, reader: GroupReader) -> None:
         for member, tp in sorted(reader.misplaced.items()):

@@ -9,7 +9,8 @@ Rights that each role needs (Kafka's are per topic, which is why there are three
 - operator: Read and Write on `operator.metadata`.
 - viewer (`kgs status`, the sensor): Read on the three topics.
 
-None of them needs a right on a consumer group for these topics, nor on the cluster.
+None of them needs a right on a consumer group for these topics, nor on the cluster. With ClusterAction the controller
+can end a transaction that Kafka leaves hanging (`hanging_transactions`); without, it says what a person can run.
 """
 
 import logging
@@ -80,6 +81,8 @@ class GroupTopics:
         settings: of the group.
         admin: asked for ids and offsets.
         part_counts: key of a Target or an Assignment -> the highest number of a part of it that was seen in its topic.
+        written: partition -> offset and time (`time.monotonic`) of the newest record that this process has committed
+            there since it last fenced others.
     """
 
     def __init__(
@@ -100,6 +103,7 @@ class GroupTopics:
         self.settings = settings
         self.admin = admin
         self.part_counts: dict[bytes, int] = {}
+        self.written: dict[TopicPartition, tuple[int, float]] = {}
         self._names = {each: each.of(settings.group) for each in which}
         known = admin.describe(self._names.values())
         missing = [name for name in self._names.values() if name not in known]

@@ -1,4 +1,4 @@
-"""The files of a batch: one for each of its partition values."""
+"""The files of a batch: one for each of its partition values, in each table that a route leads to."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -6,11 +6,14 @@ from functools import cache
 
 import pyarrow as pa
 
+from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.lake.layout import Partitioned, file_schema
 from kgs_core.adapters.lake.parquet_writer import write_table
+from kgs_core.adapters.lake.routing import routed, unwritten
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import TopicRule
+from kgs_core.exactly_once.batch import SidePart
 from kgs_core.ports import FileWritten
 
 SIDE_BY_SIDE = 16
@@ -40,6 +43,25 @@ def write_files(
     if len(parts) == 1 or not storage.is_s3:
         return [write(part) for part in parts]
     return list(_writers().map(write, parts))
+
+
+def write_routed(storage: Storage, job: TopicJob, rows: Partitioned) -> tuple[list[FileWritten], dict[str, SidePart]]:
+    """Files of the topic's own table, and the parts of side tables, of what is not there yet.
+
+    Raises:
+        TransientError: a table did not take a file.
+    """
+    if not job.sides:
+        return write_files(storage, job.table, job.rule, job.schema, rows), {}
+    own, sides = routed(job.rule, job.sides, rows.rows)
+    parts = {}
+    for table, found in sides.items():
+        marks = job.side_marks.get(table, {})
+        new = unwritten(found, marks)
+        if new.num_rows:
+            files = write_files(storage, table, job.rule, job.schema, Partitioned(job.rule, new))
+            parts[table] = SidePart(files, marks)
+    return write_files(storage, job.table, job.rule, job.schema, Partitioned(job.rule, own)), parts
 
 
 @cache

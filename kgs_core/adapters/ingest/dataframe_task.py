@@ -29,7 +29,7 @@ from kgs_core.adapters.spark.session import jvm_has_ended
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.consumer.round.questions import ReadResult
 from kgs_core.consumer.round.stops import StopCause
-from kgs_core.exactly_once.batch import TopicBatch
+from kgs_core.exactly_once.batch import SidePart, TopicBatch
 from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.ports import FileWritten
 
@@ -127,7 +127,7 @@ class DataFrameProcessor:
             return
         result.stopped = {TopicPartition(job.topic, p): found for p, found in note.cuts.stopped.items()}
         result.waiting = {TopicPartition(job.topic, p): found for p, found in note.cuts.waiting.items()}
-        written = sum(f.rows for f in files.files)
+        written = files.rows
         promise = job.rule.rows
         if (
             files.tasks > 1
@@ -145,7 +145,8 @@ class DataFrameProcessor:
                     topic=job.topic,
                     topic_id=job.topic_id,
                     ranges=kept,
-                    files=files.files,
+                    files=files.files.get(job.table, ()),
+                    sides={t: SidePart(f, job.side_marks.get(t, {})) for t, f in files.files.items() if t != job.table},
                     dead_letters=note.dead_letters,
                     dead_letter_marks=job.dead_letter_marks,
                     records=note.records,

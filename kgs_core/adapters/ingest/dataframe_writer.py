@@ -9,7 +9,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from kgs_core.adapters.ingest.arrow_task import TaskContext
-from kgs_core.adapters.ingest.batch_files import write_files
+from kgs_core.adapters.ingest.batch_files import write_routed
 from kgs_core.adapters.ingest.process_batch import check_promise, partitioned
 from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.lake.parquet_writer import write_table
@@ -20,6 +20,8 @@ from kgs_core.ports import FileWritten
 FILE_SCHEMA = pa.schema(
     [
         ("task", pa.string()),
+        ("table", pa.string()),
+        ("given", pa.int64()),
         ("path", pa.string()),
         ("size", pa.int64()),
         ("rows", pa.int64()),
@@ -28,7 +30,8 @@ FILE_SCHEMA = pa.schema(
         ("left", pa.string()),
     ]
 )
-"""What the writer tells: a file, its partition values as JSON; or, in one row, where it would have the ranges end."""
+"""What the writer tells: how many rows it was given; a file, its partition values as JSON; or, in one row, where it
+would have the ranges end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +39,29 @@ class WriterNote:
     """Note of what the writer has written.
 
     Attributes:
+        files: side table, or the topic's own -> its files.
         tasks: how many tasks wrote; rows of one batch go through one.
+        rows: how many the transform gave, also those that are in a side table already.
         left: partition -> first offset to be left for a later batch, so that this one has not too many files; None:
             all fits. Otherwise nothing was written.
     """
 
-    files: list[FileWritten]
+    files: dict[str, list[FileWritten]]
     tasks: int
+    rows: int
     left: dict[int, int] | None
 
 
 def note_of(rows: Sequence[Any]) -> WriterNote:
     """The note of the rows that the writer gave."""
     left = next((row.left for row in rows if row.left is not None), None)
-    files = [
-        FileWritten(row.path, row.size, row.rows, row.stats, json.loads(row["values"]))
-        for row in rows
-        if row.left is None
-    ]
+    files: dict[str, list[FileWritten]] = {}
+    for row in rows:
+        if row.path is not None:
+            file = FileWritten(row.path, row.size, row.rows, row.stats, json.loads(row["values"]))
+            files.setdefault(row.table, []).append(file)
     ends = None if left is None else {int(partition): int(offset) for partition, offset in json.loads(left).items()}
-    return WriterNote(files, len({row.task for row in rows}), ends)
+    return WriterNote(files, len({row.task for row in rows}), sum(row.given or 0 for row in rows), ends)
 
 
 def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -77,26 +83,28 @@ def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordB
     first = next((batch for batch in rows if batch.num_rows), None)
     if first is None:
         return
-    if job.rule.partition_by or job.rule.sort_by:
+    if job.rule.partition_by or job.rule.sort_by or job.sides:
         found = partitioned(job, pa.Table.from_batches(_chain(first, rows), schema=job.given))
         left = found.cut(job.rule.max_files_per_batch)
         if left is not None:
             yield pa.RecordBatch.from_pylist([{"left": json.dumps(left)}], schema=FILE_SCHEMA)
             return
-        files = write_files(context.storage, job.table, job.rule, job.schema, found)
+        own, sides = write_routed(context.storage, job, found)
+        files = {job.table: own, **{table: part.files for table, part in sides.items()}}
     else:
-        files = [write_table(context.storage, job.table, _chain(first, rows), job.schema)]
+        files = {job.table: [write_table(context.storage, job.table, _chain(first, rows), job.schema)]}
     every = pa.concat_tables(identity)
     check_promise(job, every, every.num_rows)
     failpoint("written", context.crash)
     task = uuid4().hex
-    yield pa.RecordBatch.from_pylist([_row_of(file, task) for file in files], schema=FILE_SCHEMA)
+    told = [{"task": task, "given": every.num_rows}]
+    told += [{"task": task, "table": table, **_told_of(file)} for table, each in files.items() for file in each]
+    yield pa.RecordBatch.from_pylist(told, schema=FILE_SCHEMA)
 
 
-def _row_of(file: FileWritten, task: str) -> dict[str, object]:
+def _told_of(file: FileWritten) -> dict[str, Any]:
     values = json.dumps(dict(file.partition_values))
-    told = {"path": file.path, "size": file.size, "rows": file.rows, "stats": file.stats, "values": values}
-    return {"task": task, **told}
+    return {"path": file.path, "size": file.size, "rows": file.rows, "stats": file.stats, "values": values}
 
 
 def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.batch_files import write_files
+from kgs_core.adapters.ingest.batch_files import write_routed
 from kgs_core.adapters.ingest.sorted_records import (
     Cuts,
     MoreColumnsError,
@@ -51,8 +51,9 @@ class UnwrittenBatch:
             TransientError: the table did not take a file.
         """
         job = self.job
-        files = write_files(storage, job.table, job.rule, job.schema, self.rows)
-        return replace(self.batch, files=files, dead_letters=write_dead_letters(storage, job, self.dead_letters))
+        files, sides = write_routed(storage, job, self.rows)
+        dead_letters = write_dead_letters(storage, job, self.dead_letters)
+        return replace(self.batch, files=files, sides=sides, dead_letters=dead_letters)
 
 
 def prepare_topic(

@@ -27,6 +27,7 @@ from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.layout import Partitioned, given_schema, layout_of, table_schema
 from kgs_core.adapters.lake.letter_filter import LetterCondition, chosen
 from kgs_core.adapters.lake.redrive_base import RedriveBase, look, pinned_rows
+from kgs_core.adapters.lake.routing import routed
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, ORIGIN_FIELDS, parsed_schema
 from kgs_core.adapters.lake.shared_table import topics_by_id
 from kgs_core.adapters.lake.storage import Storage
@@ -182,13 +183,22 @@ class TopicRedrive:
         self._rows.versions([])  # refuses a table whose columns are not the rule's
 
     def _commit(self, base: RedriveBase, rows: pa.Table) -> CommitOutcome:
-        rule = self.spec.rule
-        parts = Partitioned(rule, rows)
-        files = write_files(self._storage, self.spec.table, rule, self._rows.schema, parts)
-        failpoint("redrive-written")
-        outcome = base.commit(self._rows, rows, files)
-        failpoint("redriven")
-        return outcome
+        """Each table by itself: what lands is done, whatever becomes of the others."""
+        rule, spec = self.spec.rule, self.spec
+        own, sides = routed(rule, spec.side_tables, rows)
+        for name, part in [*sides.items(), (spec.table, own)]:
+            if not part.num_rows:
+                continue
+            table = self._rows
+            if name != spec.table:
+                table = self._lake.table(name, self._rows.schema, layout_of(rule))
+            files = write_files(self._storage, name, rule, self._rows.schema, Partitioned(rule, part))
+            failpoint("redrive-written")
+            outcome = base.commit(table, part, files)
+            failpoint("redriven")
+            if outcome is CommitOutcome.REFUSED:
+                return outcome
+        return CommitOutcome.COMMITTED
 
     def _rows_of(self, base: RedriveBase, letters: pa.Table, found: RedriveResult) -> pa.Table:
         """Rows of those letters that are to be redriven and can be parsed now, in the table's columns."""
@@ -242,6 +252,8 @@ def _specs_of(settings: Settings, specs: Sequence[TableSpec], table: str) -> lis
     if not found:
         topic = next((spec for spec in specs if spec.topic == table), None)
         hint = f"; the table of topic {table} is {topic.table}" if topic else ""
+        side = next((spec for spec in specs if table in spec.side_tables.values()), None)
+        hint = f"; it is a side table of {side.table}: name that" if side else hint
         raise ConfigError([f"table {table}: no topic fills it under {settings.lake.root}: see 'topics'{hint}"])
     return found
 

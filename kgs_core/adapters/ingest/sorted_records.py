@@ -40,6 +40,8 @@ class TopicJob:
         leader_epochs: partition -> leader epoch of the record before its position; for the dataframe processor.
         columns: what a value becomes, before the transform; None: as the rule says.
         registry: where the schemas of values are.
+        sides: value of the route's column, as text -> side table of its rows.
+        side_marks: side table -> partition -> offset below which its rows are in the lake already.
     """
 
     topic: str
@@ -52,6 +54,8 @@ class TopicJob:
     leader_epochs: Mapping[int, int] = field(default_factory=dict)
     columns: pa.Schema | None = None
     registry: RegistrySettings | None = None
+    sides: Mapping[str, str] = field(default_factory=dict)
+    side_marks: Mapping[str, Mapping[int, int | None]] = field(default_factory=dict)
 
     @property
     def given(self) -> pa.Schema:

@@ -2,8 +2,9 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.lake.topic_table import TopicTable
@@ -44,6 +45,13 @@ class TopicState:
         """The topic's name."""
         return self._progress.topic
 
+    @property
+    def tables(self) -> Iterator[tuple[str, str, Any]]:
+        """The topic, with the path and the columns of each table that its rows go into."""
+        spec = self.table.spec
+        for table in dict.fromkeys([spec.table, *spec.side_tables.values()]):
+            yield self.topic, table, self.table.schema
+
     def job(self, progress: TopicProgress | None = None) -> TopicJob:
         """What a worker must know, at `progress`; in the middle of a round that is not yet the one kept here."""
         table, at = self.table, progress or self._progress
@@ -59,6 +67,8 @@ class TopicState:
             dict(at.epochs),
             table.columns,
             spec.registry,
+            spec.side_tables,
+            {table: dict(marks) for table, marks in at.side_marks.items()},
         )
 
     def own(self, partitions: frozenset[int]) -> None:

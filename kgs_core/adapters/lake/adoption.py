@@ -1,10 +1,10 @@
 """Tables that change hands: to a group of another name, to the same topic in another cluster. Changes no row.
 
 Every table changes hands in one compare-and-set commit: what the old side has in flight is refused, since its positions
-are closed by the same commit. The dead letters' table comes before the rows': killed in between, neither side can write
-dead letters against marks that the other has, and the same command again does the rest. It is made where there is none,
-and positions are closed there of every partition that is read: else who reads on under the old name could write a first
-dead letter of a partition, and the heir would write it again.
+are closed by the same commit. The dead letters' table and side tables come before the rows': killed in between, neither
+side can write there against marks that the other has, and the same command again does the rest. That of dead letters is
+made where there is none, and positions are closed in all of them of every partition that is read: else who reads on
+under the old name could write a first dead letter of a partition, and the heir would write it again.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -15,6 +15,7 @@ from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.discovery import find_tables
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA
+from kgs_core.adapters.lake.side_tables import side_tables_of
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
@@ -31,13 +32,15 @@ class Adopted:
     Attributes:
         topics: it is filled from.
         positions: how many move.
-        rows: path of the rows' table, where this one has their dead letters; empty: it is one of rows.
+        rows: path of the rows' table, where this one has their dead letters or is a side table; else empty.
+        has_letters: whether it is one of dead letters.
     """
 
     table: str
     topics: tuple[str, ...]
     positions: int
     rows: str = ""
+    has_letters: bool = False
 
 
 class GroupAdoption:
@@ -64,14 +67,14 @@ class GroupAdoption:
         """
         known = False
         found = []
-        for table, rows in self._tables(topics):
+        for table, rows, has_letters in self._tables(topics):
             stored, theirs = self._lake.all_versions(table), self._positions(rows)
             known = known or any(app.startswith(f"{self._old}/") for app in stored)
             change = hand_over(stored, self._old, self._settings.group, theirs)
             if change is not None:
                 self._refuse_others(table, owners(stored))
                 owned = owners({**dict.fromkeys(theirs, 0), **stored})
-                found.append(Adopted(table, owned[self._old], change.positions, rows))
+                found.append(Adopted(table, owned[self._old], change.positions, rows, has_letters))
         if not known:
             raise ConfigError(
                 [f"--from-group {self._old}: no table under {self._lake.root} was filled by it: check the name"]
@@ -86,7 +89,7 @@ class GroupAdoption:
             TransientError: the store did not answer, or others committed all the time.
         """
         self._lake.forget_intents(adopted.table)
-        if adopted.rows:
+        if adopted.has_letters:
             self._lake.table(adopted.table, DEAD_LETTER_SCHEMA).create()
         target = self._lake.open(adopted.table)
         for _ in range(TRIES):
@@ -101,15 +104,19 @@ class GroupAdoption:
     def _positions(self, rows: str) -> tuple[str, ...]:
         return open_positions(self._lake.all_versions(rows), self._old) if rows else ()
 
-    def _tables(self, topics: Collection[str]) -> Iterator[tuple[str, str]]:
-        """Tables, and of those of dead letters the one of the rows; dead letters first."""
+    def _tables(self, topics: Collection[str]) -> Iterator[tuple[str, str, bool]]:
+        """Tables; of those beside one of rows that one, which comes after them; whether it is one of dead letters."""
         in_kafka = KafkaAdmin(admin_client(self._settings)).list_topics()
         # Also tables of topics that Kafka no longer has: in the log they are still the old name's
         known_as = self._settings.model_copy(update={"group": self._old})
         specs = find_tables(known_as, self._lake, in_kafka, topics or None)
-        yield from dict.fromkeys(
-            pair for spec in specs for pair in ((spec.dead_letters_table, spec.table), (spec.table, ""))
-        )
+        found: dict[tuple[str, str, bool], None] = {}
+        for spec in specs:
+            sides = side_tables_of(self._lake, spec, self._old)
+            beside = [(spec.dead_letters_table, spec.table, True)]
+            beside += [(side, spec.table, False) for side in sides if self._lake.all_versions(side)]
+            found |= dict.fromkeys([*beside, (spec.table, "", False)])
+        yield from found
 
     def _refuse_others(self, table: str, owned: Mapping[str, tuple[str, ...]]) -> None:
         others = sorted(set(owned) - {self._old})

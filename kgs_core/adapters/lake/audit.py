@@ -8,6 +8,7 @@ from kgs_core.adapters.lake.audit_kafka_log import load_log
 from kgs_core.adapters.lake.audit_snapshot import PartitionKey, TableSnapshot, load_snapshots
 from kgs_core.adapters.lake.discovery import find_tables
 from kgs_core.adapters.lake.factory import open_lake
+from kgs_core.adapters.lake.side_tables import side_tables_of
 from kgs_core.config import Settings, TableSpec
 from kgs_core.config.tables import resolve_tables
 from kgs_core.exactly_once import NO_OFFSETS, LakeAudit, LogPart, StoredPositions, TableAudit, check_partition
@@ -58,9 +59,11 @@ def _audits(
     """Of the topics of one table, which is read once."""
 
     def belongs(topic: str) -> bool:
-        """Where its rule names another table now, its rows here are foreign."""
+        """Where its rule names another table now, its rows here are foreign, unless this is a side table of it."""
         spec = resolve_tables(settings, [topic]).get(topic)
-        return spec is None or spec.table == specs[0].table
+        if spec is None or spec.table == specs[0].table:
+            return True
+        return specs[0].table in side_tables_of(lake, spec, settings.group)
 
     snapshots = load_snapshots(lake, settings.group, specs, belongs)
     for spec in specs:
@@ -84,8 +87,9 @@ def _audit(
             snapshot.dead_letters.get(key, NO_OFFSETS),
             log.get(key, LogPart()),
             promise,
+            snapshot.sides.get(key, ()),
         )
-        for key in sorted({*snapshot.positions, *snapshot.rows, *snapshot.dead_letters})
+        for key in sorted({*snapshot.positions, *snapshot.rows, *snapshot.dead_letters, *snapshot.sides})
     )
     return TableAudit(spec.topic, spec.table, promise, snapshot.version, partitions, notes)
 
@@ -120,7 +124,9 @@ def _notes_on(snapshot: TableSnapshot) -> tuple[str, ...]:
     others = (f"group {', '.join(snapshot.other_groups)} writes this table too",) if snapshot.other_groups else ()
     topics = snapshot.other_topics
     beside = (f"rows of {', '.join(topics)} are in the table, too: not audited here",) if topics else ()
-    return (*absent, *missing, *others, *beside)
+    sides = sorted({side.table for each in snapshot.sides.values() for side in each})
+    together = (f"with the rows of {', '.join(sides)}",) if sides else ()
+    return (*absent, *missing, *others, *beside, *together)
 
 
 def _notes_on_topic(topic: str, topic_id: TopicId | None, snapshot: TableSnapshot) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from kgs_core.adapters.lake.row_schema import IDENTITY
 from kgs_core.adapters.lake.shared_table import topics_by_id
+from kgs_core.adapters.lake.side_tables import noted_sides
 from kgs_core.config import TableSpec
 from kgs_core.errors import PortError, TransientError, one_line
-from kgs_core.exactly_once import Offsets, StoredPositions
-from kgs_core.exactly_once.positions import CLOSED, AppIds, ParsedAppId, parse_app_id
+from kgs_core.exactly_once import NO_OFFSETS, Offsets, SideRows, StoredPositions
+from kgs_core.exactly_once.positions import CLOSED, AppIds, ParsedAppId, offset_sum, parse_app_id
 from kgs_core.exactly_once.table_owner import owners
 from kgs_core.model import OffsetRange, TopicId
 from kgs_core.ports import Lake, PinnedTable
@@ -43,6 +44,7 @@ class TableSnapshot:
             that the table's log does not know are with the first topic of the table.
         other_groups: groups that have positions in the rows' table beside ours.
         other_topics: topics that our group fills it from, and that were not asked for.
+        sides: rows of side tables by partition; of one topic's records, in whatever table they are.
         handed_over: whether ours were handed over to another group; then nothing else is known.
     """
 
@@ -53,6 +55,7 @@ class TableSnapshot:
     other_groups: tuple[str, ...] = ()
     other_topics: tuple[str, ...] = ()
     handed_over: bool = False
+    sides: Mapping[PartitionKey, Sequence[SideRows]] = field(default_factory=dict)
 
 
 def load_snapshots(
@@ -87,9 +90,9 @@ def load_snapshots(
 def _load(
     lake: Lake, group: str, specs: Sequence[TableSpec], belongs: Callable[[str], bool]
 ) -> dict[str, TableSnapshot]:
-    # The order matters. Dead letters are committed before the rows that move the position past them, so the rows'
-    # version is fixed first: the dead letters seen then are all that it needs, and those too many lie at or above its
-    # position.
+    # The order matters. Dead letters and side tables are committed before the rows that move the position past them, so
+    # the rows' version is fixed first: what is seen of the others then is all that it needs, and what is too much lies
+    # at or above its position.
     table, dead_letters = _pinned(lake, specs[0].table), _pinned(lake, specs[0].dead_letters_table)
     transactions = lake.all_versions(specs[0].table) if table else {}
     others = tuple(name for name in owners(transactions) if name != group)
@@ -101,23 +104,71 @@ def _load(
     known_topics = topics_by_id(transactions, group).items()
     topics = {id_: topic for id_, topic in known_topics if topic in positions or belongs(topic)}
     rows, letters = offsets_in(table), offsets_in(dead_letters)
+    sides = _sides(lake, group, specs, transactions)
     found = {}
     for spec in specs:
         ours, known = {id_ for id_, topic in topics.items() if topic == spec.topic}, positions[spec.topic]
         if spec is specs[0]:
             ours |= {key.topic_id for key in (*rows, *letters)} - topics.keys()
+            ours |= {key.topic_id for side in sides for key in side.rows if not side.knows(key)} - topics.keys()
         started_since = {key for key, at in known.items() if at.start is None and at.position is None}
         unasked = sorted(set(topics.values()) - positions.keys()) if spec is specs[0] else ()
+        of_sides = {
+            key: tuple(side.rows_of(AppIds(group, spec.topic, key.topic_id), key) for side in sides)
+            for key in {key for side in sides for key in side.rows} | known.keys()
+            if sides and key.topic_id in ours and key not in started_since
+        }
         found[spec.topic] = TableSnapshot(
             version,
-            {key: at for key, at in known.items() if key not in started_since},
+            {key: _with_redriven(at, group, spec, sides) for key, at in known.items() if key not in started_since},
             {key: offsets for key, offsets in rows.items() if key.topic_id in ours},
             {key: at for key, at in letters.items() if key.topic_id in ours and key not in started_since},
             others,
             tuple(unasked),
+            sides=of_sides,
         )
     handed_over = dict.fromkeys(gone, TableSnapshot(version, {}, {}, {}, others, handed_over=True))
     return found | handed_over
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side table: its rows, and the topic ids that its own log knows."""
+
+    table: PinnedTable
+    name: str
+    rows: Mapping[PartitionKey, Offsets]
+    topic_ids: frozenset[TopicId]
+
+    def knows(self, key: PartitionKey) -> bool:
+        return key.topic_id in self.topic_ids
+
+    def rows_of(self, ids: AppIds, key: PartitionKey) -> SideRows:
+        return SideRows(self.name, self.rows.get(key, NO_OFFSETS), position_in(self.table, ids, key.partition))
+
+
+def _sides(lake: Lake, group: str, specs: Sequence[TableSpec], transactions: Mapping[str, int]) -> list[_Side]:
+    names = {name for spec in specs for name in spec.side_tables.values()}
+    for spec in specs:
+        names |= noted_sides(transactions, group, spec.topic)
+    found = []
+    for name in sorted(names):
+        table = _pinned(lake, name)
+        if table is not None:
+            parsed = (parse_app_id(app) for app in lake.all_versions(name))
+            topic_ids = frozenset(app.topic_id for app in parsed if app is not None)
+            found.append(_Side(table, name, offsets_in(table), topic_ids))
+    return found
+
+
+def _with_redriven(stored: StoredPositions, group: str, spec: TableSpec, sides: Sequence[_Side]) -> StoredPositions:
+    """With the dead letters that have become rows of side tables."""
+    ids = AppIds(group, spec.topic, stored.topic_id)
+    count, total = stored.redriven
+    for side in sides:
+        count += side.table.version_of(ids.redriven(stored.partition)) or 0
+        total = offset_sum([side.table.version_of(ids.redriven_sum(stored.partition)) or 0], total)
+    return replace(stored, redriven=(count, total))
 
 
 def _positions(
@@ -156,10 +207,6 @@ def stored_positions(
     def version(app: str) -> int | None:
         return table.version_of(app) if table else None
 
-    def position(side: PinnedTable | None) -> int | None:
-        stored = side.version_of(ids.position(key.partition)) if side else None
-        return side.version_of(ids.end(key.partition)) if side and stored == CLOSED else stored
-
     starts = sorted(
         app.gap_from
         for app in ours
@@ -170,11 +217,17 @@ def stored_positions(
         key.topic_id,
         key.partition,
         version(ids.start(key.partition)),
-        position(table),
+        position_in(table, ids, key.partition),
         tuple(OffsetRange(start, end) for start, end in ends.items() if end is not None),
-        position(dead_letters),
+        position_in(dead_letters, ids, key.partition),
         (version(ids.redriven(key.partition)) or 0, version(ids.redriven_sum(key.partition)) or 0),
     )
+
+
+def position_in(table: PinnedTable | None, ids: AppIds, partition: int) -> int | None:
+    """A partition's position, or where its life ended."""
+    stored = table.version_of(ids.position(partition)) if table else None
+    return table.version_of(ids.end(partition)) if table and stored == CLOSED else stored
 
 
 def offsets_in(table: PinnedTable | None, within: OffsetRange | None = None) -> dict[PartitionKey, Offsets]:

@@ -29,7 +29,7 @@ _Known = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
-class _KeptRow:
+class _BilledWay:
     name: str
     consumer_hours: float | None
 
@@ -48,7 +48,7 @@ class _Kept:
     known_s: _Known
     compared_s: _Known
     used_consumer_hours: float | None
-    compared: list[_KeptRow]
+    compared: list[_BilledWay]
     used_cost: float | None = None
     moves: _Moves | None = None
 

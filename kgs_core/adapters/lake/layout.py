@@ -36,13 +36,13 @@ def table_schema(rule: TopicRule, given: pa.Schema) -> pa.Schema:
     """The table's columns: those that are given, and those that the layout computes.
 
     Raises:
-        ValueError: the rule's layout does not fit the columns; it says why.
+        ValueError: the rule's layout, or its route, does not fit the columns; it says why.
     """
     found = given
+    problems = [_problem_of_route(rule, given), *(_problem_of(column, given) for column in rule.partition_columns)]
+    if any(problems):
+        raise ValueError(next(filter(None, problems)))
     for column in rule.partition_columns:
-        problem = _problem_of(column, given)
-        if problem:
-            raise ValueError(problem)
         if column.unit is not None:
             found = found.append(pa.field(column.name, pa.date32() if column.unit == "day" else pa.string()))
     partitions = {column.name for column in rule.partition_columns}
@@ -77,6 +77,20 @@ def _problem_of_computed(column: PartitionColumn, kind: pa.DataType, given: pa.S
     return "" if is_time else f"partition_by: {column.unit}({column.source}): the column is no timestamp but {kind}"
 
 
+def _problem_of_route(rule: TopicRule, given: pa.Schema) -> str:
+    route = rule.route
+    if route is None:
+        return ""
+    if route.column not in given.names:
+        return f"route: there is no column '{route.column}'; there are {', '.join(given.names)}"
+    kind = given.field(route.column).type
+    if is_text(kind):
+        return route.problem_of("string")
+    if pa.types.is_boolean(kind):
+        return route.problem_of("boolean")
+    return route.problem_of("long" if pa.types.is_integer(kind) else str(kind))
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type holds text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
@@ -103,7 +117,7 @@ class Partitioned:
         Raises:
             ValueError: a value that cannot be one of a partition.
         """
-        self._rule, self._rows = rule, rows
+        self._rule, self.rows = rule, rows
         columns = rule.partition_columns
         problem = next(iter(unfit(rule, rows).values()), None)
         if problem is not None:
@@ -132,8 +146,8 @@ class Partitioned:
         """
         if len(self._found) <= most:
             return None
-        partition = self._rows["_partition"].to_numpy().astype(np.int64)
-        offset = self._rows["_offset"].to_numpy()
+        partition = self.rows["_partition"].to_numpy().astype(np.int64)
+        offset = self.rows["_offset"].to_numpy()
         names, of = np.unique(partition, return_inverse=True)
         by_partition = np.lexsort((offset, of))
         starts = np.searchsorted(of[by_partition], np.arange(len(names)))
@@ -158,10 +172,10 @@ class Partitioned:
 
     def files(self) -> list[tuple[PartitionValues, pa.Table]]:
         """The rows of each value in the columns of its file, sorted as the rule says."""
-        if not self._rows.num_rows:
+        if not self.rows.num_rows:
             return []
         names = [column.name for column in self._rule.partition_columns]
-        rows = self._rows.select([f.name for f in file_schema(self._rule, self._rows.schema)])
+        rows = self.rows.select([f.name for f in file_schema(self._rule, self.rows.schema)])
         if len(self._found) == 1:
             return [(dict(zip(names, self._found[0], strict=True)), _in_order(self._rule, rows))]
         order = np.argsort(self._codes, kind="stable")

@@ -41,7 +41,8 @@ def maintain_lake(
     lake = open_lake(settings.lake)
     layouts: dict[str, TableLayout] = {}
     for spec in find_tables(settings, lake, topics, None):
-        layouts |= dict.fromkeys(spec.all_tables, PLAIN) | {spec.table: layout_of(spec.rule)}
+        of_rows = [spec.table, *spec.side_tables.values()]
+        layouts |= dict.fromkeys(spec.all_tables, PLAIN) | dict.fromkeys(of_rows, layout_of(spec.rule))
     if unknown := sorted(set(only) - set(layouts)):
         raise ConfigError([f"table {name}: no topic fills it: see 'topics' in the configuration" for name in unknown])
     with maintenance_lock(Storage(settings.lake.root, settings.lake.storage_options)):

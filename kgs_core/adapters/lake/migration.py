@@ -11,6 +11,7 @@ from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.discovery import find_topic
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA
+from kgs_core.adapters.lake.side_tables import side_tables_of
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings, TableSpec
@@ -79,7 +80,7 @@ class Migration:
         return TopicMigration(spec, life, topic_id, lives[life], offsets, logs)
 
     def carry_out(self, move: TopicMigration) -> None:
-        """Close the old life and begin the new one, first in the dead letters' table, then in the rows'.
+        """Close the old life and begin the new one, first beside the rows' table, then in that.
 
         Raises:
             UnsafeError: somebody reads on under the old id: its positions are no longer those of `move`.
@@ -87,13 +88,15 @@ class Migration:
         """
         spec, group = move.spec, self._settings.group
         old, new = AppIds(group, spec.topic, move.old_id), AppIds(group, spec.topic, move.new_id)
-        for table in (spec.dead_letters_table, spec.table):  # as in `adoption`
+        before = (spec.dead_letters_table, *side_tables_of(self._lake, spec, group))  # as in `adoption`
+        for table in (*before, spec.table):
             self._lake.forget_intents(table)
         self._lake.table(spec.dead_letters_table, DEAD_LETTER_SCHEMA).create()
-        dead_letters = self._lake.all_versions(spec.dead_letters_table)
-        marks = {p: dead_letters.get(old.position(p)) for p in move.ended}
-        self._commit(self._lake.open(spec.dead_letters_table), *close_life(dead_letters, old, marks))
-        failpoint("adopted")
+        for table in before:
+            if found := self._lake.all_versions(table):
+                marks = {p: found.get(old.position(p)) for p in move.ended}
+                self._commit(self._lake.open(table), *close_life(found, old, marks))
+                failpoint("adopted")
         stored = self._lake.all_versions(spec.table)
         expected, versions = close_life(stored, old, dict(move.ended))
         for p, offset in move.offsets.items():

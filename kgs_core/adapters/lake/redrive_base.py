@@ -8,6 +8,8 @@
    rows below their positions, so they cannot be in the way, and their commits are not in this one's.
 4. The same commit notes of each partition how many letters have become rows, and the sum of their offsets: by that an
    audit tells them from records that are row and dead letter by a fault.
+5. Where a route has side tables, all tables are looked at together, and each gets a commit of its own, with its own
+   count and notes. The commits expect the token of the route that the letters were looked at by, as consumers' do.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,10 +27,12 @@ from kgs_core.adapters.lake.audit_snapshot import (
     stored_positions,
 )
 from kgs_core.adapters.lake.row_schema import IDENTITY
+from kgs_core.adapters.lake.side_tables import noted_sides, route_fingerprint
 from kgs_core.config import TableSpec
 from kgs_core.errors import UnsafeError
 from kgs_core.exactly_once import NO_OFFSETS, Offsets, StoredPositions
 from kgs_core.exactly_once.positions import AppIds, offset_sum, parse_app_id
+from kgs_core.exactly_once.route_tokens import route_of
 from kgs_core.exactly_once.table_owner import REDRIVES
 from kgs_core.model import OffsetRange
 from kgs_core.ports import CommitOutcome, FileWritten, Lake, LakeTable, PinnedTable
@@ -37,18 +41,33 @@ _Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class RedriveBase:
-    """The rows' table as of one version, as far as it concerns some dead letters.
+class Redriven:
+    """What one table's log says of redriven dead letters.
 
     Attributes:
         redrives: version of `REDRIVES`; None: never written.
-        stored: positions, gaps and what was redriven, of the partitions of the letters.
-        rows: offsets that are rows; more may be named than were asked for.
+        partitions: how many letters of each have become rows of this table, and their `offset_sum`.
+    """
+
+    redrives: int | None
+    partitions: Mapping[PartitionKey, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveBase:
+    """The rows' tables as of one version of each, as far as it concerns some dead letters.
+
+    Attributes:
+        redriven: of the topic's own table and each side table, by name.
+        tokens: of the route that each partition goes by; None: there never was one.
+        stored: positions and gaps of the partitions of the letters.
+        rows: offsets that are rows, in any table; more may be named than were asked for.
     """
 
     group: str
     topic: str
-    redrives: int | None
+    redriven: Mapping[str, Redriven]
+    tokens: Mapping[PartitionKey, int | None]
     stored: Mapping[PartitionKey, StoredPositions]
     rows: Mapping[PartitionKey, Offsets]
 
@@ -74,14 +93,16 @@ class RedriveBase:
         Raises:
             PortError: see `LakeTable.commit`.
         """
-        expected: dict[str, int | None] = {REDRIVES: self.redrives}
-        new = {REDRIVES: (self.redrives or 0) + 1}
+        noted = self.redriven[table.name]
+        expected: dict[str, int | None] = {REDRIVES: noted.redrives}
+        new = {REDRIVES: (noted.redrives or 0) + 1}
         for key, offsets in offsets_of(rows).items():
             ids = AppIds(self.group, self.topic, key.topic_id)
-            count, total = self.stored[key].redriven
+            count, total = noted.partitions[key]
             each = np.unique(offsets)
             apps = ids.redriven(key.partition), ids.redriven_sum(key.partition)
             expected |= dict(zip(apps, (count or None, total if count else None), strict=True))
+            expected[ids.route(key.partition)] = self.tokens[key]
             new |= dict(zip(apps, (count + len(each), offset_sum(each.tolist(), total)), strict=True))
         return table.commit(expected, new, files)
 
@@ -111,19 +132,62 @@ def look(lake: Lake, group: str, spec: TableSpec, letters: pa.Table) -> RedriveB
     """
     table = pinned_rows(lake, spec)
     table.check_readable(IDENTITY)
-    known = [parsed for app in lake.all_versions(spec.table) if (parsed := parse_app_id(app))]
+    apps = lake.all_versions(spec.table)
+    known = [parsed for app in apps if (parsed := parse_app_id(app))]
     ours = [app for app in known if (app.group, app.topic) == (group, spec.topic)]
-    stored = {}
-    for key in offsets_of(letters):
+    names = noted_sides(apps, group, spec.topic).union(spec.side_tables.values())
+    sides = {name: side for name in sorted(names) if (side := lake.pin(name)) is not None}
+    stored, tokens = {}, {}
+    keys = list(offsets_of(letters))
+    for key in keys:
         ids = AppIds(group, spec.topic, key.topic_id)
         if is_handed_over(table, ids, key):
             raise UnsafeError(
                 f"table {spec.table}: group {group} has handed it over (kgs adopt): redrive with the group that has it"
             )
         stored[key] = stored_positions(ids, key, ours, (table, None))
+        tokens[key] = _token(spec, ids, key.partition, table, sides)
     offsets = letters["_offset"].to_numpy()
     within = OffsetRange(int(offsets.min()), int(offsets.max()) + 1) if len(offsets) else OffsetRange(0, 0)
-    return RedriveBase(group, spec.topic, table.version_of(REDRIVES), stored, offsets_in(table, within))
+    rows: dict[PartitionKey, Offsets] = {}
+    for each in (table, *sides.values()):
+        for key, found in offsets_in(each, within).items():
+            rows[key] = np.concatenate([rows.get(key, NO_OFFSETS), found])
+    redriven = {name: _redriven(each, group, spec, keys) for name, each in {spec.table: table, **sides}.items()}
+    return RedriveBase(group, spec.topic, redriven, tokens, stored, rows)
+
+
+def _redriven(table: PinnedTable, group: str, spec: TableSpec, keys: Sequence[PartitionKey]) -> Redriven:
+    def of(key: PartitionKey) -> tuple[int, int]:
+        ids = AppIds(group, spec.topic, key.topic_id)
+        apps = ids.redriven(key.partition), ids.redriven_sum(key.partition)
+        count, total = (table.version_of(app) or 0 for app in apps)
+        return count, total
+
+    return Redriven(table.version_of(REDRIVES), {key: of(key) for key in keys})
+
+
+def _token(
+    spec: TableSpec, ids: AppIds, partition: int, own: PinnedTable, sides: Mapping[str, PinnedTable]
+) -> int | None:
+    """Of the rule's route, which all tables must have taken up.
+
+    Raises:
+        UnsafeError: they have not.
+    """
+    app = ids.route(partition)
+    token = own.version_of(app)
+    there = {*spec.side_tables.values()} <= sides.keys()
+    if (
+        route_of(token) != route_fingerprint(spec)
+        or not there
+        or any(s.version_of(app) != token for s in sides.values())
+    ):
+        raise UnsafeError(
+            f"table {spec.table}: rows of {spec.topic}:{partition} (topic id {ids.topic_id}) go by another route than "
+            "the configured one: start consumers with this configuration first, then run it again"
+        )
+    return token
 
 
 def _is_open(offsets: Offsets, stored: StoredPositions | None) -> _Mask:

@@ -28,6 +28,7 @@ class TableView:
         version: of the table's log; None also before the table is made.
         positions: partition -> next offset to read; None where the lake has none yet.
         ends: partition -> where a read_committed reader must stop.
+        sides: side tables of the topic's route, which are none of `rows`; they have no positions here.
     """
 
     topic: str
@@ -39,6 +40,7 @@ class TableView:
     version: int | None = None
     positions: Mapping[int, int | None] = field(default_factory=dict)
     ends: Mapping[int, int | None] = field(default_factory=dict)
+    sides: tuple["TableView", ...] = ()
 
     def lag_of(self, partition: int) -> int | None:
         """Offsets of a partition that the lake has not yet; None when either end is not known."""
@@ -51,6 +53,11 @@ class TableView:
         lags = [self.lag_of(partition) for partition in self.ends]
         known = [lag for lag in lags if lag is not None]
         return sum(known) if lags and len(known) == len(lags) else None
+
+
+def with_sides(views: Iterable[TableView]) -> list[TableView]:
+    """The views, each with those of its side tables behind it."""
+    return [each for view in views for each in (view, *view.sides)]
 
 
 def each_once(views: Iterable[TableView]) -> list[TableView]:
@@ -71,7 +78,7 @@ class LakeSnapshot:
     @property
     def rows(self) -> int | None:
         """Rows of all tables; None when those of one are not known."""
-        return _sum([table.rows for table in each_once(self.tables)])
+        return _sum([table.rows for table in each_once(with_sides(self.tables))])
 
     @property
     def lag(self) -> int | None:
@@ -111,8 +118,9 @@ class LakeView:
         spec = self._specs[topic]
         contents = self._attempt(problems, lambda: self._load(spec.table))
         dead_letters = self._attempt(problems, lambda: self._dead_letters(spec.dead_letters_table))
+        sides = tuple(self._side(topic, name, problems) for name in dict.fromkeys(spec.side_tables.values()))
         if contents is None:
-            return TableView(topic, spec.table, dead_letters=dead_letters)
+            return TableView(topic, spec.table, dead_letters=dead_letters, sides=sides)
         return TableView(
             topic,
             spec.table,
@@ -122,7 +130,14 @@ class LakeView:
             dead_letters,
             contents.version,
             self._attempt(problems, lambda: self._positions(spec)) or {},
+            sides=sides,
         )
+
+    def _side(self, topic: str, name: str, problems: list[str]) -> TableView:
+        found = self._attempt(problems, lambda: self._load(name))
+        if found is None:
+            return TableView(topic, name, dead_letters=0)
+        return TableView(topic, name, found.rows, found.size_bytes, found.files, 0, found.version)
 
     def _dead_letters(self, table: str) -> int | None:
         contents = self._load(table)

@@ -1,4 +1,4 @@
-"""One topic's place in the lake: its table, its dead-letter table, and the commits that join them."""
+"""One topic's place in the lake: its table, side tables and dead letters, and the commits that join them."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -8,6 +8,7 @@ import pyarrow as pa
 from kgs_core.adapters.lake.columns import as_wide_as_there, lacking, widened
 from kgs_core.adapters.lake.layout import layout_of, table_schema
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, parsed_schema, value_schema
+from kgs_core.adapters.lake.side_tables import SideTables
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import TableSpec
@@ -15,6 +16,7 @@ from kgs_core.consumer.round.progress import TablePositions
 from kgs_core.errors import UnsafeError
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import CLOSED, AppIds, epoch_at, epoch_stamp, parse_app_id
+from kgs_core.exactly_once.route_tokens import ROUTED
 from kgs_core.exactly_once.table_owner import STARTS
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome, Lake, LakeTable
@@ -41,6 +43,8 @@ class TopicTable:
         self._rows = lake.table(spec.table, schema, layout_of(spec.rule))
         self._dead_letters = lake.table(spec.dead_letters_table, DEAD_LETTER_SCHEMA)
         self._dead_letters_exist = False
+        self._sides = SideTables(lake, spec, ids)
+        self._sides.use(schema, layout_of(spec.rule))
 
     def open(self) -> None:
         """Make the table if it is not there, and check it; where its rule lets it, give it the columns that it lacks.
@@ -51,6 +55,7 @@ class TopicTable:
         rule = self.spec.rule
         if rule.transform or rule.transform_arrow or (rule.names_columns and rule.evolve == "none"):
             self._rows.create()
+            self._sides.create()
         else:
             self._fit(self.columns)
 
@@ -82,6 +87,8 @@ class TopicTable:
         self._tell(wanted, there)
         self.schema = table_schema(rule, parsed_schema(rule, self.columns))
         self._rows = self._lake.table(name, self.schema, layout)
+        self._sides.fit(there, layout, evolve=rule.evolve != "none")
+        self._sides.use(self.schema, layout)
 
     def _tell(self, wanted: pa.Schema, there: pa.Schema) -> None:
         """Say what of a topic's columns the table will not have."""
@@ -168,22 +175,26 @@ class TopicTable:
         if self._dead_letters_exist or self._dead_letters.exists():
             self._dead_letters_exist = True
             marks = self._open_positions(self._dead_letters, partitions)
-        stamps = self._rows.versions([self.ids.epoch(p) for p in partitions])
+        stamps = self._rows.versions([*(self.ids.epoch(p) for p in partitions), ROUTED])
+        sides = self._sides.take_up(self._rows, partitions, is_routed=stamps[ROUTED] is not None)
         epochs = {p: epoch for p, o in found.items() if (epoch := epoch_at(stamps[self.ids.epoch(p)], o)) is not None}
-        return TablePositions(found, marks, epochs)
+        return TablePositions(found, marks, epochs, sides)
 
     def commit(self, batch: TopicBatch) -> CommitOutcome:
-        """Dead letters first, then rows and positions. REFUSED means: drop the batch, ask `positions` again.
+        """Dead letters first, then side tables, then rows and positions. REFUSED: drop it, ask `positions` again.
 
-        A kill between the two leaves dead letters whose offsets will be read again; their own position then drops them.
+        A kill in between leaves dead letters, or rows of side tables, whose offsets will be read again; the position in
+        their own table then drops them.
         """
         if batch.dead_letters is not None and self._commit_dead_letters(batch) is CommitOutcome.REFUSED:
+            return CommitOutcome.REFUSED
+        if self._sides.commit(batch) is CommitOutcome.REFUSED:
             return CommitOutcome.REFUSED
         expected: dict[str, int | None] = {self.ids.position(p): r.start for p, r in batch.ranges.items()}
         new = {self.ids.position(p): r.end for p, r in batch.ranges.items()}
         failpoint("before-commit")
         stamps = {self.ids.epoch(p): epoch_stamp(e, batch.ranges[p].end) for p, e in self._epochs_of(batch).items()}
-        outcome = self._rows.commit(expected, new, batch.files, stamps)
+        outcome = self._rows.commit(expected | self._sides.guard(batch.ranges), new, batch.files, stamps)
         failpoint("after-commit")
         return outcome
 

@@ -54,8 +54,8 @@ class ConsumerLineage:
         self._client: Any = None  # the thread's own, as are its files
         self._files = SecretFiles({})
         self._queue: queue.Queue[RunNews | None] = queue.Queue(MOST_WAITING)
-        self._told: dict[str, LineageTable] = {}
-        self._news: dict[str, LineageTable] = {}
+        self._told: dict[tuple[str, str], LineageTable] = {}
+        self._news: dict[tuple[str, str], LineageTable] = {}
         self._news_at = float("-inf")
         self._has_ended = False
         self._has_warned = False
@@ -93,15 +93,15 @@ class ConsumerLineage:
         """Note what is open now; tables that are new here, or have other columns, are told.
 
         Args:
-            tables: topic, path of its table, the table's columns.
+            tables: topic, path of a table that it fills, the table's columns.
         """
         if not self._is_on:
             return
         for topic, table, schema in tables:
-            known = self._told.get(topic)
+            known = self._told.get((topic, table))
             if known is None or (known.schema is not schema and not known.schema.equals(schema)):
-                self._told = {**self._told, topic: LineageTable(topic, table, schema)}
-                self._news[topic] = self._told[topic]
+                self._told = {**self._told, (topic, table): LineageTable(topic, table, schema)}
+                self._news[topic, table] = self._told[topic, table]
         now = time.monotonic()
         if self._are_tables_lost and now >= self._news_at + AGAIN_S:
             self._are_tables_lost = False

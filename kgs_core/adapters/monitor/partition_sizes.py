@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.kafka.kafka_python import open_kafka_python
 from kgs_core.adapters.monitor.broker_requests import Batches, BrokerRequests, LogSizes
 from kgs_core.adapters.monitor.clock import clock
 from kgs_core.adapters.monitor.cluster_offsets import ClusterOffsets
-from kgs_core.adapters.monitor.kafka_python import open_kafka_python
 from kgs_core.adapters.system.secret_files import SecretFiles
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError, PermanentError, one_line

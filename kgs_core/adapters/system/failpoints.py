@@ -25,6 +25,7 @@ _LAKE_POINTS = (
     "file-written",  # one of the files of a batch
     *("intent-left", "entry-made"),  # of a combined commit
     *("before-columns", "columns-added"),
+    *("route-claimed", "side-fenced", "after-side-commit"),  # of a topic with side tables
     *("redrive-written", "redriven"),  # the rows of dead letters are in a file, and in the table
     *("latest-read", "latest-merged"),  # a derived table: its rows are read, and merged
 )

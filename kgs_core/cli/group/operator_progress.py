@@ -38,11 +38,20 @@ def is_replaced(found: GroupStatus) -> bool:
 
 
 def wait_for(
-    look: Callable[[], GroupStatus], is_done: Callable[[GroupStatus], bool | None], timeout_s: float
+    look: Callable[[], GroupStatus],
+    is_done: Callable[[GroupStatus], bool | None],
+    timeout_s: float,
+    lacking: Callable[[GroupStatus], str] | None = None,
 ) -> GroupStatus:
     """The first look that `is_done` is true of; it gives None when the request is not the newest one any more.
 
     Says what it waits for, in place on a terminal, else a line each time that it is something else.
+
+    Args:
+        look: at the group.
+        is_done: see above.
+        timeout_s: how long, seconds.
+        lacking: what is still to happen, in one line; None: `lacks`.
 
     Raises:
         TransientError: not within `timeout_s` seconds; says what it still waits for.
@@ -64,7 +73,7 @@ def wait_for(
                     f"group {found.group}: another request has come meanwhile (by {_other(found)}): see `kgs status`"
                 )
             waiting.refuse(found)
-            waiting.note(f"group {found.group}: {lacks(found)}")
+            waiting.note(f"group {found.group}: {(lacking or lacks)(found)}")
 
 
 def lacks(found: GroupStatus) -> str:

@@ -68,7 +68,10 @@ def print_waiting_plan(plan: WaitingPlan) -> None:
     console.print(Text(f"made for: {printable(plan.reason)}; by {plan.algorithm}"))
     console.print(f"expires in {plan.expires_in_s / 60:,.0f} min; then it is looked for anew")
     above = "not known" if plan.above_capacity is None else f"{plan.above_capacity / 1e6:,.3f} MB/s"
-    console.print(f"consumers too many until then: {plan.consumers_too_many}; load above packing capacity: {above}")
+    money = f" ({plan.money.removeprefix(', ')} an hour)" if plan.money else ""
+    console.print(
+        f"consumers too many until then: {plan.consumers_too_many}{money}; load above packing capacity: {above}"
+    )
     factor, unit = _UNITS[0]
     table = plain_table("partition", "from", "to", unit, left=("partition",))
     for move in plan.moves[:MAX_ROWS]:

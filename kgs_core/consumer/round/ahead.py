@@ -72,4 +72,5 @@ def foresee(at: Round) -> ReadAhead | None:
 def _basis(at: Round, tp: TopicPartition) -> object:
     """All of a partition that a reading goes by."""
     topic, partition = at.topics[tp.topic], tp.partition
-    return topic.topic_id, topic.active[partition], topic.marks.get(partition), topic.epochs.get(partition)
+    sides = {table: marks.get(partition) for table, marks in topic.side_marks.items()}
+    return topic.topic_id, topic.active[partition], topic.marks.get(partition), sides, topic.epochs.get(partition)

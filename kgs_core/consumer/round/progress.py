@@ -20,11 +20,13 @@ class TablePositions:
         next_offset: partition -> next offset to read.
         dead_letter_marks: partition -> offset below which dead letters are written already; None where there are none.
         leader_epochs: partition -> leader epoch of the last record committed; absent where it is not known.
+        side_marks: side table -> partition -> offset below which its rows are written already.
     """
 
     next_offset: Mapping[int, int]
     dead_letter_marks: Mapping[int, int | None] = field(default_factory=dict)
     leader_epochs: Mapping[int, int] = field(default_factory=dict)
+    side_marks: Mapping[str, Mapping[int, int | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class TopicProgress:
         owned: our partitions.
         positions: partition -> next offset to read, as the table has it.
         marks: partition -> offset below which dead letters are written.
+        side_marks: side table -> partition -> offset below which its rows are written.
         epochs: partition -> leader epoch of the last record committed.
         stops: partitions that are owned and stand still.
         tries: partition -> how often in a row it was stopped; forgotten when a batch of it is committed.
@@ -51,6 +54,7 @@ class TopicProgress:
     owned: frozenset[int] = frozenset()
     positions: Mapping[int, int] = field(default_factory=dict)
     marks: Mapping[int, int | None] = field(default_factory=dict)
+    side_marks: Mapping[str, Mapping[int, int | None]] = field(default_factory=dict)
     epochs: Mapping[int, int] = field(default_factory=dict)
     stops: Mapping[int, StoppedPartition] = field(default_factory=dict)
     tries: Mapping[int, int] = field(default_factory=dict)
@@ -96,6 +100,7 @@ class TopicProgress:
             owned=partitions,
             positions=positions,
             marks={p: found.dead_letter_marks.get(p) for p in partitions},
+            side_marks={t: {p: marks.get(p) for p in partitions} for t, marks in found.side_marks.items()},
             epochs={p: e for p, e in found.leader_epochs.items() if p in partitions},
             stops=kept,
             tries={p: n for p, n in self.tries.items() if p in kept or (p in partitions and p not in self.stops)},
@@ -109,6 +114,7 @@ class TopicProgress:
             owned=self.owned - gone,
             positions=_without(self.positions, gone),
             marks=_without(self.marks, gone),
+            side_marks={t: _without(marks, gone) for t, marks in self.side_marks.items()},
             epochs=_without(self.epochs, gone),
             stops=_without(self.stops, gone),
             tries=_without(self.tries, gone),
@@ -120,7 +126,7 @@ class TopicProgress:
         read = {p: r.end for p, r in batch.ranges.items()}
         marks = dict(self.marks)
         if batch.dead_letters is not None:
-            marks |= {p: max(end, marks.get(p) or 0) for p, end in read.items()}
+            marks = _moved(marks, read)
         size = self.bytes_per_record
         if batch.records:
             size = 0.7 * size + 0.3 * batch.consumed_bytes / batch.records
@@ -128,6 +134,7 @@ class TopicProgress:
             self,
             positions={**self.positions, **read},
             marks=marks,
+            side_marks={t: _moved(m, read) if t in batch.sides else m for t, m in self.side_marks.items()},
             # An older epoch may have ended before the new position, which would look like a log that was truncated.
             epochs={**_without(self.epochs, read), **batch.leader_epochs},
             stops=_without(self.stops, read),
@@ -174,6 +181,10 @@ class TopicProgress:
 def _without(of: Mapping[int, V], partitions: Iterable[int]) -> dict[int, V]:
     gone = frozenset(partitions)
     return {p: value for p, value in of.items() if p not in gone}
+
+
+def _moved(marks: Mapping[int, int | None], ends: Mapping[int, int]) -> dict[int, int | None]:
+    return {**marks, **{p: max(end, marks.get(p) or 0) for p, end in ends.items()}}
 
 
 def _recent(recent: tuple[tuple[int, int], ...], batch: TopicBatch) -> tuple[tuple[int, int], ...]:

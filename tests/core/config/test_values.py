@@ -5,7 +5,7 @@ from typing import Annotated
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from kgs_core.config import PackingSettings, parse_settings
+from kgs_core.config import parse_settings
 from kgs_core.config.section import key_of
 from kgs_core.config.settings import TABLE_FORMATS
 from kgs_core.errors import ConfigError
@@ -64,7 +64,7 @@ def test_unknown_keys_name_the_nearest_or_all(problems_of):
         "topics[0].zzz: unknown key: the keys here are topic, pattern, not, table, format, schema, avro_schema, "
         "unknown_fields, key_format, key_schema, key_prefix, headers, topic_column, transform, transform_arrow, rows, "
         "evolve, on_error, max_bad_share_percent, start, partition_by, max_files_per_batch, sort_by, z_order_by, "
-        "target_file_bytes, description, comments, latest_by_key",
+        "target_file_bytes, description, comments, latest_by_key, route",
         "consumer.bach_bytes: unknown key: did you mean 'batch_bytes'?",
         "zzz: unknown key: the keys here are group, kafka, lake, topics, registry, catalog, "
         "lineage, consumer, spark, monitor, packing, "
@@ -239,56 +239,6 @@ def test_the_only_name_that_there_is_makes_a_sentence_too():
 def test_wrong_number_of_consumers(problems_of, written, shown):
     found = problems_of(packing=f"packing: {{max_consumers: {written}}}")
     assert found == [f"packing.max_consumers: {shown}: give a whole number from 1 to 10000, or null"]
-
-
-@pytest.mark.parametrize(
-    ("windows", "forced"),
-    [
-        ([], ()),
-        (["07:30-20:00"], ("07:30", "12:00", "19:59")),
-        (["22:00-06:00"], ("22:00", "00:00", "05:59")),
-        (["05:00-06:00", "23:30-00:30"], ("05:30", "23:45", "00:29")),
-    ],
-)
-def test_windows_in_which_only_forced_moves_happen(windows, forced):
-    packing = PackingSettings(forced_moves_only_utc=windows)
-    asked = ("00:00", "00:29", "00:30", "05:30", "05:59", "06:00", "07:29", "07:30", "12:00", "19:59", "20:00", "22:00")
-    for time in {*asked, *forced}:
-        minutes = 60 * int(time[:2]) + int(time[3:])
-        moment = 1_800_000_000_000 // 86_400_000 * 86_400_000 + minutes * 60_000
-        inside = any(
-            begins <= time < ends if begins < ends else time >= begins or time < ends
-            for begins, ends in (window.split("-") for window in windows)
-        )
-        assert packing.moves_are_forced_only(moment) == inside, time
-        assert inside or time not in forced
-
-
-def test_a_window_is_two_times_of_day(problems_of):
-    found = problems_of(packing="packing: {forced_moves_only_utc: ['25:00-06:00']}")
-    assert len(found) == 1
-    assert found[0].startswith("packing.forced_moves_only_utc")
-
-
-def test_what_a_consumer_is_worth(problems_of):
-    assert PackingSettings(consumer_weight="fewest").weight is None
-    assert PackingSettings(consumer_weight=0.5).weight == 0.5
-    for wrong in ("0", "1001", "most"):
-        (found,) = problems_of(packing=f"packing: {{consumer_weight: {wrong}}}")
-        assert found.startswith("packing.consumer_weight")
-        assert "fewest" in found
-
-
-def test_how_much_may_be_moved_in_an_hour(problems_of):
-    assert PackingSettings().max_rscore_per_hour is None
-    assert PackingSettings(max_rscore_per_hour=0).max_rscore_per_hour == 0
-    for written, shown in (("-1", "-1"), ("1000001", "1000001"), ("much", "'much'")):
-        found = problems_of(packing=f"packing: {{max_rscore_per_hour: {written}}}")
-        cure = "give consumers' capacities moved an hour, 0 to 1000000, or null"
-        assert found == [f"packing.max_rscore_per_hour: {shown}: {cure}"]
-    for odd in (".nan", ".inf"):
-        (found,) = problems_of(packing=f"packing: {{max_rscore_per_hour: {odd}}}")
-        assert found.startswith("packing.max_rscore_per_hour: ")
 
 
 def test_an_at_sign_in_a_name_is_shown_and_before_an_address_is_not():

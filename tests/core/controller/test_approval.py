@@ -19,6 +19,7 @@ from kgs_core.controller.target_selection import select_target
 from kgs_core.controller.transitions import State
 from kgs_core.model import ConsumerId
 from kgs_core.protocol import Approval, LearntCapacity
+from kgs_core.reporting.group_alerts import GroupAlert, group_alerts
 from kgs_core.reporting.metric_counters import is_forced
 from tests.core.controller.two_readers import TARGET, A, B, C, acts, group, look, measured, notes, received, written
 
@@ -215,6 +216,17 @@ def test_a_write_of_a_plan_whose_end_nobody_knows_is_looked_up(calm):
     state, _ = step(calm(), Tick(), NOW_S)
     state, _ = step(state, WriteFailed("no answer"), NOW_S + 1)
     assert state.name is State.SYNCHRONIZE
+
+
+def test_a_person_is_asked_while_it_waits_and_no_longer(waiting):
+    def asked(state, now):
+        return group_alerts(state, (), now)[GroupAlert.NO_PLAN_WAITS]
+
+    state = waiting(forced_moves_only_utc=["01:31-01:33"])
+    assert asked(state, NOW_S + 61)[0].startswith(f"plan {state.view.plan.message.plan_id} waits for approval")
+    assert asked(state, NOW_S + EXPIRES_S + 1) == ()
+    assert asked(approved(state, at=NOW_S + 61)[0], NOW_S + 61) == ()
+    assert asked(waiting(apply="forced_only"), NOW_S + 1) == ()
 
 
 def test_what_the_command_says(waiting):

@@ -14,7 +14,7 @@ from kgs_core.testing.world import World
 
 @pytest.fixture
 def new_world():
-    def build(seed, *, strict=False, **more):
+    def build(seed, *, strict=False, apply="auto", **more):
         short = {
             "heartbeat_s": 1,
             "suspect_after_s": 5,
@@ -30,6 +30,8 @@ def new_world():
             consumer_capacity_bytes_per_s=120,
             spare_consumers=1,
             sentinel_timeout_s=15,
+            apply=apply,
+            approval_expires_s=30,
         )
         habits = Habits(MembershipTiming(membership.heartbeat_s, membership.suspect_after_s, batch_timeout_s=300))
         return World(Options(packing, membership, lambda: Random(0)), habits, Random(seed))

@@ -5,6 +5,8 @@
 
 import pytest
 
+from kgs_core.model import TopicPartition
+from kgs_core.planning.load import Load
 from kgs_core.protocol import MemberAssignment, Target, Tombstone
 from kgs_core.testing.storm import Storm
 
@@ -53,6 +55,30 @@ def test_nothing_forbidden_happens_and_afterwards_the_group_comes_to_rest(new_wo
     ]
     assert said == [], storm.done
     assert world.inspection.problems == [], storm.done
+
+
+def carried_out(world):
+    return sum(" approved by " in one.message.reason for one in world.topics.history if isinstance(one.message, Target))
+
+
+def test_plans_are_carried_out_with_consent_only_whatever_goes_wrong(new_world):
+    """The load falls again and again, so that a plan waits; approvals of plans that are over come between."""
+    found = 0
+    for seed in range(20):
+        world = new_world(seed, strict=seed % 4 == 3, apply="approve")
+        world.start_controller()
+        storm = Storm(world, PARTITIONS, likelihood=0.1, favours="approve")
+        for speed in (60.0, 10.0, 60.0, 10.0):
+            world.load = Load({TopicPartition("t", number): speed for number in range(PARTITIONS // 2)})
+            for _ in range(20):
+                storm.calm_round()
+            storm.steps(60)
+        assert world.inspection.problems == [], (seed, storm.done)
+        storm.calm()
+        come_to_rest(world, storm)
+        assert world.inspection.problems == [], (seed, storm.done)
+        found += carried_out(world)
+    assert found >= 10, "else nothing is shown"
 
 
 @pytest.mark.parametrize("seed", range(20), ids=lambda seed: f"seed{seed}")

@@ -56,7 +56,7 @@ def read_noted(tmp_path, monkeypatch):
     def call(note):
         def run(_, job, ranges, notes):
             notes.value.append(note)
-            return WriterNote([], 0, None)
+            return WriterNote({}, 0, 0, None)
 
         monkeypatch.setattr(DataFrameProcessor, "_run", run)
         context = SimpleNamespace(accumulator=lambda value, _: SimpleNamespace(value=value))

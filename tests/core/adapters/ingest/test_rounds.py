@@ -88,7 +88,8 @@ class Rig:
 
     def state(self, topic: str, **rule: str) -> TopicState:
         rule_ = TopicRule(topic=topic, table=topic, **rule)
-        spec = SimpleNamespace(topic=topic, table=topic, dead_letters_table=f"{topic}_dl", rule=rule_, registry=None)
+        tables = {"table": topic, "dead_letters_table": f"{topic}_dl", "side_tables": {}}
+        spec = SimpleNamespace(topic=topic, **tables, rule=rule_, registry=None)
         table = TopicTable(self.lake, spec, AppIds("g", topic, ID), parsed_schema(rule_))
         table.open()
         table.fix_start({0: 0})

@@ -230,6 +230,23 @@ def test_writer_of_dataframes_writes_and_cuts_as_the_other(tmp_path, processor, 
     assert len({json.dumps(add["partitionValues"], sort_keys=True) for add in sink.adds()}) == values
 
 
+@pytest.mark.parametrize("layout", [{}, {"partition_by": ["s", "day(_timestamp)"], "sort_by": ["i"]}])
+def test_writer_of_dataframes_leaves_out_what_a_side_table_has(tmp_path, processor, layout):
+    """Killed between side tables and the own table: the rows that are left out are none that the transform lost."""
+    log = {p: [{"s": "abc"[n % 3], "i": -n} for n in range(9)] for p in (0, 1)}
+    route = {"column": "s", "tables": {"a": "side/a", "b": "side/b"}}
+    made = [LayoutSink(tmp_path, log, transform="m:f", route=route, **layout).started() for _ in range(2)]
+    for sink, end in zip(made, (4, 9), strict=True):
+        result = processor(sink).read(sink.job(sink.table.positions({0, 1})), {p: OffsetRange(0, end) for p in log})
+        assert not result.failed
+        (batch,) = result.batches
+        outcome = sink.table._sides.commit(batch) if end == 4 else sink.table.commit(batch)
+        assert outcome is CommitOutcome.COMMITTED
+    for value, table in (("a", "side/a"), ("b", "side/b"), ("c", "t")):
+        wanted = [(p, o) for p in (0, 1) for o in range(9) if log[p][o]["s"] == value]
+        assert [(r["_partition"], r["_offset"]) for r in sink.rows(table)] == wanted
+
+
 def test_stopped_partition_is_named_only_where_its_record_is_in_the_batch(tmp_path):
     """`on_error: stop`: a bad record behind the cut is met by a later batch, and stops the partition there."""
     log = {0: [{"s": "a"}, {"s": "b"}, {"i": "no number"}]}

@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from kgs_core.adapters.monitor.kafka_python import client_settings
+from kgs_core.adapters.kafka.kafka_python import client_settings
 from kgs_core.errors import ConfigError
 
 

@@ -1,0 +1,240 @@
+"""The side tables of a topic: rows that its route puts beside its own table, committed before that one.
+
+As with dead letters each side table has positions of its own, the marks: rows below a mark are there already, and are
+dropped when they are read again. What the route may be, and what changing it takes, says `exactly_once.route_tokens`.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+import pyarrow as pa
+
+from kgs_core.adapters.lake.table_owners import refuse_other_groups
+from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.config import TableSpec
+from kgs_core.errors import TransientError, UnsafeError
+from kgs_core.exactly_once.batch import TopicBatch
+from kgs_core.exactly_once.positions import CLOSED, AppIds, parse_app_id
+from kgs_core.exactly_once.route_tokens import ROUTED, fingerprint, generation_of, route_of, token
+from kgs_core.model import TopicId
+from kgs_core.ports import CommitOutcome, Lake, LakeTable, TableLayout
+
+TRIES = 20
+Marks = dict[str, dict[int, int | None]]
+Versions = Mapping[str, int | None]
+
+
+class SideTables:
+    """What a topic id has in its side tables, also in those of earlier routes. Used by one thread at a time."""
+
+    def __init__(self, lake: Lake, spec: TableSpec, ids: AppIds) -> None:
+        self._lake = lake
+        self._spec = spec
+        self._ids = ids
+        self._route = route_fingerprint(spec)
+        self._names = tuple(dict.fromkeys(spec.side_tables.values()))
+        self._tables: dict[str, LakeTable] = {}
+        self._earlier: dict[str, LakeTable] | None = None
+        self._tokens: dict[int, int | None] | None = None
+
+    def use(self, schema: pa.Schema, layout: TableLayout) -> None:
+        """Have files with these columns from now on."""
+        self._tables = {name: self._lake.table(name, schema, layout) for name in self._names}
+
+    def create(self) -> None:
+        """Make the tables that are not there, and check them.
+
+        Raises:
+            PortError: see `LakeTable.create`.
+        """
+        for table in self._tables.values():
+            table.create()
+
+    def fit(self, there: pa.Schema, layout: TableLayout, *, evolve: bool) -> None:
+        """Make the tables that are not there, and give them the columns of the topic's own table, if they may change.
+
+        Raises:
+            PortError: see `Lake.columns`.
+        """
+        for name in self._names:
+            self._lake.columns(name, there, there if evolve else None, layout)
+
+    def take_up(self, own: LakeTable, partitions: Collection[int], *, is_routed: bool) -> Marks:
+        """Have these partitions' rows go by our route, in the own table and in all side tables; the marks of ours.
+
+        Args:
+            own: the topic's own table; it has positions of all these partitions.
+            is_routed: its log says that there is, or was, a route.
+
+        Raises:
+            UnsafeError: a side table is ahead by another route, is another table's, or was handed over.
+            TransientError: a store did not answer, or others take the partitions up all the time.
+        """
+        if not self._names and not is_routed:
+            self._tokens = None
+            return {}
+        for _ in range(TRIES):
+            marks = self._try_to_take_up(own, partitions)
+            if marks is not None:
+                return marks
+        raise TransientError(f"table {own.name}: others take up the partitions of {self._ids.topic} all the time")
+
+    def guard(self, partitions: Collection[int]) -> dict[str, int | None]:
+        """What a commit to the own table must find beside positions, so that its rows still go by our route."""
+        if self._tokens is None:
+            return {ROUTED: None}
+        return {self._ids.route(p): self._tokens.get(p) for p in partitions}
+
+    def commit(self, batch: TopicBatch) -> CommitOutcome:
+        """Compare-and-set of each side table that the batch has rows for, on the marks that they were filtered by."""
+        position, tokens = self._ids.position, self._tokens or {}
+        for name, part in batch.sides.items():
+            expected = {position(p): part.marks.get(p) for p in batch.ranges}
+            expected |= {self._ids.route(p): tokens.get(p) for p in batch.ranges}
+            new = {position(p): r.end for p, r in batch.ranges.items() if r.end > (part.marks.get(p) or 0)}
+            if self._tables[name].commit(expected, new, part.files) is CommitOutcome.REFUSED:
+                return CommitOutcome.REFUSED
+            failpoint("after-side-commit")
+        return CommitOutcome.COMMITTED
+
+    def _try_to_take_up(self, own: LakeTable, partitions: Collection[int]) -> Marks | None:
+        """None: somebody else was faster, look again."""
+        ids = self._ids
+        apps = [app for p in partitions for app in (ids.position(p), ids.route(p))]
+        notes = [ids.side(name) for name in self._names]
+        stored = own.versions([*apps, *notes, ROUTED])
+        tables = self._tables | self._of_earlier_routes(own, {p: stored[ids.route(p)] for p in partitions})
+        found: dict[str, Versions] = {name: table.versions(apps) for name, table in tables.items()}
+        for name, at in found.items():
+            if problem := self._problem_of(name, stored, at, partitions):
+                if own.versions(apps) != {app: stored[app] for app in apps}:
+                    return None  # rows of its owner were on their way
+                raise UnsafeError(problem)
+        tokens = self._claimed(own, stored, found, partitions)
+        if tokens is None:
+            return None
+        for name, at in found.items():
+            fenced = self._fenced(tables[name], stored, at, tokens)
+            if fenced is None:
+                return None
+            found[name] = fenced
+        self._tokens = (self._tokens or {}) | tokens
+        return {name: {p: found[name][ids.position(p)] for p in partitions} for name in self._names}
+
+    def _of_earlier_routes(self, own: LakeTable, tokens: Mapping[int, int | None]) -> dict[str, LakeTable]:
+        """Side tables that the own table's log names beside ours, as far as they are there."""
+        known = self._tokens or {}
+        if self._earlier is None or any(known.get(p) != token for p, token in tokens.items()):
+            noted = noted_sides(self._lake.all_versions(own.name), self._ids.group, self._ids.topic)
+            self._earlier = {
+                name: self._lake.open(name)
+                for name in sorted(noted - set(self._names))
+                if self._lake.all_versions(name)
+            }
+        return self._earlier
+
+    def _problem_of(self, side: str, own: Versions, at: Versions, partitions: Collection[int]) -> str:
+        ids, table = self._ids, self._spec.table
+        for p in partitions:
+            position, mark, there = own[ids.position(p)] or 0, at[ids.position(p)], at[ids.route(p)]
+            if mark == CLOSED:
+                return (
+                    f"table {side}: group {ids.group} has handed over its positions of topic {ids.topic} (kgs adopt): "
+                    "start consumers with the group and the cluster that have them now"
+                )
+            if there is None or mark is None or route_of(there) == self._route:
+                continue
+            if own[ids.route(p)] is None:
+                return (
+                    f"table {side}: has rows that a route put beside another table than {table}: name other tables in "
+                    f"the route of topic {ids.topic}"
+                )
+            if mark > position:
+                return (
+                    f"table {side}: has rows of {ids.topic}:{p} up to {mark} by another route, and {table} stands at "
+                    f"{position}: put the route of before back, start consumers, stop them with kgs stop "
+                    "--wait, and change the route then"
+                )
+        return ""
+
+    def _claimed(
+        self, own: LakeTable, stored: Versions, found: Mapping[str, Versions], partitions: Collection[int]
+    ) -> dict[int, int | None] | None:
+        """Our token of each partition, as the own table has it from now on; None: it was not as `stored` says."""
+        ids = self._ids
+        tokens = {p: stored[ids.route(p)] for p in partitions}
+        others = [p for p in partitions if route_of(tokens[p]) != self._route]
+        unnoted = [name for name in self._names if stored[ids.side(name)] is None]
+        if not others and not unnoted:
+            return tokens
+        for name in unnoted:
+            self._refuse_tables_of_others(name)
+        for p in others:
+            known = [generation_of(each) for each in (tokens[p], *(at[ids.route(p)] for at in found.values()))]
+            tokens[p] = token(max(known) + 1, self._route)
+        expected = {app: stored[app] for p in others for app in (ids.position(p), ids.route(p))}
+        expected |= {ids.side(name): None for name in unnoted} | {ROUTED: stored[ROUTED]}
+        new = {ids.route(p): each for p in others if (each := tokens[p]) is not None}
+        new |= {ids.side(name): 1 for name in unnoted} | {ROUTED: 1}
+        outcome = own.commit(expected, new, ())
+        failpoint("route-claimed")
+        return tokens if outcome is CommitOutcome.COMMITTED else None
+
+    def _fenced(
+        self, table: LakeTable, own: Versions, at: Versions, tokens: Mapping[int, int | None]
+    ) -> Versions | None:
+        """What a side table has once our tokens are there; None: it was not as `at` says, or ours are old."""
+        ids = self._ids
+        expected: dict[str, int | None] = {}
+        new: dict[str, int] = {}
+        for p, ours in tokens.items():
+            position, route = ids.position(p), ids.route(p)
+            if ours is None or at[route] == ours:
+                continue
+            if generation_of(at[route]) >= generation_of(ours):
+                return None
+            expected |= {position: at[position], route: at[route]}
+            # A mark, so that a table that changes hands has something to close
+            new |= {position: max(at[position] or 0, own[position] or 0), route: ours}
+        if new and table.commit(expected, new, ()) is CommitOutcome.REFUSED:
+            return None
+        failpoint("side-fenced")
+        return {**at, **new}
+
+    def _refuse_tables_of_others(self, side: str) -> None:
+        refuse_other_groups(self._lake, side, self._ids.group)
+        own = [app for each in self._lake.all_versions(side) if (app := parse_app_id(each)) and app.is_start]
+        if own:
+            raise UnsafeError(
+                f"table {side}: is, or was, the own table of topic {own[0].topic}: name another table in the route of "
+                f"topic {self._ids.topic}"
+            )
+
+
+def route_fingerprint(spec: TableSpec) -> int:
+    """What tells the route of a topic from others."""
+    column = spec.rule.route.column if spec.rule.route is not None else ""
+    return fingerprint(spec.table, column, spec.side_tables)
+
+
+def noted_sides(apps: Collection[str], group: str, topic: str, topic_id: TopicId | None = None) -> set[str]:
+    """Side tables that a table's log names for a topic, under all of its ids or under one."""
+    return {side for name, id_, side in _notes(apps, group) if name == topic and topic_id in (None, id_)}
+
+
+def _notes(apps: Collection[str], group: str) -> Iterator[tuple[str, str, str]]:
+    """Topic, its id and side table of each note."""
+    for app in apps:
+        head, is_note, side = app.partition("/side/")
+        if is_note and head.startswith(f"{group}/"):
+            topic, _, topic_id = head.removeprefix(f"{group}/").partition("@")
+            yield topic, topic_id, side
+
+
+def side_tables_of(lake: Lake, spec: TableSpec, group: str) -> tuple[str, ...]:
+    """Side tables of a topic: those of its rule, and those of earlier routes that its table's log names.
+
+    Raises:
+        PortError: the log cannot be read.
+    """
+    noted = noted_sides(lake.all_versions(spec.table), group, spec.topic)
+    return tuple(dict.fromkeys([*spec.side_tables.values(), *sorted(noted)]))

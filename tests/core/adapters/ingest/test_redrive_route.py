@@ -1,0 +1,112 @@
+"""Dead letters of a topic with a route: each becomes a row of the table that its value leads to, once."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from kgs_core.adapters.ingest import redrive
+from kgs_core.adapters.ingest.redrive import Redrive
+from kgs_core.adapters.lake.audit import audit_lake
+from kgs_core.config import parse_settings
+from kgs_core.errors import ConfigError, UnsafeError
+from tests.layout_sink import LayoutSink
+
+SCHEMA = {"s": "string", "i": "int"}
+ROUTE = {"column": "s", "tables": {"a": "side/a", "b": "side/b"}}
+LOG = {0: [{"s": "abc"[n % 3], "i": "1" if n % 2 else 1} for n in range(12)]}  # every other one is bad
+TEXT = """
+group: g
+kafka: {{bootstrap_servers: "127.0.0.1:9"}}
+lake: {{root: {root}, checkpoint_interval: 5}}
+topics:
+  - topic: t
+    table: t
+    transform_arrow: "{module}:mended"
+    route: {{column: s, tables: {tables}}}
+"""
+
+
+class KilledError(BaseException):
+    """In the place of the end of the process."""
+
+
+def mended(rows, topic):
+    """Rows of raw values -> those of the table, with numbers that are texts."""
+    values = [json.loads(value) if value else {"s": None, "i": 0} for value in rows["value"].to_pylist()]
+    out = rows.drop_columns(["value"]).append_column("s", pa.array([v["s"] for v in values], pa.string()))
+    return out.append_column("i", pa.array([int(v["i"]) for v in values], pa.int32()))
+
+
+def settings_of(sink, **tables):
+    found = tables or {"a": "side/a", "b": "side/b"}
+    words = "{" + ", ".join(f"{value}: {table}" for value, table in found.items()) + "}"
+    text = TEXT.format(root=sink.storage.root, module=__name__, tables=words)
+    return parse_settings(text.encode(), "kgs.yaml", {})
+
+
+@pytest.fixture
+def sink(tmp_path):
+    found = LayoutSink(tmp_path, LOG, schema=SCHEMA, route=ROUTE).started()
+    found.drain(most=5)
+    return found
+
+
+def offsets(sink):
+    return {table: [row["_offset"] for row in sink.rows(table)] for table in ("t", "side/a", "side/b")}
+
+
+def assert_all_once(sink):
+    assert offsets(sink) == {"side/a": [0, 3, 6, 9], "side/b": [1, 4, 7, 10], "t": [2, 5, 8, 11]}
+    (table,) = audit_lake(settings_of(sink), with_log=False).tables
+    assert table.ok, [str(f) for p in table.partitions for f in p.findings]
+
+
+@pytest.mark.parametrize("point", ["redrive-written", "redriven"])
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_killed_between_the_tables_and_run_again(sink, monkeypatch, point, times):
+    left = [times]
+
+    def failpoint(name):
+        left[0] -= name == point
+        if name == point and left[0] == 0:
+            raise KilledError
+
+    monkeypatch.setattr(redrive, "failpoint", failpoint)
+    with pytest.raises(KilledError):
+        Redrive(settings_of(sink), "t").run()
+    assert audit_lake(settings_of(sink), with_log=False).ok
+    Redrive(settings_of(sink), "t").run()
+    assert_all_once(sink)
+    found = Redrive(settings_of(sink), "t").run()
+    assert (found.letters, found.done, found.passed) == (6, 6, 0)
+
+
+def test_one_that_looked_before_another_changed_a_table_looks_again(sink, monkeypatch):
+    """The other one runs between the first one's look and its commits."""
+    runs = []
+
+    def failpoint(name):
+        if name == "redrive-written" and not runs:
+            runs.append(name)
+            Redrive(settings_of(sink), "t").run()
+
+    monkeypatch.setattr(redrive, "failpoint", failpoint)
+    Redrive(settings_of(sink), "t").run()
+    assert_all_once(sink)
+
+
+def test_rows_of_another_route_wait_for_consumers_that_go_by_it(sink):
+    with pytest.raises(UnsafeError, match="go by another route than the configured one: start consumers"):
+        Redrive(settings_of(sink, a="side/b"), "t").run()
+    LayoutSink(sink.storage.root, LOG, schema=SCHEMA, route={"column": "s", "tables": {"a": "side/b"}}).started().read()
+    with pytest.raises(UnsafeError, match="another route"):
+        Redrive(settings_of(sink), "t").run()
+    assert Redrive(settings_of(sink, a="side/b"), "t").run().passed == 6
+
+    assert audit_lake(settings_of(sink, a="side/b"), with_log=False).ok
+
+
+def test_a_side_table_is_redriven_by_the_name_of_the_own_table(sink):
+    with pytest.raises(ConfigError, match=r"side/a: no topic fills it.*it is a side table of t: name that"):
+        Redrive(settings_of(sink), "side/a")

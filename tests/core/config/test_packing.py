@@ -1,0 +1,55 @@
+"""Section `packing`: what a consumer is worth, when and how much may be moved."""
+
+import pytest
+
+from kgs_core.config import PackingSettings
+
+
+@pytest.mark.parametrize(
+    ("windows", "forced"),
+    [
+        ([], ()),
+        (["07:30-20:00"], ("07:30", "12:00", "19:59")),
+        (["22:00-06:00"], ("22:00", "00:00", "05:59")),
+        (["05:00-06:00", "23:30-00:30"], ("05:30", "23:45", "00:29")),
+    ],
+)
+def test_windows_in_which_only_forced_moves_happen(windows, forced):
+    packing = PackingSettings(forced_moves_only_utc=windows)
+    asked = ("00:00", "00:29", "00:30", "05:30", "05:59", "06:00", "07:29", "07:30", "12:00", "19:59", "20:00", "22:00")
+    for time in {*asked, *forced}:
+        minutes = 60 * int(time[:2]) + int(time[3:])
+        moment = 1_800_000_000_000 // 86_400_000 * 86_400_000 + minutes * 60_000
+        inside = any(
+            begins <= time < ends if begins < ends else time >= begins or time < ends
+            for begins, ends in (window.split("-") for window in windows)
+        )
+        assert packing.moves_are_forced_only(moment) == inside, time
+        assert inside or time not in forced
+
+
+def test_a_window_is_two_times_of_day(problems_of):
+    found = problems_of(packing="packing: {forced_moves_only_utc: ['25:00-06:00']}")
+    assert len(found) == 1
+    assert found[0].startswith("packing.forced_moves_only_utc")
+
+
+def test_what_a_consumer_is_worth(problems_of):
+    assert PackingSettings(consumer_weight="fewest").weight is None
+    assert PackingSettings(consumer_weight=0.5).weight == 0.5
+    for wrong in ("0", "1001", "most"):
+        (found,) = problems_of(packing=f"packing: {{consumer_weight: {wrong}}}")
+        assert found.startswith("packing.consumer_weight")
+        assert "fewest" in found
+
+
+def test_how_much_may_be_moved_in_an_hour(problems_of):
+    assert PackingSettings().max_rscore_per_hour is None
+    assert PackingSettings(max_rscore_per_hour=0).max_rscore_per_hour == 0
+    for written, shown in (("-1", "-1"), ("1000001", "1000001"), ("much", "'much'")):
+        found = problems_of(packing=f"packing: {{max_rscore_per_hour: {written}}}")
+        cure = "give consumers' capacities moved an hour, 0 to 1000000, or null"
+        assert found == [f"packing.max_rscore_per_hour: {shown}: {cure}"]
+    for odd in (".nan", ".inf"):
+        (found,) = problems_of(packing=f"packing: {{max_rscore_per_hour: {odd}}}")
+        assert found.startswith("packing.max_rscore_per_hour: ")

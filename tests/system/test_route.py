@@ -1,0 +1,77 @@
+"""One topic into several tables, with real consumers that are killed before, between and after the tables' commits.
+
+With processes, since it is about what is in the tables when one of them is gone.
+"""
+
+import json
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from tests.failpoints import crash_at
+from tests.system.pipeline import Pipeline, produce, read_log
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.chaos, pytest.mark.slow(30), pytest.mark.timeout(600)]
+TABLES = {"order": "side/orders", "click": "side/clicks"}
+KINDS = (*TABLES, "other")
+POINTS = {
+    "arrow": ("route-claimed:1", "after-side-commit:3", "after-side-commit:4", "before-commit:2", "after-commit:2"),
+    "dataframe": ("after-side-commit:3",),
+}
+
+
+def assert_exact(pipeline: Pipeline, topic: str, level: int) -> None:
+    """Each table holds what an independent read of the log gives, by the later route from value `level` on."""
+
+    def table_of(row: dict[str, Any]) -> str:
+        if row["i"] >= level:
+            return "side/clicks" if row["kind"] == "order" else "own"
+        return TABLES.get(row["kind"], "own")
+
+    log = list(read_log(pipeline.bootstrap, pipeline.admin, topic))
+    good = [(p, o, json.loads(value)) for p, o, value in log if value and value != b"not json"]
+    for table in ("own", *TABLES.values()):
+        rows = Counter((row["_partition"], row["_offset"], row["i"], row["kind"]) for row in pipeline.rows(table))
+        assert rows == Counter((p, o, row["i"], row["kind"]) for p, o, row in good if table_of(row) == table)
+    assert len(pipeline.rows("own_dead_letters")) == len(log) - len(good)
+
+
+@pytest.mark.parametrize("processor", ["arrow", pytest.param("dataframe", marks=pytest.mark.spark)])
+def test_killed_around_each_commit(processor: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> None:
+    """At last another consumer goes by another route, from where the tables are level."""
+    topic = f"{topic_prefix}route"
+    rule = {"topic": topic, "table": "own", "format": "json", "schema": {"i": "long", "kind": "string"}}
+    rule |= {"route": {"column": "kind", "tables": TABLES}}
+    if processor == "dataframe":
+        rule |= {"transform": "hooks:spark_double"}
+    pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [rule], batch_bytes=20_000)
+    pipeline.admin.create_topic(topic, 2)
+    produced = 0
+
+    def send() -> None:
+        nonlocal produced
+        rows = ({"i": i, "kind": KINDS[i % 3]} for i in range(produced, produced + 2000))
+        values = (json.dumps(row).encode() if row["i"] % 50 else b"not json" for row in rows)
+        produced += produce(pipeline.bootstrap, topic, values)
+
+    for point in POINTS[processor]:
+        send()
+        with pipeline.consumer(**crash_at(point, tmp_path)) as consumer:
+            wait_until(lambda: consumer.process.poll() is not None, 90, f"dead at {point}: {consumer.tail()}")
+            assert consumer.process.returncode == -signal.SIGKILL, consumer.tail()
+    with pipeline.consumer() as consumer:
+        pipeline.wait_caught_up([topic])
+        consumer.terminate()
+    level = produced
+    pipeline.configure([rule | {"route": {"column": "kind", "tables": {"order": "side/clicks"}}}])
+    with pipeline.consumer() as consumer:
+        send()
+        pipeline.wait_caught_up([topic])
+        consumer.terminate()
+    assert_exact(pipeline, topic, level)
+    pipeline.assert_audit_is_clean()
