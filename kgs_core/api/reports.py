@@ -101,7 +101,7 @@ def audit(
 
     Raises:
         ConfigError: a configuration or topic that cannot be.
-        PortError: Kafka or the lake did not answer, or a table that is not of kgs's making.
+        PortError: Kafka or the lake did not answer. One table that cannot be read is a `problem` of its audit.
     """
     settings = settings_of(config)
     from kgs_core.adapters.lake.audit import audit_lake

@@ -123,6 +123,8 @@ def close(
         return FinalReport(_unaudited(last), audited=False, problems=tuple(found), skipped=reason)
     say("auditing: every row of every table against the positions" + (" and Kafka's log" if with_log else ""))
     audit = audit_lake(settings, with_log=with_log)
+    if unread := [table.problem for table in audit.tables if table.problem]:
+        return FinalReport(_unaudited(last), audited=False, problems=tuple(found), skipped=unread[0])
     for table in audit.tables:
         findings = [
             f"{table.topic}:{p.stored.partition}: {finding}" for p in table.partitions for finding in p.findings

@@ -141,6 +141,7 @@ class TableAudit:
         version: of the table that was looked at; None: there is no table.
         partitions: ascending by topic id and number, of every topic id that the table has positions or rows of.
         notes: what a reader should know and is no fault.
+        problem: why it could not be read, so that nothing is known of it; empty: it was.
     """
 
     topic: str
@@ -149,11 +150,12 @@ class TableAudit:
     version: int | None
     partitions: tuple[PartitionAudit, ...] = ()
     notes: tuple[str, ...] = ()
+    problem: str = ""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong in any partition."""
-        return all(p.ok for p in self.partitions)
+        """Whether it was read, and nothing is wrong in any partition."""
+        return not self.problem and all(p.ok for p in self.partitions)
 
     @property
     def rows(self) -> int:

@@ -13,7 +13,8 @@ def audit_values(found: LakeAudit) -> dict[str, Any]:
 
     Returns:
         {"ok", "tables": [{"table", "topic", "ok", "promise", "version" (null: there is none), "rows", "dead_letters",
-        "lost", "doubled", "ahead", "foreign", "notes": [line], "partitions": [{"topic_id", "partition", "ok", "start",
+        "lost", "doubled", "ahead", "foreign", "notes": [line], "problem" (why it could not be
+        read; empty: it was), "partitions": [{"topic_id", "partition", "ok", "start",
         "position", "gaps": [[first offset, end]], "rows", "dead_letters", "lost", "doubled", "ahead", "foreign",
         "findings": [line]}]}]}
     """
@@ -31,6 +32,7 @@ def _table(table: TableAudit) -> dict[str, Any]:
         "dead_letters": table.dead_letters,
         **{fault.value: table.count(fault) for fault in COUNTED},
         "notes": list(table.notes),
+        "problem": table.problem,
         "partitions": [_partition(partition) for partition in table.partitions],
     }
 

@@ -72,6 +72,8 @@ def _result(asset: LakeAsset, tables: Sequence[TableAudit]) -> dg.AssetCheckResu
 
 
 def _lines(table: TableAudit) -> Iterator[str]:
+    if table.problem:
+        yield f"- {table.topic}: {table.problem}"
     for partition in table.partitions:
         for finding in partition.findings:
             yield f"- {table.topic}:{partition.stored.partition}: {finding}"

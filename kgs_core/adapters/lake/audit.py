@@ -1,6 +1,6 @@
 """Audits the lake: every table against its own log and, where that is still there, against Kafka's."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
@@ -11,10 +11,13 @@ from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.side_tables import side_tables_of
 from kgs_core.config import Settings, TableSpec
 from kgs_core.config.tables import resolve_tables
+from kgs_core.errors import PortError, TransientError
 from kgs_core.exactly_once import NO_OFFSETS, LakeAudit, LogPart, StoredPositions, TableAudit, check_partition
 from kgs_core.model import OffsetRange, TopicId
 from kgs_core.ports import Lake
 
+AWAY_AFTER = 2
+"""Tables in a row that could not be read for now: then it is the store that does not answer."""
 NOT_READ = LogPart(absent="log not read")
 Progress = Callable[[str, int, int], None]
 """Is told a topic, offsets of its log read, and offsets to read."""
@@ -41,7 +44,7 @@ def audit_lake(
 
     Raises:
         ConfigError: see `find_tables`.
-        PortError: Kafka or the lake did not answer, or a table that is not of kgs's making.
+        PortError: Kafka or the lake did not answer. One table that cannot be read is a `problem` of its audit.
     """
     lake = open_lake(settings.lake)
     admin = KafkaAdmin(admin_client(settings)) if with_log else None
@@ -49,13 +52,24 @@ def audit_lake(
     by_table: dict[str, list[TableSpec]] = {}
     for spec in specs:
         by_table.setdefault(spec.table, []).append(spec)
-    found = {a.topic: a for same in by_table.values() for a in _audits(settings, lake, admin, same, progress)}
+    found: dict[str, TableAudit] = {}
+    unread = 0
+    for same in by_table.values():
+        try:
+            snapshots = _snapshots(settings, lake, same)
+        except PortError as e:  # a table that is broken stops no other one; a store that is away does
+            unread += 1
+            if isinstance(e, TransientError) and unread >= AWAY_AFTER:
+                raise
+            found |= {s.topic: TableAudit(s.topic, s.table, s.rule.rows, None, problem=str(e)) for s in same}
+            continue
+        unread = 0
+        for spec in same:
+            found[spec.topic] = _audit(settings, admin, spec, snapshots.pop(spec.topic), progress)
     return LakeAudit(tuple(found[spec.topic] for spec in specs))
 
 
-def _audits(
-    settings: Settings, lake: Lake, admin: KafkaAdmin | None, specs: Sequence[TableSpec], progress: Progress | None
-) -> Iterator[TableAudit]:
+def _snapshots(settings: Settings, lake: Lake, specs: Sequence[TableSpec]) -> dict[str, TableSnapshot]:
     """Of the topics of one table, which is read once."""
 
     def belongs(topic: str) -> bool:
@@ -65,9 +79,7 @@ def _audits(
             return True
         return specs[0].table in side_tables_of(lake, spec, settings.group)
 
-    snapshots = load_snapshots(lake, settings.group, specs, belongs)
-    for spec in specs:
-        yield _audit(settings, admin, spec, snapshots.pop(spec.topic), progress)
+    return load_snapshots(lake, settings.group, specs, belongs)
 
 
 def _audit(

@@ -93,7 +93,8 @@ class Migration:
             self._lake.forget_intents(table)
         self._lake.table(spec.dead_letters_table, DEAD_LETTER_SCHEMA).create()
         for table in before:
-            if found := self._lake.all_versions(table):
+            found = self._lake.all_versions(table)
+            if found or table == spec.dead_letters_table:  # just made, it has nothing yet
                 marks = {p: found.get(old.position(p)) for p in move.ended}
                 self._commit(self._lake.open(table), *close_life(found, old, marks))
                 failpoint("adopted")

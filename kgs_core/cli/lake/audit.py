@@ -73,6 +73,8 @@ def lines(found: LakeAudit) -> Iterator[str]:
 
 def _cells(table: TableAudit) -> tuple[str, ...]:
     counts = (table.rows, table.dead_letters, *(table.count(fault) for fault in COUNTED))
+    if table.problem:
+        return (table.table, *("?" for _ in counts), "NOT READ")
     state = "-" if table.version is None and table.ok else "ok" if table.ok else "WRONG"
     return (table.table, *(f"{count:,}" for count in counts), state)
 
@@ -86,6 +88,8 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _details(table: TableAudit) -> Iterator[str]:
+    if table.problem:
+        yield f"  {table.problem}"
     for note in table.notes:
         yield f"  {note}"
     if table.dead_letters and not table.rows:

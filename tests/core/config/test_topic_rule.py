@@ -185,3 +185,15 @@ def test_columns_that_cannot_be_merged_are_refused_as_the_rule_is_read(problems_
     rule = f"{{topic: t, format: json, schema: {{'a`b': int}}, latest_by_key: {{{latest}}}}}"
     (found,) = problems_of(topics=rules(rule))
     assert "latest_by_key: column 'a`b': rows with a ` in a column's name cannot be merged" in found
+
+
+def test_a_key_of_a_rule_is_no_secret(problems_of):
+    rule = "topics: [{{topic: t, {}}}]"
+    assert problems_of(topics=rule.format("latest_by_key: {table: x, key: id}")) == [
+        "topics[0].latest_by_key.key: 'id': give a list"
+    ]
+    assert problems_of(topics=rule.format("latest_by_key: {table: x, key: []}")) == [
+        "topics[0].latest_by_key.key: give one at least"
+    ]
+    assert problems_of(topics=rule.format("key_format: jsom"))[0].startswith("topics[0].key_format: 'jsom': give one")
+    assert "password" not in problems_of(topics=rule.format("format: [password]"))[0]

@@ -117,18 +117,6 @@ def test_keys_that_are_no_text(problems_of):
     ]
 
 
-def test_a_key_of_a_rule_is_no_secret(problems_of):
-    rule = "topics: [{{topic: t, {}}}]"
-    assert problems_of(topics=rule.format("latest_by_key: {table: x, key: id}")) == [
-        "topics[0].latest_by_key.key: 'id': give a list"
-    ]
-    assert problems_of(topics=rule.format("latest_by_key: {table: x, key: []}")) == [
-        "topics[0].latest_by_key.key: give one at least"
-    ]
-    assert problems_of(topics=rule.format("key_format: jsom"))[0].startswith("topics[0].key_format: 'jsom': give one")
-    assert "password" not in problems_of(topics=rule.format("format: [password]"))[0]
-
-
 def test_a_section_with_every_line_commented_out_is_its_defaults(settings_of):
     kafka = "kafka:\n  bootstrap_servers: a:1\n  client:\n"
     bare = settings_of(kafka=kafka, consumer="consumer:", spark="spark:\n  settings:\n")

@@ -10,7 +10,7 @@ import pytest
 
 from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError
-from kgs_core.exactly_once.audit_result import LakeAudit
+from kgs_core.exactly_once.audit_result import LakeAudit, TableAudit
 from kgs_core.runtime import metrics_reader, metrics_service
 from kgs_core.runtime.metrics_reader import MetricsReader
 from tests.waiting import wait_until
@@ -51,7 +51,9 @@ def test_an_address_that_is_taken_is_said_before_anything_begins():
 
 
 def test_an_audit_that_fails_keeps_the_last_findings_and_is_tried_again_soon(monkeypatch):
-    outcomes = [PermanentError("Kafka is away"), LakeAudit(()), PermanentError("Kafka is away"), LakeAudit(())]
+    broken = TableAudit("t", "t", "one_to_one", None, problem="table t: cannot be read")
+    away = PermanentError("Kafka is away")
+    outcomes = [away, LakeAudit((broken,)), LakeAudit(()), away, LakeAudit(())]
     seen, waits = [], []
 
     def audited(settings, **_):
@@ -75,5 +77,6 @@ def test_an_audit_that_fails_keeps_the_last_findings_and_is_tried_again_soon(mon
     monkeypatch.setattr(metrics_reader, "threading", SimpleNamespace(Event=Stop, Thread=Unstarted))
     reader = metrics_reader._Audits(SETTINGS, 1)
     reader._run()
-    assert waits == [360, 3600, 360, 3600]
-    assert seen[0] == {"kgs_audit_every_seconds"} < seen[1] == seen[2] == seen[3]
+    assert waits == [360, 3600, 3600, 360, 3600]
+    assert seen[0] == {"kgs_audit_every_seconds"} < seen[1] == seen[2] - {"kgs_audit_timestamp_seconds"} < seen[2]
+    assert seen[2] == seen[3] == seen[4]

@@ -1,6 +1,8 @@
 """Tables in Unity Catalog: a server that is late, fails, lies, forgets, hangs, or has another's table already."""
 
 import json
+import socket
+import threading
 import time
 from pathlib import Path
 
@@ -159,6 +161,31 @@ def test_one_that_hangs_or_is_away_is_not_waited_for(server):
     server.close()
     with pytest.raises(TransientError, match="does not answer"):
         catalog.register(entry())
+
+
+def test_one_whose_headers_never_end_is_not_waited_for():
+    """Each of them comes in time."""
+    ended = threading.Event()
+
+    def drip(listening):
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\n")
+            while not ended.wait(0.02):
+                connection.sendall(b"X-More: x\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = threading.Thread(target=drip, args=[listening], daemon=True)
+        server.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        found = CatalogSettings.model_validate({"kind": "unity", "url": url, "name": "a.b.{table}", "timeout_s": 0.1})
+        try:
+            with pytest.raises(TransientError, match=r"no whole answer within 0\.3 s"):
+                open_unity(None, found).register(entry())
+        finally:
+            ended.set()
+            server.join()
 
 
 def test_a_missing_catalog_is_for_people_to_make(catalog):
