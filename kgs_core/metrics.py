@@ -175,6 +175,11 @@ METRICS: dict[str, Metric] = {
             "history of the Target and kgs.yaml",
         ),
         _gauge(
+            "kgs_forced_moves_only",
+            "1 within a window of packing.forced_moves_only_utc, in which only what must move does, else 0.",
+            "kgs.yaml",
+        ),
+        _gauge(
             "kgs_plan_waiting",
             "1 for a plan that nothing forces: waiting for a person, approved and not carried out yet, or recommended.",
             "Plan, Target and Approval",

@@ -60,6 +60,7 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
     ("Changes and their price", "Plans for a person, and consumers that they would save", "short", {
         "{{state}}": f"kgs_plan_waiting{{{_G}}}",
         "consumers too many": f"kgs_plan_consumers_too_many{{{_G}}}",
+        "only what must moves": f"kgs_forced_moves_only{{{_G}}}",
     }),
     ("Changes and their price", "The plan that waits", "s", {
         "proposed so long ago": f"kgs_plan_age_seconds{{{_G}}}",

@@ -185,6 +185,16 @@ def without_effect(state: ControllerState, now: float) -> str:
     return "" if is_held else "the plan fits the load no more, or the settings have changed"
 
 
+def approved_plan(state: ControllerState, now: float) -> tuple[int | None, str]:
+    """Offset of the plan that waits and is approved, and why the one that did at the last step was not carried out."""
+    plan, before = state.view.plan, state.approved_plan
+    why = plan_end(state.view, now - (state.plan_at or 0.0))
+    if plan is None or not why:
+        return (plan.offset if plan is not None and consent(state.view) is not None else None), ""
+    is_lost = plan.offset == before and not was_carried_out(state.target, plan.message.plan_id)
+    return None, f"plan {plan.message.plan_id}: {why}" if is_lost else ""
+
+
 def postponed(state: ControllerState, plan: ProposedPlan, now: float) -> str:
     """Why an approved plan that stands is not carried out yet; empty: it is to be carried out now."""
     target, packing, time_ms = state.target, state.options.packing, state.time_ms(now)

@@ -9,7 +9,7 @@ Theory of operation: `transitions`.
 from dataclasses import replace
 from typing import assert_never
 
-from kgs_core.controller.approval import plan_wait, without_effect
+from kgs_core.controller.approval import approved_plan, plan_wait, without_effect
 from kgs_core.controller.assignment_diff import differences
 from kgs_core.controller.change_progress import with_change_over, with_started, with_target_written
 from kgs_core.controller.desired_state import assignments_for, held_replacement, is_settled, upsets_now
@@ -120,9 +120,8 @@ def _read_first(state: ControllerState, event: RecordsRead, now: float) -> Step:
 def _read(state: ControllerState, event: RecordsRead, now: float) -> Step:
     """What has come since.
 
-    A Target, assignment or tombstone that is not ours comes from somebody who has the right to write: to go on starting
-        consumers
-    beside a newer controller would double them.
+    A Target, assignment or tombstone that is not ours comes from somebody who has the right to write: to go on
+    starting consumers beside a newer controller would double them.
     """
     if any(_is_foreign(state, one.message, one.offset) for one in event.messages):
         return _end(state, Cause.FENCED, ControllerOutcome(Result.FENCED, "a newer controller has written"), now)
@@ -168,6 +167,8 @@ def _act(state: ControllerState, now: float, *, is_tick: bool) -> Step:
     """
     held_back = state.held_back
     state, commands = _note_silence(state)
+    state, more = _note_lapse(state, now)
+    commands += more
     if state.name is State.GROUP_MANAGEMENT:
         state, more = _leave(with_started(state, now), now)
         commands += more
@@ -288,6 +289,15 @@ def _note_wait(state: ControllerState, now: float) -> Step:
     if waits == state.waits:
         return state, ()
     return replace(state, waits=waits), (Note(waits),) if waits else ()
+
+
+def _note_lapse(state: ControllerState, now: float) -> Step:
+    """That a plan which a person has approved will not be carried out, and why: else nobody would know."""
+    offset, why = approved_plan(state, now)
+    if offset == state.approved_plan:
+        return state, ()
+    notes = (Note("approved plan not carried out", {"why": why}),) if why else ()
+    return replace(state, approved_plan=offset), notes
 
 
 def _note_refusal(before: ControllerState, state: ControllerState, now: float) -> tuple[Command, ...]:

@@ -81,6 +81,7 @@ class ControllerState:
         packed_at: when the Target was written.
         looked_at: when a better packing was looked for in vain; `held_back`: one was found then, and must wait.
         plan_at: when the newest proposed plan was written; None: there is none.
+        approved_plan: offset of the plan that waited, approved, at the last step; None: there was none.
         settled_s: how long the change to the Target took; None: it is not over.
         response: where that time goes; None: another controller has written the Target.
         accepted: what was amiss when Group Management began.
@@ -112,6 +113,7 @@ class ControllerState:
     looked_at: float | None = None
     held_back: HeldBack | None = None
     plan_at: float | None = None
+    approved_plan: int | None = None
     settled_s: float | None = None
     response: Response | None = None
     accepted: frozenset[Disruption] = frozenset()

@@ -155,6 +155,7 @@ def _packing(found: GroupStatus, settings: Settings, now_ms: int) -> Iterator[Sa
 
 
 def _waiting_plan(found: GroupStatus) -> Iterator[Sample]:
+    yield Sample("kgs_forced_moves_only", (), float(bool(found.quiet_until)))
     plan = found.plan if found.plan is not None and found.plan.state is not None else None
     for state in PLAN_STATES:
         yield Sample("kgs_plan_waiting", (state,), float(plan is not None and plan.state == state))

@@ -158,6 +158,28 @@ def test_a_plan_goes_by_the_learnt_capacity_and_leaves_it_in_its_target(synchron
     assert (target.capacity, target.learnt) == (pytest.approx(150.0), learnt)
 
 
+def test_that_an_approved_plan_was_not_carried_out_is_said_once(waiting):
+    """It waited for a window's end, and something was forced, or its time was over: the person was told otherwise."""
+    state, _ = approved(waiting(forced_moves_only_utc=["01:31-01:59"]), at=NOW_S + 61)
+    over, commands = step(state, Tick(), NOW_S + EXPIRES_S + 1)
+    (said,) = notes(commands, "approved plan not carried out")
+    assert "has expired" in said["why"]
+    assert notes(step(over, Tick(), NOW_S + EXPIRES_S + 2)[1], "approved plan not carried out") == []
+    state, commands = look(state, measured(a=80, b=60, c=30), NOW_S + 70)
+    (write,) = acts(commands)
+    _, commands = step(state, replace(written(write), messages=[received(write.target, 2, 510.0)]), NOW_S + 70)
+    (said,) = notes(commands, "approved plan not carried out")
+    assert "the group has changed" in said["why"]
+
+
+def test_of_a_plan_that_was_carried_out_nothing_of_the_kind_is_said(waiting):
+    state, commands = approved(waiting())
+    (write,) = acts(commands)
+    state, more = step(state, replace(written(write), messages=[received(write.target, 2, 501.0)]), NOW_S + 2)
+    _, commands = look(state, measured(a=30, b=20), NOW_S + 3)
+    assert notes((*more, *commands), "approved plan not carried out") == []
+
+
 def test_what_is_forced_goes_first(waiting):
     _, commands = look(waiting(), measured(a=80, b=60, c=30), NOW_S + 1)
     assert "partition without owner: c:0" in target_of(commands).reason

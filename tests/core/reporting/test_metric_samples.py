@@ -65,6 +65,7 @@ def test_what_is_not_known_has_no_sample():
         "kgs_consumers",
         "kgs_consumer_capacity_bytes_per_second",
         "kgs_controller_up",
+        "kgs_forced_moves_only",
         "kgs_plan_waiting",
         "kgs_state",
         "kgs_topics_with_bad_records",
@@ -90,6 +91,11 @@ def test_a_plan_that_waits_is_told_with_its_age_its_end_and_what_it_would_save()
     assert found(approved_by="sam")["kgs_plan_waiting", "approved"] == 1
     assert found(may_be_approved=False)["kgs_plan_waiting", "recommended"] == 1
     assert set(found(misfit="it fits no more").values()) == {0}
+
+
+@pytest.mark.parametrize(("until", "value"), [("", 0), ("20:00Z", 1), ("never", 1)])
+def test_a_quiet_window_is_told(until, value):
+    assert values(replace(seen(group()), quiet_until=until))["kgs_forced_moves_only",] == value
 
 
 def test_the_learnt_capacity_and_how_hot_is_hot():
