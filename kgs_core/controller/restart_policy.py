@@ -141,7 +141,7 @@ def plan_starts(wanted: Collection[ConsumerId], history: History, settings: Memb
         quarantined=quarantined,
         starting=is_starting | history.launched.keys(),
         running=running,
-        overdue=frozenset(run.handle for run in history.runs if fates.of(run) is _Fate.OVERDUE),
+        overdue=frozenset(run.handle for run, fate in fates.of_runs if fate is _Fate.OVERDUE),
         failures=failures,
         why={**of_fleet, **said},
         trouble={run.consumer: trouble_of_run for run in history.runs if (trouble_of_run := fates.trouble(run))},
@@ -160,7 +160,11 @@ def mute_after_s(settings: MembershipSettings) -> float:
 
 
 class _Fates:
-    """Outcome of each start."""
+    """Outcome of each start.
+
+    Attributes:
+        of_runs: each run, and what became of it.
+    """
 
     def __init__(self, history: History, settings: MembershipSettings) -> None:
         self._history = history
@@ -172,13 +176,14 @@ class _Fates:
                 self._named[life.run_id] = life
             else:
                 self._nameless[life.member.consumer] = life
+        self.of_runs = [(run, self._of(run)) for run in history.runs]
 
     def by_consumer(self) -> dict[ConsumerId, list[tuple[float, _Fate]]]:
         """Consumer -> age and fate of each start that counts, the latest last; after a last word, the age of that."""
         history = self._history
         starts = [
-            (run.started_s - self._lived_s(run), run.consumer, self.of(run))
-            for run in history.runs
+            (run.started_s - self._lived_s(run), run.consumer, fate)
+            for run, fate in self.of_runs
             if not (run.is_over and run.handle in history.excused)
         ]
         starts += [(refusal.age_s, refusal.consumer, _Fate.FAILED) for refusal in history.refusals]
@@ -187,7 +192,7 @@ class _Fates:
             found.setdefault(consumer, []).append((age_s, fate))
         return found
 
-    def of(self, run: Run) -> _Fate:
+    def _of(self, run: Run) -> _Fate:
         """What became of one run."""
         life = self._life_of(run)
         timeout_s = self._settings.start_timeout_s

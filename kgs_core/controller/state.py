@@ -175,8 +175,9 @@ class ControllerState:
         alive = [
             m for i, m in self.view.members.items() if i not in suspects and not m.ended and m.last_seen_at is not None
         ]
+        runs, since_s = self.runs or (), now - self.runs_at
         return History(
-            runs=[replace(run, started_s=run.started_s + now - self.runs_at) for run in self.runs or ()],
+            runs=[replace(run, started_s=run.started_s + since_s) for run in runs] if since_s else runs,
             lives=self.lives,
             refusals=[Refusal(consumer, now - at) for consumer, at in self.refusals],
             launched={consumer: now - at for consumer, at in self.launched.items()},
