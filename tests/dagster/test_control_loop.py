@@ -144,6 +144,7 @@ def test_assignments_are_given_without_any_measurement(runs):
 
 @pytest.mark.parametrize("step", STEPS)
 def test_each_step_can_be_executed_alone(runs, step):
+    assert runs.run(measurement_offset=runs.sim.publish(**FOUR)).success  # so each asset is there
     runs.sim.start(3)
     result = runs.run(step, measurement_offset=runs.sim.publish(**GROWN))
     assert result.success
