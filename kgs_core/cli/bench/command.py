@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgs_core.cli.bench.capacity_conditions import bench_capacity
+from kgs_core.cli.bench.events import bench_events
 from kgs_core.cli.bench.lake import bench_lake
 from kgs_core.cli.bench.memory import bench_memory
 from kgs_core.cli.bench.monitor import bench_monitor
@@ -38,6 +39,7 @@ def bench_group() -> None:
 
 
 bench_group.add_command(bench_capacity)
+bench_group.add_command(bench_events)
 bench_group.add_command(bench_lake)
 bench_group.add_command(bench_memory)
 bench_group.add_command(bench_monitor)
