@@ -16,6 +16,7 @@ import math
 from collections.abc import Collection
 
 from kgs_core.controller.capacity import packing_in_use
+from kgs_core.controller.events import Note
 from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.measuring import remembered
 from kgs_core.controller.plain_text import printable, ranges
@@ -183,6 +184,15 @@ def without_effect(state: ControllerState, now: float) -> str:
         return "it came after the plan's end"
     is_held = standing_plan(state, now) is not None
     return "" if is_held else "the plan fits the load no more, or the settings have changed"
+
+
+def note_refusal(before: ControllerState, state: ControllerState, now: float) -> tuple[Note, ...]:
+    """That an approval which has just come has no effect, and why."""
+    approval = state.view.approval
+    if approval is None or approval == before.view.approval or not (why := without_effect(state, now)):
+        return ()
+    said = approval.message
+    return (Note("approval refused", {"plan": said.plan_id, "by": printable(said.by), "why": why}),)
 
 
 def approved_plan(state: ControllerState, now: float) -> tuple[int | None, str]:

@@ -9,7 +9,7 @@ Theory of operation: `transitions`.
 from dataclasses import replace
 from typing import assert_never
 
-from kgs_core.controller.approval import approved_plan, plan_wait, without_effect
+from kgs_core.controller.approval import approved_plan, note_refusal, plan_wait
 from kgs_core.controller.assignment_diff import differences
 from kgs_core.controller.change_progress import with_change_over, with_started, with_target_written
 from kgs_core.controller.desired_state import assignments_for, held_replacement, is_settled, upsets_now
@@ -32,7 +32,6 @@ from kgs_core.controller.events import (
 from kgs_core.controller.group_health import described
 from kgs_core.controller.launches import launch_consumers, take_fleet
 from kgs_core.controller.measuring import blind_wait, take_measured
-from kgs_core.controller.plain_text import printable
 from kgs_core.controller.reading import read_from_beginning, read_on, with_view
 from kgs_core.controller.response_times import Response
 from kgs_core.controller.state import ControllerOutcome, ControllerState, Options, Result
@@ -126,7 +125,7 @@ def _read(state: ControllerState, event: RecordsRead, now: float) -> Step:
     if any(_is_foreign(state, one.message, one.offset) for one in event.messages):
         return _end(state, Cause.FENCED, ControllerOutcome(Result.FENCED, "a newer controller has written"), now)
     read = read_on(state, event.messages, now)
-    return read, _note_refusal(state, read, now)
+    return read, note_refusal(state, read, now)
 
 
 def _is_foreign(state: ControllerState, message: object, offset: int) -> bool:
@@ -298,15 +297,6 @@ def _note_lapse(state: ControllerState, now: float) -> Step:
         return state, ()
     notes = (Note("approved plan not carried out", {"why": why}),) if why else ()
     return replace(state, approved_plan=offset), notes
-
-
-def _note_refusal(before: ControllerState, state: ControllerState, now: float) -> tuple[Command, ...]:
-    """That an approval which has just come has no effect, and why."""
-    approval = state.view.approval
-    if approval is None or approval == before.view.approval or not (why := without_effect(state, now)):
-        return ()
-    said = approval.message
-    return (Note("approval refused", {"plan": said.plan_id, "by": printable(said.by), "why": why}),)
 
 
 def _note_silence(state: ControllerState) -> Step:

@@ -21,6 +21,7 @@ from kgs_core.controller.rolling_replacement import Replacement, is_trying, outd
 from kgs_core.controller.state import ControllerState
 from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing import rebalanced, rscore
+from kgs_core.planning.overload import consumer_loads
 from kgs_core.planning.placement import to_joined
 from kgs_core.planning.rebalance_budget import HeldBack, moved_within_an_hour, with_change
 from kgs_core.planning.shares import shares_of
@@ -173,11 +174,13 @@ def _approved(state: ControllerState, target: Target, plan: ProposedPlan, starts
         return None
     load, (packing, learnt) = remembered(state.measured.load, target), capacity_in_use(state)
     assignment, capacity = assignment_after(target, plan), float(packing.packing_capacity_bytes_per_s)
+    speeds = load.packed_speeds(packing.catch_up_s)
+    loads = consumer_loads(assignment, speeds)
     new = Target(
         algorithm=plan.algorithm,
         assignment=assignment,
         spares=plan.spares,
-        speeds=load.packed_speeds(packing.catch_up_s),
+        speeds=speeds,
         capacity=capacity,
         rscore=rscore(target.assignment, assignment, load.write_speeds(), capacity),
         reason=reason_of(plan, approval.message),
@@ -185,6 +188,8 @@ def _approved(state: ControllerState, target: Target, plan: ProposedPlan, starts
         quarantined=tuple(sorted(starts.quarantined - {*assignment.values(), *plan.spares})),
         time_ms=state.time_ms(now),
         measurement_offset=state.measured.measurement_offset,
+        # The load may have grown since it was made: `misfit` lets it be carried out below consumer_capacity
+        pinned=frozenset(p for p, consumer in assignment.items() if loads.get(consumer, 0.0) > capacity),
         terms=state.terms(),
         learnt=learnt,
     )

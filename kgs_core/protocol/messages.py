@@ -90,7 +90,8 @@ class Target:
         quarantined: consumers that keep failing: nothing is given to them.
         time_ms: wall clock, for people only.
         measurement_offset: of the measurement in `monitor.writeSpeed` that it was packed with; None without one.
-        pinned: partitions that had to stay, whatever it comes to: their speed was not known, or others were unread.
+        pinned: partitions that had to be where they are, whatever it comes to: their speed was not known, others were
+            unread, or a person has approved the plan, and the load has grown since.
         history: the last ten changes, this one among them, from the earliest to the latest; before them those that
             have moved something in the hour before.
         terms: what a consumer must have to join; None where the controller does not say.
