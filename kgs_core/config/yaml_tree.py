@@ -1,9 +1,9 @@
 """YAML text to plain values, with bounds: a hostile or broken file gets a line and a reason, never our memory."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import yaml
 
@@ -15,6 +15,7 @@ MAX_NODES = 10_000
 """Values once every alias is written out: nested aliases grow by powers, so that counting aliases bounds nothing."""
 
 _PLAIN_TAG = re.compile(r"tag:yaml\.org,2002:(str|int|float|bool|null|seq|map)")
+_MERGE = "tag:yaml.org,2002:merge"
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _HARMLESS = re.compile(r"'(<[a-z ]+>|\\?.)'")
 """What PyYAML quotes that is no value: a kind of token, or one character."""
@@ -39,12 +40,27 @@ def load_tree(data: bytes, source: str) -> object:
         raise ConfigError([f"{source}: byte {e.start} is not UTF-8: save the file as UTF-8"]) from None
     try:
         _check(yaml.parse(text, Loader=yaml.SafeLoader), source)
-        tree: object = yaml.safe_load(text)
+        tree: object = _Loader(text).get_single_data()
     except yaml.YAMLError as e:
         raise ConfigError([f"{source}: {_reason(e)}"]) from None
     except ValueError:  # PyYAML takes 2026-02-31 for a date, and then it is none
         raise ConfigError([f"{source}: a value looks like a date or a number and is none: put it in quotes"]) from None
     return tree
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses keys of one mapping that are written unlike and come to the same: `1` and `true`, `16` and `0x10`."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002
+        keys = [key for key, _ in node.value if key.tag != _MERGE]
+        found = super().construct_mapping(node, deep=deep)
+        seen: dict[Hashable, str] = {}
+        for key in keys:
+            first = seen.setdefault(self.construct_object(key), key.value)
+            if first != key.value:
+                problem = f"keys {first[:80]} and {key.value[:80]} are one: keep one of them"
+                raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
+        return found
 
 
 @dataclass

@@ -15,7 +15,7 @@ from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.discovery import find_tables
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA
-from kgs_core.adapters.lake.side_tables import side_tables_of
+from kgs_core.adapters.lake.side_tables import is_there, side_tables_of
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
@@ -114,7 +114,7 @@ class GroupAdoption:
         for spec in specs:
             sides = side_tables_of(self._lake, spec, self._old)
             beside = [(spec.dead_letters_table, spec.table, True)]
-            beside += [(side, spec.table, False) for side in sides if self._lake.all_versions(side)]
+            beside += [(side, spec.table, False) for side in sides if is_there(self._lake, side)]
             found |= dict.fromkeys([*beside, (spec.table, "", False)])
         yield from found
 

@@ -11,7 +11,7 @@ from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.discovery import find_topic
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA
-from kgs_core.adapters.lake.side_tables import side_tables_of
+from kgs_core.adapters.lake.side_tables import is_there, side_tables_of
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings, TableSpec
@@ -93,8 +93,8 @@ class Migration:
             self._lake.forget_intents(table)
         self._lake.table(spec.dead_letters_table, DEAD_LETTER_SCHEMA).create()
         for table in before:
-            found = self._lake.all_versions(table)
-            if found or table == spec.dead_letters_table:  # just made, it has nothing yet
+            if is_there(self._lake, table):
+                found = self._lake.all_versions(table)
                 marks = {p: found.get(old.position(p)) for p in move.ended}
                 self._commit(self._lake.open(table), *close_life(found, old, marks))
                 failpoint("adopted")

@@ -125,11 +125,8 @@ class SideTables:
         known = self._tokens or {}
         if self._earlier is None or any(known.get(p) != token for p, token in tokens.items()):
             noted = noted_sides(self._lake.all_versions(own.name), self._ids.group, self._ids.topic)
-            self._earlier = {
-                name: self._lake.open(name)
-                for name in sorted(noted - set(self._names))
-                if self._lake.all_versions(name)
-            }
+            names = sorted(noted - set(self._names))
+            self._earlier = {name: self._lake.open(name) for name in names if is_there(self._lake, name)}
         return self._earlier
 
     def _problem_of(self, side: str, own: Versions, at: Versions, partitions: Collection[int]) -> str:
@@ -214,6 +211,15 @@ def route_fingerprint(spec: TableSpec) -> int:
     """What tells the route of a topic from others."""
     column = spec.rule.route.column if spec.rule.route is not None else ""
     return fingerprint(spec.table, column, spec.side_tables)
+
+
+def is_there(lake: Lake, side: str) -> bool:
+    """Whether there is such a table. One without marks counts: who claimed it and sleeps has yet to write its first.
+
+    Raises:
+        PortError: see `LakeTable.exists`.
+    """
+    return lake.table(side, pa.schema([])).exists()
 
 
 def noted_sides(apps: Collection[str], group: str, topic: str, topic_id: TopicId | None = None) -> set[str]:

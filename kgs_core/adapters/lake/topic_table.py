@@ -65,7 +65,8 @@ class TopicTable:
         Raises:
             PortError: see `Lake.columns`.
         """
-        self._fit(pa.schema(more))
+        # With those that are there: layout and route are of these
+        self._fit(pa.schema([*(f for f in self.columns if f.name not in more.names), *more]))
 
     def _fit(self, wanted: pa.Schema) -> None:
         """Have files with the columns that the table has, it with those of `wanted` if it may.
@@ -77,6 +78,8 @@ class TopicTable:
         wanted = widened(wanted) if rule.evolve == "widen" else wanted
         whole, layout = table_schema(rule, parsed_schema(rule, wanted)), layout_of(rule)
         there = self._lake.columns(name, whole, whole if rule.evolve != "none" else None, layout)
+        # Before files get them: of a file's column that its table lacks, compaction would leave nothing
+        self._sides.fit(there, layout, evolve=rule.evolve != "none")
         if rule.names_columns:
             self.columns = as_wide_as_there(wanted, there) if rule.evolve == "widen" else wanted
         else:
@@ -87,7 +90,6 @@ class TopicTable:
         self._tell(wanted, there)
         self.schema = table_schema(rule, parsed_schema(rule, self.columns))
         self._rows = self._lake.table(name, self.schema, layout)
-        self._sides.fit(there, layout, evolve=rule.evolve != "none")
         self._sides.use(self.schema, layout)
 
     def _tell(self, wanted: pa.Schema, there: pa.Schema) -> None:

@@ -19,6 +19,8 @@ CANARY = "hunter2"
         ("a:\n\t- b", r"line 2: found character '\t' that cannot start any token"),
         ("group: a\nkafka: {}\ngroup: b\n", "line 3: duplicate key 'group': keep one of them"),
         ("kafka:\n  client: {a: 1, a: 2}\n", "line 2: duplicate key 'a': keep one of them"),
+        ("tables: {1: a, true: b}\n", "line 1: keys 1 and true are one: keep one of them"),
+        ("tables:\n  0x10: a\n  16: b\n", "line 3: keys 0x10 and 16 are one: keep one of them"),
         ("a: [", "line 1: expected the node content, but found '<stream end>'"),
         ("--- a\n--- b\n", "line 2: but found another document"),
         ("{[1]: 2}", "line 1: found unhashable key"),
