@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPosition
 
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
-from kgs_core.adapters.group.write_id import write_id_of
+from kgs_core.adapters.group.write_id import WriteId, write_id_of
 from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.adapters.kafka.clients import python_settings
 from kgs_core.adapters.kafka.errors import port_error
@@ -66,50 +66,74 @@ class HangingTransactions:
             why_not = {each: why_not_hanging(each, coordinator, self._id, is_own=each in own) for each in found}
             hanging = [each for each in found if not why_not[each]]
             kept += [f"{_named(each)}, which is left alone: {why}" for each, why in why_not.items() if why]
-            are_committed = dict.fromkeys(own, True) | self._are_committed([e for e in hanging if e not in own])
-            kept += [why for each in hanging if (why := self._end(kafka, each, commit=are_committed[each]))]
+            outcomes = dict.fromkeys(own, True) | self._outcomes(kafka, [e for e in hanging if e not in own])
+            kept += [why for each in hanging if (why := self._end(kafka, each, commit=outcomes[each]))]
         return "; ".join(kept) if found else "no transaction is open any more"
 
-    def _end(self, kafka: "OpenTransactions", found: "OpenTransaction", *, commit: bool | None) -> str:
+    def _end(self, kafka: "OpenTransactions", found: "OpenTransaction", *, commit: bool | str) -> str:
+        from kgs_core.adapters.kafka.open_transactions import is_without_right
+
         what = f"{_named(found)}, and its coordinator has given it up"
-        if commit is None:
-            return (
-                f"{what}: an older version of kgs wrote it, so nobody knows if it was committed: {self._by_hand(found)}"
-            )
+        if isinstance(commit, str):
+            return f"{what}: {commit}"
         leader = self._topics.admin.describe([found.tp.topic])[found.tp.topic].leaders.get(found.tp.partition)
         if leader is None:
             return f"{what}: the partition has no leader"
         try:
             kafka.end(found, leader, commit=commit)
         except PermanentError as e:
+            if not is_without_right(e):  # a newer epoch has written there, say, and nothing is to be ended by hand
+                return f"{what}: {e}"
             # Kafka's tool can only abort, which would tear a write that is committed elsewhere
             other_way = "" if commit else f", or {self._by_hand(found)}"
             return f"{what}: {e}: give this user ClusterAction on the cluster{other_way}"
         _log.warning("%s: %s it", what, "committed" if commit else "aborted")
         return ""
 
-    def _are_committed(self, hanging: Sequence["OpenTransaction"]) -> dict["OpenTransaction", bool | None]:
-        """Whether a committed record proves it, of the same write or of one that followed; None: without ids no proof.
+    def _outcomes(
+        self, kafka: "OpenTransactions", hanging: Sequence["OpenTransaction"]
+    ) -> dict["OpenTransaction", bool | str]:
+        """Whether committed records prove every write in it, by one of it or one that followed; or why nobody knows.
 
         Raises:
             TransientError: not all partitions could be read.
+            PortError: refused.
         """
         if not hanging:
             return {}
-        first: dict[TopicPartition, Record] = {}
+        partitions = self._topics.partitions(GroupTopic.ASSIGNMENTS)
+        # Asked before reading: what begins later stands behind all that was committed, and hides none of it
+        ours = {each.producer_id for each in hanging}
+        hiding = [each for each in kafka.found_in(partitions) if each.producer_id not in ours]
         starts = {each.tp: each.start for each in hanging}
+        open_records: dict[TopicPartition, list[Record]] = {tp: [] for tp in starts}
         for tp, record in self._read(starts, "read_uncommitted"):
-            first.setdefault(tp, record)
-        if first.keys() != starts.keys():
-            raise TransientError(f"Kafka {self._where}: read {min(starts.keys() - first.keys())}: no open record there")
-        ids = {each: write_id_of(first[each.tp]) for each in hanging}
-        since_ms = min(record.timestamp()[1] for record in first.values()) - _CLOCKS_APART_MS
-        everything = self._topics.admin.offsets_at(self._topics.partitions(GroupTopic.ASSIGNMENTS), since_ms)
+            open_records[tp].append(record)
+        for tp, records in open_records.items():
+            if not records or records[0].offset() != starts[tp]:
+                raise TransientError(f"Kafka {self._where}: read {tp}: no open record at offset {starts[tp]}")
+        since_ms = min(records[0].timestamp()[1] for records in open_records.values()) - _CLOCKS_APART_MS
+        everything = self._topics.admin.offsets_at(partitions, since_ms)
         seen = {write_id_of(record) for _, record in self._read(everything, "read_committed")}
-        return {
-            each: None if write_id is None else any(write_id.is_proven_by(other) for other in seen)
-            for each, write_id in ids.items()
-        }
+        return {each: self._outcome(each, open_records[each.tp], seen, hiding) for each in hanging}
+
+    def _outcome(
+        self,
+        found: "OpenTransaction",
+        records: Sequence[Record],
+        seen: Collection[WriteId | None],
+        hiding: Sequence["OpenTransaction"],
+    ) -> bool | str:
+        if write_id_of(records[0]) is None:
+            return f"an older version of kgs wrote it, so nobody knows if it was committed: {self._by_hand(found)}"
+        # Later writes of the same producer stand in the same open transaction, and one marker ends them all. Records
+        # without an id are others'
+        writes = {write_id for record in records if (write_id := write_id_of(record)) is not None}
+        if all(any(each.is_proven_by(other) for other in seen) for each in writes):
+            return True
+        if hiding:
+            return f"what shows if it was committed may stand behind another one: {_named(hiding[0])}"
+        return False
 
     def _read(self, starts: Mapping[TopicPartition, int], isolation: str) -> Iterator[tuple[TopicPartition, Record]]:
         """Records from these offsets to the ends.
@@ -120,19 +144,30 @@ class HangingTransactions:
         """
         config = {**reading_client(self._topics.settings), "isolation.level": isolation}
         left, deadline = set(starts), time.monotonic() + _PATIENCE_S + self._topics.extra_time_s
-        with closing(Consumer(python_settings(config))) as consumer:
-            consumer.assign([KafkaPosition(tp.topic, tp.partition, offset) for tp, offset in sorted(starts.items())])
-            while left:
-                if time.monotonic() > deadline:
-                    raise TransientError(f"Kafka {self._where}: read {min(left)}: no answer in time")
-                for record in arrived(consumer, _AT_ONCE, _POLL_S):
-                    tp, error = TopicPartition(record.topic(), record.partition()), record.error()
-                    if error is None:
-                        yield tp, record
-                    elif error.code() == PARTITION_END:
-                        left.discard(tp)
-                    elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # no right on a group is needed to read
-                        raise port_error(self._where, f"read {tp}", error)
+        try:
+            with closing(Consumer(python_settings(config))) as consumer:
+                consumer.assign(
+                    [KafkaPosition(tp.topic, tp.partition, offset) for tp, offset in sorted(starts.items())]
+                )
+                while left:
+                    if time.monotonic() > deadline:
+                        raise TransientError(f"Kafka {self._where}: read {min(left)}: no answer in time")
+                    yield from self._sorted_out(arrived(consumer, _AT_ONCE, _POLL_S), left)
+        except KafkaException as e:
+            raise port_error(self._where, "read what shows if a write was committed", e.args[0]) from e
+
+    def _sorted_out(
+        self, events: Sequence[Record], left: set[TopicPartition]
+    ) -> Iterator[tuple[TopicPartition, Record]]:
+        """The records among the events; takes partitions that are read to their ends out of `left`."""
+        for event in events:
+            tp, error = TopicPartition(event.topic(), event.partition()), event.error()
+            if error is None:
+                yield tp, event
+            elif error.code() == PARTITION_END:
+                left.discard(tp)
+            elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # no right on a group is needed to read
+                raise port_error(self._where, f"read {tp}", error)
 
     def _by_hand(self, found: "OpenTransaction") -> str:
         tp = found.tp
@@ -163,6 +198,8 @@ def why_not_hanging(
         return f"it is none of {transactional_id}, whose producer is {coordinator.producer_id}"
     if coordinator.state not in _OVER:
         return f"its coordinator may still end it, and says {coordinator.state}"
-    if not is_own and found.producer_epoch >= coordinator.producer_epoch:
+    if found.producer_epoch > coordinator.producer_epoch:
+        return f"its coordinator does not know it yet, and is at epoch {coordinator.producer_epoch}"
+    if not is_own and found.producer_epoch == coordinator.producer_epoch:
         return f"it is as new as the controller's own (epoch {coordinator.producer_epoch})"
     return ""

@@ -152,3 +152,8 @@ class OpenTransactions:
     def _error(self, what: str, error: KafkaError) -> PortError:
         kind = TransientError if getattr(error, "retriable", False) else PermanentError
         return kind(f"Kafka {self._where}: {what}: {' '.join(str(error).split())}")
+
+
+def is_without_right(error: PermanentError) -> bool:
+    """Whether Kafka has refused for want of a right on the cluster."""
+    return isinstance(error.__cause__, kafka.errors.ClusterAuthorizationFailedError)
