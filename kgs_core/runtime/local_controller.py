@@ -6,11 +6,8 @@ from contextlib import ExitStack
 from random import Random
 
 from kgs_core.adapters.fleet.controller_fleet import ControllerFleet
-from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
-from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
-from kgs_core.adapters.group.topics import GroupTopics, create_topics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.group.connections import GroupConnections
+from kgs_core.adapters.group.topic_reader import READ_TIMEOUT_S
 from kgs_core.adapters.monitor.measurement_thread import MeasurementThread
 from kgs_core.adapters.system.patience import try_until
 from kgs_core.adapters.system.shutdown import StopFlag
@@ -54,15 +51,9 @@ class LocalControl:
 
     def _connect(self, held: ExitStack) -> ControlPorts:
         """The world as the controller needs it; `held` ends the connections, those of a failed attempt have ended."""
-        settings = self._settings
-        admin = KafkaAdmin(admin_client(settings))
-        create_topics(settings, admin)
-        topics = GroupTopics(settings, admin)
         with ExitStack() as opened:
-            measurements = opened.enter_context(MeasurementThread(settings))
-            reader, writer = KafkaGroupTopicReader(topics), KafkaControllerWriter(topics)
-            opened.callback(reader.close)
-            opened.callback(writer.close)
+            reader, writer = opened.enter_context(GroupConnections(self._settings, READ_TIMEOUT_S)).controller()
+            measurements = opened.enter_context(MeasurementThread(self._settings))
             held.push(opened.pop_all())
         return ControlPorts(reader, writer, self._fleet, measurements)
 

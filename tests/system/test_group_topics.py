@@ -240,6 +240,9 @@ def test_a_message_that_is_too_large_is_named_and_nothing_of_its_write_stays(
     large = MemberAssignment(member(2), frozenset(many))
     with pytest.raises(PermanentError, match=f"MemberAssignment of {member(2)}.*max.message.bytes"):
         writer.write(target(), [gives(1, A), large], [])
+    with pytest.raises(TransientError, match="no right to write: fence"):
+        writer.write(None, [gives(1, B)], [])
+    writer.fence()
     assert group.reader().read_to_end() == []
     writer.write(None, [gives(1, B)], [])
     assert messages_of(group.reader().read_to_end()) == [gives(1, B)]

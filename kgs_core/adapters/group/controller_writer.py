@@ -91,9 +91,9 @@ class KafkaControllerWriter:
     Killed before the commit, nothing of a write is ever visible: the next controller's fence, or the transaction's
     time-out, aborts it. Killed after it, all of it is. Offsets are known before the commit, once all is delivered.
 
-    A TransientError of `write` takes the right to write away where the transaction is not known to be over: `fence`,
-        read to the
-    end, decide again.
+    A write that fails takes the right to write away: `fence`, read to the end, decide again. Also where the abort is
+    known: Kafka may forget its marker in a partition (docs/adr/0024), where the next write of the same epoch would join
+    what was aborted, and commit it.
     """
 
     def __init__(self, topics: GroupTopics) -> None:
@@ -239,7 +239,7 @@ class KafkaControllerWriter:
         )
 
     def _give_up(self, producer: Producer, sending: _Sending, error: KafkaError | None) -> PortError:
-        """Ends a transaction that failed; the right to write stays if that is known to have worked.
+        """Ends a transaction that failed.
 
         Args:
             producer: that it was sent by.
@@ -247,13 +247,13 @@ class KafkaControllerWriter:
             error: that ended it; None: there are failed deliveries, or no answer.
         """
         self._ids.begin_series()
+        self._topics.written.clear()  # what is open from there on may have records of this write in it
         is_committing = sending.is_delivered and error is not None and not error.txn_requires_abort()
         if error is not None:
             sending.errors.add(error.name())
         if not is_committing:
             try:
                 producer.abort_transaction(_ABORT_TIMEOUT_S)
-                self._producer = producer
             except KafkaException as e:
                 sending.errors.add(e.args[0].name())
         result = "it may be written or not: fence, read to the end, decide again" if is_committing else "not written"
@@ -271,7 +271,6 @@ class KafkaControllerWriter:
         return failure if isinstance(failure, PermanentError) else TransientError(f"{failure}: {result}")
 
     def _fenced_out(self, age_s: float, result: str) -> PortError:
-        self._producer = None
         if age_s >= self._transaction_timeout_s:
             # The coordinator itself ends and fences a transaction of this age: no proof that somebody else is there
             return TransientError(

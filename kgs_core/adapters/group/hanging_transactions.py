@@ -67,19 +67,15 @@ class HangingTransactions:
             hanging = [each for each in found if not why_not[each]]
             kept += [f"{_named(each)}, which is left alone: {why}" for each, why in why_not.items() if why]
             outcomes = dict.fromkeys(own, True) | self._outcomes(kafka, [e for e in hanging if e not in own])
-            for each in hanging:
-                outcome = outcomes[each]
-                is_known = not isinstance(outcome, str)
-                kept.append(
-                    self._end(kafka, each, commit=outcome is True) if is_known else f"{_given_up(each)}: {outcome}"
-                )
-            kept = [why for why in kept if why]
+            kept += [why for each in hanging if (why := self._end(kafka, each, commit=outcomes[each]))]
         return "; ".join(kept) if found else "no transaction is open any more"
 
-    def _end(self, kafka: "OpenTransactions", found: "OpenTransaction", *, commit: bool) -> str:
+    def _end(self, kafka: "OpenTransactions", found: "OpenTransaction", *, commit: bool | str) -> str:
         from kgs_core.adapters.kafka.open_transactions import is_without_right
 
-        what = _given_up(found)
+        what = f"{_named(found)}, and its coordinator has given it up"
+        if isinstance(commit, str):
+            return f"{what}: {commit}"
         leader = self._topics.admin.describe([found.tp.topic])[found.tp.topic].leaders.get(found.tp.partition)
         if leader is None:
             return f"{what}: the partition has no leader"
@@ -179,10 +175,6 @@ class HangingTransactions:
             f"run `kafka-transactions.sh --bootstrap-server {self._where} abort --topic {tp.topic} "
             f"--partition {tp.partition} --start-offset {found.start}`"
         )
-
-
-def _given_up(found: "OpenTransaction") -> str:
-    return f"{_named(found)}, and its coordinator has given it up"
 
 
 def _named(found: "OpenTransaction") -> str:

@@ -42,6 +42,7 @@ class KafkaGroupTopicReader:
         self._refusals = Refusals()
         self._reader: GroupReader | None = None
         self._held: list[ReadMessage] = []
+        self._last_kept = ""
 
     @property
     def refused(self) -> int:
@@ -128,8 +129,10 @@ class KafkaGroupTopicReader:
         late = {tp: offset for tp, (offset, at) in written.items() if now - at > READ_TIMEOUT_S}
         if late:
             written.update({tp: (offset, now) for tp, offset in late.items()})
-            if kept := self._try_to_end(self._hanging, [*late], late):
+            kept = self._try_to_end(self._hanging, [*late], late)
+            if kept and kept != self._last_kept:
                 _log.warning("%s: written, committed and not to be read: %s", ", ".join(map(str, sorted(late))), kept)
+            self._last_kept = kept
 
     def _try_to_end(
         self,

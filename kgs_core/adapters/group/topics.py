@@ -82,7 +82,7 @@ class GroupTopics:
         admin: asked for ids and offsets.
         part_counts: key of a Target or an Assignment -> the highest number of a part of it that was seen in its topic.
         written: partition -> offset and time (`time.monotonic`) of the newest record that this process has committed
-            there since it last fenced others.
+            there since it last fenced others, or failed to write.
     """
 
     def __init__(

@@ -1,13 +1,18 @@
-"""`kgs control` before it has reached Kafka."""
+"""`kgs control` before it has reached Kafka, and what it reaches it with."""
+
+from contextlib import ExitStack, nullcontext
+from types import SimpleNamespace
 
 import pytest
 
 from kgs_core.adapters.fleet.controller_fleet import FleetOptions
 from kgs_core.adapters.fleet.fleets import FLEETS
+from kgs_core.adapters.group import connections
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError, TransientError
+from kgs_core.runtime import local_controller
 from kgs_core.runtime.local_controller import LocalControl
 
 YAML = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
@@ -43,3 +48,12 @@ def test_a_controller_that_kafka_refuses_ends(control, monkeypatch):
     monkeypatch.setattr(KafkaAdmin, "describe", refused)
     with pytest.raises(PermanentError, match="refused"):
         control.run(StopFlag())
+
+
+def test_a_controller_can_end_transactions_that_kafka_leaves_hanging(control, monkeypatch):
+    topics = SimpleNamespace(settings=control._settings, name=str, extra_time_s=0.0)
+    monkeypatch.setattr(connections, "create_topics", lambda *_: None)
+    monkeypatch.setattr(connections, "GroupTopics", lambda *_: topics)
+    monkeypatch.setattr(local_controller, "MeasurementThread", lambda _: nullcontext())
+    with ExitStack() as held:
+        assert control._connect(held).reader._hanging is not None

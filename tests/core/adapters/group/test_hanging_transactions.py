@@ -7,6 +7,7 @@ import pytest
 from kafka.errors import ClusterAuthorizationFailedError, InvalidProducerEpochError
 
 from kgs_core.adapters.group.hanging_transactions import HangingTransactions, why_not_hanging
+from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
 from kgs_core.adapters.group.write_id import WriteIds
 from kgs_core.adapters.kafka import open_transactions
 from kgs_core.adapters.kafka.open_transactions import CoordinatorView, OpenTransaction
@@ -247,3 +248,16 @@ def test_without_a_leader_it_is_tried_again_later(monkeypatch):
 
 def test_a_transaction_that_has_ended_meanwhile_is_not_taken_for_one_that_was_cured(end_in):
     assert end_in(Kafka(found=[])) == "no transaction is open any more"
+
+
+def test_what_stays_unread_of_our_own_is_said_once(caplog):
+    """It is tried again every 30 s, for days where the right is missing."""
+    topics = SimpleNamespace(written={TP: (12, float("-inf"))})
+    whys = ["no right", "no right", "", "no right", "no leader"]
+    reader = KafkaGroupTopicReader(topics, hanging=SimpleNamespace(end_in=lambda *_: whys.pop(0)))
+    reader._reader = SimpleNamespace(positions={TP: 5})
+    while whys:
+        topics.written[TP] = 12, float("-inf")
+        reader._end_own()
+    said = [record.getMessage().rpartition(": ")[2] for record in caplog.records]
+    assert said == ["no right", "no right", "no leader"]

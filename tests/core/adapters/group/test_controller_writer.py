@@ -1,0 +1,66 @@
+"""What a failed write leaves behind, whatever its abort has said; a client from memory."""
+
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from kgs_core.adapters.group import controller_writer
+from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
+from kgs_core.errors import TransientError
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.protocol import Incarnation, Member, MemberAssignment
+
+GIVES = MemberAssignment(Member(ConsumerId(1), Incarnation("x")), frozenset())
+
+
+class Client:
+    """Delivers nothing; its aborts work."""
+
+    aborts = 0
+
+    def init_transactions(self, _timeout_s):
+        pass
+
+    def begin_transaction(self):
+        pass
+
+    def produce(self, *_, **__):
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    def abort_transaction(self, _timeout_s):
+        self.aborts += 1
+
+
+@pytest.fixture
+def client(monkeypatch):
+    client = Client()
+    monkeypatch.setattr(controller_writer, "make_producer", lambda *_: client)
+    return client
+
+
+def test_a_write_that_failed_takes_the_right_to_write_though_its_abort_worked(client):
+    """Kafka may have forgotten the abort's marker: the next commit of the same epoch would commit what was aborted."""
+    topics = SimpleNamespace(
+        settings=SimpleNamespace(
+            group="g", kafka=SimpleNamespace(bootstrap_servers="broker:1", client={}, token_function=None)
+        ),
+        name=lambda _: "kgs.g.consumer.metadata",
+        check=lambda: None,
+        queue=int,
+        highest_consumer=3,
+        extra_time_s=0.0,
+        part_counts={},
+        written={},
+    )
+    writer = KafkaControllerWriter(topics)
+    writer.fence()
+    # Committed and not seen to be read yet; what failed may stand behind it in the same open transaction
+    topics.written[TopicPartition("kgs.g.consumer.metadata", 1)] = 4, 0.0
+    with pytest.raises(TransientError, match="not written"):
+        writer.write(None, [GIVES], [])
+    assert client.aborts == 1
+    assert topics.written == {}
+    with pytest.raises(TransientError, match="no right to write: fence"):
+        writer.write(None, [GIVES], [])
+    assert client.aborts == 1
