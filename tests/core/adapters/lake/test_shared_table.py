@@ -92,8 +92,8 @@ def test_topics_of_one_consumer_commit_side_by_side(storage, commit):
                     return
                 at = sink.position(0)
                 with suppress(TransientError):  # outrun again and again: a consumer tries again, too
-                    sink.ingest({0: (at, at + 5)})
-                    done += 1
+                    # Two of a topic may refuse each other once: one's dead letters the other, whose rows then the one
+                    done += sink.ingest({0: (at, at + 5)}) is CommitOutcome.COMMITTED
             problems.append(f"{done} of 6")
         except Exception as e:  # noqa: BLE001 - told by the assertion
             problems.append(e)
