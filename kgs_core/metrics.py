@@ -163,8 +163,10 @@ METRICS: dict[str, Metric] = {
         _counter("kgs_commit_seconds_total", "Time that consumers have waited for commits.", "reports"),
         _counter(
             "kgs_commits_refused_total",
-            "Batches that did not land: another writer was ahead, or the lake did not answer.",
+            "Batches that did not land: another writer was ahead, an error (the lake did not answer) or other (of a "
+            "consumer of a version that does not say).",
             "reports",
+            "reason",
         ),
         _counter("kgs_changes_total", "Changes of the Target.", "history of the Target", "reason", "forced"),
         _counter("kgs_moved_partitions_total", "Partitions that changed their consumer.", "history", "forced"),
@@ -250,6 +252,12 @@ METRICS: dict[str, Metric] = {
             "Age of the newest measurement.",
             "monitor.writeSpeed",
             unit="seconds",
+        ),
+        _counter(
+            "kgs_controller_fenced_total",
+            "How often the right to write was taken: by another controller, or anew after a write that failed; not "
+            "there without the right to ask.",
+            "epoch of the controllers' transactional id",
         ),
         _counter(
             "kgs_consumers_ended_total", "Incarnations that said their last word, by reason.", "reports", "reason"

@@ -86,6 +86,7 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
     ("Group", "Age of the newest measurement", "s", {
         "measurement": f"kgs_controller_measurement_age_seconds{{{_G}}}",
         "controller up": f"kgs_controller_up{{{_G}}}",
+        "right to write taken": f"increase(kgs_controller_fenced_total{{{_G}}}[$__rate_interval])",
     }),
     ("Group", "Age of reports and of batches in hand", "s", {
         "report of {{consumer}}": f"kgs_consumer_report_age_seconds{{{_G}}}",
@@ -124,7 +125,7 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
             f"increase(kgs_commit_seconds_total{{{_G}}}[$__rate_interval]) "
             f"/ (increase(kgs_commits_total{{{_G}}}[$__rate_interval]) > 0)"
         ),
-        "did not land": f"increase(kgs_commits_refused_total{{{_G}}}[$__rate_interval])",
+        "did not land: {{reason}}": f"increase(kgs_commits_refused_total{{{_G}}}[$__rate_interval])",
     }),
     ("Lake", "Findings of the audit", "short", {
         "{{kind}}": f"kgs_audit_findings{{{_G}}}",

@@ -64,6 +64,12 @@ _Parts = Annotated[dict[Label, Annotated[str, up_to(255)] | Count], Field(max_le
 ProcessField = Annotated[Process, ValidateAs(_Parts, Process), PlainSerializer(lambda process: dict(process.parts))]
 
 
+_WHERE_SAID = Field(exclude_if=lambda value: value is None)
+"""Written only where there is one: it came later than the rest."""
+_SaidAmount = Annotated[Amount | None, _WHERE_SAID]
+_SaidCount = Annotated[Count | None, _WHERE_SAID]
+
+
 @dataclass(frozen=True, slots=True)
 class WorkDone:
     """What an incarnation has done since its start, and what it takes; sums, so that a lost report loses nothing.
@@ -75,6 +81,7 @@ class WorkDone:
         full_s: seconds of these; `full_bytes` by this is what the consumer reads when it is flat out.
         cpu_s: processor time of its process, its JVM and its workers; None: not known.
         memory_bytes: resident memory of these, now; pages that they share count for each; None: not known.
+        outrun: those of `refused` that another writer was ahead of; None: not said.
     """
 
     commits: Count = 0
@@ -84,6 +91,7 @@ class WorkDone:
     full_s: Amount = 0.0
     cpu_s: Amount | None = None
     memory_bytes: Count | None = None
+    outrun: _SaidCount = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +127,6 @@ class LearntCapacity:
     bytes_per_s: Amount
     version: Annotated[Label, Field(alias="kgs_version")]
     config_hash: Label
-
-
-_SaidAmount = Annotated[Amount | None, Field(exclude_if=lambda value: value is None)]
-"""Written only where there is one: it came later than the rest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,8 @@ OTHER = "other"
 _FORCED = ("false", "true")
 _NO_CHANGE = Change(0, "", 0, 0.0, 0)
 _MOST_REMEMBERED = 20_000
-_OF_WORK = (
-    *("kgs_commits_total", "kgs_commit_seconds_total", "kgs_commits_refused_total"),
-    "kgs_consumer_cpu_seconds_total",
-)
+_REFUSED = ("ahead", "error", OTHER)
+_OF_WORK = (*("kgs_commits_total", "kgs_commit_seconds_total", "kgs_consumer_cpu_seconds_total"),)
 
 
 class Histogram:
@@ -59,6 +57,7 @@ class GroupCounters:
         self._totals: dict[tuple[str, tuple[str, ...]], float] = {
             **{("kgs_rscore_total", (forced,)): 0.0 for forced in _FORCED},
             **{(name, ()): 0.0 for name in _OF_WORK},
+            **{("kgs_commits_refused_total", (reason,)): 0.0 for reason in _REFUSED},
         }
         self._work: dict[Incarnation, tuple[int, WorkDone]] = {}
         self._changes: dict[tuple[int, str], bool] = {}
@@ -158,13 +157,25 @@ class GroupCounters:
         more = {
             ("kgs_commits_total", ()): work.commits - before.commits,
             ("kgs_commit_seconds_total", ()): work.commit_s - before.commit_s,
-            ("kgs_commits_refused_total", ()): work.refused - before.refused,
+            **_refused(work, before),
             ("kgs_consumer_cpu_seconds_total", ()): (work.cpu_s or 0.0) - (before.cpu_s or 0.0),
             ("kgs_consumer_full_bytes_total", label): work.full_bytes - before.full_bytes,
             ("kgs_consumer_full_seconds_total", label): work.full_s - before.full_s,
         }
         for series, value in more.items():
             self._totals[series] = self._totals.get(series, 0.0) + max(0.0, value)
+
+
+def _refused(work: WorkDone, before: WorkDone) -> dict[tuple[str, tuple[str, ...]], int]:
+    """Batches that did not land since the last report, by reason; a version that says none of it has `OTHER` alone."""
+    refused = work.refused - before.refused
+    if work.outrun is None:
+        return {("kgs_commits_refused_total", (OTHER,)): refused}
+    ahead = work.outrun - (before.outrun or 0)
+    return {
+        ("kgs_commits_refused_total", ("ahead",)): ahead,
+        ("kgs_commits_refused_total", ("error",)): refused - ahead,
+    }
 
 
 def _series() -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -21,6 +21,7 @@ from kgs_core.reporting.audit_json import COUNTED
 from kgs_core.reporting.metric_counters import GroupCounters
 from kgs_core.reporting.metric_samples import LakeFigures, Sample, TableFigures, samples
 from kgs_core.reporting.status import GroupStatus
+from kgs_core.runtime.fencings import Fencings
 from kgs_core.runtime.group_status import GroupWatch
 
 _log = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class MetricsReader:
         self._watch: GroupWatch | None = None
         self._times = RecordTimes(settings) if lag_seconds and per_partition else None
         self._counters = GroupCounters()
+        self._fencings = Fencings(settings)
         self._moved_at: dict[str, tuple[dict[TopicPartition, int], float]] = {}
         self._errors = 0
         self._page = MetricsPage(settings.group)
@@ -61,6 +63,7 @@ class MetricsReader:
 
     def __exit__(self, *_: object) -> None:
         self._disconnect()
+        self._fencings.close()
         if self._times is not None:
             self._times.close()
         if self._audits is not None:
@@ -97,6 +100,10 @@ class MetricsReader:
         found = self._watch.look()
         now_s = time.time()
         problems = list(found.surroundings.problems)
+        try:
+            self._fencings.look()
+        except KgsError as e:
+            problems.append(str(e))
         lake = self._lake(found, self._watch.snapshot, now_s, problems)
         every = samples(found, lake, self._settings, round(now_s * 1000))
         shown = [one for one in every if self._per_partition or not METRICS[one.metric].per_partition]
@@ -109,6 +116,8 @@ class MetricsReader:
             Sample("kgs_exporter_errors_total", (), self._errors + failed),
             Sample("kgs_build", (version("kgs"),), 1.0),
         ]
+        if self._fencings.count is not None:
+            own.append(Sample("kgs_controller_fenced_total", (), self._fencings.count))
         audits = self._audits.samples() if self._audits is not None else ()
         every = (*shown, *audits, *self._counters.samples(), *own)
         self._page = MetricsPage(self._settings.group, every, self._counters.histograms)

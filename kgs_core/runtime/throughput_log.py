@@ -81,6 +81,7 @@ class ConsumerStatus:
             commits=sums.commits + report.batches,
             commit_s=sums.commit_s + report.commit_s,
             refused=sums.refused + report.refused,
+            outrun=(sums.outrun or 0) + report.outrun,
         )
         if report.is_full and self._full_since is not None:
             self._meter = self._meter.after(_full_round(report, now - self._full_since), now, round(time.time() * 1000))

@@ -27,6 +27,7 @@ from kgs_core.config import Settings
 from kgs_core.errors import PermanentError
 from kgs_core.model import ConsumerId
 from kgs_core.protocol.codec import encode
+from kgs_core.runtime.fencings import Fencings
 from tests.system.group_topics import DESIRED, A, gives, heartbeat, messages_of, settings_of, target
 from tests.waiting import wait_until
 
@@ -67,6 +68,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]
     with EmbeddedKafka.start(tmp_path_factory.mktemp("guarded"), settings=settings, log=print) as kafka:
         bindings = [bind(user, "TOPIC", which.of("guarded"), right) for user in RIGHTS for which, right in RIGHTS[user]]
         bindings.append(bind("controller", "TRANSACTIONAL_ID", "guarded-controller", "WRITE"))
+        bindings.append(bind("viewer", "TRANSACTIONAL_ID", "guarded-controller", "DESCRIBE"))
         admin = AdminClient({**client_of("admin"), "bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
         for answer in admin.create_acls(bindings).values():
             answer.result(20)
@@ -128,6 +130,20 @@ def test_nobody_else_can_write_what_the_controller_writes(guarded: EmbeddedKafka
     stolen = Producer({**admin_client(settings), "logger": silent, "transactional.id": f"{settings.group}-controller"})
     with pytest.raises(Exception, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
         stolen.init_transactions(20)
+
+
+def test_who_may_ask_for_fencings_counts_them_and_who_may_not_counts_nothing(
+    guarded: EmbeddedKafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    KafkaControllerWriter(topics_as(guarded, "controller")).fence()
+    counts = {}
+    for user in ("viewer", "operator"):
+        fencings = Fencings(settings_as(guarded, user))
+        fencings.look()
+        fencings.close()
+        counts[user] = fencings.count
+    assert counts == {"viewer": 0, "operator": None}
+    assert "kgs_controller_fenced_total: not given out" in caplog.text
 
 
 def test_a_missing_right_is_reported_at_once(guarded: EmbeddedKafka) -> None:

@@ -17,6 +17,7 @@ from kgs_core.errors import ConfigError, FencedError, PermanentError, TransientE
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import MemberAssignment, Target, Tombstone
 from kgs_core.protocol.codec import encode
+from kgs_core.runtime.fencings import Fencings
 from tests.system.group_topics import (
     DESIRED,
     WANTED,
@@ -135,9 +136,16 @@ def test_an_open_transaction_is_waited_for(group: Group, monkeypatch: pytest.Mon
 
 
 def test_of_two_controllers_the_older_one_is_at_its_end(group: Group) -> None:
+    fencings = Fencings(group.settings)
     older, reader = group.writer(), group.reader()
+    fencings.look()
     older.write(target("older"), [gives(1, A)], [])
+    fencings.look()
+    assert fencings.count == 0
     newer = group.writer()
+    fencings.look()
+    assert fencings.count == 1
+    fencings.close()
     with pytest.raises(FencedError, match=f"^controller of group {group.settings.group}: a newer controller has taken"):
         older.write(target("too late"), [gives(1, B), gives(2, B)], [Tombstone(member(1))])
     with pytest.raises(FencedError):

@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as ClientMessage
 
-from kgs_core.adapters.group.topics import MAX_RECORD_BYTES, GroupTopic, GroupTopics, extra_time_s
+from kgs_core.adapters.group.topics import MAX_RECORD_BYTES, GroupTopic, GroupTopics, extra_time_s, transactional_id_of
 from kgs_core.adapters.group.write_id import WriteIds
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.kafka.errors import ConnectionWatch
@@ -112,7 +112,7 @@ class KafkaControllerWriter:
         self._config: dict[str, Any] = {
             "reconnect.backoff.max.ms": 1000,
             **admin_client(settings),
-            "transactional.id": f"{settings.group}-controller",
+            "transactional.id": transactional_id_of(settings),
             "transaction.timeout.ms": round(self._transaction_timeout_s * 1000),
             "message.timeout.ms": longest_ms,
             "message.max.bytes": MAX_RECORD_BYTES,

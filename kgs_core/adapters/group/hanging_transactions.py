@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPosition
 
-from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
+from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, transactional_id_of
 from kgs_core.adapters.group.write_id import WriteId, write_id_of
 from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.adapters.kafka.clients import python_settings
@@ -39,7 +39,7 @@ class HangingTransactions:
 
     def __init__(self, topics: GroupTopics) -> None:
         self._topics = topics
-        self._id = f"{topics.settings.group}-controller"
+        self._id = transactional_id_of(topics.settings)
         self._where = topics.settings.kafka.bootstrap_servers
 
     def end_in(self, tps: Collection[TopicPartition], written: Mapping[TopicPartition, int] | None = None) -> str:

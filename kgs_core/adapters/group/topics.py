@@ -74,6 +74,11 @@ def create_topics(settings: Settings, admin: KafkaAdmin) -> None:
         raise ConfigError(problems)
 
 
+def transactional_id_of(settings: Settings) -> str:
+    """What all controllers of the group write by, so that each new one fences those before."""
+    return f"{settings.group}-controller"
+
+
 class GroupTopics:
     """The group's topics as they were when they were opened; a topic that is made again is another one.
 

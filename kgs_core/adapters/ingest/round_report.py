@@ -10,6 +10,7 @@ class RoundReport:
 
     Attributes:
         refused: batches that did not land: another writer was ahead, or the lake did not answer.
+        outrun: those that another writer was ahead of.
         latency_s: from the timestamp of the oldest record to its commit; None without records.
         is_full: there was as much to read as a batch may take, and no record waits for its registry.
         waited_s: of `fetch_s` and `write_s`, with nothing else to do.
@@ -20,6 +21,7 @@ class RoundReport:
     records: int = 0
     consumed_bytes: int = 0
     refused: int = 0
+    outrun: int = 0
     fetch_s: float = 0.0
     write_s: float = 0.0
     commit_s: float = 0.0

@@ -17,6 +17,7 @@ from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
 from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config.settings import ConsumerSettings
 from kgs_core.consumer.batch_size import FULL_SHARE, BatchSize
+from kgs_core.consumer.round import reasons
 from kgs_core.consumer.round.machine import answered, begin, part
 from kgs_core.consumer.round.questions import (
     AddColumns,
@@ -252,6 +253,7 @@ class Ingest:
             self._count(batch, report)
         for topic, reason in at.refused.items():
             report.refused += 1
+            report.outrun += reason == reasons.AHEAD
             _log.info("refused topic=%s, read again from its table's positions: %s", topic, reason)
 
     def _count(self, batch: TopicBatch, report: RoundReport) -> None:

@@ -112,6 +112,9 @@ GOLDEN = {
     "report: of a version that tells its work": replace(
         _REPORT, phase=Phase.READING, work=WorkDone(2**53, 12.5, 3, 2**62, 1e9, 0.125, 5_000_000_000)
     ),
+    "report: of a version that tells why commits were refused": replace(
+        _REPORT, phase=Phase.READING, work=WorkDone(7, 1.5, 3, 0, 0.0, None, None, 2)
+    ),
     "report: of a version that tells what it reads flat out": replace(
         _REPORT,
         phase=Phase.READING,

@@ -127,6 +127,18 @@ def test_work_is_counted_once_over_incarnations_and_old_reports():
     assert values(counters) == again
 
 
+def test_batches_that_did_not_land_are_told_apart_where_the_consumer_says_why():
+    """And the last word of a version that did not say is no base that "ahead" is counted from."""
+    counters = GroupCounters()
+    counters.take([report("a", 1, work=WorkDone(refused=2, outrun=1)), report("old", 1, work=WorkDone(refused=4))])
+    counters.take([report("a", 2, work=WorkDone(refused=7, outrun=3)), report("old", 2, work=WorkDone(refused=5))])
+    assert values(counters) == {
+        ("kgs_commits_refused_total", "ahead"): 2,
+        ("kgs_commits_refused_total", "error"): 3,
+        ("kgs_commits_refused_total", "other"): 1,
+    }
+
+
 def test_time_of_a_consumer_that_commits_nothing_is_counted_once():
     """A spare's; after each new connection all of its reports are read again."""
     counters = GroupCounters()
@@ -170,7 +182,8 @@ def test_other_reasons():
 def test_all_counters_are_there_from_the_beginning():
     names = {s.metric for s in GroupCounters().samples()}
     own = {name for name, m in METRICS.items() if m.kind is MetricKind.COUNTER and "consumer" not in m.labels}
-    assert names == own - {"kgs_exporter_errors_total", "kgs_table_dead_letters_total"}
+    elsewhere = {"kgs_exporter_errors_total", "kgs_table_dead_letters_total", "kgs_controller_fenced_total"}
+    assert names == own - elsewhere
 
 
 def test_bounds_count_as_below():
