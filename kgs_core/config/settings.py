@@ -18,8 +18,8 @@ from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.secret_files import reference_problems
 from kgs_core.config.section import Passthrough, Section, key_of, none_is_empty
 from kgs_core.config.sharing import problems_of_sharing, problems_of_side_tables
-from kgs_core.config.topic_rule import HookName, TopicRule, start_timestamp_ms
-from kgs_core.config.value_formats import FORMATS
+from kgs_core.config.start import start_timestamp_ms
+from kgs_core.config.topic_rule import HookName, TopicRule
 
 __all__ = [
     "CatalogSettings",
@@ -209,11 +209,8 @@ class Settings(Section):
         for problem in (*problems_of_sharing(self.topics), *problems_of_side_tables(self.topics)):
             raise ValueError(problem)
         for number, rule in enumerate(self.topics):
-            if self.registry is None and FORMATS[rule.format].columns_of is not None and rule.avro_schema is None:
-                without = ", or the rule an 'avro_schema'" if rule.format == "avro" else ""
-                raise ValueError(
-                    f"topics[{number}].format: '{rule.format}' needs a registry: give registry.url{without}"
-                )
+            if self.registry is None and (needed := rule.needs_registry):
+                raise ValueError(f"topics[{number}].{needed}")
             if rule.topic is not None and self.is_internal(rule.topic):
                 raise ValueError(
                     f"topics[{number}].topic: '{rule.topic}' belongs to Kafka or kgs and is never read: remove the rule"

@@ -66,6 +66,16 @@ def problems_of_sharing(rules: Collection[TopicRule]) -> Iterator[str]:
                 f"topics[{number}].table: '{rule.table}' is the table of topics[{first}], too, and they differ in "
                 f"{', '.join(unlike)}: make these alike, or name another table"
             )
+        elif other is not rule and _is_newest_by_offset(rule):
+            yield (
+                f"topics[{number}].latest_by_key: '{rule.table}' is the table of topics[{first}], too, and offsets of "
+                "two topics cannot be compared: set order: timestamp, or put the topic_column into the key"
+            )
+
+
+def _is_newest_by_offset(rule: TopicRule) -> bool:
+    latest = rule.latest_by_key
+    return latest is not None and latest.order == "offset" and not {*rule.topic_columns} & {*latest.key}
 
 
 def problems_of_side_tables(rules: Collection[TopicRule]) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """The rule that makes a table of a topic: its part of kgs.yaml."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
@@ -10,6 +9,7 @@ from kgs_core.config.field_types import canonical_type, has_other_map_keys, pars
 from kgs_core.config.layout import PartitionColumn, partition_column, problem_of_partitions
 from kgs_core.config.routing import Route, problems_of_route, text_of
 from kgs_core.config.section import Section, key_of, none_is_empty
+from kgs_core.config.start import start_timestamp_ms
 from kgs_core.config.topic_names import IN_BRACES, TablePath, check_pattern, compiled, is_topic_name, path_under_root
 from kgs_core.config.value_formats import FORMATS, problem_of_key, problem_of_schema
 
@@ -259,6 +259,16 @@ class TopicRule(Section):
         return tuple(partition_column(word) for word in self.partition_by)
 
     @property
+    def needs_registry(self) -> str:
+        """Which of its formats needs a schema registry, and the way out; empty: none."""
+        if FORMATS[self.format].columns_of is not None and self.avro_schema is None:
+            without = ", or the rule an 'avro_schema'" if self.format == "avro" else ""
+            return f"format: '{self.format}' needs a registry: give registry.url{without}"
+        if FORMATS[self.key_format].columns_of is not None:
+            return f"key_format: '{self.key_format}' needs a registry: give registry.url"
+        return ""
+
+    @property
     def names_columns(self) -> bool:
         """Whether the value columns are exactly those that the rule says; else a registry, and the table, say them."""
         return bool(self.fields) or FORMATS[self.format].columns_of is None
@@ -299,22 +309,3 @@ class TopicRule(Section):
         match = compiled(self.pattern).fullmatch(topic) if self.pattern is not None else None
         names = {"topic": topic, **(match.groupdict() if match is not None else {})}
         return IN_BRACES.sub(lambda name: names.get(name[1]) or "", path)
-
-
-def start_timestamp_ms(start: str) -> int:
-    """The instant of a start `timestamp:<ISO 8601 with offset>`, ms since 1970.
-
-    Raises:
-        ValueError: it is not such a start, or before 1970 (negative times mean earliest and latest to Kafka).
-    """
-    kind, _, text = start.partition(":")
-    try:
-        instant = datetime.fromisoformat(text) if kind == "timestamp" else None
-    except ValueError:
-        instant = None
-    if instant is None or instant.tzinfo is None:
-        raise ValueError("must be earliest, latest, committed or timestamp:2026-01-31T00:00:00Z (with its offset)")
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    if instant < epoch:
-        raise ValueError("a timestamp before 1970 is not possible; say earliest")
-    return (instant - epoch) // timedelta(milliseconds=1)

@@ -13,9 +13,9 @@ class ValueFormat:
             parsed: the settings know no client library.
         columns: column -> type of what any value becomes; None: the rule's `schema` says that, or a registry.
         columns_of: `module:function` of a `kgs_core.adapters.ingest.formats.parsed.ColumnsOf`, for rules without
-            `schema`; None: the rule must have one. A format that has it needs a registry.
+            `schema`; None: the rule must have one. A format that has it needs a registry. Of keys, the rule's
+            `key_schema` says what becomes columns, and a registry how to read them.
         text_map_keys: whether the keys of maps can be texts only.
-        for_keys: whether it can be the format of records' keys, too.
         rescues: whether its parser keeps fields without a column, see `unknown_fields`.
     """
 
@@ -23,16 +23,13 @@ class ValueFormat:
     columns: Mapping[str, str] | None = None
     columns_of: str | None = None
     text_map_keys: bool = False
-    for_keys: bool = False
     rescues: bool = False
 
 
 FORMATS: dict[str, ValueFormat] = {
-    "raw": ValueFormat("kgs_core.adapters.ingest.formats.raw:parse_raw", {"value": "binary"}, for_keys=True),
-    "string": ValueFormat("kgs_core.adapters.ingest.formats.texts:parse_text", {"value": "string"}, for_keys=True),
-    "json": ValueFormat(
-        "kgs_core.adapters.ingest.formats.json_objects:parse_json", text_map_keys=True, for_keys=True, rescues=True
-    ),
+    "raw": ValueFormat("kgs_core.adapters.ingest.formats.raw:parse_raw", {"value": "binary"}),
+    "string": ValueFormat("kgs_core.adapters.ingest.formats.texts:parse_text", {"value": "string"}),
+    "json": ValueFormat("kgs_core.adapters.ingest.formats.json_objects:parse_json", text_map_keys=True, rescues=True),
     "avro": ValueFormat(
         "kgs_core.adapters.ingest.formats.avro:parse_avro",
         columns_of="kgs_core.adapters.ingest.formats.avro:avro_columns_of",
@@ -64,8 +61,6 @@ def problem_of_schema(name: str, *, has_schema: bool) -> str:
 
 def problem_of_key(name: str, *, has_schema: bool) -> str:
     """What is wrong with a rule of this `key_format` that has a `key_schema`, or has none; empty: nothing."""
-    if not FORMATS[name].for_keys:
-        return f"key_format '{name}' is not possible; give {' or '.join(n for n, f in FORMATS.items() if f.for_keys)}"
     if FORMATS[name].columns is not None and has_schema:
         return f"key_format '{name}' takes no 'key_schema'; say key_format: json, or drop the key_schema"
     if FORMATS[name].columns is None and not has_schema:

@@ -15,6 +15,11 @@ MAX_NODES = 10_000
 """Values once every alias is written out: nested aliases grow by powers, so that counting aliases bounds nothing."""
 
 _PLAIN_TAG = re.compile(r"tag:yaml\.org,2002:(str|int|float|bool|null|seq|map)")
+_ODD = (
+    (re.compile(r"[-+]?0[0-7_]+"), "a number with a 0 in front is one of base 8 in YAML"),
+    (re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"), "a number with colons is one of base 60 in YAML"),
+)
+_HALVES = re.compile(r"[\ud800-\udfff]")
 _MERGE = "tag:yaml.org,2002:merge"
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _HARMLESS = re.compile(r"'(<[a-z ]+>|\\?.)'")
@@ -107,6 +112,7 @@ def _size(event: yaml.Event, stack: list[_Open], sizes: dict[str, int], source: 
         return sizes[event.anchor]
     if isinstance(event, yaml.ScalarEvent):
         _check_tag(event, source)
+        _check_text(event, source)
         if event.anchor:
             sizes[event.anchor] = 1
         if stack:
@@ -121,6 +127,16 @@ def _check_key(event: yaml.ScalarEvent, parent: _Open, source: str) -> None:
         if event.value in parent.keys:
             _refuse(source, event, f"duplicate key '{event.value[:80]}': keep one of them")
         parent.keys.add(event.value)
+
+
+def _check_text(event: yaml.ScalarEvent, source: str) -> None:
+    """Refuse what another reader, or the eye, takes for something else, and what no file or topic can hold."""
+    if event.implicit[0]:
+        for form, problem in _ODD:
+            if form.fullmatch(event.value):
+                _refuse(source, event, f"{problem}: put it in quotes, or write it as a plain number")
+    if _HALVES.search(event.value):
+        _refuse(source, event, "a text with half a character (\\ud800 to \\udfff): write the whole character")
 
 
 def _check_tag(event: yaml.NodeEvent, source: str) -> None:

@@ -18,7 +18,7 @@ from kgs_core.adapters.lake.topic_table import TopicTable, earlier_topic_ids
 from kgs_core.config import Settings, TableSpec
 from kgs_core.config.field_types import problem_of_names
 from kgs_core.config.sharing import may_be_shared
-from kgs_core.config.topic_rule import start_timestamp_ms
+from kgs_core.config.start import start_timestamp_ms
 from kgs_core.config.value_formats import FORMATS
 from kgs_core.consumer.round.reasons import recreated
 from kgs_core.errors import ConfigError, UnsafeError

@@ -17,8 +17,8 @@ _WORDS = (
     ("empty", r"(key: )?empty value"),
     (
         "no_schema",
-        r"(key: )?(names no schema|too short: |begins with byte|header __value_schema_id|the schema registry has no"
-        r"|schema \S+( is of kind|:)|no message indexes|its header has no message)",
+        r"(key: )?(names no schema|too short: |begins with byte|header __(value|key)_schema_id|the schema registry"
+        r" has no|schema \S+( is of kind|:)|no message indexes|its header has no message)",
     ),
     ("no_partition", r"value of partition column"),
     ("not_json", r"(key: )?(not one JSON object|not a JSON object|more than one JSON object|JSON parse error)"),

@@ -3,7 +3,8 @@
 Theory of operation. A serializer names the schema in one of two ways:
 
 - in front of the payload: a byte 0 and the id, 4 bytes, big-endian; or a byte 1 and the GUID, 16 bytes;
-- in the record header `__value_schema_id` the same bytes, and the value is the payload alone. The header counts first.
+- in the record header `__value_schema_id` (of keys `__key_schema_id`) the same bytes, and the value is the payload
+  alone. The header counts first.
 
 Protobuf has the indexes of the message behind the id; in front of the payload they are left in it, in a header they are
 given as `SchemaGroup.rest`. Everything is found by numpy in Arrow's buffers. Only headers are looked at one by one, and
@@ -19,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-HEADER = "__value_schema_id"
+HEADER, KEY_HEADER = "__value_schema_id", "__key_schema_id"
 NO_VALUE = "no value (tombstone)"
 ID_BYTES, GUID_BYTES = 5, 17  # with the magic byte
 _BY_ID, _BY_GUID = 0, 1
@@ -61,17 +62,18 @@ class FramedValues:
     bad: Mapping[int, str]
 
 
-def unframe(values: pa.Array, headers: pa.Array | None = None) -> FramedValues:
+def unframe(values: pa.Array, headers: pa.Array | None = None, header: str = HEADER) -> FramedValues:
     """Values by the schema that they name.
 
     Args:
         values: binary.
         headers: those of each record, as `row_schema.HEADERS`; None: there are none.
+        header: the name of that which names a schema.
     """
     data, starts, ends = byte_ranges(values)
     present = _present(values)
     bad = dict.fromkeys(np.flatnonzero(~present).tolist(), NO_VALUE)
-    groups, in_header = _by_header(headers, present, starts, ends, bad)
+    groups, in_header = _by_header(headers, header, present, starts, ends, bad)
     framed = np.flatnonzero(present & ~in_header)
     magic = data[np.minimum(starts[framed], max(len(data) - 1, 0))] if len(data) else np.zeros(len(framed), np.uint8)
     room = ends[framed] - starts[framed]
@@ -160,14 +162,19 @@ def _by_guid(data: npt.NDArray[np.uint8], chosen: Offsets, starts: Offsets, ends
 
 
 def _by_header(
-    headers: pa.Array | None, present: npt.NDArray[np.bool_], starts: Offsets, ends: Offsets, bad: dict[int, str]
+    headers: pa.Array | None,
+    header: str,
+    present: npt.NDArray[np.bool_],
+    starts: Offsets,
+    ends: Offsets,
+    bad: dict[int, str],
 ) -> tuple[list[SchemaGroup], npt.NDArray[np.bool_]]:
     """Groups of the values whose schema stands in a header; and which values these are, bad ones among them."""
     in_header = np.zeros(len(present), bool)
     if headers is None or not len(headers.flatten()):
         return [], in_header
     entries, of = headers.flatten(), pc.list_parent_indices(headers).to_numpy(zero_copy_only=False)
-    named = np.flatnonzero(pc.equal(entries.field("key"), HEADER).to_numpy(zero_copy_only=False) == 1)  # null: no
+    named = np.flatnonzero(pc.equal(entries.field("key"), header).to_numpy(zero_copy_only=False) == 1)  # null: no
     records, first = np.unique(of[named], return_index=True)  # the first of its name counts, as for other readers
     keys = entries.field("value").take(pa.array(named[first], pa.int64()))
     use = keys.is_valid().to_numpy(zero_copy_only=False) & present[records]
@@ -178,7 +185,7 @@ def _by_header(
         which, name = chosen[members], encoded.dictionary[n].as_py()
         found = _named_by(name)
         if found is None:
-            bad.update(dict.fromkeys(which.tolist(), f"header {HEADER}: holds no schema's id or GUID"))
+            bad.update(dict.fromkeys(which.tolist(), f"header {header}: holds no schema's id or GUID"))
         else:
             groups.append(SchemaGroup(found[0], which, starts[which], ends[which], found[1]))
     return groups, in_header

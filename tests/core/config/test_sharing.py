@@ -55,6 +55,24 @@ def test_rules_that_agree_in_what_concerns_the_table(problems_of, one, other):
     assert problems_of(topics=rules(one, other)) == []
 
 
+@pytest.mark.parametrize(
+    ("latest", "more", "is_refused"),
+    [
+        ("{table: y}", "", True),
+        ("{table: y, key: [value], tombstones: ignore}", "topic_column: name, ", True),
+        ("{table: y, order: timestamp}", "", False),
+        ("{table: y, key: [_key, name], tombstones: ignore}", "topic_column: name, ", False),
+    ],
+)
+def test_offsets_of_two_topics_are_not_compared(problems_of, latest, more, is_refused):
+    both = [f"{more}latest_by_key: {latest}"] * 2
+    refusal = (
+        "topics[1].latest_by_key: 'x' is the table of topics[0], too, and offsets of two topics cannot be compared: "
+        "set order: timestamp, or put the topic_column into the key"
+    )
+    assert problems_of(topics=rules(*both)) == ([refusal] if is_refused else [])
+
+
 def test_types_are_compared_where_columns_are_added(problems_of):
     one, other = (
         f"evolve: add_columns, format: json, schema: {{a: {kind}, {kind[0]}: int}}" for kind in ("int", "date")

@@ -3,7 +3,7 @@
 import pytest
 
 from kgs_core.config.field_types import FIELD_TYPES
-from kgs_core.config.topic_rule import start_timestamp_ms
+from kgs_core.config.start import start_timestamp_ms
 from kgs_core.config.value_formats import FORMATS
 
 

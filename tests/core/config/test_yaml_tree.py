@@ -7,6 +7,7 @@ import pytest
 from kgs_core.config.yaml_tree import MAX_BYTES, MAX_NODES
 
 CANARY = "hunter2"
+PLAIN = "put it in quotes, or write it as a plain number"
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,10 @@ CANARY = "hunter2"
         ("kafka:\n  client: {a: 1, a: 2}\n", "line 2: duplicate key 'a': keep one of them"),
         ("tables: {1: a, true: b}\n", "line 1: keys 1 and true are one: keep one of them"),
         ("tables:\n  0x10: a\n  16: b\n", "line 3: keys 0x10 and 16 are one: keep one of them"),
+        ("a: {010: b}", f"line 1: a number with a 0 in front is one of base 8 in YAML: {PLAIN}"),
+        ("a:\n- -07", f"line 2: a number with a 0 in front is one of base 8 in YAML: {PLAIN}"),
+        ("a: {12:30: b}", f"line 1: a number with colons is one of base 60 in YAML: {PLAIN}"),
+        ('a: {"x\\ud800": b}', "line 1: a text with half a character (\\ud800 to \\udfff): write the whole character"),
         ("a: [", "line 1: expected the node content, but found '<stream end>'"),
         ("--- a\n--- b\n", "line 2: but found another document"),
         ("{[1]: 2}", "line 1: found unhashable key"),

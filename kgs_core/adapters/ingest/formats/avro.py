@@ -43,13 +43,18 @@ _LOOPS = "kgs_core.adapters.ingest.native.loops"
 
 
 def parse_avro(batch: ValueBatch) -> Parsed:
-    """Avro values, each with the schema that it names, or all of the rule's, to columns by the names of fields."""
+    """Avro values, each with the schema that it names, or all of the rule's, to columns by the names of fields.
+
+    Keys always name theirs.
+    """
     rule = batch.rule
-    if rule.avro_schema is not None:
+    if rule.avro_schema is not None and not batch.is_key:
         inline = RegisteredSchema(None, SchemaKind.AVRO, rule.avro_schema)
         return _parsed(batch, _unframed(batch.values), lambda _: inline)
     registry = open_registry(_given(batch.registry))
-    return _parsed(batch, unframe(batch.values, batch.headers), lambda group: _asked(registry, group))
+    return _parsed(
+        batch, unframe(batch.values, batch.headers, batch.schema_header), lambda group: _asked(registry, group)
+    )
 
 
 def avro_columns_of(topic: str, rule: TopicRule, registry: RegistrySettings | None) -> pa.Schema:

@@ -82,7 +82,7 @@ def parse_by_schema(batch: ValueBatch, kind: SchemaKind, decode: Decode) -> Pars
         decode: adds to `Pieces` what becomes of the values of one schema.
     """
     registry = registry_of(batch.registry)
-    framed = unframe(batch.values, batch.headers)
+    framed = unframe(batch.values, batch.headers, batch.schema_header)
     pieces = Pieces(dict(framed.bad))
     ask = within_patience(lambda group: schema_of(registry, group))
     for group in in_order(framed):

@@ -18,6 +18,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from kgs_core.adapters.registry.wire_format import HEADER, KEY_HEADER
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import PermanentError
@@ -47,6 +48,11 @@ class ValueBatch:
     registry: RegistrySettings | None = None
     rescue: bool = False
     is_key: bool = False
+
+    @property
+    def schema_header(self) -> str:
+        """The header that names the schema of each of these, where it does not stand in front of them."""
+        return KEY_HEADER if self.is_key else HEADER
 
     @property
     def subject(self) -> str:
