@@ -1,6 +1,7 @@
 """A whole pipeline in a test: its settings, its consumers as processes, what the log holds and what the lake holds."""
 
 import hashlib
+import itertools
 import json
 import os
 import signal
@@ -266,12 +267,14 @@ def read_log(bootstrap: str, admin: KafkaAdmin, topic: str) -> Iterator[tuple[in
     reader.close()
 
 
-def produce(bootstrap: str, topic: str, values: Iterable[bytes | None], **config: Any) -> int:
-    """Send values with keys and headers, acknowledged by all; returns how many."""
+def produce(
+    bootstrap: str, topic: str, values: Iterable[bytes | None], keys: Iterable[bytes] | None = None, **config: Any
+) -> int:
+    """Send values with keys (their numbers, unless given) and headers, acknowledged by all; returns how many."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True, **config})
     count = 0
-    for value in values:
-        producer.produce(topic, value, key=str(count).encode(), headers=[("n", str(count).encode())])
+    for value, key in zip(values, keys or (str(n).encode() for n in itertools.count()), strict=False):
+        producer.produce(topic, value, key=key, headers=[("n", str(count).encode())])
         count += 1
         if count % 1000 == 0:
             producer.poll(0)

@@ -27,6 +27,7 @@ NEW = {
     "name": "R",
     "fields": [{"name": "more", "type": "double"}, {"name": "of", "type": WIDER}, FIELD],
 }
+KEY = {"type": "record", "name": "K", "fields": [{"name": "unread", "type": "string"}, FIELD]}
 
 
 def framed(number: int, schema: dict[str, object], row: dict[str, object]) -> bytes:
@@ -39,17 +40,20 @@ def test_a_registry_that_dies_and_returns_costs_no_row_and_makes_no_dead_letter(
     kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:
     topic, other = f"{topic_prefix}avro", f"{topic_prefix}raw"
-    rules = [{"topic": topic, "format": "avro", "evolve": "add_columns"}, {"topic": other}]
+    of_keys = {"key_format": "avro", "key_schema": {"i": "long"}}
+    rules = [{"topic": topic, "format": "avro", "evolve": "add_columns", **of_keys}, {"topic": other}]
     with running_registry() as registry:
         pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, rules, registry=registry.url, batch_bytes=10_000)
         for each in (topic, other):
             pipeline.admin.create_topic(each, 2)
         old = registry.register(f"{topic}-value", json.dumps(OLD))
+        of_key = registry.register(f"{topic}-key", json.dumps(KEY))
 
         def send(first: int, count: int, new: int | None = None) -> None:
             rows = ({"i": i, "of": {"x": -i, "y": f"y{i}"}, "more": i / 2} for i in range(first, first + count))
             values = (framed(old, OLD, r) if new is None or r["i"] % 3 else framed(new, NEW, r) for r in rows)
-            produce(pipeline.bootstrap, topic, values)
+            keys = (framed(of_key, KEY, {"i": i, "unread": ""}) for i in range(first, first + count))
+            produce(pipeline.bootstrap, topic, values, keys)
 
         send(0, 1000)
         with pipeline.consumer(1) as consumer:
@@ -82,7 +86,7 @@ def test_a_registry_that_dies_and_returns_costs_no_row_and_makes_no_dead_letter(
 
 def check(pipeline: Pipeline, topic: str, old: int) -> None:
     """Every record once with its values, but the one whose schema nobody has."""
-    columns = ["_partition", "_offset", "i", "of", "more"]
+    columns = ["_partition", "_offset", "i", "key_i", "of", "more"]
     table = DeltaTable(str(pipeline.lake / topic)).to_pyarrow_table(columns=columns).to_pylist()
     rows = {(row["_partition"], row["_offset"]): row for row in table}
     log = {(p, o): value or b"" for p, o, value in read_log(pipeline.bootstrap, pipeline.admin, topic)}
@@ -91,6 +95,7 @@ def check(pipeline: Pipeline, topic: str, old: int) -> None:
     assert len(rows) == len(table) == 2500
     assert rows.keys() == log.keys() - {(letter["_partition"], letter["_offset"])}
     for place, row in rows.items():
+        assert row["key_i"] == row["i"]
         i, is_new = row["i"], struct.unpack(">i", log[place][1:5]) != (old,)
         assert (row["of"], row["more"]) == ({"x": -i, "y": f"y{i}" if is_new else None}, i / 2 if is_new else None)
     assert sorted(row["i"] for row in table) == list(range(2500))
