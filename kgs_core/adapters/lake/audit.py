@@ -17,7 +17,7 @@ from kgs_core.model import OffsetRange, TopicId
 from kgs_core.ports import Lake
 
 AWAY_AFTER = 2
-"""Tables in a row that could not be read for now: then it is the store that does not answer."""
+"""Tables, or logs, in a row that could not be read for now: then it is the store, or Kafka, that does not answer."""
 NOT_READ = LogPart(absent="log not read")
 Progress = Callable[[str, int, int], None]
 """Is told a topic, offsets of its log read, and offsets to read."""
@@ -44,7 +44,7 @@ def audit_lake(
 
     Raises:
         ConfigError: see `find_tables`.
-        PortError: Kafka or the lake did not answer. One table that cannot be read is a `problem` of its audit.
+        PortError: Kafka or the lake did not answer. One table or log that cannot be read is a `problem` of its audit.
     """
     lake = open_lake(settings.lake)
     admin = KafkaAdmin(admin_client(settings)) if with_log else None
@@ -53,20 +53,35 @@ def audit_lake(
     for spec in specs:
         by_table.setdefault(spec.table, []).append(spec)
     found: dict[str, TableAudit] = {}
-    unread = 0
+    lake_unread, log_unread = 0, 0
     for same in by_table.values():
         try:
             snapshots = _snapshots(settings, lake, same)
-        except PortError as e:  # a table that is broken stops no other one; a store that is away does
-            unread += 1
-            if isinstance(e, TransientError) and unread >= AWAY_AFTER:
-                raise
-            found |= {s.topic: TableAudit(s.topic, s.table, s.rule.rows, None, problem=str(e)) for s in same}
+        except PortError as e:
+            lake_unread = _one_more(lake_unread, e)
+            found |= {spec.topic: _not_audited(spec, e) for spec in same}
             continue
-        unread = 0
+        lake_unread = 0
         for spec in same:
-            found[spec.topic] = _audit(settings, admin, spec, snapshots.pop(spec.topic), progress)
+            try:
+                found[spec.topic] = _audit(settings, admin, spec, snapshots.pop(spec.topic), progress)
+            except PortError as e:
+                log_unread = _one_more(log_unread, e)
+                found[spec.topic] = _not_audited(spec, e)
+            else:
+                log_unread = 0
     return LakeAudit(tuple(found[spec.topic] for spec in specs))
+
+
+def _one_more(unread: int, error: PortError) -> int:
+    """A table that is broken, and a topic that is refused, stop no other one; a store or a Kafka that is away does."""
+    if isinstance(error, TransientError) and unread + 1 >= AWAY_AFTER:
+        raise error
+    return unread + 1
+
+
+def _not_audited(spec: TableSpec, error: PortError) -> TableAudit:
+    return TableAudit(spec.topic, spec.table, spec.rule.rows, None, problem=str(error))
 
 
 def _snapshots(settings: Settings, lake: Lake, specs: Sequence[TableSpec]) -> dict[str, TableSnapshot]:

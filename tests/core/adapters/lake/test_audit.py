@@ -1,6 +1,7 @@
 """Audits of a lake with tables that cannot be read: the others are audited, and nothing is said of these."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +11,8 @@ from kgs_core.adapters.lake.discovery import find_tables
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.cli.lake.audit import lines
 from kgs_core.config import parse_settings
-from kgs_core.errors import TransientError
+from kgs_core.errors import PermanentError, TransientError
+from kgs_core.model import TopicId
 from kgs_core.reporting.audit_json import audit_values
 from tests.sink import Sink
 
@@ -61,3 +63,33 @@ def test_a_store_that_is_away_is_not_asked_for_each_table(settings, monkeypatch)
     with pytest.raises(TransientError, match="it is away"):
         audit_lake(settings, with_log=False)
     assert asked == ["a", "b"]
+
+
+def test_a_topic_whose_log_is_refused_stops_no_other_one(settings, monkeypatch):
+    with_logs_of(monkeypatch, {"b": PermanentError("topic b: not allowed")})
+    found = audit_lake(settings)
+    assert [(table.topic, table.ok, table.problem) for table in found.tables] == [
+        ("a", True, ""), ("b", False, "topic b: not allowed"), ("c", True, ""),
+    ]  # fmt: skip
+
+
+def test_a_kafka_that_is_away_is_not_asked_for_each_topic(settings, monkeypatch):
+    asked = with_logs_of(monkeypatch, dict.fromkeys("bc", TransientError("it is away")))
+    with pytest.raises(TransientError, match="it is away"):
+        audit_lake(settings)
+    assert asked == ["a", "b", "c"]
+
+
+def with_logs_of(monkeypatch, errors):
+    """A Kafka that has all topics, and fails to read some; the topics that it is asked for."""
+    asked = []
+
+    def read(settings, admin, topic, snapshot, progress):
+        asked.append(topic)
+        if topic in errors:
+            raise errors[topic]
+        return dict.fromkeys(snapshot.positions, audit.NOT_READ), TopicId(f"id-{topic}")
+
+    monkeypatch.setattr(audit, "KafkaAdmin", lambda _: SimpleNamespace(list_topics=lambda: list("abc")))
+    monkeypatch.setattr(audit, "_read_log", read)
+    return asked
