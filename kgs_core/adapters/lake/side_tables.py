@@ -2,6 +2,9 @@
 
 As with dead letters each side table has positions of its own, the marks: rows below a mark are there already, and are
 dropped when they are read again. What the route may be, and what changing it takes, says `exactly_once.route_tokens`.
+
+The own table's log has a note of each side table: that it was claimed, and from the first batch on that it is in use.
+One in use is never made again: it would be there without the rows that the own table's positions promise.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -19,6 +22,7 @@ from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome, Lake, LakeTable, TableLayout
 
 TRIES = 20
+CLAIMED, IN_USE = 1, 2
 Marks = dict[str, dict[int, int | None]]
 Versions = Mapping[str, int | None]
 
@@ -35,6 +39,7 @@ class SideTables:
         self._tables: dict[str, LakeTable] = {}
         self._earlier: dict[str, LakeTable] | None = None
         self._tokens: dict[int, int | None] | None = None
+        self._new: frozenset[str] = frozenset()
 
     def use(self, schema: pa.Schema, layout: TableLayout) -> None:
         """Have files with these columns from now on."""
@@ -44,8 +49,10 @@ class SideTables:
         """Make the tables that are not there, and check them.
 
         Raises:
+            UnsafeError: one that is in use is not there.
             PortError: see `LakeTable.create`.
         """
+        self._refuse_deleted()
         for table in self._tables.values():
             table.create()
 
@@ -53,8 +60,10 @@ class SideTables:
         """Make the tables that are not there, and give them the columns of the topic's own table, if they may change.
 
         Raises:
+            UnsafeError: one that is in use is not there.
             PortError: see `Lake.columns`.
         """
+        self._refuse_deleted()
         for name in self._names:
             self._lake.columns(name, there, there if evolve else None, layout)
 
@@ -83,6 +92,14 @@ class SideTables:
         if self._tokens is None:
             return {ROUTED: None}
         return {self._ids.route(p): self._tokens.get(p) for p in partitions}
+
+    def notes(self) -> dict[str, int]:
+        """What the next commit to the own table is to note beside its rows, until it has landed once."""
+        return {self._ids.side(name): IN_USE for name in self._new}
+
+    def are_noted(self) -> None:
+        """That commit has landed."""
+        self._new = frozenset()
 
     def commit(self, batch: TopicBatch) -> CommitOutcome:
         """Compare-and-set of each side table that the batch has rows for, on the marks that they were filtered by."""
@@ -118,6 +135,7 @@ class SideTables:
                 return None
             found[name] = fenced
         self._tokens = (self._tokens or {}) | tokens
+        self._new = frozenset(name for name in self._names if stored[ids.side(name)] != IN_USE)
         return {name: {p: found[name][ids.position(p)] for p in partitions} for name in self._names}
 
     def _of_earlier_routes(self, own: LakeTable, tokens: Mapping[int, int | None]) -> dict[str, LakeTable]:
@@ -171,7 +189,7 @@ class SideTables:
         expected = {app: stored[app] for p in others for app in (ids.position(p), ids.route(p))}
         expected |= {ids.side(name): None for name in unnoted} | {ROUTED: stored[ROUTED]}
         new = {ids.route(p): each for p in others if (each := tokens[p]) is not None}
-        new |= {ids.side(name): 1 for name in unnoted} | {ROUTED: 1}
+        new |= {ids.side(name): CLAIMED for name in unnoted} | {ROUTED: 1}
         outcome = own.commit(expected, new, ())
         failpoint("route-claimed")
         return tokens if outcome is CommitOutcome.COMMITTED else None
@@ -196,6 +214,18 @@ class SideTables:
             return None
         failpoint("side-fenced")
         return {**at, **new}
+
+    def _refuse_deleted(self) -> None:
+        """A first look at the own table's log: `_names` are noted there if this is not the first opening."""
+        if not self._names:
+            return
+        stored = self._lake.all_versions(self._spec.table)
+        for name in self._names:
+            if stored.get(self._ids.side(name)) == IN_USE and not is_there(self._lake, name):
+                raise UnsafeError(
+                    f"table {name}: not there: it was moved or deleted, with rows of topic {self._ids.topic}: bring it "
+                    "back, or name another table in the route, which gets the rows from now on"
+                )
 
     def _refuse_tables_of_others(self, side: str) -> None:
         refuse_other_groups(self._lake, side, self._ids.group)

@@ -196,8 +196,11 @@ class TopicTable:
         new = {self.ids.position(p): r.end for p, r in batch.ranges.items()}
         failpoint("before-commit")
         stamps = {self.ids.epoch(p): epoch_stamp(e, batch.ranges[p].end) for p, e in self._epochs_of(batch).items()}
+        stamps |= self._sides.notes()
         outcome = self._rows.commit(expected | self._sides.guard(batch.ranges), new, batch.files, stamps)
         failpoint("after-commit")
+        if outcome is CommitOutcome.COMMITTED:
+            self._sides.are_noted()
         return outcome
 
     @staticmethod
