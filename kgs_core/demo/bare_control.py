@@ -47,8 +47,9 @@ class BareControl:
     @property
     def state(self) -> str:
         """Its pid, or how it is without one."""
-        if self._controller.pid is not None:
-            return f"controller pid {self._controller.pid}"
+        pid = self._controller.pid  # asked once: it may end in between
+        if pid is not None:
+            return f"controller pid {pid}"
         if self._due_s is not None:
             return f"controller dead, again in {max(0.0, self._due_s - time.monotonic()):.0f} s"
         return "no controller"
