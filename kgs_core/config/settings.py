@@ -18,7 +18,6 @@ from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.secret_files import reference_problems
 from kgs_core.config.section import Passthrough, Section, key_of, none_is_empty
 from kgs_core.config.sharing import problems_of_sharing, problems_of_side_tables
-from kgs_core.config.start import start_timestamp_ms
 from kgs_core.config.topic_rule import HookName, TopicRule
 
 __all__ = [
@@ -35,7 +34,6 @@ __all__ = [
     "Settings",
     "SparkSettings",
     "TopicRule",
-    "start_timestamp_ms",
 ]
 
 DEFAULT_FLEET = "local"

@@ -19,7 +19,7 @@ _FORCED = ("false", "true")
 _NO_CHANGE = Change(0, "", 0, 0.0, 0)
 _MOST_REMEMBERED = 20_000
 _REFUSED = ("ahead", "error", OTHER)
-_OF_WORK = (*("kgs_commits_total", "kgs_commit_seconds_total", "kgs_consumer_cpu_seconds_total"),)
+_OF_WORK = ("kgs_commits_total", "kgs_commit_seconds_total", "kgs_consumer_cpu_seconds_total")
 
 
 class Histogram:

@@ -43,6 +43,7 @@ class Fencings:
             self._client = self._client or OpenTransactions(self._settings)
             found = self._client.coordinator_of(transactional_id_of(self._settings))
         except PermanentError as e:
+            self.close()  # the next look is with the rights, and the password, of then
             if not self._has_warned:
                 _log.warning("kgs_controller_fenced_total: not given out: %s", e)
             self._has_warned = True

@@ -216,15 +216,17 @@ class SideTables:
         return {**at, **new}
 
     def _refuse_deleted(self) -> None:
-        """A first look at the own table's log: `_names` are noted there if this is not the first opening."""
+        """Whoever has used them: topics may share them, and may be made again, and groups may change."""
         if not self._names:
             return
         stored = self._lake.all_versions(self._spec.table)
+        in_use = {app.partition("/side/")[2] for app, version in stored.items() if version == IN_USE}
         for name in self._names:
-            if stored.get(self._ids.side(name)) == IN_USE and not is_there(self._lake, name):
+            if name in in_use and not is_there(self._lake, name):
                 raise UnsafeError(
-                    f"table {name}: not there: it was moved or deleted, with rows of topic {self._ids.topic}: bring it "
-                    "back, or name another table in the route, which gets the rows from now on"
+                    f"table {name}: not there: it was moved or deleted, with rows of the route of table "
+                    f"{self._spec.table}: bring it back, or name another table in the route, which gets the rows from "
+                    "now on"
                 )
 
     def _refuse_tables_of_others(self, side: str) -> None:

@@ -70,4 +70,4 @@ def test_what_is_not_answered_is_not_counted_and_a_refusal_is_told_once(monkeypa
     assert [record.getMessage() for record in caplog.records] == [
         "kgs_controller_fenced_total: not given out: no right"
     ]
-    assert len(made) == 2  # it connects anew after no answer alone
+    assert len(made) == 4  # anew after each that was no answer
