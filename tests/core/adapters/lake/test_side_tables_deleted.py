@@ -19,9 +19,7 @@ def test_one_in_use_is_not_made_again_and_may_come_back(tmp_path, evolve):
     assert sink.table.commit(sink.read(9)).name == "COMMITTED"
     away = shutil.move(tmp_path / "side/a", tmp_path / "away")
     again = LayoutSink(tmp_path, log, route=ROUTE, evolve=evolve)
-    with pytest.raises(
-        UnsafeError, match=r"^table side/a: not there: it was moved or deleted, with rows of the route"
-    ):
+    with pytest.raises(UnsafeError, match=r"^table side/a: not there: it was moved or deleted, with rows of the route"):
         again.table.open()
     for other in ({"topic_id": "id2"}, {"group": "h"}):  # the topic made again, and a group that has adopted it
         with pytest.raises(UnsafeError, match="not there: it was moved or deleted"):
