@@ -8,7 +8,8 @@ from kgs_core.exactly_once.positions import CLOSED, AppIds
 from kgs_core.model import TopicId
 
 STARTS = "kgs/starts"
-"""Application id of a count that every fixing of starts raises: of two groups that begin at once, one is refused."""
+"""Application id of a count that every fixing of starts raises, and every change of hands: of two groups that begin at
+once, one is refused; and no partition begins under a name whose tables change hands."""
 REDRIVES = "kgs/redrives"
 """Application id of a count that every commit of redriven dead letters raises, and every change of hands: of two at
 once, one is refused, and looks again at what has become a row, and whose the table is."""
@@ -59,12 +60,15 @@ def hand_over(stored: Mapping[str, int], old: str, new: str, known: Collection[s
     if old not in owners(seen):
         return None
     apps = {app: f"{new}/{match.group(2)}" for app in seen if (match := _OURS.fullmatch(app)) and match[1] == old}
-    positions = [app for app in apps if _POSITION.fullmatch(app)]
+    positions = [app for app in apps if _POSITION.fullmatch(app) and seen[app] != CLOSED]
     expected: dict[str, int | None] = {app: stored.get(app) for app in apps}
     expected |= {theirs: stored.get(theirs) for theirs in apps.values()}
-    expected[REDRIVES] = stored.get(REDRIVES)
-    versions = {theirs: seen[app] for app, theirs in apps.items()} | dict.fromkeys(positions, CLOSED)
-    versions[REDRIVES] = (stored.get(REDRIVES) or 0) + 1
+    # What was closed stays so for the heir, who may have got it open a moment ago, by a change that was not finished
+    moved = {app: theirs for app, theirs in apps.items() if seen[app] != CLOSED or theirs not in stored}
+    versions = {theirs: seen[app] for app, theirs in moved.items()} | dict.fromkeys(positions, CLOSED)
+    for count in (STARTS, REDRIVES):
+        expected[count] = stored.get(count)
+        versions[count] = (stored.get(count) or 0) + 1
     return OwnershipTransfer(expected, versions, len(positions))
 
 

@@ -2,13 +2,14 @@
 
 A quarter of an hour, and alone on the machine, for other work is learnt, too: so no part of `make test`. `make soak`
 runs it and prints the figures. It needs processes: what a real consumer reads flat out on Spark, beside what the
-command measures on the same machine, is the question.
+command measures on the same machine, is the question. It writes some 20 GB, so not into memory as other tests do.
 """
 
 import json
 import os
 import random
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -35,6 +36,20 @@ LOAD_SHARE = 0.45
 _LONG_S = 600.0
 
 
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """On a disk."""
+    with tempfile.TemporaryDirectory(prefix="kgs-soak-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def kafka(tmp_path: Path) -> Iterator[EmbeddedKafka]:
+    """A broker whose log is there."""
+    with EmbeddedKafka.start(tmp_path / "kafka", log=print) as kafka:
+        yield kafka
+
+
 def values() -> list[bytes]:
     """JSON of many short columns: much work for few bytes."""
     draw = random.Random(1)
@@ -44,24 +59,34 @@ def values() -> list[bytes]:
 class Load:
     """Produces to a topic: a backlog as fast as it can, and a steady load until the end of its block."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    def __init__(self, bootstrap: str, topic: str, logs: Path) -> None:
+        self._logs = logs
+        self._produced = 0
         self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "linger.ms": 20, "queue.buffering.max.kbytes": 200_000}
+            {
+                "bootstrap.servers": bootstrap,
+                "linger.ms": 20,
+                "queue.buffering.max.kbytes": 200_000,
+                "compression.type": "lz4",
+            }
         )
         self._topic = topic
         self._values = values()
         self._stop = threading.Event()
-        self.record_bytes = sum(map(len, self._values)) / len(self._values)
+        self.record_bytes = 0.0
 
     def backlog(self, records: int) -> None:
-        """So many records."""
+        """So many records; then it is known how many bytes of a log one takes."""
         for n in range(records):
             self._one(n)
         assert self._producer.flush(120) == 0
+        self._produced += records
+        stored = sum(file.stat().st_size for file in self._logs.glob(f"**/{self._topic}-*/*.log"))
+        self.record_bytes = stored / self._produced
 
     @contextmanager
     def steady(self, bytes_per_s: float) -> Iterator[None]:
-        """As many of them a second as make up so many bytes."""
+        """As many of them a second as make up so many bytes of a log."""
         thread = threading.Thread(target=self._run, args=(bytes_per_s / self.record_bytes,), daemon=True)
         thread.start()
         try:
@@ -159,7 +184,7 @@ def test_it_comes_near_what_is_measured_and_follows_a_slow_consumer(  # noqa: PL
     topic = f"{topic_prefix}load"
     rule = {"topic": topic, "format": "json", "schema": {f"f{n}": "int" for n in range(FIELDS)}, "start": "earliest"}
     rig = Rig(folder, kafka, topic, topics=[rule], packing={**SECTIONS["packing"], "consumer_weight": "fewest"})
-    load = Load(kafka.bootstrap_servers, topic)
+    load = Load(kafka.bootstrap_servers, topic, tmp_path / "kafka")
     try:
         load.backlog(150_000)
         first = json.loads(rig.kgs("capacity", "--seconds", "20", "--json").stdout)["mode_bytes_per_s"]

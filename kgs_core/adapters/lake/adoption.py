@@ -4,11 +4,12 @@ Every table changes hands in one compare-and-set commit: what the old side has i
 are closed by the same commit. The dead letters' table and side tables come before the rows': killed in between, neither
 side can write there against marks that the other has, and the same command again does the rest. That of dead letters is
 made where there is none, and positions are closed in all of them of every partition that is read: else who reads on
-under the old name could write a first dead letter of a partition, and the heir would write it again.
+under the old name could write a first dead letter of a partition, and the heir would write it again. A partition that
+begins meanwhile is no exception: the rows' table changes hands only as it was when those beside it did.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
@@ -34,6 +35,7 @@ class Adopted:
         positions: how many move.
         rows: path of the rows' table, where this one has their dead letters or is a side table; else empty.
         has_letters: whether it is one of dead letters.
+        beside: of one of rows, the tables that come before it, and whether they are of dead letters.
     """
 
     table: str
@@ -41,6 +43,7 @@ class Adopted:
     positions: int
     rows: str = ""
     has_letters: bool = False
+    beside: Mapping[str, bool] = field(default_factory=dict)
 
 
 class GroupAdoption:
@@ -67,14 +70,16 @@ class GroupAdoption:
         """
         known = False
         found = []
-        for table, rows, has_letters in self._tables(topics):
+        tables = list(self._tables(topics))
+        for table, rows, has_letters in tables:
             stored, theirs = self._lake.all_versions(table), self._positions(rows)
             known = known or any(app.startswith(f"{self._old}/") for app in stored)
             change = hand_over(stored, self._old, self._settings.group, theirs)
             if change is not None:
-                self._refuse_others(table, owners(stored))
+                self._refuse_others(table, stored, is_beside=bool(rows))
                 owned = owners({**dict.fromkeys(theirs, 0), **stored})
-                found.append(Adopted(table, owned[self._old], change.positions, rows, has_letters))
+                beside = {name: letters for name, of, letters in tables if of == table}
+                found.append(Adopted(table, owned[self._old], change.positions, rows, has_letters, beside))
         if not known:
             raise ConfigError(
                 [f"--from-group {self._old}: no table under {self._lake.root} was filled by it: check the name"]
@@ -82,24 +87,37 @@ class GroupAdoption:
         return found
 
     def carry_out(self, adopted: Adopted) -> None:
-        """Move one table, whoever commits to it meanwhile.
+        """Move one table, whoever commits to it meanwhile; with one of rows, what began beside it meanwhile.
 
         Raises:
             UnsafeError: both names fill it.
             TransientError: the store did not answer, or others committed all the time.
         """
         self._lake.forget_intents(adopted.table)
-        if adopted.has_letters:
-            self._lake.table(adopted.table, DEAD_LETTER_SCHEMA).create()
-        target = self._lake.open(adopted.table)
+        for table, has_letters in {**adopted.beside, adopted.table: adopted.has_letters}.items():
+            if has_letters:
+                self._lake.table(table, DEAD_LETTER_SCHEMA).create()
         for _ in range(TRIES):
-            stored = self._lake.all_versions(adopted.table)
-            self._refuse_others(adopted.table, owners(stored))
-            change = hand_over(stored, self._old, self._settings.group, self._positions(adopted.rows))
-            if change is None or target.commit(change.expected, change.new, ()) is CommitOutcome.COMMITTED:
+            if self._try_to_move(adopted):
                 failpoint("adopted")
                 return
         raise TransientError(f"table {adopted.table}: group {self._old} commits all the time: stop its consumers")
+
+    def _try_to_move(self, adopted: Adopted) -> bool:
+        """Whether it is moved; else somebody committed meanwhile: look again."""
+        theirs = self._positions(adopted.rows)
+        stored = self._lake.all_versions(adopted.table)
+        begun = open_positions(stored, self._old)
+        # Of these, and no partition has begun since when the commit to this table lands
+        found = {table: self._lake.all_versions(table) for table in adopted.beside}
+        beside = all(self._moved(table, there, begun, is_beside=True) for table, there in found.items())
+        return beside and self._moved(adopted.table, stored, theirs, is_beside=bool(adopted.rows))
+
+    def _moved(self, table: str, stored: Mapping[str, int], theirs: tuple[str, ...], *, is_beside: bool) -> bool:
+        self._refuse_others(table, stored, is_beside=is_beside)
+        change = hand_over(stored, self._old, self._settings.group, theirs)
+        outcome = None if change is None else self._lake.open(table).commit(change.expected, change.new, ())
+        return outcome is not CommitOutcome.REFUSED
 
     def _positions(self, rows: str) -> tuple[str, ...]:
         return open_positions(self._lake.all_versions(rows), self._old) if rows else ()
@@ -118,8 +136,9 @@ class GroupAdoption:
             found |= dict.fromkeys([*beside, (spec.table, "", False)])
         yield from found
 
-    def _refuse_others(self, table: str, owned: Mapping[str, tuple[str, ...]]) -> None:
-        others = sorted(set(owned) - {self._old})
+    def _refuse_others(self, table: str, stored: Mapping[str, int], *, is_beside: bool) -> None:
+        # What is beside may be the heir's for the most part: it comes before the rows
+        others = sorted(set(owners(stored)) - {self._old} - ({self._settings.group} if is_beside else set()))
         if others:
             raise UnsafeError(
                 f"table {table}: group {', '.join(others)} fills it, too: what two groups have written cannot be one "

@@ -17,7 +17,7 @@ from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.exactly_once.positions import AppIds
-from kgs_core.exactly_once.table_owner import close_life, open_lives
+from kgs_core.exactly_once.table_owner import STARTS, close_life, open_lives
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 from kgs_core.ports import CommitOutcome, LakeTable
 
@@ -92,23 +92,31 @@ class Migration:
         for table in (*before, spec.table):
             self._lake.forget_intents(table)
         self._lake.table(spec.dead_letters_table, DEAD_LETTER_SCHEMA).create()
+        stored = self._lake.all_versions(spec.table)
+        if open_lives(stored, group, spec.topic).get(move.old_id, {}).keys() != move.ended.keys():
+            raise self._read_on(spec.table)
         for table in before:
             if is_there(self._lake, table):
                 found = self._lake.all_versions(table)
                 marks = {p: found.get(old.position(p)) for p in move.ended}
                 self._commit(self._lake.open(table), *close_life(found, old, marks))
                 failpoint("adopted")
-        stored = self._lake.all_versions(spec.table)
         expected, versions = close_life(stored, old, dict(move.ended))
+        # No partition begins under the old id meanwhile: its positions would stay open
+        expected[STARTS], versions[STARTS] = stored.get(STARTS), (stored.get(STARTS) or 0) + 1
         for p, offset in move.offsets.items():
             expected |= {new.position(p): None, new.start(p): None}
             versions |= {new.position(p): offset, new.start(p): offset}
         self._commit(self._lake.open(spec.table), expected, versions)
 
-    @staticmethod
-    def _commit(table: LakeTable, expected: Mapping[str, int | None], new: Mapping[str, int]) -> None:
+    @classmethod
+    def _commit(cls, table: LakeTable, expected: Mapping[str, int | None], new: Mapping[str, int]) -> None:
         if new and table.commit(expected, new, ()) is CommitOutcome.REFUSED:
-            raise UnsafeError(f"table {table.name}: somebody commits to it under the old topic id: stop the consumers")
+            raise cls._read_on(table.name)
+
+    @staticmethod
+    def _read_on(table: str) -> UnsafeError:
+        return UnsafeError(f"table {table}: somebody commits to it under the old topic id: stop the consumers")
 
 
 def _earlier_life(spec: TableSpec, lives: Mapping[TopicId, object], old_id: str | None) -> TopicId:

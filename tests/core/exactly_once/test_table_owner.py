@@ -44,8 +44,8 @@ class TestHandOver:
         theirs = {NEW.position(0): 7, NEW.start(0): 2, NEW.epoch(0): 99, NEW.gap(0, 3): 5, NEW.position(11): 0}
         ours = {app: STORED[app] for app in (*map(OLD.position, (0, 11)), OLD.start(0), OLD.epoch(0), OLD.gap(0, 3))}
         assert hand_over(STORED, "old", "new") == OwnershipTransfer(
-            expected=ours | dict.fromkeys(theirs) | {REDRIVES: None},
-            new=theirs | {OLD.position(0): CLOSED, OLD.position(11): CLOSED, REDRIVES: 1},
+            expected=ours | dict.fromkeys(theirs) | {STARTS: 3, REDRIVES: None},
+            new=theirs | {OLD.position(0): CLOSED, OLD.position(11): CLOSED, STARTS: 4, REDRIVES: 1},
             positions=2,
         )
 
@@ -75,6 +75,21 @@ class TestHandOver:
         found = hand_over(stored, "old", "new")
         assert (found.expected[NEW.position(0)], found.expected[NEW.start(0)]) == (CLOSED, 2)
         assert (found.new[NEW.position(0)], found.expected[NEW.epoch(0)]) == (7, None)
+
+    def test_no_start_of_the_old_group_can_be_fixed_afterwards(self):
+        after = STORED | hand_over(STORED, "old", "new").new
+        assert judge(after, {STARTS: 3}, {STARTS: 4, OLD.start(1): 0}, retry=False) is CommitDecision.REFUSED
+
+    def test_what_moved_before_stays_as_the_new_group_has_it(self):
+        """A change of hands that was ended after this table; then the old group began partition 1."""
+        before = STORED | hand_over(STORED, "old", "new").new
+        after = before | hand_over(before | {OLD.position(1): 6}, "old", "new").new
+        assert [after[NEW.position(p)] for p in (0, 1, 11)] == [7, 6, 0]
+        assert [after[OLD.position(p)] for p in (0, 1, 11)] == [CLOSED] * 3
+
+    def test_a_life_that_has_ended_is_closed_for_the_heir(self):
+        found = hand_over(STORED | {OLD.position(1): CLOSED, OLD.end(1): 4}, "old", "new")
+        assert (found.new[NEW.position(1)], found.new[NEW.end(1)], found.positions) == (CLOSED, 4, 2)
 
     def test_a_group_without_positions_has_nothing_to_hand_over(self):
         assert hand_over(STORED, "nobody", "new") is None

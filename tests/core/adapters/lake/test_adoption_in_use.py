@@ -2,10 +2,12 @@
 
 import pytest
 
+from kgs_core.adapters.lake import adoption, migration, topic_table
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import UnsafeError
 from kgs_core.ports import CommitOutcome
-from tests.core.adapters.lake.test_adoption import MemoryKafka, adopt, clean, move, put_kafka
+from kgs_core.exactly_once.table_owner import STARTS
+from tests.core.adapters.lake.test_adoption import MemoryKafka, adopt, clean, move, put_kafka, settings_of
 from tests.sink import Sink
 
 
@@ -40,3 +42,91 @@ def test_who_reads_on_writes_no_first_dead_letter_of_a_partition(storage, monkey
         assert heir.table.commit(batch) is CommitOutcome.REFUSED
         assert Sink(storage).ingest({1: (8, 12)}) is CommitOutcome.COMMITTED
         clean(storage, "g")
+
+
+class KilledError(BaseException):
+    """In the place of the end of the old side's process."""
+
+
+def begin(old, monkeypatch, *, is_killed):
+    """Partition 2 appears, and the old side reads its first records, one of them bad."""
+    old.table.fix_start({2: 0})
+    if not is_killed:
+        assert old.ingest({2: (0, 8)}) is CommitOutcome.COMMITTED
+        return
+
+    def failpoint(name):
+        if name == "after-dead-letter-commit":
+            raise KilledError
+
+    with monkeypatch.context() as patched, pytest.raises(KilledError):
+        patched.setattr(topic_table, "failpoint", failpoint)
+        old.ingest({2: (0, 8)})
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["all of it landed", "only its dead letter landed"])
+@pytest.mark.parametrize("is_late", [False, True], ids=["between two tables", "when the rows' table is about to move"])
+def test_a_partition_that_begins_while_tables_change_hands_moves_with_its_dead_letters(
+    storage, monkeypatch, is_late, is_killed
+):
+    old = Sink(storage).started(2)
+    old.ingest({0: (0, 12)})
+    adopting = adoption.GroupAdoption(settings_of(storage, "h"), "g")
+    letters, rows = adopting.pending(())
+    adopting.carry_out(letters)
+    left = ["once"]
+
+    def hand_over(stored, *rest):
+        if STARTS in stored and any(app.endswith("/start") for app in stored) and left:
+            left.clear()
+            begin(old, monkeypatch, is_killed=is_killed)
+        return found(stored, *rest)
+
+    found = adoption.hand_over
+    if is_late:
+        monkeypatch.setattr(adoption, "hand_over", hand_over)
+    else:
+        begin(old, monkeypatch, is_killed=is_killed)
+    adopting.carry_out(rows)
+    assert not is_late or not left
+    heir = Sink(storage, group="h")
+    assert heir.ingest({0: (12, 20), 2: (0 if is_killed else 8, 20)}) is CommitOutcome.COMMITTED
+    letters_of_2 = [row["_offset"] for row in heir.rows("t_dead_letters") if row["_partition"] == 2]
+    assert sorted(letters_of_2) == [4, 9, 14, 19]
+    clean(storage, "h")
+    with pytest.raises(UnsafeError, match="group h fills it"):
+        old.table.fix_start({3: 0})
+    assert adopt(storage) == []
+
+
+def test_the_old_side_begins_no_partition_that_it_asked_for_before_the_table_changed_hands(storage, monkeypatch):
+    old = Sink(storage).started(1)
+    refuse = topic_table.refuse_other_groups
+
+    def slow(*given):
+        refuse(*given)
+        with monkeypatch.context() as patched:
+            patched.setattr(topic_table, "refuse_other_groups", refuse)
+            adopt(storage)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(topic_table, "refuse_other_groups", slow)
+        calls = iter([slow, refuse])
+        patched.setattr(topic_table, "refuse_other_groups", lambda *given: next(calls)(*given))
+        with pytest.raises(UnsafeError, match="group h fills it"):
+            old.table.fix_start({1: 0})
+    assert clean(storage, "h").ok
+
+
+def test_a_partition_that_begins_under_the_old_topic_id_stops_the_migration(storage, monkeypatch):
+    old = Sink(storage).started(2)
+    put_kafka(monkeypatch, MemoryKafka("id2", partitions=3))
+    moving = migration.Migration(settings_of(storage, "g"))
+    plan = moving.plan("t", {}, keep=True)
+    old.table.fix_start({2: 0})
+    with pytest.raises(UnsafeError, match="somebody commits to it under the old topic id"):
+        moving.carry_out(plan)
+    moving.carry_out(moving.plan("t", {}, keep=True))
+    with pytest.raises(UnsafeError, match="handed over"):
+        old.table.positions({2})
+    clean(storage, "g")
