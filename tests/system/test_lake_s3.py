@@ -12,11 +12,15 @@ from pyarrow.fs import FileSelector
 from kgs_core.adapters.lake.delta_log import load_transactions
 from kgs_core.adapters.lake.delta_maintenance import maintain_table
 from kgs_core.adapters.lake.intent_store import intent_store
+from kgs_core.adapters.lake.kept_bills import BILL_FOLDER, KeptBills
 from kgs_core.adapters.lake.probe import PROBE_FOLDER, probe
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.benchmarks.delay_proxy import DelayProxy
-from kgs_core.errors import TransientError, UnsafeError
+from kgs_core.config import parse_settings
+from kgs_core.config.settings import LakeSettings
+from kgs_core.errors import PermanentError, TransientError, UnsafeError
 from kgs_core.ports import CommitOutcome
+from tests.core.adapters.lake.test_kept_bills import DAY, bill
 from tests.one_column import LAKE, file_of, table_at, values_in
 from tests.sink import Sink
 from tests.system.s3_meddler import DROP_CONDITIONS, LOSE_REPLIES, LOSE_REQUESTS, meddling
@@ -206,3 +210,27 @@ def test_server_killed_midway_is_a_transient_error_and_nothing_is_lost_or_double
         s3_server.start()
     assert sink.table.commit(sink.read({0: (8, 16), 1: (0, 8)})) is CommitOutcome.COMMITTED
     assert sink.assert_exact(2) == {0: 16, 1: 8}
+
+
+def test_of_a_days_bills_the_one_that_knows_most_is_kept(new_lake: NewLake) -> None:
+    storage = new_lake()
+    settings = parse_settings(
+        b"group: g\nkafka: {bootstrap_servers: 'b:9092'}\nlake: {root: /x}\ntopics: [{topic: a, table: t}]",
+        "kgs.yaml",
+        {},
+    )
+    lake = LakeSettings(root=storage.root, storage_options=dict(storage.options))
+    kept = KeptBills(settings.model_copy(update={"lake": lake}))
+    assert kept.load(DAY) is None
+    assert [kept.keep(DAY, bill(known)) for known in (3600.0, 60.0, 7200.0)] == [True, False, True]
+    assert kept.load(DAY) == bill(7200.0)
+    folder = storage.path(BILL_FOLDER, "g")
+    (info,) = storage.filesystem().get_file_info(FileSelector(folder))
+    assert info.base_name == "2026-11-01.7200-0.json"
+    with storage.filesystem().open_output_stream(f"{folder}/2026-11-01.86400-86400.json") as broken:
+        broken.write(b"{")
+    with pytest.raises(PermanentError, match="is no bill"):
+        kept.load(DAY)
+    assert kept.keep(DAY, bill(9000.0))
+    assert kept.load(DAY) == bill(9000.0)
+    assert len(storage.filesystem().get_file_info(FileSelector(folder))) == 1
