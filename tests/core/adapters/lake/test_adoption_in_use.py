@@ -5,8 +5,8 @@ import pytest
 from kgs_core.adapters.lake import adoption, migration, topic_table
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import UnsafeError
-from kgs_core.ports import CommitOutcome
 from kgs_core.exactly_once.table_owner import STARTS
+from kgs_core.ports import CommitOutcome
 from tests.core.adapters.lake.test_adoption import MemoryKafka, adopt, clean, move, put_kafka, settings_of
 from tests.sink import Sink
 
@@ -59,9 +59,10 @@ def begin(old, monkeypatch, *, is_killed):
         if name == "after-dead-letter-commit":
             raise KilledError
 
-    with monkeypatch.context() as patched, pytest.raises(KilledError):
+    with monkeypatch.context() as patched:
         patched.setattr(topic_table, "failpoint", failpoint)
-        old.ingest({2: (0, 8)})
+        with pytest.raises(KilledError):
+            old.ingest({2: (0, 8)})
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["all of it landed", "only its dead letter landed"])
@@ -104,17 +105,13 @@ def test_the_old_side_begins_no_partition_that_it_asked_for_before_the_table_cha
     refuse = topic_table.refuse_other_groups
 
     def slow(*given):
+        monkeypatch.setattr(topic_table, "refuse_other_groups", refuse)
         refuse(*given)
-        with monkeypatch.context() as patched:
-            patched.setattr(topic_table, "refuse_other_groups", refuse)
-            adopt(storage)
+        adopt(storage)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(topic_table, "refuse_other_groups", slow)
-        calls = iter([slow, refuse])
-        patched.setattr(topic_table, "refuse_other_groups", lambda *given: next(calls)(*given))
-        with pytest.raises(UnsafeError, match="group h fills it"):
-            old.table.fix_start({1: 0})
+    monkeypatch.setattr(topic_table, "refuse_other_groups", slow)
+    with pytest.raises(UnsafeError, match="group h fills it"):
+        old.table.fix_start({1: 0})
     assert clean(storage, "h").ok
 
 
