@@ -5,6 +5,7 @@ python ops/draw_dashboard.py --prometheus http://127.0.0.1:9090 --group flights-
 
 import argparse
 import json
+import math
 import re
 import time
 import urllib.parse
@@ -42,12 +43,19 @@ def charts(ask: Any, group: str, start_s: float, end_s: float, rows: Sequence[st
             text = expression.replace("$group", group).replace("$__rate_interval", f"{max(15, round(4 * step_s))}s")
             for series in ask(text, start_s, end_s, step_s):
                 label = _LABEL.sub(lambda match, metric=series["metric"]: metric.get(match[1], ""), legend)
-                lines[label] = [
-                    ((at - start_s) / 60, float(value) / divisor) for at, value in series["values"] if value != "NaN"
-                ]
+                known = [(at, float(value) / divisor) for at, value in series["values"] if value != "NaN"]
+                lines[label] = [((at - start_s) / 60, value) for at, value in _with_gaps(known, step_s)]
         if lines:
             found.append(Chart(title, "minutes", name, lines=dict(sorted(lines.items()))))
     return found
+
+
+def _with_gaps(points: Sequence[tuple[float, float]], step_s: float) -> Iterator[tuple[float, float]]:
+    """With a point that is no number where there were none: a line through it would say what nobody knows."""
+    for n, (at, value) in enumerate(points):
+        if n and at - points[n - 1][0] > 1.5 * step_s:
+            yield at - step_s, math.nan
+        yield at, value
 
 
 def ask_prometheus(address: str) -> Any:

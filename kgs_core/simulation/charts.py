@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
+from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
 from kgs_core.simulation.labels import Point, label_dots, label_ends, spread_out
@@ -29,6 +30,8 @@ _SIZE_IN, _LARGE_IN = (4.4, 3.3), (6.8, 4.4)
 _CROWD = 16
 """Dots from which a panel is large."""
 _DPI = 144
+_TITLE_WIDTH = 44
+"""Characters of a title that fit over the smaller chart."""
 _STYLE = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: labels are measured alike on every machine
@@ -157,13 +160,14 @@ def _figure(panels: Sequence[Chart]) -> "Figure":
     for ax, labels in ends:
         spread_out(labels, ax.get_window_extent(renderer), renderer)
     for panel, ax in zip(panels, axes, strict=True):
-        label_dots(ax, panel.dots, colors, renderer)
+        if panel.dots:  # whose labels keep off lines, which have gaps in some charts without dots
+            label_dots(ax, panel.dots, colors, renderer)
     return drawn
 
 
 def _draw(panel: Chart, ax: "Axes", colors: Mapping[str, str]) -> None:
     """All but the labels of dots and lines, whose places depend on what else is there."""
-    ax.set_title(panel.title)
+    ax.set_title(fill(panel.title, _TITLE_WIDTH))
     ax.set_xlabel(panel.x_name)
     ax.set_ylabel(panel.y_name)
     ax.grid(clip_on=False)

@@ -1,12 +1,15 @@
 """Dashboard, alerts and the page of all metrics say what the table of metrics says."""
 
+import math
 import re
 import subprocess
 from pathlib import Path
 
+import pytest
 import yaml
 
 from kgs_core.metrics import METRICS
+from kgs_core.simulation.charts import picture
 from ops import draw_dashboard, make_dashboard
 from tests.ops.shortened_rules import shortened
 
@@ -88,9 +91,15 @@ def test_a_picture_of_the_dashboard_has_what_prometheus_answers_by_panel():
         assert (start_s, end_s, step_s) == (600.0, 1200.0, 2.5)
         assert "$" not in expression
         if expression.startswith("kgs_consumer_load_bytes_per_second"):
-            yield {"metric": {"consumer": "3"}, "values": [[600, "2000000"], [660, "NaN"], [720, "5000000"]]}
+            yield {
+                "metric": {"consumer": "3"},
+                "values": [[600, "2000000"], [602.5, "NaN"], [720, "5000000"], [722.5, "6000000"]],
+            }
 
     (load,) = draw_dashboard.charts(ask, "g", 600.0, 1200.0)
     assert (load.title, load.y_name) == ("Load of each consumer", "MB/s")
-    assert load.lines == {"consumer 3": [(0.0, 2.0), (2.0, 5.0)]}
+    minutes, rates = zip(*load.lines["consumer 3"], strict=True)
+    assert minutes == pytest.approx((0, 117.5 / 60, 2, 122.5 / 60))
+    assert rates == pytest.approx((2, math.nan, 5, 6), nan_ok=True), "no line over what nobody knows"
+    assert picture([load], "png")
     assert draw_dashboard.charts(ask, "g", 600.0, 1200.0, ["Lake"]) == []
