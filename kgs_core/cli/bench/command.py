@@ -36,6 +36,8 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
 @click.group("bench")
 def bench_group() -> None:
     """Measure, and print what was measured."""
+    for number in (signal.SIGTERM, signal.SIGINT):  # so that no GB stay in a folder; a shell's `&` ignores SIGINT
+        signal.signal(number, signal.default_int_handler)
 
 
 bench_group.add_command(bench_capacity)
@@ -147,7 +149,6 @@ def ingest(  # noqa: PLR0913 - one per option
 
     if json_file is not None:
         check_writable("--json", json_file)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C too
     if profile or formats is not None:
         if profile and formats is not None:
             raise ConfigError(["--profile and --format measure different records: give one of them"])

@@ -1,11 +1,16 @@
 """What `kgs bench ingest` takes and prints."""
 
+import signal
+import tempfile
+from pathlib import Path
+
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from kgs_core.benchmarks.figures import BenchResult, Latency, Pass, StartTimes
 from kgs_core.benchmarks.ingest_profile import STAGES, ProfileResult, StageTimes
-from kgs_core.cli.bench.command import parse_formats, parse_processors, parse_sizes
+from kgs_core.cli.bench.command import bench_group, parse_formats, parse_processors, parse_sizes
 from kgs_core.cli.bench.report import bench_report, formats_report, profile_report
 from kgs_core.config.value_formats import FORMATS
 from kgs_core.errors import ConfigError
@@ -87,3 +92,26 @@ def test_formats_are_checked_by_name():
     assert set(parse_formats("all")) == set(FORMATS)
     with pytest.raises(ConfigError, match=r"--format: 'xml': write raw, .*json_schema"):
         parse_formats("avro,xml")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_benchmark_and_its_folder(monkeypatch, number):
+    """SIGINT also where a shell has it ignored, as for all that `&` starts."""
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGTERM, signal.SIGINT)}
+    made = []
+
+    def run():
+        with tempfile.TemporaryDirectory() as folder:
+            made.append(Path(folder))
+            signal.raise_signal(number)
+        raise AssertionError("it went on")
+
+    monkeypatch.setattr(bench_group.commands["readings"], "callback", run)
+    monkeypatch.setattr(bench_group.commands["readings"], "params", [])
+    try:
+        result = CliRunner().invoke(bench_group, ["readings"])
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    assert (result.exit_code, result.output.strip()) == (1, "Aborted!")
+    assert [folder.exists() for folder in made] == [False]
