@@ -259,6 +259,11 @@ def noted_sides(apps: Collection[str], group: str, topic: str, topic_id: TopicId
     return {side for name, id_, side in _notes(apps, group) if name == topic and topic_id in (None, id_)}
 
 
+def sides_noted_by(apps: Collection[str], group: str) -> list[str]:
+    """Side tables that a table's log names for any topic of a group."""
+    return sorted({side for _, _, side in _notes(apps, group)})
+
+
 def _notes(apps: Collection[str], group: str) -> Iterator[tuple[str, str, str]]:
     """Topic, its id and side table of each note."""
     for app in apps:
