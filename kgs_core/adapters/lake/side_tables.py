@@ -126,6 +126,9 @@ class SideTables:
                 if own.versions(apps) != {app: stored[app] for app in apps}:
                     return None  # rows of its owner were on their way
                 raise UnsafeError(problem)
+            if any(at[route] is None and (self._names or stored[route]) for route in map(ids.route, partitions)):
+                # It may have been away while the own table changed hands: what others have there is in no mark of ours
+                refuse_other_groups(self._lake, name, ids.group)
         tokens = self._claimed(own, stored, found, partitions)
         if tokens is None:
             return None

@@ -1,5 +1,7 @@
 """Routes that begin while tables change hands, and side tables of other topics: no row of theirs comes twice."""
 
+import shutil
+
 import pytest
 
 from kgs_core.adapters.lake import adoption, migration
@@ -7,6 +9,7 @@ from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.adapters.lake.delta_log import load_transactions
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import parse_settings
+from kgs_core.errors import UnsafeError
 from kgs_core.exactly_once.positions import CLOSED
 from tests.core.adapters.lake.test_adoption import MemoryKafka, put_kafka
 from tests.core.adapters.lake.test_side_tables_change_hands import LOG, ROUTE, settings_of
@@ -76,6 +79,20 @@ def test_what_was_begun_can_be_taken_back_also_of_a_side_table_that_only_an_earl
     for each in back.pending(()):
         back.carry_out(each)
     assert_exact(tmp_path, "g")
+
+
+def test_a_side_table_that_was_away_meanwhile_is_moved_when_it_is_back(tmp_path, kafka):
+    killed_ahead(tmp_path)
+    away = shutil.move(tmp_path / "side/a", tmp_path / "away")
+    adopting = adoption.GroupAdoption(settings_of(tmp_path), "g")
+    for each in adopting.pending(()):
+        adopting.carry_out(each)
+    shutil.move(away, tmp_path / "side/a")
+    with pytest.raises(UnsafeError, match=r"table side/a: group g fills it .* kgs adopt --from-group g"):
+        sink(tmp_path, "h", route=ROUTE).started().read()
+    (back,) = adopting.pending(())
+    adopting.carry_out(back)
+    assert_exact(tmp_path, "h")
 
 
 def test_a_route_that_begins_under_the_old_topic_id_moves_with_its_side_tables(tmp_path, monkeypatch, kafka):
