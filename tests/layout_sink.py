@@ -46,7 +46,7 @@ class GivenRecord(FakeRecord):
 
 
 class LayoutSink:
-    """One consumer's hold on the table of topic `t`."""
+    """One consumer's hold on the table of one topic; `t`, where nothing else is said."""
 
     def __init__(
         self,
@@ -56,14 +56,16 @@ class LayoutSink:
         commit: Literal["direct", "combined", "auto"] = "auto",
         group: str = "g",
         topic_id: str = "id1",
+        *,
+        topic: str = "t",
         **layout: Any,
     ) -> None:
         self.storage = storage or Storage(str(root))
         self.log = log
-        rule = TopicRule.model_validate({"topic": "t", "format": "json", "schema": COLUMNS, **layout})
-        table = rule.table_of("t")
-        self.spec = TableSpec("t", table, f"{table}_dead_letters", rule)
-        self.ids = AppIds(group, "t", TopicId(topic_id))
+        rule = TopicRule.model_validate({"topic": topic, "format": "json", "schema": COLUMNS, **layout})
+        table = rule.table_of(topic)
+        self.spec = TableSpec(topic, table, f"{table}_dead_letters", rule)
+        self.ids = AppIds(group, topic, TopicId(topic_id))
         self.lake = LakeSettings(
             root=self.storage.root,
             storage_options=dict(self.storage.options),
@@ -98,7 +100,7 @@ class LayoutSink:
         """What a worker must know at these positions."""
         spec, marks = self.spec, found.dead_letter_marks
         return TopicJob(
-            *("t", self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks),
+            *(spec.topic, self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks),
             sides=spec.side_tables,
             side_marks=found.side_marks,
         )

@@ -48,7 +48,7 @@ class AppIds:
         return f"{self.position(partition)}/route"
 
     def side(self, table: str) -> str:
-        """Version = 1: rows of the topic may be in this side table, too."""
+        """Version = how far rows of the topic have come into this side table: claimed for them, or in use."""
         return f"{self.group}/{self.topic}@{self.topic_id}/side/{table}"
 
     def redriven(self, partition: int) -> str:

@@ -63,6 +63,8 @@ def hand_over(stored: Mapping[str, int], old: str, new: str, known: Collection[s
     positions = [app for app in apps if _POSITION.fullmatch(app) and seen[app] != CLOSED]
     expected: dict[str, int | None] = {app: stored.get(app) for app in apps}
     expected |= {theirs: stored.get(theirs) for theirs in apps.values()}
+    # Whoever takes up a first route meanwhile has another side table, and is seen by nothing else
+    expected |= {route: stored.get(route) for route in (f"{app}/route" for app in positions)}
     # What was closed stays so for the heir, who may have got it open a moment ago, by a change that was not finished
     moved = {app: theirs for app, theirs in apps.items() if seen[app] != CLOSED or theirs not in stored}
     versions = {theirs: seen[app] for app, theirs in moved.items()} | dict.fromkeys(positions, CLOSED)

@@ -32,7 +32,7 @@ class Fencings:
         self._has_warned = False
 
     def look(self) -> None:
-        """Ask Kafka; who may not ask counts nothing, and is told once.
+        """Ask Kafka; who may not ask counts nothing, and is told so once, until it may again.
 
         Raises:
             TransientError, ConfigError: it does not answer; what was counted stays.
@@ -51,6 +51,7 @@ class Fencings:
             self.close()
             raise
         else:
+            self._has_warned = False
             self.take(found)
 
     def take(self, found: "CoordinatorView | None") -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
+from kafka.net.compat import KafkaNetClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from kgs_core.adapters.kafka.client_config import admin_client
@@ -80,9 +81,16 @@ def open_kafka_python(settings: Settings, timeout_s: float) -> KafkaAdminClient:
     # What it logs of a broker that is away comes many times a second and stands in our errors
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     where = settings.kafka.bootstrap_servers
+    made: list[KafkaNetClient] = []
+
+    def inner(**given: Any) -> KafkaNetClient:
+        made.append(KafkaNetClient(**given))
+        return made[0]
+
     try:
         return KafkaAdminClient(
             **client_settings(admin_client(settings)),
+            kafka_client=inner,
             bootstrap_servers=where.split(","),
             client_id="kgs-monitor",
             request_timeout_ms=round(timeout_s * 1000),
@@ -91,6 +99,8 @@ def open_kafka_python(settings: Settings, timeout_s: float) -> KafkaAdminClient:
             reconnect_backoff_max_ms=1000,
         )
     except KafkaError as e:
+        for each in made:  # theirs gives its thread and sockets up only where it was made
+            each.close()
         kind = TransientError if getattr(e, "retriable", False) else PermanentError
         raise kind(f"Kafka {where}: connect with kafka-python: {e}: check the brokers and kafka.client") from e
 

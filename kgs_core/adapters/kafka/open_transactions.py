@@ -97,6 +97,8 @@ class OpenTransactions:
         except PermanentError as e:
             if isinstance(e.__cause__, kafka.errors.TransactionalIdNotFoundError):
                 return None
+            if isinstance(e.__cause__, kafka.errors.TransactionalIdAuthorizationFailedError):
+                raise PermanentError(f"{e}: give this user Describe on it") from e.__cause__
             raise
         return CoordinatorView(str(found.state.value), found.producer_id, found.producer_epoch)
 

@@ -5,7 +5,7 @@ are closed by the same commit. The dead letters' table and side tables come befo
 side can write there against marks that the other has, and the same command again does the rest. That of dead letters is
 made where there is none, and positions are closed in all of them of every partition that is read: else who reads on
 under the old name could write a first dead letter of a partition, and the heir would write it again. A partition that
-begins meanwhile is no exception: the rows' table changes hands only as it was when those beside it did.
+begins meanwhile is no exception, nor is a route: the rows' table changes hands only as it was when those beside it did.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -16,7 +16,7 @@ from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.discovery import find_tables
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA
-from kgs_core.adapters.lake.side_tables import is_there, side_tables_of
+from kgs_core.adapters.lake.side_tables import is_there, side_tables_of, sides_noted_by
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
@@ -76,7 +76,7 @@ class GroupAdoption:
             known = known or any(app.startswith(f"{self._old}/") for app in stored)
             change = hand_over(stored, self._old, self._settings.group, theirs)
             if change is not None:
-                self._refuse_others(table, stored, is_beside=bool(rows))
+                self._refuse_others(table, stored, may_be_ours=bool(rows))
                 owned = owners({**dict.fromkeys(theirs, 0), **stored})
                 beside = {name: letters for name, of, letters in tables if of == table}
                 found.append(Adopted(table, owned[self._old], change.positions, rows, has_letters, beside))
@@ -108,14 +108,16 @@ class GroupAdoption:
         theirs = self._positions(adopted.rows)
         stored = self._lake.all_versions(adopted.table)
         begun = open_positions(stored, self._old)
-        # Of these, and no partition has begun since when the commit to this table lands
-        found = {table: self._lake.all_versions(table) for table in adopted.beside}
+        # Into which a route leads by now, of any topic. Once the commit to this table lands, no partition and no route
+        # has begun since
+        sides = (side for side in sides_noted_by(stored, self._old) if is_there(self._lake, side))
+        found = {table: self._lake.all_versions(table) for table in dict.fromkeys([*adopted.beside, *sides])}
         beside = all(self._moved(table, there, begun, is_beside=True) for table, there in found.items())
         return beside and self._moved(adopted.table, stored, theirs, is_beside=bool(adopted.rows))
 
     def _moved(self, table: str, stored: Mapping[str, int], theirs: tuple[str, ...], *, is_beside: bool) -> bool:
-        self._refuse_others(table, stored, is_beside=is_beside)
         change = hand_over(stored, self._old, self._settings.group, theirs)
+        self._refuse_others(table, stored, may_be_ours=is_beside or change is None)
         outcome = None if change is None else self._lake.open(table).commit(change.expected, change.new, ())
         return outcome is not CommitOutcome.REFUSED
 
@@ -130,15 +132,17 @@ class GroupAdoption:
         specs = find_tables(known_as, self._lake, in_kafka, topics or None)
         found: dict[tuple[str, str, bool], None] = {}
         for spec in specs:
-            sides = side_tables_of(self._lake, spec, self._old)
+            stored = self._lake.all_versions(spec.table)
+            noted = (side for group in (self._old, self._settings.group) for side in sides_noted_by(stored, group))
+            sides = dict.fromkeys([*side_tables_of(self._lake, spec, self._old), *noted])
             beside = [(spec.dead_letters_table, spec.table, True)]
             beside += [(side, spec.table, False) for side in sides if is_there(self._lake, side)]
             found |= dict.fromkeys([*beside, (spec.table, "", False)])
         yield from found
 
-    def _refuse_others(self, table: str, stored: Mapping[str, int], *, is_beside: bool) -> None:
-        # What is beside may be the heir's for the most part: it comes before the rows
-        others = sorted(set(owners(stored)) - {self._old} - ({self._settings.group} if is_beside else set()))
+    def _refuse_others(self, table: str, stored: Mapping[str, int], *, may_be_ours: bool) -> None:
+        # What is beside may be the heir's for the most part: it comes before the rows. And two may adopt at once
+        others = sorted(set(owners(stored)) - {self._old} - ({self._settings.group} if may_be_ours else set()))
         if others:
             raise UnsafeError(
                 f"table {table}: group {', '.join(others)} fills it, too: what two groups have written cannot be one "

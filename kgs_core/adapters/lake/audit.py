@@ -75,7 +75,9 @@ def audit_lake(
 
 def _one_more(unread: int, error: PortError) -> int:
     """A table that is broken, and a topic that is refused, stop no other one; a store or a Kafka that is away does."""
-    if isinstance(error, TransientError) and unread + 1 >= AWAY_AFTER:
+    if not isinstance(error, TransientError):
+        return 0  # it was an answer
+    if unread + 1 >= AWAY_AFTER:
         raise error
     return unread + 1
 

@@ -181,8 +181,8 @@ def _positions(
 
 
 def _is_all_handed_over(table: PinnedTable, group: str, topic: str, keys: Iterable[PartitionKey]) -> bool:
-    found = [is_handed_over(table, AppIds(group, topic, key.topic_id), key) for key in keys]
-    return bool(found) and all(found)
+    """Lives that have ended were closed before, and a table changes hands as a whole."""
+    return any(is_handed_over(table, AppIds(group, topic, key.topic_id), key) for key in keys)
 
 
 def _pinned(lake: Lake, name: str) -> PinnedTable | None:
@@ -193,7 +193,7 @@ def _pinned(lake: Lake, name: str) -> PinnedTable | None:
 
 
 def is_handed_over(table: PinnedTable, ids: AppIds, key: PartitionKey) -> bool:
-    """Whether all of it is another group's now; a life that ended when its topic moved has an end."""
+    """Whether it is another group's now; a life that ended when its topic moved has an end."""
     is_closed = table.version_of(ids.position(key.partition)) == CLOSED
     return is_closed and table.version_of(ids.end(key.partition)) is None
 
@@ -225,9 +225,10 @@ def stored_positions(
 
 
 def position_in(table: PinnedTable | None, ids: AppIds, partition: int) -> int | None:
-    """A partition's position, or where its life ended."""
+    """A partition's position, or where its life ended; CLOSED where another group has it now."""
     stored = table.version_of(ids.position(partition)) if table else None
-    return table.version_of(ids.end(partition)) if table and stored == CLOSED else stored
+    ended = table.version_of(ids.end(partition)) if table and stored == CLOSED else None
+    return stored if ended is None else ended
 
 
 def offsets_in(table: PinnedTable | None, within: OffsetRange | None = None) -> dict[PartitionKey, Offsets]:

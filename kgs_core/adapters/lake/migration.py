@@ -15,11 +15,13 @@ from kgs_core.adapters.lake.side_tables import is_there, side_tables_of
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings, TableSpec
-from kgs_core.errors import ConfigError, UnsafeError
+from kgs_core.errors import ConfigError, TransientError, UnsafeError
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.exactly_once.table_owner import STARTS, close_life, open_lives
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
-from kgs_core.ports import CommitOutcome, LakeTable
+from kgs_core.ports import CommitOutcome
+
+TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,39 +86,45 @@ class Migration:
 
         Raises:
             UnsafeError: somebody reads on under the old id: its positions are no longer those of `move`.
-            TransientError: the store did not answer.
+            TransientError: the store did not answer, or others commit all the time.
         """
+        self._lake.table(move.spec.dead_letters_table, DEAD_LETTER_SCHEMA).create()
+        for _ in range(TRIES):
+            if self._try_to_move(move):
+                return
+        raise TransientError(f"table {move.spec.table}: partitions begin all the time: run it again")
+
+    def _try_to_move(self, move: TopicMigration) -> bool:
+        """Whether it is moved; else a partition or a route has begun meanwhile, of whichever topic: look again."""
         spec, group = move.spec, self._settings.group
         old, new = AppIds(group, spec.topic, move.old_id), AppIds(group, spec.topic, move.new_id)
+        stored = self._lake.all_versions(spec.table)
+        if open_lives(stored, group, spec.topic).get(move.old_id) != move.ended:
+            raise _read_on(spec.table)
         before = (spec.dead_letters_table, *side_tables_of(self._lake, spec, group))  # as in `adoption`
         for table in (*before, spec.table):
             self._lake.forget_intents(table)
-        self._lake.table(spec.dead_letters_table, DEAD_LETTER_SCHEMA).create()
-        stored = self._lake.all_versions(spec.table)
-        if open_lives(stored, group, spec.topic).get(move.old_id, {}).keys() != move.ended.keys():
-            raise self._read_on(spec.table)
         for table in before:
             if is_there(self._lake, table):
                 found = self._lake.all_versions(table)
                 marks = {p: found.get(old.position(p)) for p in move.ended}
-                self._commit(self._lake.open(table), *close_life(found, old, marks))
+                expected, versions = close_life(found, old, marks)
+                if versions and self._lake.open(table).commit(expected, versions, ()) is CommitOutcome.REFUSED:
+                    raise _read_on(table)
                 failpoint("adopted")
         expected, versions = close_life(stored, old, dict(move.ended))
-        # No partition begins under the old id meanwhile: its positions would stay open
+        # No partition begins under the old id meanwhile: its positions would stay open. Nor does a route, with a side
+        # table that was not looked at
         expected[STARTS], versions[STARTS] = stored.get(STARTS), (stored.get(STARTS) or 0) + 1
+        expected |= {old.route(p): stored.get(old.route(p)) for p in move.ended}
         for p, offset in move.offsets.items():
             expected |= {new.position(p): None, new.start(p): None}
             versions |= {new.position(p): offset, new.start(p): offset}
-        self._commit(self._lake.open(spec.table), expected, versions)
+        return self._lake.open(spec.table).commit(expected, versions, ()) is CommitOutcome.COMMITTED
 
-    @classmethod
-    def _commit(cls, table: LakeTable, expected: Mapping[str, int | None], new: Mapping[str, int]) -> None:
-        if new and table.commit(expected, new, ()) is CommitOutcome.REFUSED:
-            raise cls._read_on(table.name)
 
-    @staticmethod
-    def _read_on(table: str) -> UnsafeError:
-        return UnsafeError(f"table {table}: somebody commits to it under the old topic id: stop the consumers")
+def _read_on(table: str) -> UnsafeError:
+    return UnsafeError(f"table {table}: somebody commits to it under the old topic id: stop the consumers")
 
 
 def _earlier_life(spec: TableSpec, lives: Mapping[TopicId, object], old_id: str | None) -> TopicId:

@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from kgs_core.adapters.lake.audit_snapshot import (
     PartitionKey,
-    is_handed_over,
     offsets_in,
     offsets_of,
     stored_positions,
@@ -33,7 +32,7 @@ from kgs_core.errors import UnsafeError
 from kgs_core.exactly_once import NO_OFFSETS, Offsets, StoredPositions
 from kgs_core.exactly_once.positions import AppIds, offset_sum, parse_app_id
 from kgs_core.exactly_once.route_tokens import route_of
-from kgs_core.exactly_once.table_owner import REDRIVES
+from kgs_core.exactly_once.table_owner import REDRIVES, owners
 from kgs_core.model import OffsetRange
 from kgs_core.ports import CommitOutcome, FileWritten, Lake, LakeTable, PinnedTable
 
@@ -137,14 +136,11 @@ def look(lake: Lake, group: str, spec: TableSpec, letters: pa.Table) -> RedriveB
     ours = [app for app in known if (app.group, app.topic) == (group, spec.topic)]
     names = noted_sides(apps, group, spec.topic).union(spec.side_tables.values())
     sides = {name: side for name in sorted(names) if (side := lake.pin(name)) is not None}
+    _refuse_handed_over(lake, group, (spec.table, *sides))
     stored, tokens = {}, {}
     keys = list(offsets_of(letters))
     for key in keys:
         ids = AppIds(group, spec.topic, key.topic_id)
-        if is_handed_over(table, ids, key):
-            raise UnsafeError(
-                f"table {spec.table}: group {group} has handed it over (kgs adopt): redrive with the group that has it"
-            )
         stored[key] = stored_positions(ids, key, ours, (table, None))
         tokens[key] = _token(spec, ids, key.partition, table, sides)
     offsets = letters["_offset"].to_numpy()
@@ -155,6 +151,21 @@ def look(lake: Lake, group: str, spec: TableSpec, letters: pa.Table) -> RedriveB
             rows[key] = np.concatenate([rows.get(key, NO_OFFSETS), found])
     redriven = {name: _redriven(each, group, spec, keys) for name, each in {spec.table: table, **sides}.items()}
     return RedriveBase(group, spec.topic, redriven, tokens, stored, rows)
+
+
+def _refuse_handed_over(lake: Lake, group: str, tables: Sequence[str]) -> None:
+    """Of a table that has changed hands nobody notes any more what we redrive; side tables do so before the own one.
+
+    Raises:
+        UnsafeError: another group has one of them.
+        PortError: a log cannot be read.
+    """
+    for table in tables:
+        if others := sorted(set(owners(lake.all_versions(table))) - {group}):
+            raise UnsafeError(
+                f"table {table}: group {group} has handed it over (kgs adopt), or never had it: redrive with group "
+                f"{', '.join(others)}, once kgs adopt is done"
+            )
 
 
 def _redriven(table: PinnedTable, group: str, spec: TableSpec, keys: Sequence[PartitionKey]) -> Redriven:

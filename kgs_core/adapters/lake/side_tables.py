@@ -126,6 +126,9 @@ class SideTables:
                 if own.versions(apps) != {app: stored[app] for app in apps}:
                     return None  # rows of its owner were on their way
                 raise UnsafeError(problem)
+            if any(at[route] is None and (self._names or stored[route]) for route in map(ids.route, partitions)):
+                # It may have been away while the own table changed hands: what others have there is in no mark of ours
+                refuse_other_groups(self._lake, name, ids.group)
         tokens = self._claimed(own, stored, found, partitions)
         if tokens is None:
             return None
@@ -257,6 +260,11 @@ def is_there(lake: Lake, side: str) -> bool:
 def noted_sides(apps: Collection[str], group: str, topic: str, topic_id: TopicId | None = None) -> set[str]:
     """Side tables that a table's log names for a topic, under all of its ids or under one."""
     return {side for name, id_, side in _notes(apps, group) if name == topic and topic_id in (None, id_)}
+
+
+def sides_noted_by(apps: Collection[str], group: str) -> list[str]:
+    """Side tables that a table's log names for any topic of a group."""
+    return sorted({side for _, _, side in _notes(apps, group)})
 
 
 def _notes(apps: Collection[str], group: str) -> Iterator[tuple[str, str, str]]:

@@ -44,7 +44,7 @@ class TestHandOver:
         theirs = {NEW.position(0): 7, NEW.start(0): 2, NEW.epoch(0): 99, NEW.gap(0, 3): 5, NEW.position(11): 0}
         ours = {app: STORED[app] for app in (*map(OLD.position, (0, 11)), OLD.start(0), OLD.epoch(0), OLD.gap(0, 3))}
         assert hand_over(STORED, "old", "new") == OwnershipTransfer(
-            expected=ours | dict.fromkeys(theirs) | {STARTS: 3, REDRIVES: None},
+            expected=ours | dict.fromkeys([*theirs, OLD.route(0), OLD.route(11)]) | {STARTS: 3, REDRIVES: None},
             new=theirs | {OLD.position(0): CLOSED, OLD.position(11): CLOSED, STARTS: 4, REDRIVES: 1},
             positions=2,
         )

@@ -41,6 +41,7 @@ def test_epochs_are_counted_from_the_first_answer_on(answers, count):
 def test_what_is_not_answered_is_not_counted_and_a_refusal_is_told_once(monkeypatch, caplog):
     caplog.set_level(logging.WARNING, "kgs_core")
     outcomes = [PermanentError("no right"), PermanentError("no right"), at(5), TransientError("away"), at(6)]
+    outcomes.append(PermanentError("no right any more"))
     made = []
 
     class Asked:
@@ -66,8 +67,10 @@ def test_what_is_not_answered_is_not_counted_and_a_refusal_is_told_once(monkeypa
     with pytest.raises(TransientError):
         fencings.look()
     fencings.look()
+    fencings.look()
     assert fencings.count == 1
     assert [record.getMessage() for record in caplog.records] == [
-        "kgs_controller_fenced_total: not given out: no right"
+        "kgs_controller_fenced_total: not given out: no right",
+        "kgs_controller_fenced_total: not given out: no right any more",
     ]
     assert len(made) == 4  # anew after each that was no answer

@@ -1,11 +1,21 @@
-"""librdkafka's settings in kafka-python's words."""
+"""librdkafka's settings in kafka-python's words, and a client of it that cannot connect."""
 
+import socket
 import ssl
+import threading
 
 import pytest
 
-from kgs_core.adapters.kafka.kafka_python import client_settings
-from kgs_core.errors import ConfigError
+from kgs_core.adapters.kafka.kafka_python import client_settings, open_kafka_python
+from kgs_core.config import parse_settings
+from kgs_core.errors import ConfigError, TransientError
+
+TEXT = """
+group: g
+kafka: {{bootstrap_servers: "127.0.0.1:{port}"}}
+lake: {{root: /lake}}
+topics: [{{topic: t}}]
+"""
 
 
 def test_without_security_nothing_but_plaintext():
@@ -53,3 +63,11 @@ def test_what_cannot_be_loaded_is_named_without_a_secret(client):
     with pytest.raises(ConfigError, match=r"kafka.client: ssl\.\*: .*check the files") as caught:
         client_settings({"security.protocol": "SSL", **client})
     assert "the-secret-key" not in str(caught.value)
+
+
+def test_one_that_could_not_connect_leaves_no_thread_behind():
+    with socket.create_server(("127.0.0.1", 0)) as mute:  # never answers
+        settings = parse_settings(TEXT.format(port=mute.getsockname()[1]).encode(), "kgs.yaml", {})
+        with pytest.raises(TransientError, match="connect with kafka-python"):
+            open_kafka_python(settings, 0.2)
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")] == []

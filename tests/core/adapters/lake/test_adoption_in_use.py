@@ -127,3 +127,59 @@ def test_a_partition_that_begins_under_the_old_topic_id_stops_the_migration(stor
     with pytest.raises(UnsafeError, match="handed over"):
         old.table.positions({2})
     clean(storage, "g")
+
+
+def test_of_two_adoptions_at_once_the_later_one_finds_all_done(storage):
+    Sink(storage).started(2).ingest({0: (0, 12)})
+    both = [adoption.GroupAdoption(settings_of(storage, "h"), "g") for _ in range(2)]
+    pending = [each.pending(()) for each in both]
+    for each in zip(*pending, strict=True):
+        for adopting, table in zip(both, each, strict=True):
+            adopting.carry_out(table)
+    assert Sink(storage, group="h").ingest({0: (12, 20)}) is CommitOutcome.COMMITTED
+    clean(storage, "h")
+
+
+def test_of_two_names_that_adopt_at_once_one_is_refused(storage):
+    Sink(storage).started(2).ingest({0: (0, 12)})
+    first, second = (adoption.GroupAdoption(settings_of(storage, name), "g") for name in ("h", "i"))
+    (letters, _), (_, rows) = first.pending(()), second.pending(())
+    first.carry_out(letters)
+    with pytest.raises(UnsafeError, match="table t_dead_letters: group h fills it, too"):
+        second.carry_out(rows)
+    assert [each.table for each in first.pending(())] == ["t"]
+
+
+def test_a_topic_moves_though_another_one_of_its_table_begins_a_partition(storage, monkeypatch):
+    Sink(storage).started(2)
+    other = Sink(storage, topic="u", topic_id="u1").started(1)
+    put_kafka(monkeypatch, MemoryKafka("id2"))
+    moving = migration.Migration(settings_of(storage, "g"))
+    plan, due, found = moving.plan("t", {}, keep=True), [{1: 0}], migration.close_life
+
+    def close_life(*given):
+        if due:
+            other.table.fix_start(due.pop())
+        return found(*given)
+
+    monkeypatch.setattr(migration, "close_life", close_life)
+    moving.carry_out(plan)
+    assert dict(Sink(storage, topic_id="id2").table.positions({0, 1}).next_offset) == {0: 0, 1: 0}
+    assert other.ingest({1: (0, 4)}) is CommitOutcome.COMMITTED
+
+
+def test_the_audit_of_the_old_name_knows_what_has_changed_hands(storage, monkeypatch):
+    """While the dead letters have moved and the rows have not; and of a table that has an ended life, too."""
+    Sink(storage).started(2).ingest({0: (0, 12)})
+    put_kafka(monkeypatch, MemoryKafka("id2"))
+    move(storage, keep=True)
+    Sink(storage, topic_id="id2").ingest({0: (12, 20)})
+    adopting = adoption.GroupAdoption(settings_of(storage, "h"), "g")
+    letters, rows = adopting.pending(())
+    adopting.carry_out(letters)
+    clean(storage, "g")
+    adopting.carry_out(rows)
+    assert clean(storage, "g").notes == (
+        "handed over to group h by kgs adopt: audit it with that group's configuration",
+    )
+    clean(storage, "h")

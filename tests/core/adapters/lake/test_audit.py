@@ -73,6 +73,11 @@ def test_a_topic_whose_log_is_refused_stops_no_other_one(settings, monkeypatch):
     ]  # fmt: skip
 
 
+def test_one_that_does_not_answer_after_one_that_is_refused_is_not_a_kafka_that_is_away(settings, monkeypatch):
+    with_logs_of(monkeypatch, {"b": PermanentError("not allowed"), "c": TransientError("no leader")})
+    assert [table.problem for table in audit_lake(settings).tables] == ["", "not allowed", "no leader"]
+
+
 def test_a_kafka_that_is_away_is_not_asked_for_each_topic(settings, monkeypatch):
     asked = with_logs_of(monkeypatch, dict.fromkeys("bc", TransientError("it is away")))
     with pytest.raises(TransientError, match="it is away"):
