@@ -146,7 +146,9 @@ def look(lake: Lake, group: str, spec: TableSpec, letters: pa.Table) -> RedriveB
                 f"table {spec.table}: group {group} has handed it over (kgs adopt): redrive with the group that has it"
             )
         stored[key] = stored_positions(ids, key, ours, (table, None))
-        tokens[key] = _token(spec, ids, key.partition, table, sides)
+        noted = noted_sides(apps, group, spec.topic, key.topic_id)
+        own_sides = {name: side for name, side in sides.items() if name in noted or name in spec.side_tables.values()}
+        tokens[key] = _token(spec, ids, key.partition, table, own_sides)
     offsets = letters["_offset"].to_numpy()
     within = OffsetRange(int(offsets.min()), int(offsets.max()) + 1) if len(offsets) else OffsetRange(0, 0)
     rows: dict[PartitionKey, Offsets] = {}
@@ -172,6 +174,9 @@ def _token(
 ) -> int | None:
     """Of the rule's route, which all tables must have taken up.
 
+    Args:
+        sides: those of the rule, and those that this life of the topic had; not what a later one has besides.
+
     Raises:
         UnsafeError: they have not.
     """
@@ -185,7 +190,9 @@ def _token(
     ):
         raise UnsafeError(
             f"table {spec.table}: rows of {spec.topic}:{partition} (topic id {ids.topic_id}) go by another route than "
-            "the configured one: start consumers with this configuration first, then run it again"
+            "the configured one: start consumers with this configuration first, then run it again; if Kafka no longer "
+            f"has that topic id, redrive its letters by their own route, and the others with --where topic_id!="
+            f"{ids.topic_id}"
         )
     return token
 

@@ -8,6 +8,7 @@ import pytest
 from kgs_core.adapters.ingest import redrive
 from kgs_core.adapters.ingest.redrive import Redrive
 from kgs_core.adapters.lake.audit import audit_lake
+from kgs_core.adapters.lake.letter_filter import parse_conditions
 from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError, UnsafeError
 from tests.layout_sink import LayoutSink
@@ -110,3 +111,18 @@ def test_rows_of_another_route_wait_for_consumers_that_go_by_it(sink):
 def test_a_side_table_is_redriven_by_the_name_of_the_own_table(sink):
     with pytest.raises(ConfigError, match=r"side/a: no topic fills it.*it is a side table of t: name that"):
         Redrive(settings_of(sink), "side/a")
+
+
+def test_letters_of_an_earlier_life_go_by_the_route_of_then(tmp_path):
+    """A later life's route leads into a side table that the earlier one never had."""
+    narrow = {"column": "s", "tables": {"a": "side/a"}}
+    LayoutSink(tmp_path, LOG, schema=SCHEMA, route=narrow).started().drain()
+    sink = LayoutSink(tmp_path, LOG, schema=SCHEMA, route=ROUTE, topic_id="id2").started()
+    sink.drain()
+    with pytest.raises(UnsafeError, match=r"topic id id1.*the others with --where topic_id!=id1"):
+        Redrive(settings_of(sink), "t").run()
+    assert Redrive(settings_of(sink), "t").run(parse_conditions(["topic_id!=id1"])).passed == 6
+    of_then = parse_conditions(["topic_id=id1"])
+    assert Redrive(settings_of(sink, a="side/a"), "t").run(of_then).passed == 6
+    assert Redrive(settings_of(sink, a="side/a"), "t").run(of_then).done == 6
+    assert audit_lake(settings_of(sink), with_log=False).ok
