@@ -31,7 +31,7 @@ from kgs_core.adapters.lake.side_tables import noted_sides, route_fingerprint
 from kgs_core.config import TableSpec
 from kgs_core.errors import UnsafeError
 from kgs_core.exactly_once import NO_OFFSETS, Offsets, StoredPositions
-from kgs_core.exactly_once.positions import AppIds, offset_sum, parse_app_id
+from kgs_core.exactly_once.positions import CLOSED, AppIds, offset_sum, parse_app_id
 from kgs_core.exactly_once.route_tokens import route_of
 from kgs_core.exactly_once.table_owner import REDRIVES
 from kgs_core.model import OffsetRange
@@ -146,6 +146,7 @@ def look(lake: Lake, group: str, spec: TableSpec, letters: pa.Table) -> RedriveB
                 f"table {spec.table}: group {group} has handed it over (kgs adopt): redrive with the group that has it"
             )
         stored[key] = stored_positions(ids, key, ours, (table, None))
+        _refuse_half_moved(ids, key.partition, table, sides)
         noted = noted_sides(apps, group, spec.topic, key.topic_id)
         own_sides = {name: side for name, side in sides.items() if name in noted or name in spec.side_tables.values()}
         tokens[key] = _token(spec, ids, key.partition, table, own_sides)
@@ -157,6 +158,21 @@ def look(lake: Lake, group: str, spec: TableSpec, letters: pa.Table) -> RedriveB
             rows[key] = np.concatenate([rows.get(key, NO_OFFSETS), found])
     redriven = {name: _redriven(each, group, spec, keys) for name, each in {spec.table: table, **sides}.items()}
     return RedriveBase(group, spec.topic, redriven, tokens, stored, rows)
+
+
+def _refuse_half_moved(ids: AppIds, partition: int, own: PinnedTable, sides: Mapping[str, PinnedTable]) -> None:
+    """Refuse side tables that have changed hands already: what is noted there under these ids, no heir would know.
+
+    Raises:
+        UnsafeError: names one.
+    """
+    app = ids.position(partition)
+    closed = [name for name, side in sides.items() if side.version_of(app) == CLOSED]
+    if closed and own.version_of(app) != CLOSED:
+        raise UnsafeError(
+            f"table {closed[0]}: has changed hands, and its topic's own table has not yet: run the same kgs adopt "
+            "again, then redrive with the group that has them"
+        )
 
 
 def _redriven(table: PinnedTable, group: str, spec: TableSpec, keys: Sequence[PartitionKey]) -> Redriven:

@@ -1,10 +1,14 @@
 """Side tables that change hands with their own table: what the old side has in flight is refused there, too."""
 
+import json
+
+import pyarrow as pa
 import pytest
 
+from kgs_core.adapters.ingest.redrive import Redrive
 from kgs_core.adapters.lake import adoption, migration
 from kgs_core.adapters.lake.audit import audit_lake
-from kgs_core.config import parse_settings
+from kgs_core.config import Settings, parse_settings
 from kgs_core.errors import UnsafeError
 from kgs_core.ports import CommitOutcome
 from tests.core.adapters.lake.test_adoption import MemoryKafka, put_kafka
@@ -90,3 +94,31 @@ def test_a_topic_that_has_moved_begins_a_new_life_in_all_tables(tmp_path, kafka)
     new.drain(most=5)
     assert audit_lake(settings_of(tmp_path, "g"), with_log=False).ok
     assert len(new.rows("side/a")) == 12
+
+
+def mended(rows, _topic):
+    """Rows of raw values -> those of the table; an `s` that is a number becomes the text of side table a."""
+    values = [json.loads(value)["s"] if value else None for value in rows["value"].to_pylist()]
+    texts = ["a" if isinstance(value, int) else value for value in values]
+    return rows.drop_columns(["value"]).append_column("s", pa.array(texts, pa.string()))
+
+
+def test_nothing_is_redriven_while_a_side_table_has_changed_hands_alone(tmp_path, kafka):
+    """What would be noted there under the old name, no audit of the heir would know."""
+    log = {0: [{"s": 7 if n == 4 else "abc"[n % 3]} for n in range(12)]}
+    LayoutSink(tmp_path, log, schema={"s": "string"}, route=ROUTE).started().drain()
+
+    def settings(group):
+        found = settings_of(tmp_path, group).model_dump(mode="json", by_alias=True)
+        found["topics"] = [{"topic": "t", "table": "t", "route": ROUTE, "transform_arrow": f"{__name__}:mended"}]
+        return Settings.model_validate(found)
+
+    adopting = adoption.GroupAdoption(settings("h"), "g")
+    *beside, own = adopting.pending(())
+    for each in beside:
+        adopting.carry_out(each)
+    with pytest.raises(UnsafeError, match=r"side/a: has changed hands, and its topic's own table has not yet"):
+        Redrive(settings("g"), "t").run()
+    adopting.carry_out(own)
+    assert Redrive(settings("h"), "t").run().passed == 1
+    assert audit_lake(settings("h"), with_log=False).ok
