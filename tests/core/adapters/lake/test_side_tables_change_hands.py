@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from kgs_core.adapters.ingest.redrive import Redrive
-from kgs_core.adapters.lake import adoption, migration
+from kgs_core.adapters.lake import adoption, migration, side_tables, topic_table
 from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.config import Settings, parse_settings
 from kgs_core.errors import UnsafeError
@@ -122,3 +122,34 @@ def test_nothing_is_redriven_while_a_side_table_has_changed_hands_alone(tmp_path
     adopting.carry_out(own)
     assert Redrive(settings("h"), "t").run().passed == 1
     assert audit_lake(settings("h"), with_log=False).ok
+
+
+@pytest.mark.parametrize("point", ["after-dead-letter-commit", "after-side-commit"])
+def test_a_topic_moves_only_where_no_table_is_ahead(tmp_path, monkeypatch, kafka, point):
+    """What a killed consumer left there would be there again under the new id, where a person does not say so."""
+    log = {0: [{"s": 7 if n == 7 else "abc"[n % 3]} for n in range(12)]}
+    old = LayoutSink(tmp_path, log, schema={"s": "string"}, route=ROUTE).started()
+    old.table.commit(old.read(6))
+
+    def killed(name):
+        if name == point:
+            raise KilledError
+
+    for module in (topic_table, side_tables):
+        monkeypatch.setattr(module, "failpoint", killed)
+    with pytest.raises(KilledError):
+        old.table.commit(old.read(3))
+    kafka.found = MemoryKafka(topic_id="id2", partitions=1).found
+    moving = migration.Migration(settings_of(tmp_path, "g"))
+    with pytest.raises(UnsafeError, match=r"has t:0 up to 9, and table t only to 6, .* give --offset t:0=OFFSET"):
+        moving.plan("t", {}, keep=True)
+    assert moving.plan("t", {0: 6}, keep=True).offsets == {0: 6}
+    monkeypatch.setattr(topic_table, "failpoint", lambda _: None)
+    monkeypatch.setattr(side_tables, "failpoint", lambda _: None)
+    plan = moving.plan("t", {0: 6})
+    LayoutSink(tmp_path, log, schema={"s": "string"}, route=ROUTE).drain()
+    with pytest.raises(UnsafeError, match="somebody commits to it under the old topic id"):
+        moving.carry_out(plan)
+    moving.carry_out(moving.plan("t", {}, keep=True))
+    new = LayoutSink(tmp_path, log, topic_id="id2", schema={"s": "string"}, route=ROUTE).started()
+    assert new.read() is None
