@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, TypeAlias
 
 import dagster as dg
+from pydantic import TypeAdapter, ValidationError
 
 from kgs_core.errors import PortError
 from kgs_dagster.assets.lake import Seen, lake_events
@@ -41,6 +42,7 @@ CATALOG_CRON = "4,19,34,49 * * * *"
 PRUNE_CRON = "7 4 * * *"
 Job: TypeAlias = "dg.JobDefinition | UnresolvedAssetJobDefinition"
 Look = Callable[[], "LakeSnapshot"]
+_CURSOR = TypeAdapter(dict[str, Seen])
 _log = logging.getLogger(__name__)
 
 
@@ -232,9 +234,6 @@ class _Retentions:
 def _load_seen(cursor: str | None) -> Mapping[str, Seen]:
     """What was recorded before; nothing where the cursor is none of ours: all is recorded once more then."""
     try:
-        return {
-            name: Seen(seen["at"], seen["position"], tuple(seen["figures"]))
-            for name, seen in json.loads(cursor or "{}").items()
-        }
-    except (ValueError, KeyError, TypeError, AttributeError):
+        return _CURSOR.validate_json(cursor or "{}", strict=True)
+    except ValidationError:
         return {}

@@ -90,6 +90,12 @@ def open_lives(stored: Mapping[str, int], group: str, topic: str) -> dict[TopicI
     return lives
 
 
+def is_over(stored: Mapping[str, int], ids: AppIds) -> bool:
+    """Whether a life of a topic has ended, or is another group's now: no partition of it begins any more."""
+    closed = (_POSITION.fullmatch(app) for app, version in stored.items() if version == CLOSED)
+    return any(match is not None and match.group(1, 2, 3) == (ids.group, ids.topic, ids.topic_id) for match in closed)
+
+
 def close_life(
     stored: Mapping[str, int], ids: AppIds, ends: Mapping[int, int | None]
 ) -> tuple[dict[str, int | None], dict[str, int]]:

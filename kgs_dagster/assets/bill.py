@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from kgs_core.config import Settings
-from kgs_core.errors import KgsError
+from kgs_core.errors import KgsError, TransientError
 from kgs_dagster.run_process import claim_run
 from kgs_dagster.settings import GroupConfig
 
@@ -32,13 +32,20 @@ _COLUMNS = (
 
 
 def make_bill(settings: Settings, day: date) -> "Bill":
-    """The bill of a day from the topics; kept beside the tables unless a better one is."""
+    """The bill of a day from the topics; kept beside the tables unless a better one is.
+
+    Raises:
+        TransientError: the day is not over by this machine's clock, or Kafka does not answer.
+        PermanentError: it refuses, or the lake does.
+    """
     import time
 
     from kgs_core.adapters.lake.kept_bills import KeptBills
     from kgs_core.runtime.bill import bill_of_group, day_of, terms_of
 
     bill = bill_of_group(settings, day_of(day), round(time.time() * 1000), terms_of(settings))
+    if not bill.is_over:  # another machine's clock was ahead; as made, nobody would ask for the rest of the day
+        raise TransientError(f"bill of {day}: by this machine's clock the day is not over: it is asked for again")
     if bill.used_hours is not None or bill.recording is not None:
         KeptBills(settings).keep(day, bill.to_dict())
     return bill

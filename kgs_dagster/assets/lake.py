@@ -70,13 +70,17 @@ class Seen:
 
     Attributes:
         at: seconds since 1970.
-        position: sum of the positions of all partitions; None: one is not known.
+        position: sum of the positions of all partitions, when all were known last; None: they never were.
         figures: all that was recorded, to tell whether anything has changed.
     """
 
     at: float
     position: int | None
     figures: tuple[int | str | None, ...]
+
+    def is_recent(self, now: float, within_s: float) -> bool:
+        """Whether it was made within so many seconds; one of the future was by a clock that was wrong."""
+        return 0 <= now - self.at < within_s
 
 
 def lake_layout(group: GroupConfig) -> tuple[LakeAsset, ...]:
@@ -164,16 +168,18 @@ def lake_events(
     after: dict[str, Seen] = {}
     for asset in lake_layout(group):
         tables = [table for table in snapshot.tables if asset.holds(group.settings, table.topic)]
-        if not any(table.version is not None for table in tables):
-            continue
         name = asset.table.to_user_string()
-        figures = _figures(tables)
         last = before.get(name)
-        if last is not None and last.figures == tuple(figures.values()) and now - last.at < QUIET_S:
+        if not any(table.version is not None for table in tables):
+            after |= {} if last is None else {name: last}  # it is away, and will be compared when it is back
+            continue
+        figures, position = _figures(tables), _position(tables)
+        if last is not None and last.figures == tuple(figures.values()) and last.is_recent(now, QUIET_S):
             after[name] = last
             continue
-        seen = after[name] = Seen(now, _position(tables), tuple(figures.values()))
-        is_up_to_date = figures["lag"] == 0 or _is_further(seen, last)
+        known = last.position if last is not None else None
+        after[name] = Seen(now, known if position is None else position, tuple(figures.values()))
+        is_up_to_date = figures["lag"] == 0 or (position is not None and known is not None and position > known)
         kind = dg.AssetMaterialization if is_up_to_date else dg.AssetObservation
         metadata: dict[str, Any] = {key: value for key, value in figures.items() if value is not None}
         metadata["partitions" if _is_of_one_topic(asset) else "topics"] = _lines(asset, tables)
@@ -202,12 +208,6 @@ def _each_once(views: Sequence["TableView"]) -> "list[TableView]":
 
 def _position(tables: Sequence["TableView"]) -> int | None:
     return _sum([position for table in tables for position in table.positions.values()])
-
-
-def _is_further(seen: Seen, last: Seen | None) -> bool:
-    if last is None or last.position is None or seen.position is None:
-        return False
-    return seen.position > last.position
 
 
 def _is_of_one_topic(asset: LakeAsset) -> bool:

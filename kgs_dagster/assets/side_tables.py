@@ -41,15 +41,17 @@ def side_events(
         views = [view for view in snapshot.tables if asset.holds(group.settings, view.topic)]
         for path, key in asset.sides.items():
             tables = {s.table: s for v in views for s in v.sides if s.table == asset.rule.filled(path, v.topic)}
-            if not any(table.version is not None for table in tables.values()):
-                continue
             name, figures = key.to_user_string(), _figures([*tables.values()])
             last = before.get(name)
-            if last is not None and last.figures == tuple(figures.values()) and now - last.at < QUIET_S:
+            if not any(table.version is not None for table in tables.values()):
+                after |= {} if last is None else {name: last}  # it is away, and will be compared when it is back
+                continue
+            if last is not None and last.figures == tuple(figures.values()) and last.is_recent(now, QUIET_S):
                 after[name] = last
                 continue
-            seen = after[name] = Seen(now, figures["rows"], tuple(figures.values()))
-            has_more = seen.position is not None and seen.position > ((last.position if last else None) or 0)
+            rows, before_rows = figures["rows"], last.position if last is not None else None
+            after[name] = Seen(now, before_rows if rows is None else rows, tuple(figures.values()))
+            has_more = rows is not None and rows > (before_rows or 0)
             kind = dg.AssetMaterialization if has_more else dg.AssetObservation
             metadata = {figure: value for figure, value in figures.items() if value is not None}
             events.append(kind(asset_key=key, metadata=metadata))

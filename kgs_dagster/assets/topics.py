@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 EVERY_S = 900.0
 """A topic is recorded so often, and at once where its partitions or its retention have changed."""
+_FIGURES = 3
+"""Of `Seen`: how many partitions, whether the rate was known, how long records are kept."""
 _UNITS = (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
 Retentions = Mapping[str, str]
 """Topic -> how long it keeps records, for people; topics that are not there do not say."""
@@ -54,10 +56,12 @@ def topic_events(
     layout = lake_layout(group)
     for rule, topic in [pair for asset in layout for pair in zip(asset.rules, asset.topics, strict=True)]:
         views = [view for view in snapshot.tables if group.settings.rule_of(view.topic) is rule and view.ends]
-        if not views:
-            continue
-        name, found = topic.to_user_string(), _seen(views, retentions)
+        name = topic.to_user_string()
         last = before.get(name)
+        if not views:
+            after |= {} if last is None else {name: last}
+            continue
+        found = _seen(views, retentions)
         if last is not None and not _is_due(found, last, now):
             after[name] = last
             continue
@@ -112,9 +116,11 @@ def _seen(views: "Sequence[TableView]", retentions: Retentions) -> _Topics:
 
 
 def _is_due(found: _Topics, last: Seen, now: float) -> bool:
+    if len(last.figures) != _FIGURES:  # recorded by another version
+        return True
     partitions, has_rate, retention = last.figures
     is_other = found.partitions != partitions or bool(found.retention and found.retention != retention)
-    return is_other or not has_rate or now - last.at >= EVERY_S
+    return is_other or not has_rate or not last.is_recent(now, EVERY_S)
 
 
 def _rate(found: _Topics, last: Seen | None, now: float) -> float | None:

@@ -1,14 +1,16 @@
 """The daily bill in Dagster: a partition for each day, figures that are known only, one line for what fails."""
 
+from dataclasses import replace
 from datetime import date, datetime
 
 import dagster as dg
 import pytest
 
+from kgs_core.adapters.lake.kept_bills import KeptBills
 from kgs_core.errors import TransientError
 from kgs_core.reporting.usage import GroupUsage, Period
 from kgs_core.simulation.bill import Bill, Price
-from kgs_dagster.assets.bill import bill_asset
+from kgs_dagster.assets.bill import bill_asset, make_bill
 from kgs_dagster.jobs.bill import bill_job, bill_schedule
 from tests.dagster.groups import group
 
@@ -54,6 +56,18 @@ def test_kafka_away_is_one_line(instance):
     done = run(instance, make)
     (failure,) = [event for event in done.all_events if event.is_step_failure]
     assert failure.step_failure_data.user_failure_data.description == "Kafka b:9: no answer"
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_day_that_is_not_over_by_this_clock_is_neither_kept_nor_made(instance, monkeypatch, tmp_path, is_over):
+    """Else it would never be asked for again, and what it lacks be lost for good."""
+    settings = group().settings
+    settings = settings.model_copy(update={"lake": settings.lake.model_copy(update={"root": str(tmp_path)})})
+    found = replace(a_bill(GroupUsage((Period(0, 7_200_000),), known_since_ms=0)), is_over=is_over)
+    monkeypatch.setattr("kgs_core.runtime.bill.bill_of_group", lambda *_: found)
+    done = run(instance, lambda _, day: make_bill(settings, day))
+    assert done.success is is_over
+    assert (KeptBills(settings).load(date(2026, 3, 4)) is not None) is is_over
 
 
 @pytest.fixture

@@ -171,9 +171,33 @@ def test_the_sensor_remembers_what_it_recorded(tick):
     assert json.loads(third.cursor) == json.loads(second.cursor)
 
 
-@pytest.mark.parametrize("cursor", ["no JSON", "[]", '{"g/lake/x": 1}', '{"g/lake/x": {"at": 1}}', "null"])
+OF_THE_FUTURE = json.dumps({TOPIC.to_user_string(): {"at": 9e9, "position": 10, "figures": [1, 1, "7 days"]}})
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        *("no JSON", "[]", '{"g/lake/x": 1}', '{"g/lake/x": {"at": 1}}', "null", OF_THE_FUTURE),
+        *(
+            json.dumps({key.to_user_string(): {"at": at, "position": position, "figures": figures}})
+            for key in (ORDERS, TOPIC)
+            for at, position, figures in (("1", 1, [1]), (None, 1, [1]), (1, "1", [1]), (1, 1, [1]), (1, 1, 3))
+        ),
+    ],
+)
 def test_a_cursor_that_is_none_of_ours_costs_one_more_record(tick, cursor):
     assert len(tick(seen(table()), cursor).asset_events) == 2
+
+
+def test_while_lake_or_kafka_are_away_the_sensor_forgets_nothing(tick):
+    first = tick(seen(table(position=10, end=20)))
+    away = tick(seen(TableView("orders", "bronze/orders")), first.cursor, 60)
+    nobody = tick(seen(problems=("Kafka: no answer",)), away.cursor, 120)
+    assert (away.asset_events, nobody.asset_events) == ([], [])
+    assert json.loads(nobody.cursor) == json.loads(first.cursor)
+    back = tick(seen(table(position=15, end=20)), nobody.cursor, 180)
+    (event,) = [event for event in back.asset_events if event.asset_key == ORDERS]
+    assert isinstance(event, dg.AssetMaterialization), "it has come further since"
 
 
 def test_the_tick_says_what_could_not_be_learned(tick):

@@ -1,6 +1,7 @@
 """Side tables as Dagster shows them."""
 
 import dagster as dg
+import pytest
 
 from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
 from kgs_dagster.assets.lake import QUIET_S, lake_events, lake_layout
@@ -49,6 +50,16 @@ def test_one_that_has_more_rows_is_materialized():
     assert found == {CLICKS: (made, 2, 1)}
     found, _ = recorded(seen(side("bronze/orders", 3), side("bronze/clicks", 2)), before=again, now=QUIET_S)
     assert found == {ORDERS: (observed, 3, 1)}
+
+
+@pytest.mark.parametrize(
+    "away", [TableView("events", "bronze/orders"), TableView("events", "bronze/orders", None, 1, 1, 0, 3)]
+)
+def test_one_whose_rows_were_not_known_for_a_while_has_no_more_than_before(away):
+    _, first = recorded(seen(side("bronze/orders", 3)))
+    _, unknown = side_events(group(topics=RULES), LakeSnapshot((seen(away),), ()), first, 60.0)
+    found, _ = recorded(seen(side("bronze/orders", 3)), before=unknown, now=400)
+    assert found == {ORDERS: (dg.AssetObservation, 3, 1)}
 
 
 def test_tables_of_one_pattern_are_one_asset_and_unknown_rows_are_left_out():

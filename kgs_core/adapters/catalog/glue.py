@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kgs_core.adapters.catalog.column_types import sql_type
+from kgs_core.adapters.catalog.http_answers import STEPS
 from kgs_core.adapters.catalog.locations import same_place
+from kgs_core.adapters.system.bounded_call import answer_within
 from kgs_core.config import Settings
 from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError, one_line
@@ -16,6 +18,7 @@ _PASSING = {
 }  # fmt: skip
 _MOST_COMMENT, _MOST_DESCRIPTION = 255, 2048
 _FAILURE = 500
+_ATTEMPTS = 2
 _IS_DELTA = {
     "EXTERNAL": "TRUE",
     "classification": "delta",
@@ -40,7 +43,7 @@ def open_glue(settings: Settings, catalog: CatalogSettings) -> "GlueCatalog":
         raise ConfigError([f"catalog: kind 'glue' is for a lake on s3://, not {settings.lake.root}: use another kind"])
     options = {key.lower(): value for key, value in settings.lake.storage_options.items()}
     config = Config(
-        connect_timeout=catalog.timeout_s, read_timeout=catalog.timeout_s, retries={"total_max_attempts": 2}
+        connect_timeout=catalog.timeout_s, read_timeout=catalog.timeout_s, retries={"total_max_attempts": _ATTEMPTS}
     )
     try:
         client = boto3.session.Session().client(  # the default one would keep keys that are renewed meanwhile
@@ -52,14 +55,16 @@ def open_glue(settings: Settings, catalog: CatalogSettings) -> "GlueCatalog":
         )
     except (BotoCoreError, ValueError, OSError) as e:
         raise ConfigError([f"catalog: glue: {one_line(e)}: check catalog.region and the environment"]) from e
-    return GlueCatalog(client)
+    return GlueCatalog(client, _ATTEMPTS * STEPS * catalog.timeout_s)
 
 
 class GlueCatalog(Catalog):
     """Port `Catalog`."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, timeout_s: float) -> None:
+        """Catalogue that is asked by this client; each answer may take so long, with all its attempts."""
         self._client = client
+        self._timeout_s = timeout_s
 
     def close(self) -> None:
         """See `Catalog`."""
@@ -145,7 +150,7 @@ class GlueCatalog(Catalog):
         )
 
         try:
-            return question(**given)
+            return answer_within(self._timeout_s, lambda: question(**given), "glue")
         except ClientError as e:
             error, status = e.response.get("Error", {}), e.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
             code = str(error.get("Code", ""))
@@ -154,7 +159,7 @@ class GlueCatalog(Catalog):
             if code in _PASSING or status >= _FAILURE:
                 raise TransientError(f"{what}: Glue fails: {one_line(e)}") from e
             raise PermanentError(f"{what}: Glue refuses: {one_line(e)}: check rights and keys") from e
-        except (HTTPClientError, NoConnectionError) as e:
+        except (HTTPClientError, NoConnectionError, TimeoutError) as e:
             raise TransientError(f"Glue does not answer: {one_line(e)}") from e
         except BotoCoreError as e:  # no credentials, or what botocore cannot make of an answer
             raise PermanentError(f"{what}: Glue cannot be asked: {one_line(e)}: check the environment") from e

@@ -1,8 +1,6 @@
 """Answers of a server over HTTP, bounded in time and size: one that drips, or never ends, holds nobody up."""
 
 import json
-import queue
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,8 +8,10 @@ from typing import Any
 
 import httpx2
 
+from kgs_core.adapters.system.bounded_call import answer_within
+
 MOST_BYTES = 20_000_000
-_STEPS = 3
+STEPS = 3
 """To connect, to send and to hear: each has a limit of its own, and together they have so many times that."""
 
 
@@ -46,31 +46,13 @@ class Answer:
 def ask(client: httpx2.Client, method: str, url: str, body: Mapping[str, Any] | None, timeout_s: float) -> Answer:
     """The answer to one question.
 
-    It is asked by a thread, which is left behind where it does not come back: a server that sends its headers byte by
-    byte is within the client's own limits for as long as it likes.
-
     Args:
         timeout_s: how long the whole of it may take, beside the client's own limits for each step.
 
     Raises:
         httpx2.HTTPError, httpx2.InvalidURL, OSError: there is none, or it is too long, or too late.
     """
-    found: queue.SimpleQueue[Answer | Exception] = queue.SimpleQueue()
-
-    def hear() -> None:
-        try:
-            found.put(_heard(client, method, url, body, timeout_s))
-        except Exception as e:  # noqa: BLE001 - raised by who waits
-            found.put(e)
-
-    threading.Thread(target=hear, name="catalogue", daemon=True).start()
-    try:
-        answer = found.get(timeout=_STEPS * timeout_s)
-    except queue.Empty:
-        raise httpx2.ReadTimeout(f"no whole answer within {_STEPS * timeout_s:g} s") from None
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+    return answer_within(STEPS * timeout_s, lambda: _heard(client, method, url, body, timeout_s), "catalogue")
 
 
 def _heard(client: httpx2.Client, method: str, url: str, body: Mapping[str, Any] | None, timeout_s: float) -> Answer:

@@ -13,10 +13,12 @@ import httpx2
 
 from kgs_core.adapters.kafka.errors import note_token_failure
 from kgs_core.adapters.kafka.tokens import USED_SHARE, Token
+from kgs_core.adapters.system.bounded_call import answer_within
 from kgs_core.adapters.system.secret_files import with_secrets
 from kgs_core.errors import PermanentError, PortError, TransientError, one_line
 
 _TIMEOUT_S = 5.0
+_WHOLE_S = 3 * _TIMEOUT_S  # to connect, to send and to hear
 
 
 class OidcTokens:
@@ -58,15 +60,12 @@ class OidcTokens:
         what = f"token endpoint {own['token.endpoint.url']}"
         form = {"grant_type": "client_credentials"} | ({"scope": own["scope"]} if own.get("scope") else {})
         extensions = dict(part.split("=", 1) for part in own.get("extensions", "").split(",") if "=" in part)
+        signed_in = own["client.id"], own["client.secret"]
         try:
-            answer = httpx2.post(
-                own["token.endpoint.url"],
-                data=form,
-                auth=(own["client.id"], own["client.secret"]),
-                timeout=_TIMEOUT_S,
-                verify=tls,
-            )
-        except (httpx2.HTTPError, httpx2.InvalidURL) as e:
+            with httpx2.Client(auth=signed_in, timeout=_TIMEOUT_S, verify=tls) as client:  # which ends the thread, too
+                url = own["token.endpoint.url"]
+                answer = answer_within(_WHOLE_S, lambda: client.post(url, data=form), "kafka-token-endpoint")
+        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as e:
             raise TransientError(f"{what}: {one_line(e)}") from e
         if answer.status_code in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             raise PermanentError(f"{what}: {answer.status_code}: {' '.join(answer.text.split())[:200]}")

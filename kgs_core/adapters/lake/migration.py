@@ -16,7 +16,7 @@ from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
-from kgs_core.exactly_once.positions import AppIds
+from kgs_core.exactly_once.positions import CLOSED, AppIds
 from kgs_core.exactly_once.table_owner import STARTS, close_life, open_lives
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 from kgs_core.ports import CommitOutcome
@@ -33,6 +33,7 @@ class TopicMigration:
         ended: partition -> where reading under it ended.
         offsets: partition -> where reading under the new one begins.
         logs: partition -> the offsets that its log has.
+        given: partitions whose offset a person has said.
     """
 
     spec: TableSpec
@@ -41,6 +42,7 @@ class TopicMigration:
     ended: Mapping[int, int]
     offsets: Mapping[int, int]
     logs: Mapping[int, OffsetRange]
+    given: frozenset[int]
 
 
 class Migration:
@@ -64,7 +66,8 @@ class Migration:
 
         Raises:
             ConfigError: no such topic or partition, or an offset is missing.
-            UnsafeError: there is nothing to go on from, it was done before, or an offset is not in the log.
+            UnsafeError: there is nothing to go on from, it was done before, an offset is not in the log, or a table
+                beside the rows' is ahead of it.
             PortError: Kafka or the store did not answer.
         """
         group = self._settings.group
@@ -79,13 +82,17 @@ class Migration:
         first, end = (self._admin.offsets(tps, which) for which in ("earliest", "latest"))
         logs = {tp.partition: OffsetRange(first[tp], end[tp]) for tp in tps}
         offsets = _first_offsets(topic, logs, given, lives[life], keep=keep)
-        return TopicMigration(spec, life, topic_id, lives[life], offsets, logs)
+        move = TopicMigration(spec, life, topic_id, lives[life], offsets, logs, frozenset(given))
+        for table in self._beside(spec):
+            self._marks(table, move)
+        return move
 
     def carry_out(self, move: TopicMigration) -> None:
         """Close the old life and begin the new one, first beside the rows' table, then in that.
 
         Raises:
-            UnsafeError: somebody reads on under the old id: its positions are no longer those of `move`.
+            UnsafeError: somebody reads on under the old id: its positions are no longer those of `move`; or a table
+                beside the rows' has come to be ahead of it.
             TransientError: the store did not answer, or others commit all the time.
         """
         self._lake.table(move.spec.dead_letters_table, DEAD_LETTER_SCHEMA).create()
@@ -98,20 +105,17 @@ class Migration:
         """Whether it is moved; else a partition or a route has begun meanwhile, of whichever topic: look again."""
         spec, group = move.spec, self._settings.group
         old, new = AppIds(group, spec.topic, move.old_id), AppIds(group, spec.topic, move.new_id)
+        for table in (spec.dead_letters_table, *side_tables_of(self._lake, spec, group), spec.table):
+            self._lake.forget_intents(table)
         stored = self._lake.all_versions(spec.table)
         if open_lives(stored, group, spec.topic).get(move.old_id) != move.ended:
             raise _read_on(spec.table)
-        before = (spec.dead_letters_table, *side_tables_of(self._lake, spec, group))  # as in `adoption`
-        for table in (*before, spec.table):
-            self._lake.forget_intents(table)
-        for table in before:
-            if is_there(self._lake, table):
-                found = self._lake.all_versions(table)
-                marks = {p: found.get(old.position(p)) for p in move.ended}
-                expected, versions = close_life(found, old, marks)
-                if versions and self._lake.open(table).commit(expected, versions, ()) is CommitOutcome.REFUSED:
-                    raise _read_on(table)
-                failpoint("adopted")
+        for table in self._beside(spec):  # before the rows', as in `adoption`
+            found, marks = self._marks(table, move)
+            closing, versions = close_life(found, old, marks)
+            if versions and self._lake.open(table).commit(closing, versions, ()) is CommitOutcome.REFUSED:
+                raise _read_on(table)
+            failpoint("adopted")
         expected, versions = close_life(stored, old, dict(move.ended))
         # No partition begins under the old id meanwhile: its positions would stay open. Nor does a route, with a side
         # table that was not looked at
@@ -121,6 +125,31 @@ class Migration:
             expected |= {new.position(p): None, new.start(p): None}
             versions |= {new.position(p): offset, new.start(p): offset}
         return self._lake.open(spec.table).commit(expected, versions, ()) is CommitOutcome.COMMITTED
+
+    def _beside(self, spec: TableSpec) -> list[str]:
+        """Tables beside the rows' that are there."""
+        named = (spec.dead_letters_table, *side_tables_of(self._lake, spec, self._settings.group))
+        return [table for table in named if is_there(self._lake, table)]
+
+    def _marks(self, table: str, move: TopicMigration) -> tuple[dict[str, int], dict[int, int | None]]:
+        """All versions in the log of a table beside the rows', and partition -> its mark in it.
+
+        Raises:
+            UnsafeError: it is ahead, as a consumer leaves it that is killed between two tables: what it has more would
+                be read again under the new id, by which nobody would know it.
+        """
+        stored = self._lake.all_versions(table)
+        ids = AppIds(self._settings.group, move.spec.topic, move.old_id)
+        marks = {p: stored.get(ids.position(p)) for p in move.ended}
+        for p, mark in marks.items():
+            if mark is not None and mark != CLOSED and mark > move.ended[p] and p not in move.given:
+                tp = f"{move.spec.topic}:{p}"
+                raise UnsafeError(
+                    f"table {table}: has {tp} up to {mark}, and table {move.spec.table} only to {move.ended[p]}, since "
+                    "a consumer was killed: start consumers of the old cluster, stop them with kgs stop --wait, and "
+                    f"run this then; if it is gone, give --offset {tp}=OFFSET, and that is there twice"
+                )
+        return stored, marks
 
 
 def _read_on(table: str) -> UnsafeError:

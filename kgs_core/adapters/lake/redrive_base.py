@@ -30,7 +30,7 @@ from kgs_core.adapters.lake.side_tables import noted_sides, route_fingerprint
 from kgs_core.config import TableSpec
 from kgs_core.errors import UnsafeError
 from kgs_core.exactly_once import NO_OFFSETS, Offsets, StoredPositions
-from kgs_core.exactly_once.positions import AppIds, offset_sum, parse_app_id
+from kgs_core.exactly_once.positions import CLOSED, AppIds, offset_sum, parse_app_id
 from kgs_core.exactly_once.route_tokens import route_of
 from kgs_core.exactly_once.table_owner import REDRIVES, owners
 from kgs_core.model import OffsetRange
@@ -142,7 +142,10 @@ def look(lake: Lake, group: str, spec: TableSpec, letters: pa.Table) -> RedriveB
     for key in keys:
         ids = AppIds(group, spec.topic, key.topic_id)
         stored[key] = stored_positions(ids, key, ours, (table, None))
-        tokens[key] = _token(spec, ids, key.partition, table, sides)
+        _refuse_half_moved(ids, key.partition, table, sides)
+        noted = noted_sides(apps, group, spec.topic, key.topic_id)
+        own_sides = {name: side for name, side in sides.items() if name in noted or name in spec.side_tables.values()}
+        tokens[key] = _token(spec, ids, key.partition, table, own_sides)
     offsets = letters["_offset"].to_numpy()
     within = OffsetRange(int(offsets.min()), int(offsets.max()) + 1) if len(offsets) else OffsetRange(0, 0)
     rows: dict[PartitionKey, Offsets] = {}
@@ -168,6 +171,21 @@ def _refuse_handed_over(lake: Lake, group: str, tables: Sequence[str]) -> None:
             )
 
 
+def _refuse_half_moved(ids: AppIds, partition: int, own: PinnedTable, sides: Mapping[str, PinnedTable]) -> None:
+    """Refuse side tables that have changed hands already: what is noted there under these ids, no heir would know.
+
+    Raises:
+        UnsafeError: names one.
+    """
+    app = ids.position(partition)
+    closed = [name for name, side in sides.items() if side.version_of(app) == CLOSED]
+    if closed and own.version_of(app) != CLOSED:
+        raise UnsafeError(
+            f"table {closed[0]}: has changed hands, and its topic's own table has not yet: run the same kgs adopt "
+            "again, then redrive with the group that has them"
+        )
+
+
 def _redriven(table: PinnedTable, group: str, spec: TableSpec, keys: Sequence[PartitionKey]) -> Redriven:
     def of(key: PartitionKey) -> tuple[int, int]:
         ids = AppIds(group, spec.topic, key.topic_id)
@@ -183,6 +201,9 @@ def _token(
 ) -> int | None:
     """Of the rule's route, which all tables must have taken up.
 
+    Args:
+        sides: those of the rule, and those that this life of the topic had; not what a later one has besides.
+
     Raises:
         UnsafeError: they have not.
     """
@@ -196,7 +217,9 @@ def _token(
     ):
         raise UnsafeError(
             f"table {spec.table}: rows of {spec.topic}:{partition} (topic id {ids.topic_id}) go by another route than "
-            "the configured one: start consumers with this configuration first, then run it again"
+            "the configured one: start consumers with this configuration first, then run it again; if Kafka no longer "
+            f"has that topic id, redrive its letters by their own route, and the others with --where topic_id!="
+            f"{ids.topic_id}"
         )
     return token
 

@@ -8,7 +8,7 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import Settings, TableSpec, resolve_tables
-from kgs_core.errors import KgsError
+from kgs_core.errors import KgsError, UnsafeError
 from kgs_core.exactly_once.positions import CLOSED, AppIds
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.ports import PinnedTable, TableContents
@@ -96,6 +96,7 @@ class LakeView:
         self._admin = KafkaAdmin(admin_client(settings), timeout_s)
         self._pinned: dict[str, PinnedTable] = {}
         self._contents: dict[str, TableContents] = {}
+        self._seen: set[str] = set()
         self._specs: dict[str, TableSpec] = {}
         self._described: dict[str, tuple[TopicId, int]] = {}
 
@@ -144,22 +145,33 @@ class LakeView:
         return 0 if contents is None else contents.rows
 
     def _load(self, table: str) -> TableContents | None:
-        """The table's contents; None where there is no table yet."""
+        """The table's contents; None where there is no table yet.
+
+        Raises:
+            UnsafeError: there was one.
+            Exception: its log cannot be read.
+        """
         pinned = self._pinned.get(table)
         if pinned is None:
             pinned = self._lake.pin(table)
+            if pinned is None and table in self._seen:
+                raise UnsafeError(f"table {table}: not there: it was moved or deleted: bring it back")
             if pinned is None:
                 return None
             self._pinned[table] = pinned
-        else:
-            try:
-                pinned.refresh()
-            except Exception:
-                del self._pinned[table]  # its log was cleaned away under it: the next look loads it afresh
-                raise
+            self._seen.add(table)
         before = self._contents.get(table)
-        if before is None or before.version != pinned.version:
-            before = self._contents[table] = pinned.contents()
+        try:
+            if before is not None:
+                pinned.refresh()
+            if before is None or before.version != pinned.version:
+                before = self._contents[table] = pinned.contents()
+            else:
+                pinned.version_of("")  # of a table that was moved away nothing new comes, and that is no error
+        except Exception:
+            del self._pinned[table]  # its log was cleaned away under it, or is gone: the next look loads it afresh
+            self._contents.pop(table, None)
+            raise
         return before
 
     def _positions(self, spec: TableSpec) -> dict[int, int | None]:

@@ -17,7 +17,7 @@ from kgs_core.errors import UnsafeError
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import CLOSED, AppIds, epoch_at, epoch_stamp, parse_app_id
 from kgs_core.exactly_once.route_tokens import ROUTED
-from kgs_core.exactly_once.table_owner import STARTS
+from kgs_core.exactly_once.table_owner import STARTS, is_over
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome, Lake, LakeTable
 
@@ -120,7 +120,7 @@ class TopicTable:
             offsets: partition -> first offset to read, of *all* partitions known at the topic's first start.
 
         Raises:
-            UnsafeError: another group fills the table.
+            UnsafeError: another group fills the table, or this life of the topic has ended.
         """
         while True:
             stored = self._rows.versions([*(self.ids.start(p) for p in offsets), STARTS])
@@ -131,7 +131,9 @@ class TopicTable:
             versions = {self.ids.position(p): o for p, o in new.items()} | {
                 self.ids.start(p): o for p, o in new.items()
             }
-            refuse_other_groups(self._lake, self.spec.table, self.ids.group)
+            known = refuse_other_groups(self._lake, self.spec.table, self.ids.group)
+            if is_over(known, self.ids):  # a partition that appeared in a cluster that the topic has moved from
+                raise self._handed_over(self.spec.table)
             expected = dict.fromkeys(apps) | {STARTS: stored[STARTS]}
             versions[STARTS] = (stored[STARTS] or 0) + 1
             if self._rows.commit(expected, versions, ()) is CommitOutcome.REFUSED:
@@ -158,12 +160,15 @@ class TopicTable:
         """
         stored = table.versions([self.ids.position(p) for p in partitions])
         if CLOSED in stored.values():
-            ids = self.ids
-            raise UnsafeError(
-                f"table {table.name}: group {ids.group} has handed over its positions of topic {ids.topic}, id "
-                f"{ids.topic_id} (kgs adopt): start consumers with the group and the cluster that have them now"
-            )
+            raise self._handed_over(table.name)
         return {p: stored[self.ids.position(p)] for p in partitions}
+
+    def _handed_over(self, table: str) -> UnsafeError:
+        ids = self.ids
+        return UnsafeError(
+            f"table {table}: group {ids.group} has handed over its positions of topic {ids.topic}, id {ids.topic_id} "
+            "(kgs adopt): start consumers with the group and the cluster that have them now"
+        )
 
     def positions(self, partitions: Collection[int]) -> TablePositions:
         """Positions as the table has them now; a partition that appeared after the first start is fixed at 0."""

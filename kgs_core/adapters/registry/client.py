@@ -14,6 +14,7 @@ import httpx2
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
+from kgs_core.adapters.system.bounded_call import answer_within
 from kgs_core.adapters.system.secret_files import SecretFiles, with_secrets
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import ConfigError, KgsError, TransientError, one_line
@@ -21,6 +22,8 @@ from kgs_core.ports.registry import RegisteredSchema, SchemaKind, UnknownSchemaE
 
 RETRIES = 1  # a connection that the registry closed while it was idle is worth one; who asks tries again anyway
 RETRY_WAIT_MS = 200
+STEPS = 2
+"""To connect and to hear: each has the time-out for itself, in each attempt."""
 UNREACHABLE_S = 1.0
 FAILING_SCHEMAS = 2  # one that it cannot answer must not keep others from being asked for
 _NO_SUCH = range(40401, 40500)  # 40401 subject, 40402 version, 40403 schema; a plain 404 is some other server's
@@ -86,6 +89,17 @@ class RegistryClient:
             self._connect()
         except KgsError as e:
             _log.warning("secrets of the schema registry's client have changed, and do not fit yet: %s", one_line(e))
+
+    def _hang_up(self) -> None:
+        """Have new connections, and end the threads that still hear the old ones: a server may drip for days."""
+        old = self._plain, self._serialized
+        try:
+            self._connect()
+        except KgsError as e:
+            _log.warning("schema registry: no new connection: %s", one_line(e))
+            return
+        for client in old:
+            client.close()
 
     def __reduce__(self) -> tuple[Callable[..., "RegistryClient"], tuple[RegistrySettings]]:
         return open_registry, (self._settings,)
@@ -202,7 +216,7 @@ class RegistryClient:
             raise TransientError(words) from e
         except (httpx2.HTTPError, OSError) as e:
             words = f"schema registry {self._settings.url} does not answer: {one_line(e)}"
-            self._note_failure(what, words, is_there=isinstance(e, httpx2.ReadTimeout))
+            self._note_failure(what, words, is_there=isinstance(e, httpx2.ReadTimeout | TimeoutError))
             raise TransientError(words) from e
         except (
             ValueError,
@@ -213,13 +227,19 @@ class RegistryClient:
         ) as e:  # a page of another server, which is no JSON
             words = f"{self._settings.url} does not answer as a schema registry does: check registry.url: {one_line(e)}"
             raise TransientError(words) from e
+        except RuntimeError as e:  # this connection was another thread's, which has hung up
+            raise TransientError(f"schema registry {self._settings.url}: {what} is asked for again") from e
         self._unreachable = None
         self._failing.clear()
         return answer
 
     def _timed(self, question: Callable[[], T], began: float) -> T:
+        whole_s = (1 + RETRIES) * (STEPS * self._settings.timeout_s + RETRY_WAIT_MS / 1000)
         try:
-            return question()
+            return answer_within(whole_s, question, "registry")
+        except TimeoutError:
+            self._hang_up()
+            raise
         finally:
             self._took.append((began, time.monotonic() - began))
 

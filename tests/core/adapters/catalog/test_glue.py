@@ -11,6 +11,7 @@ from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError
 from kgs_core.ports import Registration
 from tests.core.adapters.catalog.entries import KINDS, entry
+from tests.dripping_server import ENDLESS, dripping_server
 from tests.glue_server import error, glue_server
 
 ORDERS = ("bronze", "orders")
@@ -183,3 +184,10 @@ def test_what_cannot_work_is_said_before_anything_is_asked(server, monkeypatch):
     with pytest.raises(ConfigError, match=r"needs boto3: pip install 'kgs\[glue\]'"):
         opened(server)
     assert server.asked == []
+
+
+@pytest.mark.parametrize("endless", ENDLESS.values(), ids=list(ENDLESS))
+def test_an_answer_that_never_ends_is_not_waited_for(server, endless):
+    """Each piece of it comes in time."""
+    with dripping_server(*endless) as url, pytest.raises(TransientError, match=r"no whole answer within 0\.6 s"):
+        opened(server, url=url, timeout_s=0.1).register(orders())

@@ -1,8 +1,6 @@
 """Tables in Unity Catalog: a server that is late, fails, lies, forgets, hangs, or has another's table already."""
 
 import json
-import socket
-import threading
 import time
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError
 from kgs_core.ports import Registration
 from tests.core.adapters.catalog.entries import KINDS, entry
+from tests.dripping_server import ENDLESS, dripping_server
 from tests.unity_server import hang, unity_server
 
 MORE = {**KINDS, "more": pa.list_(pa.map_(pa.string(), pa.struct([("x", pa.int32())])))}
@@ -163,29 +162,15 @@ def test_one_that_hangs_or_is_away_is_not_waited_for(server):
         catalog.register(entry())
 
 
-def test_one_whose_headers_never_end_is_not_waited_for():
-    """Each of them comes in time."""
-    ended = threading.Event()
-
-    def drip(listening):
-        connection, _ = listening.accept()
-        with connection:
-            connection.recv(65_536)
-            connection.sendall(b"HTTP/1.1 200 OK\r\n")
-            while not ended.wait(0.02):
-                connection.sendall(b"X-More: x\r\n")
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = threading.Thread(target=drip, args=[listening], daemon=True)
-        server.start()
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+@pytest.mark.parametrize(
+    ("endless", "limit"), [(ENDLESS["headers"], r"0\.3"), (ENDLESS["body"], r"0\.1")], ids=list(ENDLESS)
+)
+def test_an_answer_that_never_ends_is_not_waited_for(endless, limit):
+    """Each piece of it comes in time."""
+    with dripping_server(*endless) as url:
         found = CatalogSettings.model_validate({"kind": "unity", "url": url, "name": "a.b.{table}", "timeout_s": 0.1})
-        try:
-            with pytest.raises(TransientError, match=r"no whole answer within 0\.3 s"):
-                open_unity(None, found).register(entry())
-        finally:
-            ended.set()
-            server.join()
+        with pytest.raises(TransientError, match=rf"no whole answer within {limit} s"):
+            open_unity(None, found).register(entry())
 
 
 def test_a_missing_catalog_is_for_people_to_make(catalog):

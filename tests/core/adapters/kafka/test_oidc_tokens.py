@@ -6,7 +6,9 @@ import pytest
 
 from kgs_core.adapters.kafka.oidc_tokens import OidcTokens
 from kgs_core.errors import PermanentError, TransientError
+from tests.dripping_server import ENDLESS, dripping_server
 from tests.token_server import token_server
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -74,3 +76,18 @@ def test_certificates_that_cannot_be_read():
     settings = {f"sasl.oauthbearer.{name}": value for name, value in own.items()}
     with pytest.raises(PermanentError, match=r"kafka.client: https\.ca\.\*: .*check the file"):
         OidcTokens({**settings, "https.ca.location": "/no/such/file"})
+
+
+@pytest.mark.parametrize("endless", ENDLESS.values(), ids=list(ENDLESS))
+def test_an_answer_that_never_ends_is_not_waited_for(monkeypatch, endless):
+    monkeypatch.setattr("kgs_core.adapters.kafka.oidc_tokens._WHOLE_S", 0.3)
+    own = {"client.id": "a", "client.secret": "b"}
+    with dripping_server(*endless) as url:
+        settings = {f"sasl.oauthbearer.{name}": value for name, value in {**own, "token.endpoint.url": url}.items()}
+        with pytest.raises(TransientError, match=r"no whole answer within 0\.3 s"):
+            OidcTokens(settings).token()
+        wait_until(
+            lambda: all(thread.name != "kafka-token-endpoint" for thread in threading.enumerate()),
+            5,
+            "no thread hears it any more",
+        )

@@ -106,8 +106,9 @@ def test_the_old_side_begins_no_partition_that_it_asked_for_before_the_table_cha
 
     def slow(*given):
         monkeypatch.setattr(topic_table, "refuse_other_groups", refuse)
-        refuse(*given)
+        found = refuse(*given)
         adopt(storage)
+        return found
 
     monkeypatch.setattr(topic_table, "refuse_other_groups", slow)
     with pytest.raises(UnsafeError, match="group h fills it"):
@@ -183,3 +184,19 @@ def test_the_audit_of_the_old_name_knows_what_has_changed_hands(storage, monkeyp
         "handed over to group h by kgs adopt: audit it with that group's configuration",
     )
     clean(storage, "h")
+
+
+@pytest.mark.parametrize("is_open", [True, False], ids=["read on", "opened anew"])
+def test_a_partition_that_appears_in_the_old_cluster_later_is_not_begun(storage, monkeypatch, is_open):
+    """Its consumer owns none of those that were closed; the new cluster has its records, too."""
+    old = Sink(storage).started(2)
+    old.ingest({0: (0, 12)})
+    put_kafka(monkeypatch, MemoryKafka("id2", partitions=3))
+    move(storage, keep=True)
+    forgotten = old if is_open else Sink(storage)
+    with pytest.raises(UnsafeError, match="group g has handed over its positions of topic t, id id1"):
+        forgotten.table.positions({2})
+    again = Sink(storage, topic_id="id2")
+    assert again.ingest({0: (12, 20), 2: (0, 8)}) is CommitOutcome.COMMITTED
+    assert [row["_offset"] for row in again.rows() if row["_partition"] == 2] == [0, 1, 2, 3, 5, 6, 7]
+    clean(storage, "g")

@@ -1,10 +1,14 @@
 """Side tables that change hands with their own table: what the old side has in flight is refused there, too."""
 
+import json
+
+import pyarrow as pa
 import pytest
 
-from kgs_core.adapters.lake import adoption, migration
+from kgs_core.adapters.ingest.redrive import Redrive
+from kgs_core.adapters.lake import adoption, migration, side_tables, topic_table
 from kgs_core.adapters.lake.audit import audit_lake
-from kgs_core.config import parse_settings
+from kgs_core.config import Settings, parse_settings
 from kgs_core.errors import UnsafeError
 from kgs_core.ports import CommitOutcome
 from tests.core.adapters.lake.test_adoption import MemoryKafka, put_kafka
@@ -90,3 +94,86 @@ def test_a_topic_that_has_moved_begins_a_new_life_in_all_tables(tmp_path, kafka)
     new.drain(most=5)
     assert audit_lake(settings_of(tmp_path, "g"), with_log=False).ok
     assert len(new.rows("side/a")) == 12
+
+
+def mended(rows, _topic):
+    """Rows of raw values -> those of the table; an `s` that is a number becomes the text of side table a."""
+    values = [json.loads(value)["s"] if value else None for value in rows["value"].to_pylist()]
+    texts = ["a" if isinstance(value, int) else value for value in values]
+    return rows.drop_columns(["value"]).append_column("s", pa.array(texts, pa.string()))
+
+
+def redriving(folder, group):
+    """Settings by whose transform the letter of `WITH_LETTER` is a row of side table a."""
+    found = settings_of(folder, group).model_dump(mode="json", by_alias=True)
+    found["topics"] = [{"topic": "t", "table": "t", "route": ROUTE, "transform_arrow": f"{__name__}:mended"}]
+    return Settings.model_validate(found)
+
+
+WITH_LETTER = {0: [{"s": 7 if n == 4 else "abc"[n % 3]} for n in range(12)]}
+
+
+def test_nothing_is_redriven_while_a_side_table_has_changed_hands_alone(tmp_path, kafka):
+    """What would be noted there under the old name, no audit of the heir would know."""
+    LayoutSink(tmp_path, WITH_LETTER, schema={"s": "string"}, route=ROUTE).started().drain()
+    adopting = adoption.GroupAdoption(redriving(tmp_path, "h"), "g")
+    *beside, own = adopting.pending(())
+    for each in beside:
+        adopting.carry_out(each)
+    with pytest.raises(UnsafeError, match=r"table .*: group g has handed it over \(kgs adopt\)"):
+        Redrive(redriving(tmp_path, "g"), "t").run()
+    adopting.carry_out(own)
+    assert Redrive(redriving(tmp_path, "h"), "t").run().passed == 1
+    assert audit_lake(redriving(tmp_path, "h"), with_log=False).ok
+
+
+def test_nothing_is_redriven_while_side_tables_alone_know_that_a_topic_has_moved(tmp_path, monkeypatch, kafka):
+    LayoutSink(tmp_path, WITH_LETTER, schema={"s": "string"}, route=ROUTE).started().drain()
+    kafka.found = MemoryKafka(topic_id="id2", end=100).found
+    left = [2]  # dead letters and side table a
+
+    def failpoint(_):
+        left[0] -= 1
+        if left[0] == 0:
+            raise KilledError
+
+    monkeypatch.setattr(migration, "failpoint", failpoint)
+    moving = migration.Migration(redriving(tmp_path, "g"))
+    with pytest.raises(KilledError):
+        moving.carry_out(moving.plan("t", {}, keep=True))
+    with pytest.raises(UnsafeError, match="table side/a: has changed hands, and its topic's own table has not yet"):
+        Redrive(redriving(tmp_path, "g"), "t").run()
+    moving.carry_out(moving.plan("t", {}, keep=True))
+    assert Redrive(redriving(tmp_path, "g"), "t").run().passed == 1
+    assert audit_lake(redriving(tmp_path, "g"), with_log=False).ok
+
+
+@pytest.mark.parametrize("point", ["after-dead-letter-commit", "after-side-commit"])
+def test_a_topic_moves_only_where_no_table_is_ahead(tmp_path, monkeypatch, kafka, point):
+    """What a killed consumer left there would be there again under the new id, where a person does not say so."""
+    log = {0: [{"s": 7 if n == 7 else "abc"[n % 3]} for n in range(12)]}
+    old = LayoutSink(tmp_path, log, schema={"s": "string"}, route=ROUTE).started()
+    old.table.commit(old.read(6))
+
+    def killed(name):
+        if name == point:
+            raise KilledError
+
+    for module in (topic_table, side_tables):
+        monkeypatch.setattr(module, "failpoint", killed)
+    with pytest.raises(KilledError):
+        old.table.commit(old.read(3))
+    kafka.found = MemoryKafka(topic_id="id2", partitions=1).found
+    moving = migration.Migration(settings_of(tmp_path, "g"))
+    with pytest.raises(UnsafeError, match=r"has t:0 up to 9, and table t only to 6, .* give --offset t:0=OFFSET"):
+        moving.plan("t", {}, keep=True)
+    assert moving.plan("t", {0: 6}, keep=True).offsets == {0: 6}
+    monkeypatch.setattr(topic_table, "failpoint", lambda _: None)
+    monkeypatch.setattr(side_tables, "failpoint", lambda _: None)
+    plan = moving.plan("t", {0: 6})
+    LayoutSink(tmp_path, log, schema={"s": "string"}, route=ROUTE).drain()
+    with pytest.raises(UnsafeError, match="somebody commits to it under the old topic id"):
+        moving.carry_out(plan)
+    moving.carry_out(moving.plan("t", {}, keep=True))
+    new = LayoutSink(tmp_path, log, topic_id="id2", schema={"s": "string"}, route=ROUTE).started()
+    assert new.read() is None

@@ -5,9 +5,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from kgs_core.adapters.lake import stats
 from kgs_core.adapters.lake.stats import LakeView
+from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.system.tcp_ports import HOST
 from kgs_core.config import parse_settings
+from tests.core.adapters.lake.test_adoption import MemoryKafka, settings_of
+from tests.sink import Sink
 
 EMPTY = b'<?xml version="1.0"?><ListBucketResult><Name>bucket</Name><IsTruncated>false</IsTruncated></ListBucketResult>'
 NO_KEY = b'<?xml version="1.0"?><Error><Code>NoSuchKey</Code></Error>'
@@ -54,3 +58,27 @@ topics: [{{topic: t}}]
 """
     view = LakeView(parse_settings(text.encode(), "kgs.yaml", {}), timeout_s=1.0)
     assert view._dead_letters("t_dead_letters") == 0
+
+
+@pytest.mark.parametrize("table", ["t", "t_dead_letters"])
+def test_of_a_table_that_is_not_there_any_more_no_figure_stays(tmp_path, monkeypatch, table):
+    """Its log has nothing new, which is no error of the store's."""
+    kafka = MemoryKafka()
+    monkeypatch.setattr(kafka, "offsets", lambda tps, which, **_: dict.fromkeys(tps, 100))
+    monkeypatch.setattr(stats, "admin_client", lambda _: None)
+    monkeypatch.setattr(stats, "KafkaAdmin", lambda *_: kafka)
+    sink = Sink(Storage(str(tmp_path))).started(2)
+    sink.ingest({0: (0, 12)})
+    view = LakeView(settings_of(sink.storage, "g"))
+
+    def figures():
+        (found,) = view.snapshot().tables
+        return {"t": (found.rows, found.files, found.size_bytes), "t_dead_letters": found.dead_letters}[table]
+
+    before = figures()
+    (tmp_path / table).rename(tmp_path / "away")
+    for _ in range(2):
+        assert figures() in (None, (None, None, None))
+        assert any("File not found" in each or f"table {table}: not there" in each for each in view.snapshot().problems)
+    (tmp_path / "away").rename(tmp_path / table)
+    assert figures() == before

@@ -3,6 +3,7 @@
 import base64
 import pickle
 import socket
+import threading
 from dataclasses import replace
 from uuid import UUID
 
@@ -13,6 +14,8 @@ from kgs_core.adapters.registry.stub import running_registry
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.ports.registry import SchemaKind, UnknownSchemaError
+from tests.dripping_server import ENDLESS, dripping_server
+from tests.waiting import wait_until
 
 AVRO = '{"type": "record", "name": "r", "fields": []}'
 
@@ -243,3 +246,21 @@ def test_a_registry_that_fails_is_not_asked_for_each_schema(registry):
         with pytest.raises(TransientError, match="503"):
             asking.by_id(number)
     assert len(registry.asked) < 20
+
+
+@pytest.mark.parametrize("endless", ENDLESS.values(), ids=list(ENDLESS))
+def test_an_answer_that_never_ends_is_not_waited_for_and_leaves_no_thread(registry, endless):
+    """Each piece of it comes in time, so that the client's own limits never end it."""
+    number = registry.register("t-value", AVRO)
+    with dripping_server(*endless) as url:
+        asking = RegistryClient(RegistrySettings(url=url, timeout_s=0.1))
+        with pytest.raises(TransientError, match=r"no whole answer within 0\.8 s"):
+            asking.by_id(number)
+        wait_until(
+            lambda: not any(thread.name == "registry" for thread in threading.enumerate()),
+            5,
+            "no thread hears it any more",
+        )
+        asking._unreachable = None
+        with pytest.raises(TransientError, match="no whole answer"):  # by a connection of its own, not a closed one
+            asking.by_id(number)
