@@ -42,10 +42,11 @@ def test_of_two_groups_that_begin_at_once_one_is_refused(storage, monkeypatch):
     look = topic_table.refuse_other_groups
 
     def both_look_first(*args):
-        look(*args)
+        found = look(*args)
         with contextlib.suppress(threading.BrokenBarrierError):
             barrier.wait(30)
             barrier.abort()  # the second look of who was refused waits for nobody
+        return found
 
     monkeypatch.setattr(topic_table, "refuse_other_groups", both_look_first)
     sinks = [Sink(storage, group=group) for group in ("g", "h")]
