@@ -83,13 +83,19 @@ class MetricsReader:
 
         Returns:
             What could not be learned, a line each.
+
+        Raises:
+            Exception: what nobody has thought of; no figure stays then, either.
         """
         try:
             problems = self._look()
-        except KgsError as e:
+        except Exception as e:
             self._disconnect()
-            problems = (str(e),)
             self._publish([])
+            self._errors += 1
+            if not isinstance(e, KgsError):
+                raise
+            return (str(e),)
         self._errors += bool(problems)
         return problems
 

@@ -17,7 +17,7 @@ from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
 from kgs_core.exactly_once.positions import CLOSED, AppIds
-from kgs_core.exactly_once.table_owner import STARTS, close_life, open_lives
+from kgs_core.exactly_once.table_owner import STARTS, close_life, is_over, open_lives
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 from kgs_core.ports import CommitOutcome
 
@@ -66,8 +66,8 @@ class Migration:
 
         Raises:
             ConfigError: no such topic or partition, or an offset is missing.
-            UnsafeError: there is nothing to go on from, it was done before, an offset is not in the log, or a table
-                beside the rows' is ahead of it.
+            UnsafeError: there is nothing to go on from, it was done before, or its history has ended here; an offset is
+                not in the log; or a table beside the rows' is ahead of it.
             PortError: Kafka or the store did not answer.
         """
         group = self._settings.group
@@ -77,6 +77,11 @@ class Migration:
         lives = open_lives(stored, group, topic)
         if topic_id in lives:
             raise UnsafeError(f"topic {topic}: table {spec.table} is filled from this topic, id {topic_id}, already")
+        if is_over(stored, AppIds(group, topic, topic_id)):
+            raise UnsafeError(
+                f"topic {topic}: table {spec.table} was moved away from this topic, id {topic_id}, before: make the "
+                "topic anew in this cluster, it gets another id then, or read it into another table"
+            )
         life = _earlier_life(spec, lives, old_id)
         tps = [TopicPartition(topic, p) for p in range(partitions)]
         first, end = (self._admin.offsets(tps, which) for which in ("earliest", "latest"))

@@ -118,7 +118,9 @@ class LakeView:
     def _table(self, topic: str, problems: list[str]) -> TableView:
         spec = self._specs[topic]
         contents = self._attempt(problems, lambda: self._load(spec.table))
-        dead_letters = self._attempt(problems, lambda: self._dead_letters(spec.dead_letters_table))
+        letters = self._attempt(problems, lambda: self._dead_letters(spec.dead_letters_table))
+        # Where the rows' table is not there either, it is not known whether there are any: the lake may be away
+        dead_letters = None if contents is None and spec.dead_letters_table not in self._pinned else letters
         sides = tuple(self._side(topic, name, problems) for name in dict.fromkeys(spec.side_tables.values()))
         if contents is None:
             return TableView(topic, spec.table, dead_letters=dead_letters, sides=sides)

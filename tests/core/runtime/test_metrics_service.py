@@ -4,13 +4,15 @@ import logging
 import socket
 import threading
 import urllib.request
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
 
 from kgs_core.config import parse_settings
-from kgs_core.errors import PermanentError
+from kgs_core.errors import PermanentError, TransientError
 from kgs_core.exactly_once.audit_result import LakeAudit, TableAudit
+from kgs_core.reporting.metric_samples import Sample
 from kgs_core.runtime import metrics_reader, metrics_service
 from kgs_core.runtime.metrics_reader import MetricsReader
 from tests.waiting import wait_until
@@ -39,6 +41,22 @@ def test_a_look_that_breaks_is_followed_by_another(monkeypatch, caplog):
             assert 'kgs_exporter_errors_total{group="g"}' in answer.read().decode()
     said = [record.getMessage() for record in caplog.records]
     assert said == ["metrics: a look has failed", "metrics: Kafka is away"]
+
+
+@pytest.mark.parametrize("error", [ValueError("never heard of"), TransientError("Kafka b:9: no answer")], ids=str)
+def test_no_figure_stays_where_a_look_breaks(monkeypatch, error):
+    reader = MetricsReader(SETTINGS, per_partition=True, lag_seconds=False)
+    reader._publish([Sample("kgs_controller_up", (), 1.0)], failed=False)
+
+    def broken(_):
+        raise error
+
+    monkeypatch.setattr(MetricsReader, "_look", broken)
+    with suppress(ValueError):
+        reader.look()
+    values = {one.metric: one.value for one in reader.page().samples}
+    assert "kgs_controller_up" not in values
+    assert values["kgs_exporter_errors_total"] == 1
 
 
 def test_an_address_that_is_taken_is_said_before_anything_begins():

@@ -298,3 +298,16 @@ def test_a_topic_that_was_accepted_anew_is_moved_by_its_id(storage, sink, monkey
     with pytest.raises(UnsafeError, match="filled from topic ids id1, id2: say which"):
         move(storage, keep=True)
     assert move(storage, keep=True, old_id="id2").offsets == {0: 0, 1: 0}
+
+
+def test_a_topic_that_moves_back_under_its_former_id_is_refused_before_anything_is_written(storage, sink, monkeypatch):
+    """Its history there has ended: positions, starts and rows of both times could not be told apart."""
+    put_kafka(monkeypatch, MemoryKafka("id2", end=40))
+    move(storage, keep=True)
+    away = Sink(storage, topic_id="id2")
+    assert away.ingest({0: (12, 20)}) is CommitOutcome.COMMITTED
+    put_kafka(monkeypatch, MemoryKafka("id1", end=40))
+    with pytest.raises(UnsafeError, match="moved away from this topic, id id1, before: make the topic anew"):
+        move(storage, keep=True)
+    assert away.ingest({0: (20, 30)}) is CommitOutcome.COMMITTED
+    clean(storage, "g")

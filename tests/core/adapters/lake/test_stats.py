@@ -60,16 +60,33 @@ topics: [{{topic: t}}]
     assert view._dead_letters("t_dead_letters") == 0
 
 
-@pytest.mark.parametrize("table", ["t", "t_dead_letters"])
-def test_of_a_table_that_is_not_there_any_more_no_figure_stays(tmp_path, monkeypatch, table):
-    """Its log has nothing new, which is no error of the store's."""
+def view_of(monkeypatch, storage):
+    """Kafka is from memory."""
     kafka = MemoryKafka()
     monkeypatch.setattr(kafka, "offsets", lambda tps, which, **_: dict.fromkeys(tps, 100))
     monkeypatch.setattr(stats, "admin_client", lambda _: None)
     monkeypatch.setattr(stats, "KafkaAdmin", lambda *_: kafka)
+    return LakeView(settings_of(storage, "g"))
+
+
+def test_a_lake_that_is_away_has_no_number_of_dead_letters(tmp_path, monkeypatch):
+    """As a file system that is not mounted: there is nothing, and that is no error."""
+    lake = tmp_path / "lake"
+    sink = Sink(Storage(str(lake))).started(2)
+    sink.ingest({0: (0, 3)})
+    view = view_of(monkeypatch, sink.storage)
+    assert [table.dead_letters for table in view.snapshot().tables] == [0]
+    lake.rename(tmp_path / "away")
+    for _ in range(2):
+        assert [(table.rows, table.dead_letters) for table in view.snapshot().tables] == [(None, None)]
+
+
+@pytest.mark.parametrize("table", ["t", "t_dead_letters"])
+def test_of_a_table_that_is_not_there_any_more_no_figure_stays(tmp_path, monkeypatch, table):
+    """Its log has nothing new, which is no error of the store's."""
     sink = Sink(Storage(str(tmp_path))).started(2)
     sink.ingest({0: (0, 12)})
-    view = LakeView(settings_of(sink.storage, "g"))
+    view = view_of(monkeypatch, sink.storage)
 
     def figures():
         (found,) = view.snapshot().tables
