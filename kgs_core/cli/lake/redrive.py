@@ -43,7 +43,8 @@ def redrive(*, table: str, config_file: Path, conditions: tuple[str, ...], dry_r
     chosen = parse_conditions(conditions)
     found = Redrive(settings, table).run(chosen, dry_run=dry_run)
     if as_json:
-        click.echo(json.dumps(asdict(found), indent=2))
+        # asdict makes a Counter anew from its pairs, and counts these
+        click.echo(json.dumps({**asdict(found), "failed": dict(found.failed)}, indent=2))
     else:
         for line in lines(found, dry_run=dry_run):
             click.echo(line)

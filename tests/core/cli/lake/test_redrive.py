@@ -1,5 +1,6 @@
 """`kgs redrive`: what it says; that it does what it says is tried in tests/core/adapters/ingest."""
 
+import json
 from collections import Counter
 
 from click.testing import CliRunner
@@ -40,5 +41,8 @@ def test_the_command_takes_conditions_and_refuses_what_it_does_not_know(tmp_path
 
     found = run("t", "--where", "offset<10", "--dry-run")
     assert (found.exit_code, found.output.splitlines()[0]) == (0, "table t: 2 dead letters, 0 would become 0 rows")
+    as_json = json.loads(run("t", "--where", "offset<10", "--dry-run", "--json").output)
+    assert (as_json["letters"], as_json["failed"]) == (2, {"not_json": 2})
+    assert as_json["examples"]["not_json"].startswith("t:0 at ")
     refused = run("t", "--where", "colour=red")
     assert (refused.exit_code, "no such name" in refused.output) == (2, True)
