@@ -192,7 +192,7 @@ def test_field_that_does_not_fit_its_column_makes_all_of_its_schema_bad(kind, co
     datum = {"f0": {"string": "", "bytes": b""}.get(kind, 1)}
     found = parse(schema, [encoded(schema, datum)], pa.schema({"f0": column}))
     assert "column f0: the writer's schema has" in found.bad[0]
-    assert "change the rule's schema, or the producer" in found.bad[0]
+    assert "change the column in the rule, or the producer" in found.bad[0]
 
 
 def test_broken_values_are_refused_each_by_itself():
