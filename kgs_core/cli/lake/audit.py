@@ -1,6 +1,7 @@
 """`kgs audit`: whether every table holds what it must."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,7 +60,9 @@ def lines(found: LakeAudit) -> Iterator[str]:
     if not found.tables:
         yield "no table: no topic that a rule fits, neither in Kafka nor in the lake"
         return
-    cells = [_HEADINGS, *(_cells(table) for table in found.tables)]
+    topics = Counter(table.table for table in found.tables)
+    names = (t.table if topics[t.table] == 1 else f"{t.table} of {t.topic}" for t in found.tables)
+    cells = [_HEADINGS, *(_cells(name, table) for name, table in zip(names, found.tables, strict=True))]
     widths = [max(len(row[i]) for row in cells) for i in range(len(_HEADINGS))]
     yield _line(_HEADINGS, widths)
     for table, row in zip(found.tables, cells[1:], strict=True):
@@ -71,12 +74,12 @@ def lines(found: LakeAudit) -> Iterator[str]:
             yield f"{fault}: {_ADVICE[fault]}"
 
 
-def _cells(table: TableAudit) -> tuple[str, ...]:
+def _cells(name: str, table: TableAudit) -> tuple[str, ...]:
     counts = (table.rows, table.dead_letters, *(table.count(fault) for fault in COUNTED))
     if table.problem:
-        return (table.table, *("?" for _ in counts), "NOT READ")
+        return (name, *("?" for _ in counts), "NOT READ")
     state = "-" if table.version is None and table.ok else "ok" if table.ok else "WRONG"
-    return (table.table, *(f"{count:,}" for count in counts), state)
+    return (name, *(f"{count:,}" for count in counts), state)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from kgs_core.adapters.ingest.formats import avro_steps
 from kgs_core.adapters.ingest.formats.avro_columns import fit, misfit
 from kgs_core.adapters.ingest.formats.avro_schema import AvroReading, UnfitSchemaError, avro_reading
-from kgs_core.adapters.ingest.formats.by_schema import in_order, within_patience
+from kgs_core.adapters.ingest.formats.by_schema import in_order, structs, within_patience
 from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, NO_COLUMNS, Parsed, ValueBatch
 from kgs_core.adapters.ingest.native.session import address_of
 from kgs_core.adapters.lake.columns import lacking
@@ -33,6 +33,7 @@ from kgs_core.adapters.registry.wire_format import (
 )
 from kgs_core.adapters.system.machine_code import Loop, machine_code
 from kgs_core.config import TopicRule
+from kgs_core.config.field_types import problem_of_names
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind, SchemaRegistry, UnknownSchemaError
@@ -86,9 +87,7 @@ def _unfit_names(columns: pa.Schema) -> str:
     for name in columns.names:
         if name.startswith("_"):
             return f"field {name}: columns that begin with _ are those of kgs"
-    if len({name.lower() for name in columns.names}) != len(columns.names):
-        return "two fields differ only in case, which many readers of Delta cannot tell apart"
-    return ""
+    return next((problem for names in structs(columns) if (problem := problem_of_names(names))), "")
 
 
 def _asked(registry: SchemaRegistry, group: SchemaGroup) -> RegisteredSchema:

@@ -169,14 +169,14 @@ def usable_columns(topic: str, columns: pa.Schema) -> pa.Schema:
     """
     taken = [name for name in columns.names if name.startswith("_")]
     problems = [f"field {name} begins with '_', as the columns that kgs adds" for name in taken]
-    problems += [problem for each in _structs(columns) if (problem := problem_of_names(each))]
+    problems += [problem for each in structs(columns) if (problem := problem_of_names(each))]
     problems += [] if columns.names else ["its schema has no fields"]
     if problems:
         raise ConfigError([f"topic {topic}: {problem}: give the rule a schema" for problem in problems])
     return columns
 
 
-def _structs(kind: pa.DataType | pa.Schema) -> Iterator[Sequence[str]]:
+def structs(kind: pa.DataType | pa.Schema) -> Iterator[Sequence[str]]:
     """Names beside each other, of columns and of the fields of structs within."""
     if isinstance(kind, pa.Schema) or pa.types.is_struct(kind):
         yield [each.name for each in kind]
@@ -184,7 +184,7 @@ def _structs(kind: pa.DataType | pa.Schema) -> Iterator[Sequence[str]]:
     else:
         inner = [kind.field(n).type for n in range(kind.num_fields)] if pa.types.is_nested(kind) else []
     for each in inner:
-        yield from _structs(each)
+        yield from structs(each)
 
 
 def _all_of(schemas: Sequence[pa.Schema]) -> pa.Schema:
