@@ -277,7 +277,12 @@ class _TypeReader:
         if self._at < len(self._tokens):
             start = self._tokens[self._at].end() - len(self._peek())
             raise ValueError(f"wanted {wanted} at character {start + 1}, not '{self._peek()}'")
-        raise ValueError(f"wanted {wanted} at its end")
+        hint = " (within {} YAML ends a text at a comma: put the type in quotes)" if self._is_cut() else ""
+        raise ValueError(f"wanted {wanted} at its end{hint}")
+
+    def _is_cut(self) -> bool:
+        """Whether it may be the part before a comma of a type that has commas."""
+        return self._text.count("<") + self._text.count("(") > self._text.count(">") + self._text.count(")")
 
     def _unknown(self, name: str) -> NoReturn:
         if name in _ELSEWHERE:

@@ -30,6 +30,8 @@ NOT_UNDERSTOOD = {
     "": "'' is no type; give one of string ",
     "strng": "'strng' is no type (did you mean 'string'?); give one of string ",
     "array<int": "wanted '>' at its end",
+    "map<string": "wanted ',' at its end (within {} YAML ends a text at a comma: put the type in quotes)",
+    "decimal(38": "wanted ')' at its end (within {} YAML ends a text at a comma: put the type in quotes)",
     "array": "wanted '<' at its end",
     "array<>": "wanted a type at character 7, not '>'",
     "int int": "wanted the end of the type at character 5, not 'int'",
