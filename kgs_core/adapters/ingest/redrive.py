@@ -124,7 +124,7 @@ class TopicRedrive:
         rule = self.spec.rule
         self._spark = SparkTransform(settings.spark, f"kgs redrive {spec.table}")
         self._transform: Transform = self._spark.rows if rule.transform is not None else transform_arrow
-        self._columns = columns_of(self.spec)
+        self._columns = columns_of(self.spec, lake)
         is_plain = rule.transform is None and rule.transform_arrow is None
         # A transform gives the table's columns or fails; without one, a table with others is refused as everywhere.
         schema = (

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.formats.parsed import ColumnsOf
+from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS, ColumnsOf
 from kgs_core.adapters.ingest.process_batch import TransformError
 from kgs_core.adapters.ingest.sorted_records import load_hook
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
-from kgs_core.adapters.lake.layout import table_schema
+from kgs_core.adapters.lake.layout import layout_of, table_schema
 from kgs_core.adapters.lake.row_schema import ORIGIN_FIELDS, parsed_schema, value_schema
 from kgs_core.adapters.lake.shared_table import refuse_unlike_columns
-from kgs_core.adapters.lake.topic_table import TopicTable, earlier_topic_ids
+from kgs_core.adapters.lake.topic_table import TopicTable, earlier_topic_ids, value_columns
 from kgs_core.config import Settings, TableSpec
 from kgs_core.config.field_types import problem_of_names
 from kgs_core.config.sharing import may_be_shared
@@ -30,18 +30,29 @@ _log = logging.getLogger(__name__)
 DataFrameSchema = Callable[[str, str, pa.Schema], pa.Schema]
 
 
-def columns_of(spec: TableSpec) -> pa.Schema:
+def columns_of(spec: TableSpec, lake: Lake) -> pa.Schema:
     """What values of a topic become: as its rule says or, where that leaves it to a registry, as that says.
 
+    Where the registry's newest schema makes no columns, those of the table stay: its records are judged one by one, and
+    an earlier schema's go on to be rows.
+
     Raises:
-        ConfigError: the registry has no schema for the topic, or one that no columns can be made of.
-        TransientError: it does not answer.
+        ConfigError: the registry has no schema for the topic, or one that no columns can be made of, and there is no
+            table yet, or a transform wants to know them.
+        PortError: the registry does not answer, or the lake.
     """
-    hook = FORMATS[spec.rule.format].columns_of
-    if spec.rule.fields or hook is None:
-        return value_schema(spec.rule)
+    rule = spec.rule
+    hook = FORMATS[rule.format].columns_of
+    if rule.fields or hook is None:
+        return value_schema(rule)
     find: ColumnsOf = load_hook(hook)
-    return find(spec.topic, spec.rule, spec.registry)
+    try:
+        return find(spec.topic, rule, spec.registry)
+    except ConfigError as e:
+        if rule.transform or rule.transform_arrow or not lake.table(spec.table, NO_COLUMNS).exists():
+            raise
+        _log.warning("table=%s keeps its columns: %s", spec.table, "; ".join(e.problems))
+        return value_columns(rule, lake.columns(spec.table, pa.schema(ORIGIN_FIELDS), layout=layout_of(rule)))
 
 
 class TopicOpener:
@@ -71,7 +82,7 @@ class TopicOpener:
             ConfigError: the transform cannot be loaded or drops the columns that must be kept.
         """
         ids = AppIds(self._settings.group, spec.topic, topic_id)
-        columns = columns_of(spec)
+        columns = columns_of(spec, self._lake)
         schema = self.schema_of(spec, columns)
         is_shared = may_be_shared(spec.rule, self._settings.topics)
         if is_shared:

@@ -1,7 +1,7 @@
 """One topic's place in the lake: its table, side tables and dead letters, and the commits that join them."""
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import pyarrow as pa
 
@@ -11,7 +11,7 @@ from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, parsed_schema,
 from kgs_core.adapters.lake.side_tables import SideTables
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
-from kgs_core.config import TableSpec
+from kgs_core.config import TableSpec, TopicRule
 from kgs_core.consumer.round.progress import TablePositions
 from kgs_core.errors import UnsafeError
 from kgs_core.exactly_once.batch import TopicBatch
@@ -83,10 +83,7 @@ class TopicTable:
         if rule.names_columns:
             self.columns = as_wide_as_there(wanted, there) if rule.evolve == "widen" else wanted
         else:
-            computed = [column.name for column in rule.partition_columns if column.unit is not None]
-            ours = [*parsed_schema(rule, pa.schema([])).names, *computed]
-            found = [f for f in there if f.name not in ours and (f.nullable or f.name in wanted.names)]
-            self.columns = pa.schema([(f.name, f.type) for f in found])
+            self.columns = value_columns(rule, [f for f in there if f.nullable or f.name in wanted.names])
         self._tell(wanted, there)
         self.schema = table_schema(rule, parsed_schema(rule, self.columns))
         self._rows = self._lake.table(name, self.schema, layout)
@@ -235,6 +232,13 @@ class TopicTable:
             {position: end, self.ids.gap(partition, start): end},
             (),
         )
+
+
+def value_columns(rule: TopicRule, there: Iterable[pa.Field]) -> pa.Schema:
+    """Of a table's columns those that values become, where a registry says which: not ours, and none computed."""
+    computed = [column.name for column in rule.partition_columns if column.unit is not None]
+    ours = [*parsed_schema(rule, pa.schema([])).names, *computed]
+    return pa.schema([(f.name, f.type) for f in there if f.name not in ours])
 
 
 def earlier_topic_ids(lake: Lake, table: str, ids: AppIds) -> list[TopicId]:

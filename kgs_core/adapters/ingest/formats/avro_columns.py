@@ -43,7 +43,9 @@ def _misfit(part: AvroField, wanted: pa.DataType) -> str:
         room = wanted.precision - wanted.scale >= part.arrow.precision - part.arrow.scale
         if room and wanted.scale >= part.arrow.scale:
             return ""
-    return f"the writer's schema has {part.arrow}, the column is {wanted}: change the column in the rule, or the producer"
+    return (
+        f"the writer's schema has {part.arrow}, the column is {wanted}: change the column in the rule, or the producer"
+    )
 
 
 def fit(part: AvroField, found: pa.Array, wanted: pa.DataType) -> pa.Array:

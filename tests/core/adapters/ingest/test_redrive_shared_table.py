@@ -38,11 +38,11 @@ def test_a_topic_whose_letters_cannot_be_redriven_stops_no_other_one(storage, mo
     b.ingest({0: (0, 10)})
     find = redrive.columns_of
 
-    def columns_of(spec):
+    def columns_of(spec, lake):
         """As of a topic whose subject is gone from the registry."""
         if spec.topic == "a" and hook != "raises":
             raise ConfigError(["topic a: the registry has no schema for the topic"])
-        return find(spec)
+        return find(spec, lake)
 
     monkeypatch.setattr(redrive, "columns_of", columns_of)
     topics = f"{{topic: a, table: t, transform_arrow: '{__name__}:{hook}'}}, "
