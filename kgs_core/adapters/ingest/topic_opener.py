@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS, ColumnsOf
+from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS, ColumnsOf, NoColumnsError
 from kgs_core.adapters.ingest.process_batch import TransformError
 from kgs_core.adapters.ingest.sorted_records import load_hook
 from kgs_core.adapters.kafka.admin import KafkaAdmin
@@ -34,7 +34,8 @@ def columns_of(spec: TableSpec, lake: Lake) -> pa.Schema:
     """What values of a topic become: as its rule says or, where that leaves it to a registry, as that says.
 
     Where the registry's newest schema makes no columns, those of the table stay: its records are judged one by one, and
-    an earlier schema's go on to be rows.
+    an earlier schema's go on to be rows. Where it has none, or one of another kind, registry or rule may be wrong, and
+    every record would be bad.
 
     Raises:
         ConfigError: the registry has no schema for the topic, or one that no columns can be made of, and there is no
@@ -48,7 +49,7 @@ def columns_of(spec: TableSpec, lake: Lake) -> pa.Schema:
     find: ColumnsOf = load_hook(hook)
     try:
         return find(spec.topic, rule, spec.registry)
-    except ConfigError as e:
+    except NoColumnsError as e:
         if rule.transform or rule.transform_arrow or not lake.table(spec.table, NO_COLUMNS).exists():
             raise
         _log.warning("table=%s keeps its columns: %s", spec.table, "; ".join(e.problems))

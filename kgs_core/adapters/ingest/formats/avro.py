@@ -18,7 +18,7 @@ from kgs_core.adapters.ingest.formats import avro_steps
 from kgs_core.adapters.ingest.formats.avro_columns import fit, misfit
 from kgs_core.adapters.ingest.formats.avro_schema import AvroReading, UnfitSchemaError, avro_reading
 from kgs_core.adapters.ingest.formats.by_schema import in_order, structs, within_patience
-from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, NO_COLUMNS, Parsed, ValueBatch
+from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, NO_COLUMNS, NoColumnsError, Parsed, ValueBatch
 from kgs_core.adapters.ingest.native.session import address_of
 from kgs_core.adapters.lake.columns import lacking
 from kgs_core.adapters.registry.client import open_registry
@@ -67,11 +67,15 @@ def avro_columns_of(topic: str, rule: TopicRule, registry: RegistrySettings | No
             where = f"subject {topic}-value"
             schema = open_registry(_given(registry)).latest(f"{topic}-value")
         columns = avro_reading(schema).columns
-    except (UnknownSchemaError, UnfitSchemaError) as e:
+    except UnknownSchemaError as e:
         raise ConfigError([f"topic {topic}: {where}: {e}; or give the rule a 'schema' of field: type"]) from e
+    except UnfitSchemaError as e:
+        kind = NoColumnsError if schema.kind is SchemaKind.AVRO and rule.avro_schema is None else ConfigError
+        raise kind([f"topic {topic}: {where}: {e}; or give the rule a 'schema' of field: type"]) from e
     problem = _unfit_names(columns)
     if problem:
-        raise ConfigError([f"topic {topic}: {where}: {problem}; give the rule a 'schema' of field: type"])
+        kind = NoColumnsError if rule.avro_schema is None else ConfigError
+        raise kind([f"topic {topic}: {where}: {problem}; give the rule a 'schema' of field: type"])
     return columns
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, NO_COLUMNS, Parsed, ValueBatch
+from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, NO_COLUMNS, NoColumnsError, Parsed, ValueBatch
 from kgs_core.adapters.lake.row_schema import RESCUED
 from kgs_core.adapters.registry.client import open_registry
 from kgs_core.adapters.registry.wire_format import FramedValues, SchemaGroup, unframe
@@ -165,14 +165,14 @@ def usable_columns(topic: str, columns: pa.Schema) -> pa.Schema:
     """The columns, if a table can have them beside those that kgs adds.
 
     Raises:
-        ConfigError: names are taken, or differ only in case.
+        NoColumnsError: names are taken, or differ only in case.
     """
     taken = [name for name in columns.names if name.startswith("_")]
     problems = [f"field {name} begins with '_', as the columns that kgs adds" for name in taken]
     problems += [problem for each in structs(columns) if (problem := problem_of_names(each))]
     problems += [] if columns.names else ["its schema has no fields"]
     if problems:
-        raise ConfigError([f"topic {topic}: {problem}: give the rule a schema" for problem in problems])
+        raise NoColumnsError([f"topic {topic}: {problem}: give the rule a schema" for problem in problems])
     return columns
 
 

@@ -9,12 +9,11 @@ import pyarrow.compute as pc
 from kgs_core.adapters.ingest.formats.by_schema import Pieces, latest_schema, parse_by_schema, usable_columns
 from kgs_core.adapters.ingest.formats.json_objects import parse_json
 from kgs_core.adapters.ingest.formats.json_schema_types import columns_of_schema, fields_of_schema
-from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS, Parsed, UnusableSchemaError, ValueBatch
+from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS, NoColumnsError, Parsed, UnusableSchemaError, ValueBatch
 from kgs_core.adapters.lake.columns import lacking
 from kgs_core.adapters.registry.wire_format import FramedValues, SchemaGroup, byte_ranges
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.errors import ConfigError
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind
 
 _END = 2**31 - 1
@@ -47,7 +46,7 @@ def columns_of(topic: str, _rule: TopicRule, registry: RegistrySettings) -> pa.S
     try:
         columns = columns_of_schema(schema)
     except UnusableSchemaError as e:
-        raise ConfigError([f"topic {topic}: subject {topic}-value: {e}: give the rule a schema"]) from e
+        raise NoColumnsError([f"topic {topic}: subject {topic}-value: {e}: give the rule a schema"]) from e
     return usable_columns(topic, columns)
 
 

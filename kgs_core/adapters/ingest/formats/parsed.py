@@ -21,7 +21,7 @@ import pyarrow as pa
 from kgs_core.adapters.registry.wire_format import HEADER, KEY_HEADER
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.errors import PermanentError
+from kgs_core.errors import ConfigError, PermanentError
 
 MAX_REASON = 300
 NO_COLUMNS = pa.schema([])
@@ -86,6 +86,10 @@ class UnusableSchemaError(PermanentError):
     """A schema that no columns, or not the wanted ones, can be made of; says why."""
 
 
+class NoColumnsError(ConfigError):
+    """The registry has a schema of the rule's kind for a topic, of which a new table's columns cannot be made."""
+
+
 class Parser(Protocol):
     """What parses the values of one format."""
 
@@ -101,5 +105,6 @@ class ColumnsOf(Protocol):
 
         Raises:
             TransientError: the registry does not answer.
-            ConfigError: it has no schema for the topic, or one that no columns can be made of.
+            ConfigError: it has no schema for the topic, or one of another kind.
+            NoColumnsError: a ConfigError, too: no columns can be made of its newest one.
         """

@@ -13,14 +13,13 @@ from kgs_core.adapters.ingest.formats.by_schema import (
     parse_by_schema,
     usable_columns,
 )
-from kgs_core.adapters.ingest.formats.parsed import Parsed, UnusableSchemaError, ValueBatch
+from kgs_core.adapters.ingest.formats.parsed import NoColumnsError, Parsed, UnusableSchemaError, ValueBatch
 from kgs_core.adapters.ingest.formats.protobuf_messages import MessageDecoder, natural_columns, usable_fields
 from kgs_core.adapters.ingest.formats.protobuf_schema import message_type
 from kgs_core.adapters.lake.columns import lacking
 from kgs_core.adapters.registry.wire_format import FramedValues, SchemaGroup, byte_ranges
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.errors import ConfigError
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind
 
 FIRST_MESSAGE = (0,)
@@ -56,7 +55,7 @@ def columns_of(topic: str, _rule: TopicRule, registry: RegistrySettings) -> pa.S
     try:
         columns = natural_columns(message_type(schema, FIRST_MESSAGE))
     except UnusableSchemaError as e:
-        raise ConfigError([f"topic {topic}: subject {topic}-value: {e}: give the rule a schema without it"]) from e
+        raise NoColumnsError([f"topic {topic}: subject {topic}-value: {e}: give the rule a schema without it"]) from e
     return usable_columns(topic, columns)
 
 

@@ -6,19 +6,22 @@ import pyarrow as pa
 import pytest
 
 from kgs_core.adapters.ingest import topic_opener
+from kgs_core.adapters.ingest.formats import avro, by_schema, json_schema
+from kgs_core.adapters.ingest.formats.parsed import NoColumnsError
 from kgs_core.adapters.ingest.topic_opener import TopicOpener, columns_of
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.row_schema import ORIGIN_FIELDS
 from kgs_core.config import TableSpec, parse_settings
 from kgs_core.errors import ConfigError
 from kgs_core.model import TopicId
+from kgs_core.ports.registry import RegisteredSchema, SchemaKind
 from tests.core.adapters.ingest.test_first_offsets import FakeAdmin
 
 COLUMNS = pa.schema([("temp", pa.float64()), ("place", pa.string()), ("at", pa.timestamp("us", "UTC"))])
 
 
 def unfit(*_):
-    raise ConfigError(["topic t: two fields differ only in case"])
+    raise NoColumnsError(["topic t: two fields differ only in case"])
 
 
 class Consumer:
@@ -68,9 +71,43 @@ def test_a_topic_without_a_table_is_refused(consumer):
         consumer.open()
 
 
+def test_a_registry_that_knows_nothing_of_the_topic_is_refused(consumer):
+    """It may be another one, or the rule's format may be wrong: every record would be a dead letter."""
+    consumer.open()
+
+    def unknown(*_):
+        raise ConfigError(["topic t: subject t-value: none"])
+
+    consumer.newest = unknown
+    with pytest.raises(ConfigError, match="subject t-value: none"):
+        consumer.open()
+
+
 def test_a_transform_is_given_no_columns_that_nobody_has_named(tmp_path, monkeypatch):
     consumer = Consumer(tmp_path, monkeypatch, "transform_arrow: 'some:transform'")
     consumer.lake.columns("t", pa.schema(ORIGIN_FIELDS))
     consumer.newest = unfit
     with pytest.raises(ConfigError, match="two fields differ only in case"):
         columns_of(consumer.spec, consumer.lake)
+
+
+TWINS = '{"type": "record", "name": "r", "fields": [{"name": "temp", "type": "int"}, {"name": "Temp", "type": "int"}]}'
+OBJECT = '{"type": "object", "properties": {"temp": {"type": "integer"}, "Temp": {"type": "integer"}}}'
+
+
+@pytest.mark.parametrize(
+    ("find", "kind", "text", "error"),
+    [
+        (avro.avro_columns_of, SchemaKind.AVRO, TWINS, NoColumnsError),
+        (avro.avro_columns_of, SchemaKind.JSON, OBJECT, ConfigError),
+        (json_schema.columns_of, SchemaKind.JSON, OBJECT, NoColumnsError),
+        (json_schema.columns_of, SchemaKind.AVRO, TWINS, ConfigError),
+    ],
+)
+def test_a_schema_of_another_kind_is_no_schema_without_columns(consumer, monkeypatch, find, kind, text, error):
+    registry = SimpleNamespace(latest=lambda _: RegisteredSchema(1, kind, text))
+    monkeypatch.setattr(avro, "open_registry", lambda _: registry)
+    monkeypatch.setattr(by_schema, "registry_of", lambda _: registry)
+    with pytest.raises(ConfigError) as refused:
+        find("t", consumer.spec.rule, consumer.settings.registry)
+    assert type(refused.value) is error
