@@ -17,6 +17,7 @@ class ValueFormat:
             `key_schema` says what becomes columns, and a registry how to read them.
         text_map_keys: whether the keys of maps can be texts only.
         rescues: whether its parser keeps fields without a column, see `unknown_fields`.
+        loops: `module:function` that loads, or compiles, the machine code of its parser; empty: it has none.
     """
 
     parser: str
@@ -24,15 +25,20 @@ class ValueFormat:
     columns_of: str | None = None
     text_map_keys: bool = False
     rescues: bool = False
+    loops: str = ""
 
 
+_JSON_LOOPS = "kgs_core.adapters.ingest.formats.json_scanner:scan_loops"
 FORMATS: dict[str, ValueFormat] = {
     "raw": ValueFormat("kgs_core.adapters.ingest.formats.raw:parse_raw", {"value": "binary"}),
     "string": ValueFormat("kgs_core.adapters.ingest.formats.texts:parse_text", {"value": "string"}),
-    "json": ValueFormat("kgs_core.adapters.ingest.formats.json_objects:parse_json", text_map_keys=True, rescues=True),
+    "json": ValueFormat(
+        "kgs_core.adapters.ingest.formats.json_objects:parse_json", text_map_keys=True, rescues=True, loops=_JSON_LOOPS
+    ),
     "avro": ValueFormat(
         "kgs_core.adapters.ingest.formats.avro:parse_avro",
         columns_of="kgs_core.adapters.ingest.formats.avro:avro_columns_of",
+        loops="kgs_core.adapters.ingest.formats.avro:avro_walk",
     ),
     "protobuf": ValueFormat(
         "kgs_core.adapters.ingest.formats.protobuf:parse_protobuf",
@@ -43,6 +49,7 @@ FORMATS: dict[str, ValueFormat] = {
         columns_of="kgs_core.adapters.ingest.formats.json_schema:columns_of",
         text_map_keys=True,
         rescues=True,
+        loops=_JSON_LOOPS,
     ),
 }
 """Name, as `format` takes it -> format."""

@@ -165,6 +165,8 @@ def load_parsers(rules: Iterable[TopicRule]) -> None:
     for name in {name for rule in rules for name in (rule.format, rule.key_format)}:
         with contextlib.suppress(Exception):  # the topic's own affair, once there are records
             _parser(name)
+            if FORMATS[name].loops:
+                load_hook(FORMATS[name].loops)()
 
 
 def _parser(name: str) -> Parser:

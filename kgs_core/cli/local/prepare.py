@@ -15,13 +15,18 @@ def prepare(*, broker: bool) -> None:
     """
     from kgs_core.adapters.embedded_kafka.cluster import prepare_kafka
     from kgs_core.adapters.ingest.native.session import native_loops
+    from kgs_core.adapters.ingest.sorted_records import load_hook
     from kgs_core.adapters.spark.class_archive import build_archive
     from kgs_core.adapters.spark.session import JAVA_OPTIONS
+    from kgs_core.config.value_formats import FORMATS
 
     click.echo("search for packings: compiling")
     import_module("kgs_core.packing.search.packer")  # is compiled as it is imported
     click.echo("loops that copy records: compiling")
     native_loops()
+    click.echo("loops that parse values: compiling")
+    for hook in sorted({each.loops for each in FORMATS.values()} - {""}):
+        load_hook(hook)()
     if broker:
         click.echo(f"Kafka: {prepare_kafka(click.echo)}")
     click.echo("Spark: starting once to see which classes it loads")

@@ -13,6 +13,7 @@ import pyarrow.json
 from kgs_core.adapters.ingest.formats import json_text
 from kgs_core.adapters.ingest.formats.json_columns import column_of, read_type
 from kgs_core.adapters.ingest.formats.json_faults import WHITE, JsonFaults
+from kgs_core.adapters.ingest.formats.json_scanner import Scanned, scan_json
 from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, Parsed, ValueBatch
 
 _SINGLE = 1
@@ -21,6 +22,41 @@ _OPEN, _CLOSE = b"{}"
 
 def parse_json(batch: ValueBatch) -> Parsed:
     """One JSON object a value to columns; missing fields are null, unknown ones ignored or rescued.
+
+    What the compiled scan is sure of, it takes; pyarrow's reader has the others (docs/adr/0026).
+    """
+    scanned = scan_json(batch.values, batch.columns, takes_unknown=not batch.rescue)
+    if scanned is None:
+        return parse_by_pyarrow(batch)
+    table, left = scanned.table, scanned.left
+    if not len(left):
+        rescued = pa.nulls(table.num_rows, pa.string()) if batch.rescue else None
+        return Parsed(table, range(table.num_rows), {}, rescued=rescued)
+    others = parse_by_pyarrow(replace(batch, values=batch.values.take(pa.array(left)), headers=None))
+    return _together(scanned, others)
+
+
+def _together(scanned: Scanned, others: Parsed) -> Parsed:
+    """What was scanned, and what the other parser made of the values that were left, in the order of the values."""
+    count, left = scanned.table.num_rows, scanned.left
+    row = np.arange(count)  # of both tables, one behind the other
+    row[left] = -1
+    row[left[np.array(others.good, np.int64)]] = count + np.arange(others.table.num_rows)
+    good = np.flatnonzero(row >= 0)
+    rows = pa.array(row[good])
+    rescued = None
+    if others.rescued is not None:
+        rescued = pa.concat_arrays([pa.nulls(count, pa.string()), others.rescued]).take(rows)
+    return Parsed(
+        pa.concat_tables([scanned.table, others.table]).take(rows),
+        good.tolist(),
+        {int(left[i]): reason for i, reason in others.bad.items()},
+        rescued=rescued,
+    )
+
+
+def parse_by_pyarrow(batch: ValueBatch) -> Parsed:
+    """As `parse_json`, without the scan.
 
     All values are parsed at once. Where that fails, each is looked at for faults on its own, which takes some
     microseconds, and the others are parsed at once. Halving down to the bad one, some hundred microseconds each, is

@@ -13,7 +13,7 @@ from kgs_core.adapters.ingest.native import layout as at
 
 ENTRIES = {"look": 6, "take": 8, "fill": 8, "free": 4}
 """Function -> number of its arguments."""
-_I64, _I32, _I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
+_I64, _I32, _I16, _I8 = ir.IntType(64), ir.IntType(32), ir.IntType(16), ir.IntType(8)
 _intrinsic: Any = extending.intrinsic
 _cpointer: Any = types.CPointer
 
@@ -35,7 +35,8 @@ def _copy(_: Any, to: Any, source: Any, size: Any) -> Any:
         pointer = _I8.as_pointer()
         function = builder.module.declare_intrinsic("llvm.memcpy", [pointer, pointer, _I64])
         ends = [builder.inttoptr(address, pointer) for address in given[:2]]
-        builder.call(function, [*ends, given[2], ir.Constant(ir.IntType(1), 0)])
+        count = context.cast(builder, given[2], size, types.int64)
+        builder.call(function, [*ends, count, ir.Constant(ir.IntType(1), 0)])
         return context.get_dummy_value()
 
     return types.void(to, source, size), generate
@@ -56,6 +57,7 @@ def _call(bits: ir.IntType | None, *given_types: Any) -> Any:
 
 longs = _pointer_to(types.int64, _I64)
 ints = _pointer_to(types.int32, _I32)
+shorts = _pointer_to(types.int16, _I16)
 octets = _pointer_to(types.uint8, _I8)
 copy = _intrinsic(_copy)
 call_1 = _intrinsic(lambda _, f, a: _call(None, f, a))
