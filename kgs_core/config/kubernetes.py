@@ -36,7 +36,7 @@ class KubernetesSettings(Section):
     image: Image | None = Field(default=None, description="give repository:tag")
     cpu: Quantity = "500m"
     memory: Quantity = "1Gi"
-    memory_limit: Quantity = "2Gi"
+    memory_limit: Quantity = "2560Mi"
     ephemeral_storage: Quantity = "512Mi"
     ephemeral_storage_limit: Quantity = "2Gi"
     priority_class: Name | None = Field(default=None, description="give a PriorityClass, or null")

@@ -7,104 +7,17 @@ it leaves. Every argument is an int64, most of them an address. Nothing here can
 from kgs_core.adapters.ingest.formats import json_scan_layout as at
 from kgs_core.adapters.ingest.formats.json_scan_numbers import NONE, day, double_bits, float_bits, number, time
 from kgs_core.adapters.ingest.formats.json_scan_texts import after_white, helper, text_end, write_text
+from kgs_core.adapters.ingest.formats.json_scan_values import value_end, word_end
 from kgs_core.adapters.ingest.native.loops import ints, longs, octets, shorts
 
 ENTRIES = {"scan": 7, "texts": 7}
 """Function -> number of its arguments."""
-_QUOTE, _OPEN, _CLOSE, _LIST, _LIST_END, _COMMA, _COLON, _MINUS = b'"{}[],:-'
+_QUOTE, _OPEN, _CLOSE, _LIST, _COMMA, _COLON, _MINUS = b'"{}[,:-'
 _T, _F, _N = b"tfn"
-_TRUE, _FALSE, _NULL = b"true", b"false", b"null"
 _SIGN = -(2**63)
 _FLOAT_SIGN = 2**31
 _MOST_FLOAT = 0x47EFFFFFF0000000
 """Bits of the least double whose nearest float is infinite."""
-_DEEPEST = 60
-
-
-@helper
-def _word_end(values: int, p: int, stop: int) -> int:
-    """The place behind `true`, `false` or `null`; -1: something else is here."""
-    of = octets(values)
-    word = _TRUE if of[p] == _T else _NULL
-    if of[p] == _F:
-        word = _FALSE
-    size = 5 if of[p] == _F else 4
-    if p + size > stop:
-        return -1
-    for k in range(size):
-        if of[p + k] != word[k]:
-            return -1
-    return p + size
-
-
-@helper
-def _plain_end(values: int, p: int, stop: int, limit: int) -> int:
-    """The place behind a value that is neither object nor array; -1: unsure."""
-    sign = octets(values)[p]
-    if sign == _QUOTE:
-        return text_end(values, p + 1, stop, limit)[0] + 1 or -1
-    if sign == _T or sign == _F or sign == _N:
-        return _word_end(values, p, stop)
-    return number(values, p, stop)[0]
-
-
-@helper
-def _any_end(values: int, p: int, stop: int, limit: int) -> int:
-    """The place behind a value of any kind; -1: unsure."""
-    of = octets(values)
-    depth, objects = 0, 0  # a bit for each level: whether it is an object
-    while True:
-        # Here a value begins
-        sign = of[p]
-        if sign == _OPEN or sign == _LIST:
-            if depth == _DEEPEST:
-                return -1
-            depth += 1
-            objects = (objects << 1) | (1 if sign == _OPEN else 0)
-            p = after_white(values, p + 1, stop)
-            if p >= stop:
-                return -1
-            is_over = of[p] == (_CLOSE if objects & 1 else _LIST_END)
-            if not is_over and not objects & 1:
-                continue
-        else:
-            p = _plain_end(values, p, stop, limit)
-            if p < 0 or depth == 0:
-                return p
-            p = after_white(values, p, stop)
-            if p >= stop:
-                return -1
-            is_over = True
-            if of[p] == _COMMA:
-                is_over = False
-                p = after_white(values, p + 1, stop)
-        # Here levels end, or the next key or item begins
-        while is_over:
-            if p >= stop or of[p] != (_CLOSE if objects & 1 else _LIST_END):
-                return -1
-            p += 1
-            depth -= 1
-            objects >>= 1
-            if depth == 0:
-                return p
-            p = after_white(values, p, stop)
-            if p < stop and of[p] == _COMMA:
-                is_over = False
-                p = after_white(values, p + 1, stop)
-        if p >= stop:
-            return -1
-        if objects & 1:
-            if of[p] != _QUOTE:
-                return -1
-            p = text_end(values, p + 1, stop, limit)[0]
-            if p < 0:
-                return -1
-            p = after_white(values, p + 1, stop)
-            if p >= stop or of[p] != _COLON:
-                return -1
-            p = after_white(values, p + 1, stop)
-            if p >= stop:
-                return -1
 
 
 @helper
@@ -181,11 +94,11 @@ def _put(values: int, p: int, stop: int, limit: int, powers: int, column: int, r
     known = longs(column)
     sign = octets(values)[p]
     if sign == _N:
-        return _word_end(values, p, stop)
+        return word_end(values, p, stop)
     if sign == _QUOTE:
         end = _put_text(values, p, stop, limit, column, row)
     elif sign == _T or sign == _F:
-        end = _word_end(values, p, stop)
+        end = word_end(values, p, stop)
         if known[at.KIND] != at.BOOLEAN:
             return -1
         octets(known[at.OUT])[row] = 1 if sign == _T else 0
@@ -256,7 +169,7 @@ def _object_end(values: int, p: int, stop: int, setup: int, columns: int, row: i
             expected = field + 1
             p = _put(values, p, stop, limit, powers, column, row)
         elif known[at.TAKES_UNKNOWN]:
-            p = _any_end(values, p, stop, limit)
+            p = value_end(values, p, stop, limit)
         else:
             return -1
         if p < 0:

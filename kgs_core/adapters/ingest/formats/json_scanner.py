@@ -64,7 +64,7 @@ def scan_json(values: pa.Array, schema: pa.Schema, *, takes_unknown: bool) -> Sc
     if loops is None or not count or not len(schema) or data is None or not data.size:
         return None
     scan, texts = loops
-    columns = _Columns(schema, count)
+    columns = _ScannedColumns(schema, count)
     taken: Bytes = np.zeros(count, np.uint8)
     setup = np.array([len(schema), takes_unknown, address_of(_powers_of_five()), data.size], np.int64)
     begins = offsets.address + 4 * values.offset
@@ -79,7 +79,7 @@ def scan_json(values: pa.Array, schema: pa.Schema, *, takes_unknown: bool) -> Sc
     return Scanned(columns.table(data, texts), np.flatnonzero(taken == 0))
 
 
-class _Columns:
+class _ScannedColumns:
     """Memory of the columns of so many values, which the scan fills."""
 
     def __init__(self, schema: pa.Schema, count: int) -> None:
@@ -150,7 +150,7 @@ def scan_loops() -> tuple[Loop, Loop] | None:
 
     None: they are neither there nor to be made; pyarrow then reads all.
     """
-    modules = [f"{_FORMATS}.json_scan_{name}" for name in ("layout", "texts", "numbers")]
+    modules = [f"{_FORMATS}.json_scan_{name}" for name in ("layout", "texts", "numbers", "values")]
     try:
         loops = machine_code(f"{_FORMATS}.json_scan", [*modules, _LOOPS])
     except PermanentError as e:

@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -60,3 +61,15 @@ def test_archive_in_a_folder_with_blanks_and_quotes_is_one_option(tmp_path, monk
     said = subprocess.run([*launcher, *options], capture_output=True, env=environ, check=True, timeout=120).stdout
     command = said.decode().replace("\n", "\0").split("\0")
     assert f"-XX:SharedArchiveFile={folder / 'spark.jsa'}" in command
+
+
+def test_workers_keep_memory_unless_the_user_says_otherwise(monkeypatch):
+    """The C library passes over what it cannot read, so the names are held against pyarrow's own view."""
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    pool = "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL"
+    ours = prepare_spark(SparkSettings(), "test")
+    own = {name.removeprefix("spark.executorEnv."): value for name, value in ours.items() if ".executorEnv." in name}
+    code = "import pyarrow; print(pyarrow.default_memory_pool().backend_name)"
+    said = subprocess.run([sys.executable, "-c", code], env=own, capture_output=True, check=True, timeout=60).stdout
+    assert said.strip() == b"system"
+    assert pool not in prepare_spark(SparkSettings(settings={pool: "mimalloc"}), "test")
