@@ -25,7 +25,8 @@ def maintain_lake(
 ) -> None:
     """Maintain the tables of all topics that the configuration names, and of their dead letters.
 
-    Kafka says which topics there are; the lake, which there were.
+    Kafka says which topics there are; the lake, which there were. A lake that is not there yet, as before the first
+    start, has no table, and is not made.
 
     Args:
         only: tables to maintain, by their path under the lake's root; empty: all.
@@ -45,7 +46,10 @@ def maintain_lake(
         layouts |= dict.fromkeys(spec.all_tables, PLAIN) | dict.fromkeys(of_rows, layout_of(spec.rule))
     if unknown := sorted(set(only) - set(layouts)):
         raise ConfigError([f"table {name}: no topic fills it: see 'topics' in the configuration" for name in unknown])
-    with maintenance_lock(Storage(settings.lake.root, settings.lake.storage_options)):
+    storage = Storage(settings.lake.root, settings.lake.storage_options)
+    if not _is_there(storage):
+        return
+    with maintenance_lock(storage):
         if not dry_run:
             lake.remove_probes()
         _maintain_each(
@@ -67,6 +71,19 @@ def _maintain_each(
             done(upkeep)
     if problems:
         raise type(problems[0])("; ".join(str(problem) for problem in problems))
+
+
+def _is_there(storage: Storage) -> bool:
+    """Whether there is a root; where that cannot be told, the lock says what is wrong."""
+    if storage.is_s3:
+        return True
+    try:
+        Path(storage.root).lstat()  # of a link itself: one that leads nowhere is to be mended, as a disk not mounted
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 @contextmanager
