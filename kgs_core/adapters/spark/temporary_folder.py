@@ -41,7 +41,7 @@ def spark_folder() -> Path | None:
 
 
 def _made(base: Path) -> Path:
-    name = uuid.uuid4().hex
+    name = uuid.uuid4().hex[:12]  # addresses of sockets in it must be short
     new = base / f"{name}.new"
     held = os.open(new, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
