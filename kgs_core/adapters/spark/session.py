@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kgs_core.adapters.spark.class_archive import archive_options, java_option
 from kgs_core.adapters.spark.java import java_environment
 from kgs_core.adapters.spark.properties import hand_over
-from kgs_core.adapters.spark.temporary_folder import spark_folder
+from kgs_core.adapters.spark.temporary_folder import socket_folder, spark_folder
 from kgs_core.config.settings import SparkSettings
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ _log = logging.getLogger(__name__)
 _OPTIONS = "spark.driver.extraJavaOptions"
 _EXIT = "ExitOnOutOfMemoryError"
 _TEMPORARY = "-Djava.io.tmpdir"
-_SOCKET = len("/.00000000-0000-0000-0000-000000000000.sock")
-_MOST_OF_ADDRESS = 107
 DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.python.unix.domain.socket.enabled": "true",  # TCP stalls about 45 ms a Python task
@@ -89,10 +87,10 @@ def _local_dir() -> dict[str, str]:
 def _with_temporary_folder(options: str) -> str:
     """The options, and where the JVM puts libraries that it unpacks, sockets and what Spark keeps no other place for.
 
-    It removes them when it ends in order. The address of a socket must be short, or no Python worker starts.
+    It removes them when it ends in order.
     """
-    folder = spark_folder()
-    if _TEMPORARY in options or folder is None or len(os.fsencode(folder)) + _SOCKET > _MOST_OF_ADDRESS:
+    folder = socket_folder()
+    if _TEMPORARY in options or folder is None:
         return options
     return f"{options} {java_option(f'{_TEMPORARY}={folder}')}"
 
