@@ -88,3 +88,11 @@ def test_the_audit_has_a_line_for_it(run):
     ]
     found = json.loads("\n".join(run("audit", "--no-log", "--json")[1]))
     assert [(table["table"], table["topic"]) for table in found["tables"] if not table["ok"]] == [("rows/x-2", "")]
+
+
+def test_letters_of_another_table_are_redriven(run):
+    status, lines, _ = run("redrive", "rows/x-1")
+    assert (status, lines[0].split(":")[0]) == (0, "table rows/x-1")
+    for table in ("rows/x-2", "rows/x-9"):
+        status, _, errors = run("redrive", table)
+        assert (status, "Input/output error" in errors) == (1, True)
