@@ -138,6 +138,7 @@ class TableAudit:
     """Findings in one table and its dead letters.
 
     Attributes:
+        topic: empty where the table's log, which could not be read, was to tell it.
         version: of the table that was looked at; None: there is no table.
         partitions: ascending by topic id and number, of every topic id that the table has positions or rows of.
         notes: what a reader should know and is no fault.

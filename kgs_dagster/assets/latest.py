@@ -23,7 +23,7 @@ def materialize(settings: Settings, rule: TopicRule) -> "Sequence[Materializatio
     from kgs_core.adapters.lake.materialize import materialize_lake
 
     found: list[Materialization] = []
-    materialize_lake(settings, found.append, wanted=lambda spec: spec.rule is rule)
+    materialize_lake(settings, found.append, wanted=lambda each: each is rule)
     return found
 
 

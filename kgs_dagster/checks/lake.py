@@ -48,6 +48,8 @@ def lake_checks(group: GroupConfig, audit: Audit = audit) -> dg.AssetChecksDefin
             if dg.AssetCheckKey(asset.table, CHECK) in context.selected_asset_check_keys:
                 tables = [table for table in found.tables if asset.holds(group.settings, table.topic)]
                 yield _result(asset, tables)
+        if left := [table.problem for table in found.tables if table.problem and not table.topic]:
+            raise dg.Failure("\n".join(left), allow_retries=False)
 
     return lake_audit
 

@@ -55,6 +55,13 @@ def test_an_audit_that_cannot_be_made_fails_and_says_why(instance):
     assert failure.step_failure_data.user_failure_data.description == "kafka localhost:1: no answer: start it"
 
 
+def test_an_audit_that_lacks_a_table_whose_topic_is_not_known_fails_beside_the_checks_of_the_others(instance):
+    left = TableAudit("", "bronze/x", "one_to_one", None, problem="table bronze/x: Input/output error")
+    done = run_audit(instance, lambda _: LakeAudit((audited("orders"), audited("flights.a"), left)))
+    assert description_of(done) == "table bronze/x: Input/output error"
+    assert [each.passed for each in done.get_asset_check_evaluations()] == [True, True]
+
+
 def maintain(instance, *upkeeps, error=None):
     def work(settings, done):
         for upkeep in upkeeps:

@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 from random import randrange
 
 from kgs_core.adapters.catalog.locations import location_of
-from kgs_core.adapters.lake.discovery import find_tables
+from kgs_core.adapters.lake.discovery import UnreadTable, find_tables, refuse_unknown
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import Settings
 from kgs_core.config.catalog import CATALOGS
@@ -69,8 +69,10 @@ def register_lake(settings: Settings, done: Callable[[TableRegistration], None],
     catalog = open_catalog(settings, section)
     try:
         lake = open_lake(settings.lake)
-        known = [name for spec in find_tables(settings, lake, (), None) for name in spec.all_tables]
+        unread: list[UnreadTable] = []
+        known = [name for spec in find_tables(settings, lake, (), None, unread) for name in spec.all_tables]
         if unknown := sorted(set(tables) - set(known)):
+            refuse_unknown(unread)
             raise ConfigError(
                 [f"table {name}: no topic fills it: see 'topics' in the configuration" for name in unknown]
             )
@@ -79,6 +81,8 @@ def register_lake(settings: Settings, done: Callable[[TableRegistration], None],
         first = randrange(len(wanted) or 1)  # noqa: S311 - no secret
         for found in register_tables(lake, catalog, dict(wanted[first:] + wanted[:first])):
             done(found)
+        for each in unread if not tables else ():
+            done(TableRegistration(each.table, "", problem=str(each.error)))
     finally:
         catalog.close()
 

@@ -21,7 +21,7 @@ from kgs_core.adapters.ingest.redrive_result import RedriveResult
 from kgs_core.adapters.ingest.sorted_records import MoreColumnsError, TopicJob, more_columns, parse_records
 from kgs_core.adapters.ingest.topic_opener import columns_of
 from kgs_core.adapters.ingest.topic_records import NO_EPOCH, TopicRecords, origin_table
-from kgs_core.adapters.lake.discovery import find_tables
+from kgs_core.adapters.lake.discovery import UnreadTable, find_tables, refuse_unknown
 from kgs_core.adapters.lake.error_codes import LOST_METADATA, code_of, with_code
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.layout import Partitioned, given_schema, layout_of, table_schema
@@ -59,7 +59,11 @@ class Redrive:
         """
         self._settings = settings
         self._lake = open_lake(settings.lake)
-        self._specs = _specs_of(settings, find_tables(settings, self._lake, (), None), table)
+        unread: list[UnreadTable] = []
+        specs = find_tables(settings, self._lake, (), None, unread)
+        # A topic of this table may be known by its log alone
+        refuse_unknown([each for each in unread if each.table == table or table not in {s.table for s in specs}])
+        self._specs = _specs_of(settings, specs, table)
         self._topics: dict[str, TopicRedrive] = {}
 
     def run(self, conditions: Sequence[LetterCondition] = (), *, dry_run: bool = False) -> RedriveResult:

@@ -15,6 +15,7 @@ from kgs_core.adapters.ingest.batch_runner import BatchRunner
 from kgs_core.adapters.ingest.long_task import LongTask
 from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.spark.session import end_accumulators_in_silence, jvm_has_ended, stop_spark
+from kgs_core.adapters.spark.temporary_folder import socket_folder
 from kgs_core.config.settings import ConsumerSettings
 from kgs_core.consumer.round.questions import ReadResult
 from kgs_core.model import OffsetRange
@@ -64,7 +65,8 @@ class SparkBatchRunner(BatchRunner):
             results: list[ReadResult] = self._seed.mapPartitions(partial(run_arrow_task, request)).collect()
             return results[0]
         if self._task is None:
-            with TemporaryDirectory(prefix="kgs-", ignore_cleanup_errors=True) as folder:
+            # Its name is short, as Spark's sockets are
+            with TemporaryDirectory(prefix="kgs-", dir=socket_folder(), ignore_cleanup_errors=True) as folder:
                 self._task = LongTask(self._seed, Path(folder))
         try:
             return self._task.read(request)

@@ -24,11 +24,13 @@ class TopicSample:
     """Values of a topic's newest records, as many of each partition as of any other, as far as it has them.
 
     Attributes:
+        keys: of the same records.
         partitions: of the topic.
         is_whole: whether all was read that was looked for, and not only what came in time.
     """
 
     values: list[bytes | None]
+    keys: list[bytes | None]
     partitions: int
     is_whole: bool
 
@@ -51,8 +53,9 @@ def sample_topic(settings: Settings, topic: str, records: int, seconds: float) -
     share = max(1, records // len(tps))
     spans = {tp.partition: OffsetRange(max(first[tp], end[tp] - share), end[tp]) for tp in tps if end[tp] > first[tp]}
     taken = _read(settings, topic, spans, time.monotonic() + seconds)
-    values = [record.value() for part in taken.values() for record in part]
-    return TopicSample(values[:records], len(tps), is_whole=None not in taken)
+    newest = [record for part in taken.values() for record in part][:records]
+    values, keys = [record.value() for record in newest], [record.key() for record in newest]
+    return TopicSample(values, keys, len(tps), is_whole=None not in taken)
 
 
 def _read(

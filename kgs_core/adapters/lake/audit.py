@@ -6,7 +6,7 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.lake.audit_kafka_log import load_log
 from kgs_core.adapters.lake.audit_snapshot import PartitionKey, TableSnapshot, load_snapshots
-from kgs_core.adapters.lake.discovery import find_tables
+from kgs_core.adapters.lake.discovery import UnreadTable, find_tables
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.side_tables import side_tables_of
 from kgs_core.config import Settings, TableSpec
@@ -48,7 +48,8 @@ def audit_lake(
     """
     lake = open_lake(settings.lake)
     admin = KafkaAdmin(admin_client(settings)) if with_log else None
-    specs = find_tables(settings, lake, admin.list_topics() if admin else (), topics)
+    unread: list[UnreadTable] = []
+    specs = find_tables(settings, lake, admin.list_topics() if admin else (), topics, unread)
     by_table: dict[str, list[TableSpec]] = {}
     for spec in specs:
         by_table.setdefault(spec.table, []).append(spec)
@@ -70,7 +71,8 @@ def audit_lake(
                 found[spec.topic] = _not_audited(spec, e)
             else:
                 log_unread = 0
-    return LakeAudit(tuple(found[spec.topic] for spec in specs))
+    left = [TableAudit("", each.table, each.rule.rows, None, problem=str(each.error)) for each in unread]
+    return LakeAudit((*(found[spec.topic] for spec in specs), *(left if topics is None else ())))
 
 
 def _one_more(unread: int, error: PortError) -> int:

@@ -11,28 +11,41 @@ OTHER = "other"
 LOST_METADATA = frozenset({"bad_header", "bad_timestamp"})
 """Codes of records of which no column could take a part: their dead letters are without it."""
 _WORDS = (
-    ("bad_header", r"header of the record:"),
-    ("bad_timestamp", r"timestamp of the record:"),
+    ("bad_header", r"header of the record: "),
+    ("bad_timestamp", r"timestamp of the record: "),
     ("tombstone", r"no value \(tombstone\)"),
-    ("empty", r"(key: )?empty value"),
+    ("empty", r"empty value"),
     (
         "no_schema",
-        r"(key: )?(names no schema|too short: |begins with byte|header __(value|key)_schema_id|the schema registry"
-        r" has no|schema \S+( is of kind|:)|no message indexes|its header has no message)",
+        r"names no schema|too short: |begins with byte|holds no schema's id|the schema registry has no"
+        r"|schema \S+( is of kind|:)|no message indexes|its header has no message|.* in the writer's schema, ",
     ),
     ("no_partition", r"value of partition column"),
-    ("not_json", r"(key: )?(not one JSON object|not a JSON object|more than one JSON object|JSON parse error)"),
+    ("not_json", r"not one JSON object|not a JSON object|more than one JSON object"),
     (
         "malformed",
         r".*(ends too early|goes on behind its end|more than 64 bits|neither 0 nor 1|length below zero"
         r"|branch that its union|not a message of type|cannot be made columns)",
     ),
-    ("not_utf8", r".*(not UTF-8|surrogate|utf-8)"),
-    ("given_twice", r"column .*: given twice"),
-    ("too_big", r".*(too big|out of range|overflow|more digits than)"),
-    ("wrong_type", r".*wanted is|.*a text that is not|.*(changed from|conversion|[Ii]nvalid value)"),
+    # Words of pyarrow, whose reader alone judges what is nested very deep; some end in the value
+    ("too_big", r"Failed to convert JSON to decimal.* requires scale|The string '.*' cannot be represented"),
+    ("wrong_type", r"Failed to (convert|parse)|The string '.*' is not a valid"),
+    ("not_utf8", r".*(not UTF-8|surrogate|utf-8|UTF8)"),
+    ("given_twice", r".*(given|specified) twice"),
+    ("too_big", r".*([Tt]oo big|out of range|overflow|more digits|no long holds|does not fit in precision)"),
+    (
+        "wrong_type",
+        r".*(wanted is|a text that is no|not base64|no instant|no span of time|what JSON cannot say"
+        r"|changed from|conversion|[Ii]nvalid value)",
+    ),
+    ("not_json", r"JSON parse error"),
 )
-CODES = (*(code for code, _ in _WORDS), OTHER)
+"""Code, and the words that have it; the first that fit count."""
+_PLACE = re.compile(
+    r"(key: )?((column|field|header(?! of the record:)) .*?: |an item: |an entry: |Column\(.*?\): )*", re.S
+)
+"""Where a value is wrong. It says nothing of what is wrong: a column may be named `surrogate_key`, or `overflow`."""
+CODES = (*dict(_WORDS), OTHER)
 _PREFIX = re.compile(r"\[([a-z0-9_]+)\] ?(.*)", re.DOTALL)
 _PATTERNS = tuple((code, re.compile(words, re.DOTALL)) for code, words in _WORDS)
 
@@ -43,7 +56,8 @@ def code_of(error: str) -> str:
     given = _PREFIX.fullmatch(error)
     if given is not None:
         return given.group(1)
-    return next((code for code, words in _PATTERNS if words.match(error)), OTHER)
+    words = _PLACE.sub("", error, count=1)
+    return next((code for code, beginning in _PATTERNS if beginning.match(words)), OTHER)
 
 
 def with_code(reason: str) -> str:

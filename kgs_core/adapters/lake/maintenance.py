@@ -8,7 +8,7 @@ from filelock import Timeout
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.adapters.lake.discovery import find_tables
+from kgs_core.adapters.lake.discovery import UnreadTable, find_tables, refuse_unknown
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.layout import layout_of
 from kgs_core.adapters.lake.storage import Storage
@@ -25,7 +25,8 @@ def maintain_lake(
 ) -> None:
     """Maintain the tables of all topics that the configuration names, and of their dead letters.
 
-    Kafka says which topics there are; the lake, which there were.
+    Kafka says which topics there are; the lake, which there were. A lake that is not there yet, as before the first
+    start, has no table, and is not made.
 
     Args:
         only: tables to maintain, by their path under the lake's root; empty: all.
@@ -35,27 +36,35 @@ def maintain_lake(
         ConfigError: `only` names a table that is none of them.
         PermanentError: the lake cannot be listed.
         TransientError: Kafka or the store did not answer, or another maintenance runs.
-        PortError: a table could not be maintained; the others were.
+        PortError: a table could not be maintained, or read; the others were.
     """
     topics = KafkaAdmin(admin_client(settings)).list_topics()
     lake = open_lake(settings.lake)
     layouts: dict[str, TableLayout] = {}
-    for spec in find_tables(settings, lake, topics, None):
+    unread: list[UnreadTable] = []
+    for spec in find_tables(settings, lake, topics, None, unread):
         of_rows = [spec.table, *spec.side_tables.values()]
         layouts |= dict.fromkeys(spec.all_tables, PLAIN) | dict.fromkeys(of_rows, layout_of(spec.rule))
     if unknown := sorted(set(only) - set(layouts)):
+        refuse_unknown(unread)
         raise ConfigError([f"table {name}: no topic fills it: see 'topics' in the configuration" for name in unknown])
-    with maintenance_lock(Storage(settings.lake.root, settings.lake.storage_options)):
+    storage = Storage(settings.lake.root, settings.lake.storage_options)
+    if not _is_there(storage):
+        return
+    with maintenance_lock(storage):
         if not dry_run:
             lake.remove_probes()
-        _maintain_each(
-            lake, {name: each for name, each in layouts.items() if not only or name in only}, done, dry_run=dry_run
-        )
+        wanted = {name: each for name, each in layouts.items() if not only or name in only}
+        problems = _maintain_each(lake, wanted, done, dry_run=dry_run)
+    problems += [each.error for each in unread] if not only else []
+    if problems:
+        raise type(problems[0])("; ".join(str(problem) for problem in problems))
 
 
 def _maintain_each(
     lake: Lake, layouts: Mapping[str, TableLayout], done: Callable[[Upkeep], None], *, dry_run: bool
-) -> None:
+) -> list[PortError]:
+    """Why tables could not be maintained; the others were."""
     problems: list[PortError] = []
     for name, layout in layouts.items():
         try:
@@ -65,8 +74,20 @@ def _maintain_each(
             continue
         if upkeep is not None:
             done(upkeep)
-    if problems:
-        raise type(problems[0])("; ".join(str(problem) for problem in problems))
+    return problems
+
+
+def _is_there(storage: Storage) -> bool:
+    """Whether there is a root; where that cannot be told, the lock says what is wrong."""
+    if storage.is_s3:
+        return True
+    try:
+        Path(storage.root).lstat()  # of a link itself: one that leads nowhere is to be mended, as a disk not mounted
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 @contextmanager

@@ -8,13 +8,14 @@ One in use is never made again: it would be there without the rows that the own 
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 import pyarrow as pa
 
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import TableSpec
-from kgs_core.errors import TransientError, UnsafeError
+from kgs_core.errors import PortError, TransientError, UnsafeError
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import CLOSED, AppIds, parse_app_id
 from kgs_core.exactly_once.route_tokens import ROUTED, fingerprint, generation_of, route_of, token
@@ -120,7 +121,7 @@ class SideTables:
         notes = [ids.side(name) for name in self._names]
         stored = own.versions([*apps, *notes, ROUTED])
         tables = self._tables | self._of_earlier_routes(own, {p: stored[ids.route(p)] for p in partitions})
-        found: dict[str, Versions] = {name: table.versions(apps) for name, table in tables.items()}
+        found = {name: self._versions_of(table, apps) for name, table in tables.items()}
         for name, at in found.items():
             if problem := self._problem_of(name, stored, at, partitions):
                 if own.versions(apps) != {app: stored[app] for app in apps}:
@@ -147,8 +148,34 @@ class SideTables:
         if self._earlier is None or any(known.get(p) != token for p, token in tokens.items()):
             noted = noted_sides(self._lake.all_versions(own.name), self._ids.group, self._ids.topic)
             names = sorted(noted - set(self._names))
-            self._earlier = {name: self._lake.open(name) for name in names if is_there(self._lake, name)}
+            found = {}
+            for name in names:
+                with self._in_words(name):
+                    if is_there(self._lake, name):
+                        found[name] = self._lake.open(name)
+            self._earlier = found
         return self._earlier
+
+    def _versions_of(self, table: LakeTable, apps: Collection[str]) -> Versions:
+        with self._in_words(table.name):
+            return table.versions(apps)
+
+    @contextmanager
+    def _in_words(self, side: str) -> Iterator[None]:
+        """Trouble with a table of an earlier route says why it counts, and what to do where it stays.
+
+        Its mark must be known: is it ahead, only its own route finds its rows again. And its token must be written: an
+        owner by that route may be asleep, with the log as it was in its memory.
+        """
+        try:
+            yield
+        except PortError as e:
+            if side in self._names:
+                raise
+            raise type(e)(
+                f"{e}: an earlier route of topic {self._ids.topic} leads there: if this does not pass, bring its log "
+                "back, or move its folder away (docs/tables.md, One topic in several tables)"
+            ) from e
 
     def _problem_of(self, side: str, own: Versions, at: Versions, partitions: Collection[int]) -> str:
         ids, table = self._ids, self._spec.table

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kgs_core.adapters.spark.class_archive import archive_options
+from kgs_core.adapters.spark.class_archive import archive_options, java_option
 from kgs_core.adapters.spark.java import java_environment
 from kgs_core.adapters.spark.properties import hand_over
-from kgs_core.adapters.spark.temporary_folder import spark_folder
+from kgs_core.adapters.spark.temporary_folder import socket_folder, spark_folder
 from kgs_core.config.settings import SparkSettings
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ JAVA_OPTIONS = (
 _log = logging.getLogger(__name__)
 _OPTIONS = "spark.driver.extraJavaOptions"
 _EXIT = "ExitOnOutOfMemoryError"
+_TEMPORARY = "-Djava.io.tmpdir"
 _WORKERS_MEMORY = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_MMAP_THRESHOLD_": str(2**30),
@@ -76,11 +77,13 @@ def prepare_spark(settings: SparkSettings, name: str) -> dict[str, str]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     own = {"spark.master": settings.master, "spark.app.name": name}
-    defaults = {**DEFAULTS, _OPTIONS: JAVA_OPTIONS + archive_options()}
     local = {**LOCAL_DEFAULTS, **_local_dir()} if settings.master.startswith("local") else {}
     users = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in settings.settings.items()}
-    if _OPTIONS in users:  # the JVM shows these as arguments, however they come to it
-        defaults[_OPTIONS] = _with_exit(users.pop(_OPTIONS))
+    # The JVM shows these as arguments, however they come to it
+    options = _with_exit(users.pop(_OPTIONS)) if _OPTIONS in users else JAVA_OPTIONS + archive_options()
+    if settings.master.startswith("local"):
+        options = _with_temporary_folder(options)
+    defaults = {**DEFAULTS, _OPTIONS: options}
     hand_over(users)
     return {key: value for key, value in {**own, **defaults, **local}.items() if key not in users}
 
@@ -88,6 +91,17 @@ def prepare_spark(settings: SparkSettings, name: str) -> dict[str, str]:
 def _local_dir() -> dict[str, str]:
     folder = None if "SPARK_LOCAL_DIRS" in os.environ else spark_folder()
     return {} if folder is None else {"spark.local.dir": str(folder)}
+
+
+def _with_temporary_folder(options: str) -> str:
+    """The options, and where the JVM puts libraries that it unpacks, sockets and what Spark keeps no other place for.
+
+    It removes them when it ends in order.
+    """
+    folder = socket_folder()
+    if _TEMPORARY in options or folder is None:
+        return options
+    return f"{options} {java_option(f'{_TEMPORARY}={folder}')}"
 
 
 def _with_exit(options: str) -> str:

@@ -16,6 +16,9 @@ import uuid
 from pathlib import Path
 
 _log = logging.getLogger(__name__)
+_SOCKET = len("/.00000000-0000-0000-0000-000000000000.sock")
+"""What Spark calls one."""
+_MOST_OF_ADDRESS = 107
 _held: list[int] = []
 """Open until the process ends: a lock goes with its descriptor.
 
@@ -40,8 +43,14 @@ def spark_folder() -> Path | None:
         return None
 
 
+def socket_folder() -> Path | None:
+    """`spark_folder`, unless addresses of sockets in it were longer than the kernel takes: no Python worker started."""
+    folder = spark_folder()
+    return folder if folder is not None and len(os.fsencode(folder)) + _SOCKET <= _MOST_OF_ADDRESS else None
+
+
 def _made(base: Path) -> Path:
-    name = uuid.uuid4().hex
+    name = uuid.uuid4().hex[:12]  # addresses of sockets in it must be short
     new = base / f"{name}.new"
     held = os.open(new, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -44,13 +44,18 @@ def maintain(*, config_file: Path, tables: tuple[str, ...], dry_run: bool, as_js
     from kgs_core.adapters.lake.maintenance import maintain_lake
 
     problems = []
+    shown = 0
 
     def show(upkeep: "Upkeep") -> None:
+        nonlocal shown
+        shown += 1
         click.echo(json.dumps(asdict(upkeep)) if as_json else _line(upkeep, dry_run=dry_run))
         if upkeep.problem is not None:
             problems.append(f"table {upkeep.table}: {upkeep.problem}")
 
     maintain_lake(settings, tables, dry_run=dry_run, done=show)
+    if not shown and not as_json:
+        click.echo(f"lake {settings.lake.root}: nothing yet to maintain: it has none of these tables")
     if problems:
         raise TransientError("\n".join(problems))
 

@@ -11,7 +11,7 @@ import yaml
 
 from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
-from kgs_core.config import Settings
+from kgs_core.config import Settings, TopicRule
 from kgs_core.config.value_formats import FORMATS
 from kgs_core.errors import ConfigError
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kgs_core.adapters.ingest.topic_sample import TopicSample
 
 _MAX_REASONS = 5
+_KEY_PREFIX = str(TopicRule.model_fields["key_prefix"].default)
 
 
 @click.group("schema")
@@ -44,6 +45,8 @@ def schema_group() -> None:
 def schema_topic(topic: str, *, config_file: Path, records: int, seconds: float, as_json: bool) -> None:
     """Propose `schema` for TOPIC from its newest records, which are JSON objects. Paste it into the rule and check it.
 
+    Where all of their keys are JSON objects, too, `key_schema` is proposed likewise; take it if you want these columns.
+
     A whole number becomes long, one with a fraction double; texts that are all dates or times become date or timestamp;
     an object of ever other fields becomes a map. A field that was null only, or whose kinds differ, gets no type: it is
     named below with what to do. Last comes how many of the records would be rows with these columns, and why the others
@@ -67,10 +70,11 @@ def schema_topic(topic: str, *, config_file: Path, records: int, seconds: float,
         more = "" if sample.is_whole else f" that came within {seconds:g} s: give --seconds"
         raise ConfigError([f"topic {topic}: no records{more}"])
     proposal = propose_schema(sample.values)
+    of_keys = propose_schema([key for key in sample.keys if key is not None], are_keys=True)
     if as_json:
-        click.echo(json.dumps(_tree(topic, sample, proposal), indent=2))
+        click.echo(json.dumps(_tree(topic, sample, proposal) | _key_tree(proposal, of_keys), indent=2))
     else:
-        for line in _lines(topic, sample, proposal):
+        for line in (*_lines(topic, sample, proposal), *_key_lines(proposal, of_keys)):
             click.echo(line)
 
 
@@ -119,8 +123,44 @@ def _lines(topic: str, sample: "TopicSample", found: "SchemaProposal") -> Iterat
         yield f"#   {sum(list(found.bad.values())[_MAX_REASONS:])} bad for other reasons"
 
 
-def _yaml(absent: dict[str, int], columns: dict[str, str]) -> Iterator[str]:
-    yield "schema:"
+def _key_tree(found: "SchemaProposal", of_keys: "SchemaProposal") -> dict[str, Any]:
+    seen = {"keys": of_keys.looked_at, "keys_fitting": of_keys.fitting, "keys_without_type": of_keys.without_type}
+    return seen | _key_rule(found, of_keys)
+
+
+def _key_rule(found: "SchemaProposal", of_keys: "SchemaProposal") -> dict[str, Any]:
+    """What of a rule is proposed for keys; empty where one does not fit, since its record would be a dead letter."""
+    if not of_keys.columns or of_keys.fitting < of_keys.looked_at:
+        return {}
+    taken, prefix = {name.lower() for name in found.columns}, _KEY_PREFIX
+    while any(f"{prefix}{name}".lower() in taken for name in of_keys.columns):
+        prefix = f"record_{prefix}"
+    return {
+        "key_format": "json",
+        **({} if prefix == _KEY_PREFIX else {"key_prefix": prefix}),
+        "key_schema": of_keys.columns,
+    }
+
+
+def _key_lines(found: "SchemaProposal", of_keys: "SchemaProposal") -> Iterator[str]:
+    if not of_keys.columns:
+        return
+    rule = _key_rule(found, of_keys)
+    if not rule:
+        bad = of_keys.looked_at - of_keys.fitting
+        yield f"# No columns of keys: some are JSON objects, but {bad} of {of_keys.looked_at} would be bad:"
+        yield from (f"#   {n} bad: {reason}" for reason, n in list(of_keys.bad.items())[:_MAX_REASONS])
+        return
+    yield f"# All {of_keys.looked_at} keys are JSON objects, and fit these columns:"
+    yield from (f"{name}: {value}" for name, value in rule.items() if name != "key_schema")
+    yield from _yaml(of_keys.absent, of_keys.columns, "key_schema")
+    if of_keys.without_type:
+        yield "# Of keys without a type, and left out:"
+        yield from (f"#   {path}: {why}" for path, why in of_keys.without_type.items())
+
+
+def _yaml(absent: dict[str, int], columns: dict[str, str], setting: str = "schema") -> Iterator[str]:
+    yield f"{setting}:"
     for name, kind in columns.items():
         line = yaml.safe_dump({name: kind}, width=10**6, allow_unicode=True).rstrip()
         yield f"  {line}" + (f"  # missing or null in {absent[name]}" if name in absent else "")

@@ -103,14 +103,19 @@ class SchemaProposal:
     without_type: dict[str, str]
 
 
-def propose_schema(values: Sequence[bytes | None]) -> SchemaProposal:
-    """Columns for these values. Values that are no JSON objects have no say in them, and are counted as bad."""
+def propose_schema(values: Sequence[bytes | None], *, are_keys: bool = False) -> SchemaProposal:
+    """Columns for these values. Values that are no JSON objects have no say in them, and are counted as bad.
+
+    Args:
+        values: values of records, or their keys.
+        are_keys: whether these are keys, whose columns have a prefix before their names.
+    """
     root = _Seen()
     for value in values:
         if (pairs := _object_in(value)) is not None:
             root.add(pairs)
     without_type: dict[str, str] = {}
-    kinds = dict(_fields_of(root, "", without_type))
+    kinds = dict(_fields_of(root, "", without_type, reserved="" if are_keys else "_"))
     columns = {name: str(kind) for name, kind in kinds.items()}
     seen = {name: root.fields[name] for name in columns}
     absent = {name: n for name, each in seen.items() if (n := root.there - each.there + each.nulls)}
@@ -129,11 +134,13 @@ def _object_in(value: bytes | None) -> tuple[tuple[str, Any], ...] | None:
     return pairs if type(pairs) is tuple else None
 
 
-def _fields_of(seen: _Seen, path: str, without_type: dict[str, str]) -> Iterator[tuple[str, FieldType]]:
+def _fields_of(
+    seen: _Seen, path: str, without_type: dict[str, str], *, reserved: str = ""
+) -> Iterator[tuple[str, FieldType]]:
     taken: set[str] = set()
     for name, each in seen.fields.items():
         inner = f"{path}.{name}" if path else name
-        if not name or (not path and name.startswith("_")):
+        if not name or name[:1] == reserved:
             without_type[inner] = "columns must not be empty or begin with '_': parse it with a transform"
         elif name.lower() in taken:
             without_type[inner] = "another field differs only in case, which many readers of Delta cannot tell apart"

@@ -127,9 +127,7 @@ class FieldColumns:
         return _without(value, _mask(found.is_null())) if found.null_count else value
 
     def _message(self, found: pa.Array, shape: Shape, rows: Rows, where: str) -> pa.Array:
-        columns = [
-            self.column(found.field(n), part, rows, f"{where}.{name}") for n, (name, part) in enumerate(shape.parts)
-        ]
+        columns = [self.column(found.field(part.made_as), part, rows, f"{where}.{name}") for name, part in shape.parts]
         return pa.StructArray.from_arrays(columns, fields=list(shape.type), mask=found.is_null())
 
     def _list(self, found: pa.Array, shape: Shape, rows: Rows, where: str) -> pa.Array:
@@ -139,8 +137,8 @@ class FieldColumns:
     def _map(self, found: pa.Array, shape: Shape, rows: Rows, where: str) -> pa.Array:
         inner = _of_items(found, rows)
         parts = {
-            name: self.column(found.values.field(n), part, inner, f"{where}{{{name}}}")
-            for n, (name, part) in enumerate(shape.parts)
+            name: self.column(found.values.field(part.made_as), part, inner, f"{where}{{{name}}}")
+            for name, part in shape.parts
         }
         keys = parts["key"]
         if keys.null_count:  # of rows that are set aside: a map's key may not be null

@@ -6,7 +6,7 @@ writes anew, without unknown fields, each field once, in order; of these bytes p
 told of plain numbers, bytes, lists and messages alone (`protobuf_schema.ShapeBuilder`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,10 +80,10 @@ class MessageDecoder:
         builder = ShapeBuilder()
         wanted = [descriptor.fields_by_name[name] for name in columns.names if name in descriptor.fields_by_name]
         top, shapes = builder.message(descriptor, wanted)
-        self._shapes: dict[str, tuple[int, Shape]] = {name: (n, shape) for n, (name, shape) in enumerate(shapes)}
+        self._shapes: dict[str, Shape] = dict(shapes)
         self._unfit = {
             name: problem
-            for name, (_, shape) in self._shapes.items()
+            for name, shape in self._shapes.items()
             if (problem := widening_problem(shape.type, columns.field(name).type, name))
         }
         self._handler: Any = _handler(builder, top) if shapes else None
@@ -93,7 +93,7 @@ class MessageDecoder:
         bad: dict[int, str] = {}
         clean, read = self._clean(messages, bad)
         if self._handler is None:
-            found: Sequence[pa.Array] = ()
+            found: Mapping[str, pa.Array] = {}
         else:
             found, clean, read = self._columns_of(clean, read, bad)
         faults, columns = FaultyRows(), []
@@ -102,8 +102,8 @@ class MessageDecoder:
             if field.name not in self._shapes:
                 columns.append(pa.nulls(len(read), field.type))
                 continue
-            n, shape = self._shapes[field.name]
-            column = fields.column(found[n], shape, rows, field.name)
+            shape = self._shapes[field.name]
+            column = fields.column(found[shape.made_as], shape, rows, field.name)
             if field.name in self._unfit:
                 faults.add(rows[column.is_valid().to_numpy(zero_copy_only=False)], self._unfit[field.name])
                 column = pa.nulls(len(read), field.type)
@@ -131,7 +131,7 @@ class MessageDecoder:
 
     def _columns_of(
         self, clean: list[bytes], read: list[int], bad: dict[int, str]
-    ) -> tuple[Sequence[pa.Array], list[bytes], list[int]]:
+    ) -> tuple[Mapping[str, pa.Array], list[bytes], list[int]]:
         try:
             return self._decoded(clean), clean, read
         except (ValueError, _Panic):
@@ -146,14 +146,14 @@ class MessageDecoder:
         clean, read = [clean[n] for n in kept], [read[n] for n in kept]
         return self._decoded(clean), clean, read
 
-    def _decoded(self, clean: list[bytes]) -> Sequence[pa.Array]:
+    def _decoded(self, clean: list[bytes]) -> Mapping[str, pa.Array]:
         try:
-            columns: Sequence[pa.Array] = self._handler.list_to_record_batch(clean).columns
+            batch = self._handler.list_to_record_batch(clean)
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as e:  # pyo3's PanicException is neither importable nor an Exception
             raise _Panic(str(e)) from e
-        return columns
+        return dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
 class _Panic(Exception):  # noqa: N818 - Rust's word

@@ -4,7 +4,7 @@ import base64
 import binascii
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 
@@ -73,9 +73,11 @@ class Shape:
 
     Attributes:
         type: of the column.
-        parts: name -> shape of what it consists of, in the order of the decoder's columns.
+        parts: name -> shape of what it consists of, in the order of the schema.
         names: number -> name, of an enum.
         message: the message type whose bytes are to become JSON.
+        made_as: name of the field in the builder's file. The decoder's columns bear it; they are in the order of the
+            fields' numbers, in which a schema need not have them.
     """
 
     kind: ShapeKind
@@ -83,6 +85,7 @@ class Shape:
     parts: Sequence[tuple[str, "Shape"]] = ()
     names: Mapping[int, str] = field(default_factory=dict)
     message: Descriptor | None = None
+    made_as: str = ""
 
 
 def message_type(schema: RegisteredSchema, indexes: Sequence[int]) -> Descriptor:
@@ -208,7 +211,7 @@ class ShapeBuilder:
             made.oneof_index = len(into.oneof_decl)
             into.oneof_decl.add(name=f"_{made.name}")
         into.field.append(made)
-        return shape
+        return replace(shape, made_as=made.name)
 
     @staticmethod
     def _scalar_shape(made: FieldDescriptorProto, given: FieldDescriptor) -> Shape:

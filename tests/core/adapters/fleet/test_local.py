@@ -82,7 +82,7 @@ def test_a_started_consumer_is_a_run_and_has_its_name_in_its_environment(group, 
     fleet.stop(run.handle)
     wait_until(lambda: only(fleet.runs()).is_over, 20, "it did not end")
     assert only(fleet.runs()).exit_code == 0
-    assert members(group) == []
+    wait_until(lambda: members(group) == [], 20, "what it has killed did not end")
 
 
 def test_no_consumer_is_started_twice_not_even_by_another_controller(group, tmp_path):

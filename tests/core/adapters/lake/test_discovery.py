@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from kgs_core.adapters.lake import delta_log
 from kgs_core.adapters.lake.delta_lake import DeltaLake
 from kgs_core.adapters.lake.discovery import find_tables
 from kgs_core.adapters.lake.log_store import DiskLog
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import parse_settings
-from kgs_core.errors import ConfigError, PermanentError
+from kgs_core.errors import ConfigError, PermanentError, TransientError
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import TopicId
 from tests.one_column import LAKE, file_of, table_at
@@ -171,3 +172,36 @@ def test_a_gone_topic_whose_dead_letters_table_has_become_another_topics(tmp_pat
     )
     assert [spec.topic for spec in found] == ["a_dead_letters", "b"]
     assert "topics 'a_dead_letters' and 'a'" in caplog.text
+
+
+def _refusing(monkeypatch, *tables):
+    """The store answers nothing about the logs of these."""
+    all_of = DiskLog._all
+
+    def refused(self, *given):
+        if any(f"/{table}/" in f"{self._folder}/" for table in tables):
+            raise OSError(5, "Input/output error")
+        return all_of(self, *given)
+
+    monkeypatch.setattr(DiskLog, "_all", refused)
+    monkeypatch.setattr(delta_log.time, "sleep", lambda _: None)
+
+
+def test_a_table_that_is_refused_for_now_hides_no_other_and_is_told(lake, monkeypatch):
+    _refusing(monkeypatch, "ads/by-clicks")
+    settings, unread = _settings(lake.root, RULES), []
+    assert [spec.topic for spec in find_tables(settings, lake, [], None, unread)] == ["named", "x-1"]
+    (left,) = unread
+    assert (left.table, left.rule.pattern) == ("ads/by-clicks", settings.topics[1].pattern)
+    assert "Input/output error" in str(left.error)
+    with pytest.raises(TransientError, match="Input/output error"):
+        find_tables(settings, lake, [], None)
+    with pytest.raises(TransientError, match="Input/output error"):  # it may be the one that was chosen
+        find_tables(settings, lake, [], ["ads.clicks"], [])
+    assert [spec.topic for spec in find_tables(settings, lake, [], ["x-1"], [])] == ["x-1"]
+
+
+def test_where_no_table_is_read_it_is_the_store(lake, monkeypatch):
+    _refusing(monkeypatch, "ads", "x")
+    with pytest.raises(TransientError, match="Input/output error"):
+        find_tables(_settings(lake.root, RULES), lake, [], None, [])

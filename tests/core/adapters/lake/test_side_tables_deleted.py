@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.errors import UnsafeError
+from kgs_core.errors import PortError, UnsafeError
 from tests.core.adapters.lake.test_side_tables import ROUTE, assert_exact, log_of, places
 from tests.layout_sink import LayoutSink
 
@@ -44,6 +44,24 @@ def test_another_table_gets_the_rows_from_then_on(tmp_path):
         (p, n) for p, rows in log.items() for n, row in enumerate(rows)
         if row["s"] == "a" and row["i"] != "bad" and n >= ends[p]
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("is_taken_up", [True, False], ids=["was taken up before", "is new"])
+def test_one_of_an_earlier_route_whose_log_is_broken_may_be_moved_away(tmp_path, is_taken_up):
+    """Not passed over: whether it is ahead cannot be told, nor can an owner by its route be kept from it."""
+    log = log_of()
+    LayoutSink(tmp_path, log, route=ROUTE).started().drain(most=9)
+    if is_taken_up:
+        LayoutSink(tmp_path, log, route=ELSEWHERE).started().drain(most=9)
+    (tmp_path / "side/a/_delta_log" / f"{1:020}.json").unlink()
+    words = r"^table side/a: .*: an earlier route of topic t leads there: .* move its folder away"
+    with pytest.raises(PortError, match=words):
+        LayoutSink(tmp_path, log, route=ELSEWHERE).started().drain(most=9)
+    with pytest.raises(PortError, match=r"^table side/a: ") as without:
+        LayoutSink(tmp_path, log, route=ROUTE).started().drain(most=9)
+    assert "earlier route" not in str(without.value)
+    shutil.move(tmp_path / "side/a", tmp_path / "away")
+    LayoutSink(tmp_path, log, route=ELSEWHERE).started().drain(most=9)
 
 
 def test_one_that_nothing_was_committed_beside_is_made_again(tmp_path):

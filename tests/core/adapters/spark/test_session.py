@@ -11,7 +11,7 @@ import pyspark
 import pytest
 from pyspark.accumulators import AccumulatorTCPServer, UpdateRequestHandler
 
-from kgs_core.adapters.spark import class_archive
+from kgs_core.adapters.spark import class_archive, temporary_folder
 from kgs_core.adapters.spark.class_archive import archive_options
 from kgs_core.adapters.spark.java import find_java
 from kgs_core.adapters.spark.session import end_accumulators_in_silence, prepare_spark
@@ -31,7 +31,31 @@ OPTIONS = "spark.driver.extraJavaOptions"
 def test_options_of_the_user_keep_the_end_of_a_jvm_without_memory(monkeypatch, user, merged):
     """Without it a driver whose JVM has no memory left hangs."""
     monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(temporary_folder, "spark_folder", lambda: None)
     assert prepare_spark(SparkSettings(settings={OPTIONS: user}), "test")[OPTIONS] == merged
+
+
+@pytest.mark.parametrize(
+    ("folder", "users", "is_used"),
+    [
+        ("/tmp/a b", None, True),
+        ("/tmp/a", "-Xss8m", True),
+        ("/tmp/a", "-Djava.io.tmpdir=/theirs", False),
+        ("/tmp/" + "a" * 60, None, False),
+        (None, None, False),
+    ],
+    ids=["a blank in it", "options of the user", "the user's own", "too long for the address of a socket", "none"],
+)
+def test_the_jvms_temporary_files_lie_where_the_next_start_removes_those_of_a_killed_one(
+    monkeypatch, folder, users, is_used
+):
+    """Each killed consumer left a library and some sockets and folders in /tmp for ever."""
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(temporary_folder, "spark_folder", lambda: folder and Path(folder))
+    options = prepare_spark(SparkSettings(settings={OPTIONS: users} if users else {}), "test")[OPTIONS]
+    assert options.endswith(f' "-Djava.io.tmpdir={folder}"') == is_used
+    assert options.count("java.io.tmpdir") == (is_used or "tmpdir" in (users or ""))
+    assert "-XX:+ExitOnOutOfMemoryError" in options
 
 
 @pytest.mark.parametrize("is_quiet", [True, False], ids=["ours", "as pyspark has it"])

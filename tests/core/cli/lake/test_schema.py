@@ -22,12 +22,12 @@ VALUES = [
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    def call(*options, values=VALUES, whole=True, rule="pattern: .*", more=""):
+    def call(*options, values=VALUES, keys=(), whole=True, rule="pattern: .*", more=""):
         config = tmp_path / "kgs.yaml"
         config.write_text(
             f"group: g\nkafka: {{bootstrap_servers: 'b:9092'}}\nlake: {{root: lake}}\ntopics: [{{{rule}}}]\n{more}"
         )
-        monkeypatch.setattr(topic_sample, "sample_topic", lambda *_: TopicSample(values, 2, is_whole=whole))
+        monkeypatch.setattr(topic_sample, "sample_topic", lambda *_: TopicSample(values, list(keys), 2, is_whole=whole))
         return CliRunner().invoke(cli, ["schema", "topic", "t", "--config", str(config), *options])
 
     return call
@@ -65,6 +65,46 @@ def test_records_that_are_no_objects_get_no_columns(run):
 def test_time_that_was_too_short_is_said(run):
     assert "; time was over before all were read" in run(whole=False).output
     assert run(values=[], whole=False).exit_code == 2
+
+
+def test_columns_of_keys_that_are_json_objects_are_proposed(run):
+    keys = [b'{"_id": 1, "at": "2026-01-31"}', None, b'{"_id": 2, "no": null}']
+    out = run(keys=keys).output
+    rule = TopicRule.model_validate({"topic": "t", **yaml.safe_load(out)})
+    assert rule.key_columns == {"key__id": "long", "key_at": "date"}
+    assert "# All 2 keys are JSON objects, and fit these columns:\n" in out
+    assert "  at: date  # missing or null in 1\n" in out
+    assert out.endswith(
+        "# Of keys without a type, and left out:\n#   no: null in all 1: give it a type, or leave it out\n"
+    )
+    found = json.loads(run("--json", keys=keys).output)
+    assert (found["keys"], found["keys_fitting"]) == (2, 2)
+    assert (found["key_format"], found["key_schema"]) == ("json", {"_id": "long", "at": "date"})
+
+
+def test_columns_of_keys_have_other_names_than_those_of_values(run):
+    out = run(values=[b'{"key_id": 1, "Record_Key_ID": 1}'], keys=[b'{"id": 1}']).output
+    rule = TopicRule.model_validate({"topic": "t", **yaml.safe_load(out)})
+    assert list(rule.key_columns) == ["record_record_key_id"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ([b'{"id": 1}', b"a"], ["# No columns of keys: some are JSON objects, but 1 of 2 would be bad:",
+                                "#   1 bad: not a JSON object"]),
+        ([b'{"id": 1, "id": 2}'], ["# No columns of keys: some are JSON objects, but 1 of 1 would be bad:",
+                                   "#   1 bad: column id: given twice"]),
+        ([b"a", b"", b"1"], []),
+        ([None], []),
+        ([b"{}"], []),
+    ],
+    ids=["not all", "one twice", "none", "no keys", "no fields"],
+)  # fmt: skip
+def test_columns_that_would_make_dead_letters_of_records_are_not_proposed(run, keys, said):
+    out = run(keys=keys).output
+    assert out == run().output + "".join(f"{line}\n" for line in said)
+    assert "key_schema" not in json.loads(run("--json", keys=keys).output)
 
 
 def columns_by_registry(topic, rule, registry):

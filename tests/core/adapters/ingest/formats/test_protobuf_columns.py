@@ -3,13 +3,25 @@
 import datetime as dt
 import re
 from pathlib import Path
+from random import Random
 
+import pyarrow as pa
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from kgs_core.adapters.ingest.formats.protobuf_messages import MessageDecoder, natural_columns
 from kgs_core.adapters.ingest.formats.widening import type_name
 from tests.fuzz_protobuf import differences
-from tests.protobuf_values import EVERYTHING, MAX_LONG, Everything, field, file_of, message_class
+from tests.protobuf_values import (
+    EVERYTHING,
+    MAX_LONG,
+    Everything,
+    any_message,
+    comparable,
+    field,
+    file_of,
+    message_class,
+)
 
 PAGE = Path(__file__).parents[5] / "docs/formats.md"
 UTC = dt.UTC
@@ -80,6 +92,24 @@ def test_unknown_number_of_an_enum_is_its_digits_and_the_first_name_counts():
     values = [Everything(e=7, re=[1, -1]).SerializeToString()]
     row = decoded(EVERYTHING, "p.Everything", values).table.to_pylist()[0]
     assert (row["e"], row["re"]) == ("7", ["BLUE", "-1"])
+
+
+def test_neither_the_order_of_a_schema_nor_that_of_the_table_changes_which_value_a_column_has():
+    """A field may stand before one with a lower number, as one added in the middle does; a table knows no numbers."""
+    other = FileDescriptorProto()
+    other.CopyFrom(EVERYTHING)
+    top = other.message_type[0]
+    for each in (top, top.nested_type[0]):  # an entry of a map has its key in front
+        each.field.reverse()
+    values = [any_message(Random(seed)) for seed in range(200)]
+    found, expected = decoded(other, "p.Everything", values), decoded(EVERYTHING, "p.Everything", values)
+    assert found.table.schema.names == expected.table.schema.names[::-1]
+    assert list(found.good) == list(expected.good)
+    rows = [comparable(row) for row in expected.table.to_pylist()]
+    assert [comparable(row) for row in found.table.to_pylist()] == rows
+    columns = pa.schema(Random(1).sample(list(expected.table.schema), 30))
+    chosen = decoded(other, "p.Everything", [values[i] for i in expected.good], columns).table.to_pylist()
+    assert [comparable(row) for row in chosen] == [{name: row[name] for name in columns.names} for row in rows]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,60 @@
+"""`kgs maintain`: what it says of a lake that has no table."""
+
+import pytest
+from click.testing import CliRunner
+
+from kgs_core.cli.main import cli
+from tests.mock_kafka import mock_kafka
+from tests.sink import Sink, Storage
+
+TEXT = """
+group: g
+kafka: {{bootstrap_servers: "{kafka}"}}
+lake: {{root: {root}}}
+topics:
+  - {{topic: t, table: t}}
+  - {{pattern: "x-.*", table: "{{topic}}"}}
+"""
+
+
+@pytest.fixture
+def maintain(tmp_path):
+    with mock_kafka() as kafka:
+        kafka.topic("x-1")
+        config = tmp_path / "kgs.yaml"
+        config.write_text(TEXT.format(kafka=kafka.bootstrap, root=tmp_path / "lake"))
+
+        def run(*arguments):
+            done = CliRunner().invoke(cli, ["maintain", *arguments, "--config", str(config)])
+            return done.exit_code, done.output.splitlines()
+
+        yield run
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_before_the_first_start_there_is_nothing_to_do_and_nothing_is_made(tmp_path, maintain, is_there):
+    if is_there:
+        (tmp_path / "lake").mkdir()
+    said = [f"lake {tmp_path / 'lake'}: nothing yet to maintain: it has none of these tables"]
+    assert maintain() == (0, said)
+    assert maintain("--table", "t", "--dry-run") == (0, said)
+    assert maintain("--json") == (0, [])
+    assert (tmp_path / "lake").exists() == is_there
+    assert maintain("--table", "y") == (
+        2,
+        ["error: table y: no topic fills it: see 'topics' in the configuration"],
+    )
+
+
+def test_a_root_that_is_a_link_to_nowhere_is_said(tmp_path, maintain):
+    """As a disk that is not mounted: its tables are not gone."""
+    (tmp_path / "lake").symlink_to(tmp_path / "disk")
+    status, lines = maintain()
+    assert status == 1
+    assert lines == [f"error: lake {tmp_path / 'lake'}: No such file or directory: mend path or rights"]
+
+
+def test_a_table_that_is_there_has_a_line_and_the_others_have_none(tmp_path, maintain):
+    Sink(Storage(str(tmp_path / "lake"))).started(1).ingest({0: (0, 20)})
+    status, lines = maintain()
+    assert (status, [line.split(":")[0] for line in lines]) == (0, ["t", "t_dead_letters"])
