@@ -43,7 +43,7 @@ test: dev s3-server lint fast system ## everything: style, types, imports, fast 
 # A worker keeps the half that it was given, so that what tests of a file share is made once; who has nothing left takes
 # from the other's end.
 test-fast: lint ## for every commit: style, types, imports, and the tests that take no process and little time
-	$(BIN)/python -m pytest --ignore=tests/system -n 2 --dist worksteal -m 'not system and not slow'
+	$(BIN)/python -m pytest --ignore=tests/system -n 2 --dist worksteal -m 'not system and not soak and not slow'
 
 lint: dev ## format, style, types and import rules, without changing a file
 	$(BIN)/ruff format --check
@@ -62,7 +62,7 @@ system: dev ## the tests with a real Kafka, Spark and object store; one that fai
 		echo 'FAILED BESIDE OTHERS (see above); now each alone, but those that inject faults, which stay failed:'; \
 		$(BIN)/python -m pytest tests/system -m 'not soak and not k8s and not peer and not alerts' --second-try --last-failed --last-failed-no-failures none; }
 
-soak: dev ## half an hour of steady load, then a step and a death, with their times; no part of `test`
+soak: dev ## half an hour of steady load, then a step and a death, and longer explorations; no part of `test`
 	@$(BIN)/kgs prepare
 	$(BIN)/python -m pytest -m soak
 
