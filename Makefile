@@ -58,7 +58,7 @@ fast: dev ## the tests that need no broker, no Spark and no network
 # one that injects faults: what it finds once in ten times is a fault of kgs, so it fails at its second try untried.
 system: dev ## the tests with a real Kafka, Spark and object store; one that fails is run again alone, unless it injects faults
 	@$(BIN)/kgs prepare
-	$(BIN)/python -m pytest tests/system -m 'not soak and not k8s and not peer and not alerts' -n 3 --maxschedchunk=1 --durations=20 || { \
+	$(BIN)/python -m pytest tests/system -m 'not soak and not k8s and not peer and not alerts' -n 3 --durations=20 || { \
 		echo 'FAILED BESIDE OTHERS (see above); now each alone, but those that inject faults, which stay failed:'; \
 		$(BIN)/python -m pytest tests/system -m 'not soak and not k8s and not peer and not alerts' --second-try --last-failed --last-failed-no-failures none; }
 

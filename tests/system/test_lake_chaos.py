@@ -22,7 +22,7 @@ from tests.system.stores import new_lake, s3_server
 from tests.waiting import wait_until
 
 __all__ = ["new_lake", "s3_server"]
-pytestmark = [pytest.mark.chaos, pytest.mark.slow]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow(20)]
 
 WORKERS, PARTITIONS = 3, 6
 CHAOS_S = 12.0
