@@ -192,7 +192,7 @@ class Writer:
 
     def go(self) -> None:
         """Until its next step, or its end."""
-        _current.writer = self
+        _current["writer"] = self
         self._course.switch()
 
     def request(self, effect: Callable[[], Any]) -> Any:
@@ -292,22 +292,17 @@ class _Clock:
 
     @staticmethod
     def time() -> float:
-        return _current.writer.world.now
+        return _current["writer"].world.now
 
     monotonic = time
 
     @staticmethod
     def sleep(seconds: float) -> None:
-        _current.writer.sleep(seconds)
+        _current["writer"].sleep(seconds)
 
 
-class _Current:
-    """The writer that goes."""
-
-    writer: Writer
-
-
-_current = _Current()
+_current: dict[str, Writer] = {}
+"""The writer that goes."""
 
 
 def make_world_real(monkeypatch: Any) -> None:
