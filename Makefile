@@ -40,10 +40,10 @@ demo: setup ## replay flights through Kafka into tables, run by Dagster; SECONDS
 
 test: dev s3-server lint fast system ## everything: style, types, imports, fast tests, tests with real Kafka and Spark
 
-# A worker keeps the half that it was given, so that what tests of a file share is made once; who has nothing left takes
-# from the other's end.
+# A worker keeps the part that it was given, so that what tests of a file share is made once; who has nothing left takes
+# from another's end. One worker more than cores: many tests wait for a moment to pass, or for a process.
 test-fast: lint ## for every commit: style, types, imports, and the tests that take no process and little time
-	$(BIN)/python -m pytest --ignore=tests/system -n 2 --dist worksteal -m 'not system and not slow'
+	$(BIN)/python -m pytest --ignore=tests/system -n 3 --dist worksteal -m 'not system and not soak and not slow'
 
 lint: dev ## format, style, types and import rules, without changing a file
 	$(BIN)/ruff format --check
@@ -52,17 +52,17 @@ lint: dev ## format, style, types and import rules, without changing a file
 	$(BIN)/lint-imports
 
 fast: dev ## the tests that need no broker, no Spark and no network
-	$(BIN)/python -m pytest --ignore=tests/system -n 2 --dist worksteal --durations=20
+	$(BIN)/python -m pytest --ignore=tests/system -n 3 --dist worksteal --durations=20
 
-# Real processes, three tests at once, on few cores: one that fails in the crowd must pass by itself, and is named. Not so
+# Real processes, four tests at once, on few cores: one that fails in the crowd must pass by itself, and is named. Not so
 # one that injects faults: what it finds once in ten times is a fault of kgs, so it fails at its second try untried.
 system: dev ## the tests with a real Kafka, Spark and object store; one that fails is run again alone, unless it injects faults
 	@$(BIN)/kgs prepare
-	$(BIN)/python -m pytest tests/system -m 'not soak and not k8s and not peer and not alerts' -n 3 --maxschedchunk=1 --durations=20 || { \
+	$(BIN)/python -m pytest tests/system -m 'not soak and not k8s and not peer and not alerts' -n 4 --durations=20 || { \
 		echo 'FAILED BESIDE OTHERS (see above); now each alone, but those that inject faults, which stay failed:'; \
 		$(BIN)/python -m pytest tests/system -m 'not soak and not k8s and not peer and not alerts' --second-try --last-failed --last-failed-no-failures none; }
 
-soak: dev ## half an hour of steady load, then a step and a death, with their times; no part of `test`
+soak: dev ## half an hour of steady load, then a step and a death, and longer explorations; no part of `test`
 	@$(BIN)/kgs prepare
 	$(BIN)/python -m pytest -m soak
 

@@ -22,6 +22,8 @@ settings.register_profile("mutants", deadline=None, derandomize=True, phases=[Ph
 # What a command prints depends on the terminal, as its user wants it; here it must not
 for _name in ("COLUMNS", "LINES", "FORCE_COLOR", "CLICOLOR_FORCE", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
     os.environ.pop(_name, None)
+# numpy starts a thread for each core as it is imported, and they spin: a tenth of what a process's start costs
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Nor on how the tests were started: in the background of a shell SIGINT is ignored, and would be by all they start
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

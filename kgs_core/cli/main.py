@@ -2,36 +2,48 @@
 
 import logging
 import sys
+from collections import UserDict
+from importlib import import_module
 from typing import Any
 
 import click
 
 from kgs_core.adapters.system.failpoints import crash_plan
-from kgs_core.cli.bench.capacity import capacity
-from kgs_core.cli.bench.command import bench_group
-from kgs_core.cli.group.approve import approve
-from kgs_core.cli.group.bill import bill
-from kgs_core.cli.group.consume import consume
-from kgs_core.cli.group.control import control
-from kgs_core.cli.group.metrics import metrics
-from kgs_core.cli.group.monitor import monitor
-from kgs_core.cli.group.operator_commands import pause, replace, resume, stop
-from kgs_core.cli.group.plan import plan
-from kgs_core.cli.group.status import status
-from kgs_core.cli.lake.adopt import adopt
-from kgs_core.cli.lake.audit import audit
-from kgs_core.cli.lake.commands import accept_loss, accept_topic, maintain
-from kgs_core.cli.lake.materialize import materialize
-from kgs_core.cli.lake.redrive import redrive
-from kgs_core.cli.lake.register import register
-from kgs_core.cli.lake.schema import schema_group
-from kgs_core.cli.local.demo import demo
-from kgs_core.cli.local.example import example
-from kgs_core.cli.local.generate import generate
-from kgs_core.cli.local.kafka import kafka_group, topics_group
-from kgs_core.cli.local.prepare import prepare
-from kgs_core.cli.simulate.command import simulate
 from kgs_core.errors import ConfigError, KgsError
+
+_COMMANDS = {
+    "demo": "local.demo:demo",
+    "example": "local.example:example",
+    "consume": "group.consume:consume",
+    "control": "group.control:control",
+    "status": "group.status:status",
+    "metrics": "group.metrics:metrics",
+    "pause": "group.operator_commands:pause",
+    "resume": "group.operator_commands:resume",
+    "stop": "group.operator_commands:stop",
+    "replace": "group.operator_commands:replace",
+    "plan": "group.plan:plan",
+    "approve": "group.approve:approve",
+    "simulate": "simulate.command:simulate",
+    "bill": "group.bill:bill",
+    "audit": "lake.audit:audit",
+    "maintain": "lake.commands:maintain",
+    "accept-loss": "lake.commands:accept_loss",
+    "accept-topic": "lake.commands:accept_topic",
+    "adopt": "lake.adopt:adopt",
+    "schema": "lake.schema:schema_group",
+    "redrive": "lake.redrive:redrive",
+    "materialize": "lake.materialize:materialize",
+    "register": "lake.register:register",
+    "kafka": "local.kafka:kafka_group",
+    "topics": "local.kafka:topics_group",
+    "generate": "local.generate:generate",
+    "prepare": "local.prepare:prepare",
+    "bench": "bench.command:bench_group",
+    "monitor": "group.monitor:monitor",
+    "capacity": "bench.capacity:capacity",
+}
+"""Name -> module under `kgs_core.cli`, and its command there."""
 
 
 class KgsGroup(click.Group):
@@ -49,7 +61,20 @@ class KgsGroup(click.Group):
             sys.exit(e.exit_code)
 
 
-@click.group(cls=KgsGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+class _Commands(UserDict[str, Any]):
+    """Commands by name, each imported when it is asked for: to import all takes half of what the start of one does."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        module, _, attribute = super().__getitem__(name).partition(":")
+        command: click.Command = getattr(import_module(f"kgs_core.cli.{module}"), attribute)
+        return command
+
+
+@click.group(
+    cls=KgsGroup,
+    commands=_Commands(_COMMANDS),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
 @click.option(
     "--log-level",
     type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
@@ -63,41 +88,6 @@ def cli(log_level: str) -> None:
     crash_plan()  # one that cannot be carried out is refused before anything is started
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("kgs_core").setLevel(log_level.upper())
-
-
-for command in (
-    demo,
-    example,
-    consume,
-    control,
-    status,
-    metrics,
-    pause,
-    resume,
-    stop,
-    replace,
-    plan,
-    approve,
-    simulate,
-    bill,
-    audit,
-    maintain,
-    accept_loss,
-    accept_topic,
-    adopt,
-    schema_group,
-    redrive,
-    materialize,
-    register,
-    kafka_group,
-    topics_group,
-    generate,
-    prepare,
-    bench_group,
-    monitor,
-    capacity,
-):
-    cli.add_command(command)
 
 
 def main() -> None:

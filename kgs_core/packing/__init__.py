@@ -1,7 +1,7 @@
 """Which consumer reads which partition: the packing algorithms, and what a change of assignment costs."""
 
 from kgs_core.packing.problem import DEFAULT_CONSUMER_WEIGHT, PackFunction, PackingProblem, RandomSource
-from kgs_core.packing.registry import ALGORITHMS, FRONT, WEIGHING, parse_name, setting_name
+from kgs_core.packing.registry import ALGORITHMS, FRONT, WEIGHING, looks_ahead, parse_name, setting_name
 from kgs_core.packing.rscore import rebalanced, rscore
 from kgs_core.packing.variation import Variation
 
@@ -14,6 +14,7 @@ __all__ = [
     "PackingProblem",
     "RandomSource",
     "Variation",
+    "looks_ahead",
     "parse_name",
     "rebalanced",
     "rscore",

@@ -58,7 +58,7 @@ class Baseline:
 class Packer:
     """A packing algorithm, asked anew at every measurement.
 
-    It is told how much each speed has varied so far, and of the future nothing.
+    It is told how much each speed has varied so far, if it heeds that, and of the future nothing.
     """
 
     def __init__(
@@ -67,25 +67,36 @@ class Packer:
         capacity: BytesPerSecond,
         random: RandomSource,
         consumer_weight: float | None = DEFAULT_CONSUMER_WEIGHT,
+        *,
+        looks_ahead: bool = True,
     ) -> None:
-        """`consumer_weight`: what one consumer is worth in Rscore, for the algorithms that weigh; None: any."""
+        """Fresh, before any measurement.
+
+        Args:
+            pack: the algorithm.
+            capacity: C, in the unit of the speeds.
+            random: for algorithms that begin with a shuffled list.
+            consumer_weight: what one consumer is worth in Rscore, for the algorithms that weigh; None: any.
+            looks_ahead: whether the algorithm heeds how the speeds have varied; to tell that takes as long as to pack.
+        """
         self._pack = pack
         self._capacity = capacity
         self._random = random
         self._consumer_weight = consumer_weight
-        self._variation = Variation()
+        self._variation = Variation() if looks_ahead else None
 
     def place(self, speeds: WriteSpeeds, current: Assignment) -> Placement:
         """The algorithm's packing of these speeds."""
-        self._variation.update(speeds)
         past = self._variation
+        if past is not None:
+            past.update(speeds)
         problem = PackingProblem(
             speeds,
             self._capacity,
             current,
             consumer_weight=self._consumer_weight,
-            variation=past.deviations(),
-            drift=past.drifts(),
+            variation={} if past is None else past.deviations(),
+            drift={} if past is None else past.drifts(),
         )
         assignment = self._pack(problem, self._random)
         return Placement(assignment, len(set(assignment.values())))

@@ -19,7 +19,7 @@ def targets(world):
     return [message for message in found if isinstance(message, Target)]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_what_nothing_forces_stays_within_the_budget(seed):
     """Every Target is compared with all that were written in the hour before it, not with what it remembers."""
     random, scenario = Random(seed), Scenario()

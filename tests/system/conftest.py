@@ -1,15 +1,41 @@
-"""The real things that tests of this folder share."""
+"""The real things that tests of this folder share, and which of its files stay together for what they share."""
 
 import itertools
 import os
 from collections.abc import Iterator
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 
 _numbers = itertools.count(1)
+_TOGETHER = (
+    "test_group_topic_faults.py",
+    "test_group_topic_rights.py",
+    "test_hanging_transactions.py",
+    "test_ingest.py",
+    "test_mutual_tls.py",
+    "test_oauth.py",
+)
+"""Files whose tests share a broker or a consumer of their own, which each worker that had one of them would start."""
+
+
+class _OneByOne(LoadScopeScheduling):
+    """Gives a worker the next test when it is free, and all tests of a file that stays together at once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return file if file.endswith(_TOGETHER) else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _OneByOne:
+    """In the order of `seconds_of`."""
+    config.option.loadscopereorder = False
+    return _OneByOne(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,10 @@
-"""A consumer of a lake under chaos: reads what a file says it owns, commits, and ends at any moment.
-
-Started as `python -m tests.system.lake_worker SPEC`, SPEC being JSON: root, options, commit, number, folder, seed.
-"""
+"""A consumer of a lake under chaos: reads what a file says it owns, commits, and ends at any moment."""
 
 import json
 import os
 import random
-import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +18,12 @@ EXIT_CHANCE = 0.01
 
 
 def main(spec: dict[str, Any]) -> None:
-    """Until it is killed, or ends itself."""
+    """Until it is killed, or ends itself.
+
+    Args:
+        spec: root, options, commit, number, folder, seed.
+    """
+    warnings.simplefilter("error")
     chance = random.Random(spec["seed"])
     sink = Sink(Storage(spec["root"], spec["options"]), commit=spec["commit"])
     assignment, counts = Path(spec["folder"], f"owned-{spec['number']}"), {"COMMITTED": 0, "REFUSED": 0, "ERROR": 0}
@@ -54,7 +56,3 @@ def die_perhaps(chance: random.Random) -> None:
     """As a lost machine does: no clean-up."""
     if chance.random() < EXIT_CHANCE:
         os._exit(1)
-
-
-if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))

@@ -1,7 +1,7 @@
 """The whole demonstration as people start it: no terminal, Ctrl-C, a killed consumer, its own death.
 
-Without Dagster, and with a killed controller: `test_wheel_demo.py`. On Spark where its processes are what must end, or
-what must bring every record; where it is the order of the end, consumers run their batches themselves.
+Without Dagster, on Spark, and with a killed controller: `test_wheel_demo.py`. On Spark here where its processes are
+what must end; that a run of Dagster's brings every record by Spark: `test_dagster_consumer.py`.
 """
 
 import sys
@@ -30,7 +30,6 @@ def demo(tmp_path: Path) -> Iterator[Callable[..., DemoRun]]:
         )
 
 
-@pytest.mark.spark
 @pytest.mark.slow(150)
 def test_it_runs_through_dagster_and_every_record_arrives_exactly_once_though_a_consumer_is_killed(demo):
     run = demo("--seconds", "25")
@@ -64,7 +63,8 @@ def test_the_stop_of_a_service_manager_ends_everything_in_order(demo, tmp_path):
 
 
 def test_a_second_ctrl_c_kills_what_has_not_ended(demo, tmp_path):
-    run = demo("--directory", str(tmp_path / "kept"))
+    """Without Dagster: what it does then is tried beside the code, in `core/demo/test_dagster_control.py`."""
+    run = demo("--bare", "--directory", str(tmp_path / "kept"))
     directory = run.directory
     run.wait_for(r"consumer 1 \(pid \d+\) has joined", FIRST_ROWS_S)
     run.interrupt()

@@ -77,6 +77,7 @@ def living_in(directory: Path) -> list[int]:
 
 
 @pytest.mark.chaos
+@pytest.mark.slow(20)
 def test_killed_broker_keeps_what_it_acknowledged(tmp_path):
     with EmbeddedKafka.start(tmp_path) as kafka:
         [node] = kafka.nodes
@@ -96,6 +97,7 @@ def test_killed_broker_keeps_what_it_acknowledged(tmp_path):
 
 
 @pytest.mark.chaos
+@pytest.mark.slow(40)
 def test_clients_that_live_on_get_offsets_again_after_a_restart(tmp_path):
     """Asked while the broker is away and as soon as it is back they remember a leader's epoch that is over."""
     tp = TopicPartition("t", 0)

@@ -39,7 +39,7 @@ from tests.system.group_topics import (
 )
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.slow(60)]
 
 SETTINGS = {
     "log.cleaner.backoff.ms": "200",
@@ -277,7 +277,6 @@ def test_fenced_between_the_last_record_and_the_commit(group: Group, monkeypatch
     assert {*map(repr, messages_of(group.reader().read_to_end()))} == {*map(repr, [target("newer"), gives(1, B)])}
 
 
-@pytest.mark.slow
 def test_after_compaction_the_newest_of_each_key_is_read_and_what_tombstones_removed_is_not(
     own: EmbeddedKafka, group: Group
 ) -> None:

@@ -31,6 +31,7 @@ from kgs_core.runtime.fencings import Fencings
 from tests.system.group_topics import DESIRED, A, gives, heartbeat, messages_of, settings_of, target
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow(25)
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
 ASSIGNMENTS, OPERATOR, REPORTS = GroupTopic.ASSIGNMENTS, GroupTopic.OPERATOR, GroupTopic.REPORTS
 RIGHTS = {

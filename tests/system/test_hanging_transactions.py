@@ -29,6 +29,7 @@ from kgs_core.protocol.codec import encode
 from tests.system.group_topics import A, B, C, Group, gives, group_on, messages_of, target
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow(15)
 VERIFICATION = "transaction.partition.verification.enable"
 
 

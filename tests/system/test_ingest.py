@@ -14,7 +14,7 @@ from tests.system.pipeline import JSON_FIELDS, KGS, ConsumerProcess, Pipeline, j
 from tests.system.test_shared_table import assert_exact
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow(60), pytest.mark.timeout(600)]
 JSON_RULE = {"format": "json", "schema": JSON_FIELDS}
 HOOKED = {
     "arrow": {"transform_arrow": "hooks:arrow_double"},

@@ -1,14 +1,15 @@
 """Consumers of one table that are killed, stopped and re-assigned at random: every record once, all the same."""
 
 import json
+import multiprocessing
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,12 @@ import pytest
 from kgs_core.adapters.lake.delta_maintenance import maintain_table
 from kgs_core.adapters.lake.storage import Storage
 from tests.sink import Sink
+from tests.system import lake_worker
 from tests.system.stores import new_lake, s3_server
 from tests.waiting import wait_until
 
 __all__ = ["new_lake", "s3_server"]
-pytestmark = [pytest.mark.chaos, pytest.mark.slow]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow(20)]
 
 WORKERS, PARTITIONS = 3, 6
 CHAOS_S = 12.0
@@ -29,7 +31,9 @@ PROOF = Counter({"COMMITTED": 100, "REFUSED": 10, "move": 10, "stop": 4, "kill":
 """What must have happened before the chaos ends: on a slow machine it lasts longer, and is as much of a proof."""
 SEED = os.environ.get("KGS_TEST_SEED")
 STEP_S = 0.15
-ROOT = Path(__file__).parents[2]
+PROCESSES = multiprocessing.get_context("forkserver")
+"""Forks of a process that has imported all: one that is killed is at work again at once, and not in a second or two."""
+PROCESSES.set_forkserver_preload([lake_worker.__name__])
 
 
 class Crew:
@@ -40,7 +44,7 @@ class Crew:
         self._storage = storage
         self._folder = folder
         self._chance = random.Random(seed)
-        self._workers: dict[int, subprocess.Popen[bytes]] = {}
+        self._workers: dict[int, ForkServerProcess] = {}
         self._stopped: dict[int, float] = {}
         self.done: Counter[str] = Counter()
         for number in range(WORKERS):
@@ -53,7 +57,7 @@ class Crew:
         number = self._chance.randrange(WORKERS)
         if act == "stop" and number not in self._stopped:
             self._deal({*range(WORKERS)} - {number})
-            self._workers[number].send_signal(signal.SIGSTOP)
+            self._signal(number, signal.SIGSTOP)
             self._stopped[number] = now + self._chance.uniform(0.2, 2.0)
         elif act == "kill":
             self._workers[number].kill()
@@ -87,15 +91,15 @@ class Crew:
     def end(self) -> None:
         for worker in self._workers.values():
             worker.kill()
-            worker.wait(10)
+            worker.join(10)
 
     def _revive(self, now: float) -> None:
         for number, until in list(self._stopped.items()):
             if now >= until:
-                self._workers[number].send_signal(signal.SIGCONT)
+                self._signal(number, signal.SIGCONT)
                 del self._stopped[number]
         for number, worker in self._workers.items():
-            if worker.poll() is not None:
+            if not worker.is_alive():
                 self.done["deaths"] += 1
                 self._stopped.pop(number, None)
                 self._start(number)
@@ -109,8 +113,14 @@ class Crew:
             "folder": str(self._folder),
             "seed": self._chance.random(),
         }
-        command = [sys.executable, "-m", "tests.system.lake_worker", json.dumps(spec)]
-        self._workers[number] = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONWARNINGS": "error"})
+        self._workers[number] = PROCESSES.Process(target=lake_worker.main, args=(spec,), daemon=True)
+        self._workers[number].start()
+
+    def _signal(self, number: int, which: int) -> None:
+        pid = self._workers[number].pid
+        assert pid is not None
+        with suppress(ProcessLookupError):  # it has just ended itself
+            os.kill(pid, which)
 
     def _deal(self, to: set[int]) -> None:
         owned: dict[int, list[int]] = {number: [] for number in range(WORKERS)}

@@ -19,6 +19,7 @@ def kgs(pipeline: Pipeline, *arguments: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.slow(30)
 @pytest.mark.parametrize("processor", ["arrow", pytest.param("dataframe", marks=pytest.mark.spark)])
 def test_offsets_deleted_before_being_read_stop_their_partition_until_the_loss_is_accepted(
     processor: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
@@ -86,6 +87,7 @@ def test_topic_made_again_under_its_name_is_stopped_with_both_ids_until_accepted
 
 @pytest.mark.chaos
 @pytest.mark.spark
+@pytest.mark.slow(60)
 def test_broker_killed_and_restarted_under_load(tmp_path: Path) -> None:
     with EmbeddedKafka.start(tmp_path / "kafka", log=print) as kafka:
         rules = [

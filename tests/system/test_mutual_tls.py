@@ -94,7 +94,7 @@ def client(authority: Authority, certificate: Path, key: Path, *, as_text: bool 
     }
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 @pytest.mark.parametrize("as_text", [False, True], ids=["files", "text"])
 def test_every_client_signs_in(authority: Authority, guarded: EmbeddedKafka, topic_prefix: str, as_text: bool) -> None:
     tp = TopicPartition(f"{topic_prefix}a", 0)

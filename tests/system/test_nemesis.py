@@ -2,7 +2,8 @@
 
 Real processes, a real broker and a real disk: what is tried is that they die, freeze and fill up at any moment. One
 seed has Spark, whose JVM and workers are struck, too; in the others consumers start in a second, and more happens.
-Repeat a run with `pytest -m system tests/system/test_nemesis.py -k SEED`; `make soak` does it for an hour.
+Repeat a run with `pytest -m system tests/system/test_nemesis.py -k SEED`; `make soak` has a third seed, and does it
+for an hour.
 """
 
 import threading
@@ -150,7 +151,11 @@ def torment(nemesis: Nemesis, faults: Sequence[Fault], seconds: float = 0.0) -> 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     ("seed", "faults"),
-    [pytest.param(1, FAULTS, marks=pytest.mark.spark), (2, WITHOUT_SPARK), (3, WITHOUT_SPARK)],
+    [
+        pytest.param(1, FAULTS, marks=pytest.mark.spark),
+        (2, WITHOUT_SPARK),
+        pytest.param(3, WITHOUT_SPARK, marks=pytest.mark.soak),
+    ],
     ids=["1", "2", "3"],
 )
 def test_random_faults(

@@ -89,7 +89,7 @@ def signing_in(
     return parse_settings(yaml.safe_dump(tree).encode(), "kgs.yaml", {})
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 @pytest.mark.parametrize("way", ["oidc", "function", "secret in a file"])
 def test_every_client_signs_in_and_goes_on_when_its_token_expires(
     provider: TokenServer, guarded: EmbeddedKafka, topic_prefix: str, tmp_path: Path, function: str, way: str

@@ -220,7 +220,7 @@ def _settings(ports: Sequence[int], controller_ports: Sequence[int]) -> list[dic
     """Settings of each node, light on CPU and memory."""
     replicas = str(min(3, len(ports)))
     # A killed broker may not come back, nor be replaced, before that; one that gets no CPU for so long is shut out.
-    session_ms = "3000" if len(ports) > 1 else "10000"
+    session_ms, heartbeat_ms = ("3000", "500") if len(ports) > 1 else ("10000", "2000")
     voters = ",".join(f"{number}@{HOST}:{port}" for number, port in enumerate(controller_ports, 1))
     shared = {
         "process.roles": "broker,controller",
@@ -229,11 +229,12 @@ def _settings(ports: Sequence[int], controller_ports: Sequence[int]) -> list[dic
         "inter.broker.listener.name": "CLIENT",
         "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "auto.create.topics.enable": "false",
-        "broker.heartbeat.interval.ms": "500",
+        "broker.heartbeat.interval.ms": heartbeat_ms,
         "broker.session.timeout.ms": session_ms,
         "delete.topic.enable": "true",
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.dedupe.buffer.size": str(8 * 2**20),
+        "metadata.max.idle.interval.ms": "5000",  # writes every half second of no use take half of an idle node's CPU
         "num.io.threads": "4",
         "num.network.threads": "2",
         "offsets.topic.num.partitions": "3",

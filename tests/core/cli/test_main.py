@@ -1,10 +1,13 @@
-"""What an error of any command looks like."""
+"""What `kgs` is before any command of its own, and what an error of any command looks like."""
+
+import subprocess
+import sys
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.cli.main import KgsGroup
+from kgs_core.cli.main import KgsGroup, cli
 from kgs_core.errors import ConfigError, KgsError, PermanentError
 
 
@@ -28,3 +31,15 @@ def test_every_problem_is_one_error_and_the_end_of_a_log_is_none(error: KgsError
     assert result.stderr.count("error: ") == said
     assert result.stderr.replace("error: ", "") == f"{error}\n"
     assert result.exit_code == error.exit_code
+
+
+def test_each_command_goes_by_its_name() -> None:
+    assert len(cli.commands) > 20
+    assert [(name, command.name) for name, command in cli.commands.items() if command.name != name] == []
+
+
+def test_no_command_waits_for_what_others_import() -> None:
+    """In a process of its own: in this one all of them have been imported."""
+    program = "import sys, kgs_core.cli.main; print(*{'numpy', 'pydantic', 'rich'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from kgs_core.model import TopicPartition
-from kgs_core.packing import ALGORITHMS, PackingProblem
+from kgs_core.packing import ALGORITHMS, PackingProblem, looks_ahead
 from kgs_core.simulation.comparison import (
     PUBLISHED,
     Replayed,
@@ -18,6 +18,7 @@ from kgs_core.simulation.comparison import (
 )
 from kgs_core.simulation.latency import Stretch
 from kgs_core.simulation.replay import Conditions, Step, replay, strategy_of
+from kgs_core.simulation.strategies import Packer
 from kgs_core.simulation.streams import generate
 from kgs_core.simulation.workload import StreamSpec, Workload
 from tests.core.simulation.worst_cases import (
@@ -126,3 +127,19 @@ def test_first_and_best_fit_decreasing_at_their_worst(name, repeats):
 def test_the_worst_case_of_one_is_not_that_of_the_other():
     sizes, enough = next_fit_worst(42, 3)
     assert bins("ffd", sizes) == bins("bfd", sizes) == enough
+
+
+def test_who_is_told_nothing_of_the_past_does_not_heed_it():
+    """What the past tells is added up only for those that may look at it: it takes as long as a packing."""
+    load = StreamSpec(20, "uniform", 1, 12, 40, 2)
+    told = [name for name in ALGORITHMS if looks_ahead(name)]
+    assert "search" in told
+    assert looks_ahead("a package's")
+    for name in ALGORITHMS.keys() - told:
+        measurements = generate(load, Random(load.key)).measurements
+        workload, pack = Workload("w", 100.0, measurements), ALGORITHMS[name]
+        steps = [
+            list(replay(workload, Packer(pack, workload.capacity, Random(1), looks_ahead=ahead), Conditions()))
+            for ahead in (False, True)
+        ]
+        assert steps[0] == steps[1], name

@@ -81,7 +81,11 @@ def test_plans_are_carried_out_with_consent_only_whatever_goes_wrong(new_world):
     assert found >= 10, "else nothing is shown"
 
 
-@pytest.mark.parametrize("seed", range(20), ids=lambda seed: f"seed{seed}")
+@pytest.mark.parametrize(
+    "seed",
+    [*range(8), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(8, 20))],
+    ids=lambda seed: f"seed{seed}",
+)
 def test_what_the_dead_have_left_is_read_by_whoever_has_joined(new_world, seed):
     """L4, with the other invariants: several die at once, again and again, while starts take up to a minute."""
     world = new_world(seed, strict=seed % 4 == 3, start_timeout_s=120, group_management_timeout_s=300)

@@ -1,7 +1,7 @@
 """Every answer to every question, in every order, to a depth: what holds of a consumer's rounds, whatever happens.
 
 Depth counts answers, events outside (a late commit lands, another consumer commits), and rounds that are parted. A
-round asks two to six questions, so 18 is four to eight rounds.
+round asks two to six questions, so 18 is four to eight rounds. `make soak` goes deeper.
 """
 
 import gc
@@ -134,19 +134,28 @@ def check_all_is_read(here: Consumer, calm: Consumer) -> None:
             assert bool(topic.stops.get(p)) == (tp == (SICK, 0) and here.world.bad is not None)
 
 
+def to_depths(shallow: int, deep: int, *course: bool | int) -> list[object]:
+    """A course to a depth that a few seconds are enough for, and to one that takes several times as long."""
+    uses_dataframe, partitions, *rest = course
+    return [
+        pytest.param(uses_dataframe, partitions, depth, *rest, marks=marks)
+        for depth, marks in ((shallow, ()), (deep, pytest.mark.soak))
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("collector_paused")
 @pytest.mark.parametrize(
     ("uses_dataframe", "partitions", "depth", "is_patient", "reads_ahead"),
     [
-        (False, 1, 18, True, False),
-        (True, 1, 18, True, False),
-        (False, 2, 12, True, False),
-        (False, 1, 13, False, False),
-        (True, 1, 13, False, False),
-        (False, 1, 12, True, True),
-        (False, 2, 10, True, True),
-        (False, 1, 10, False, True),
+        *to_depths(16, 18, False, 1, True, False),
+        *to_depths(16, 18, True, 1, True, False),
+        *to_depths(11, 12, False, 2, True, False),
+        *to_depths(11, 13, False, 1, False, False),
+        *to_depths(11, 13, True, 1, False, False),
+        *to_depths(11, 12, False, 1, True, True),
+        *to_depths(9, 10, False, 2, True, True),
+        *to_depths(8, 10, False, 1, False, True),
     ],
 )
 def test_whatever_is_answered(
