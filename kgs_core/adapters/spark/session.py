@@ -32,6 +32,7 @@ _WORKERS_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": str(2**30),
     "MALLOC_TRIM_THRESHOLD_": str(2**27),
     "MALLOC_TOP_PAD_": str(2**24),
+    "MALLOC_ARENA_MAX": "2",  # each keeps what its threads gave back
 }
 """Of the C library. A batch's memory is kept for the next one: to give it back and have it anew, page by page, took a
 quarter of a batch's processor time."""
