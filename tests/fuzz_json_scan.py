@@ -18,16 +18,20 @@ from tests.halving_parser import plain
 
 BATCH = 2000
 RULE = TopicRule(topic="t", format="json", schema={"x": "long"})
+ODD = ['a"b', "a\\", r"a\n", "a\nb", "\x01", r"\u0061", 'q":1,"r']
+"""Names that JSON writes with an escape; as they are, they are broken or another name."""
 SCHEMA = pa.schema(
     [
         *VALUE_TYPES.items(),
         ("größe", pa.string()),
         ("", pa.int64()),
         ("a name that is longer than thirty-two bytes", pa.string()),
+        *((name, pa.int64()) for name in ODD),
         ("list", pa.list_(pa.int64())),
         ("struct", pa.struct([("a", pa.string())])),
     ]
 )
+NAMES = [name for name in SCHEMA.names if name not in ODD]
 LITERALS = [
     *"""
     0 -0 0.0 -0.0 007 1. .5 +1 - 1e 1e+ 0x1 1_0 ٣ 1e5 1E-3 1e99 1e100 1e308 1e309 1e400 1e-400 5e-324 true false null
@@ -111,7 +115,9 @@ def _bits(table):
 
 def any_value(chance):
     """A JSON object, or what is left of one."""
-    names = chance.choices([*SCHEMA.names, "x", "lon", "longer", r"\u006cong", "é", "\\"], k=chance.randrange(7))
+    names = chance.choices(
+        [*NAMES, chance.choice(ODD), "x", "lon", "longer", r"\u006cong", "é", "\\"], k=chance.randrange(7)
+    )
     fields = [f"{_name(chance, name)}{_white(chance)}:{_white(chance)}{_any(chance, name)}" for name in names]
     between = f"{_white(chance)},{_white(chance)}"
     text = f"{_white(chance)}{{{_white(chance)}{between.join(fields)}{_white(chance)}}}{_white(chance)}"
@@ -123,6 +129,8 @@ def any_value(chance):
 
 
 def _name(chance, name):
+    if name in ODD and chance.random() < 0.5:
+        return json.dumps(name)
     return f'"{name}"' if chance.random() < 0.98 else name
 
 

@@ -17,9 +17,11 @@ from typing import Any
 from llvmlite import binding
 
 from kgs_core.adapters.system.cache_dir import build_once, cache_directory, flush
+from kgs_core.errors import PermanentError
 
 _C = {"memcpy", "memset", "strlen"}  # what a compiler makes of loops over bytes
 Loop = Callable[..., int]
+_NAMES = "names"
 _engines: list[Any] = []
 """What owns the code that was loaded: it stays for the process's life."""
 
@@ -34,12 +36,15 @@ def machine_code(module: str, sources: Sequence[str]) -> Mapping[str, Loop]:
         sources: names of the modules that the code depends on besides; they are not imported.
 
     Raises:
-        PermanentError: the cache directory does not have them and cannot be written.
+        PermanentError: the cache directory does not have them and cannot be written, or has lost a part of them.
     """
     folder = build_once(
         _folder(module, [_file_of(name) for name in (module, *sources)]), lambda directory: _build(module, directory)
     )
-    return {path.stem: _load(path) for path in sorted(folder.glob("*.o"))}
+    try:
+        return {name: _load(folder / f"{name}.o") for name in (folder / _NAMES).read_text().split()}
+    except (OSError, ValueError, RuntimeError) as e:
+        raise PermanentError(f"{folder}: what is kept there is damaged ({e}): remove it, it is made anew") from e
 
 
 def _file_of(module: str) -> Path:
@@ -88,6 +93,7 @@ def _build(module: str, directory: Path) -> None:
         code = _target().emit_object(assembly)
         (directory / f"{name}.o").write_bytes(code)
         (directory / f"{name}.symbol").write_text(f"{arguments} {compiled.native_name}")
+    (directory / _NAMES).write_text("\n".join(source.ENTRIES))
     flush(directory)
 
 

@@ -134,13 +134,13 @@ def _object_end(values: int, p: int, stop: int, setup: int, columns: int, row: i
     p = after_white(values, p + 1, stop)
     if p < stop and of[p] == _CLOSE:
         return after_white(values, p + 1, stop)
-    expected = 0
+    expected, before = known[at.FIRST], -1
     while True:
         if p >= stop or of[p] != _QUOTE:
             return -1
         p += 1
         field = -1
-        if expected < count:  # most often fields come in the order of the columns
+        if expected < count:  # most often fields come as they did in the last object
             size = longs(columns + 8 * at.WIDTH * expected)[at.NAME_SIZE]
             if p + size < stop and of[p + size] == _QUOTE and _is_named(values, p, columns + 8 * at.WIDTH * expected):
                 field = expected
@@ -166,7 +166,13 @@ def _object_end(values: int, p: int, stop: int, setup: int, columns: int, row: i
             if longs(column)[at.LAST] == row:
                 return -1
             longs(column)[at.LAST] = row
-            expected = field + 1
+            if field != expected:
+                if before < 0:
+                    known[at.FIRST] = field
+                else:
+                    longs(columns + 8 * at.WIDTH * before)[at.NEXT] = field
+            before = field
+            expected = longs(column)[at.NEXT]
             p = _put(values, p, stop, limit, powers, column, row)
         elif known[at.TAKES_UNKNOWN]:
             p = value_end(values, p, stop, limit)

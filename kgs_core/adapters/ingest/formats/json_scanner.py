@@ -32,6 +32,7 @@ _KINDS = MappingProxyType(
         pa.date32(): (at.DAY, np.int32),
     }
 )
+_NEVER = 2**40
 _TRIED = 64
 """Values after which the scan is given up where most of them were not taken."""
 Bytes = npt.NDArray[np.uint8]
@@ -66,7 +67,8 @@ def scan_json(values: pa.Array, schema: pa.Schema, *, takes_unknown: bool) -> Sc
     scan, texts = loops
     columns = _ScannedColumns(schema, count)
     taken: Bytes = np.zeros(count, np.uint8)
-    setup = np.array([len(schema), takes_unknown, address_of(_powers_of_five()), data.size], np.int64)
+    powers = _powers_of_five()  # held here: the cache keeps one of two that were made at once
+    setup = np.array([len(schema), takes_unknown, address_of(powers), data.size, 0], np.int64)
     begins = offsets.address + 4 * values.offset
     first, left = 0, 0
     for end in (min(_TRIED, count), count):
@@ -83,19 +85,19 @@ class _ScannedColumns:
     """Memory of the columns of so many values, which the scan fills."""
 
     def __init__(self, schema: pa.Schema, count: int) -> None:
-        self._schema, self._count = schema, count
+        self._schema, self._types, self._count = schema, schema.types, count
         self._names = [np.frombuffer(name.encode() or b"\0", np.uint8) for name in schema.names]
-        kinds = [_KINDS.get(kind, (at.OTHER, np.uint8)) for kind in schema.types]
+        kinds = [_KINDS.get(kind, (at.OTHER, np.uint8)) for kind in self._types]
         self._there: list[Bytes] = [np.zeros(count, np.uint8) for _ in kinds]
         self._out = [np.zeros(count if kind != at.OTHER else 0, of) for kind, of in kinds]
         self._sizes = [np.zeros(count if kind == at.TEXT else 0, np.int32) for kind, _ in kinds]
         self.places: Longs = np.zeros((len(schema), at.WIDTH), np.int64)
         for n, (name, (kind, _)) in enumerate(zip(schema.names, kinds, strict=True)):
             place = self.places[n]
-            place[at.NAME], place[at.NAME_SIZE] = address_of(self._names[n]), len(name.encode())
+            place[at.NAME], place[at.NAME_SIZE] = address_of(self._names[n]), _size_of(name)
             place[at.KIND], place[at.OUT] = kind, address_of(self._out[n])
             place[at.SIZES], place[at.THERE] = address_of(self._sizes[n]), address_of(self._there[n])
-            place[at.LAST] = -1
+            place[at.LAST], place[at.NEXT] = -1, n + 1
 
     def table(self, values: pa.Buffer, texts: Loop) -> pa.Table:
         """What was put into the columns of the values in these bytes."""
@@ -104,7 +106,7 @@ class _ScannedColumns:
         )
 
     def _column(self, n: int, values: pa.Buffer, texts: Loop) -> pa.Array:
-        kind, there, out = self._schema.types[n], self._there[n], self._out[n]
+        kind, there, out = self._types[n], self._there[n], self._out[n]
         nulls = self._count - int(np.count_nonzero(there))
         mask = pa.py_buffer(np.packbits(there, bitorder="little")) if nulls else None
         match self.places[n, at.KIND]:
@@ -122,6 +124,11 @@ class _ScannedColumns:
             case _:
                 parts = [pa.py_buffer(out)]
         return pa.Array.from_buffers(kind, self._count, [mask, *parts], nulls)
+
+
+def _size_of(name: str) -> int:
+    """Bytes of a name; more than any has, where JSON can write it with an escape only, and so the scan leaves it."""
+    return _NEVER if any(sign in '"\\' or sign < " " for sign in name) else len(name.encode())
 
 
 @lru_cache(maxsize=1)

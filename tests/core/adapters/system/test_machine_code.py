@@ -57,3 +57,17 @@ def test_cache_that_cannot_be_made_is_an_error(monkeypatch, tmp_path):
     monkeypatch.setenv("KGS_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(PermanentError, match="point KGS_CACHE at a directory"):
         machine_code.machine_code("kgs_core.adapters.ingest.native.loops", [])
+
+
+@pytest.mark.parametrize("lost", ["texts.o", "texts.symbol", "names"])
+def test_cache_that_has_lost_a_part_is_an_error_that_names_its_folder(monkeypatch, tmp_path, lost):
+    """A tidier of temporary files took it."""
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "names").write_text("texts")
+    monkeypatch.setattr(machine_code, "build_once", lambda *_: tmp_path / "kept")
+    for name in {"texts.o", "texts.symbol"} - {lost}:
+        (tmp_path / "kept" / name).write_text("2 texts")
+    if lost == "names":
+        (tmp_path / "kept" / "names").unlink()
+    with pytest.raises(PermanentError, match=r"kept: what is kept there is damaged .* remove it"):
+        machine_code.machine_code("kgs_core.adapters.ingest.native.loops", [])

@@ -14,7 +14,7 @@ from kgs_core.adapters.ingest.formats.parsed import ValueBatch
 from kgs_core.adapters.lake.row_schema import value_schema
 from kgs_core.benchmarks.records import FIELDS, SMALL_BYTES, SMALL_FIELDS, record_values
 from kgs_core.config import TopicRule
-from tests.fuzz_json_scan import SCHEMA, differences
+from tests.fuzz_json_scan import ODD, SCHEMA, differences
 
 RULE = TopicRule(topic="t", format="json", schema=dict(FIELDS))
 EASY = b'{"long": 7}'
@@ -108,6 +108,32 @@ def test_what_is_not_sure_is_left(value):
 def test_objects_that_no_column_takes_are_passed_over():
     inner = {"a": [1, {"b": "x" * 50, "c": [[], {}, None, True]}], "d": {"e": {"f": -1.5e3}}}
     assert one(json.dumps({"x": inner, "long": 1, "y": [inner]}).encode()) == {"long": 1}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_name_that_json_writes_with_an_escape_is_left(name):
+    """Taken as they stand, its bytes are another name, or no JSON."""
+    schema = pa.schema({name: pa.int64()})
+    values = [b"{}", b"{}", f'{{"{name}": 1}}'.encode(), json.dumps({name: 2}).encode(), b"{}"]
+    assert scanned(values, schema).left.tolist() == ([3] if _is_another(name) else [2, 3])
+    batch = batch_of(values, schema, rescue=True)
+    together, by_pyarrow = parse_json(batch), parse_by_pyarrow(batch)
+    assert (together.table, together.bad, together.rescued) == (by_pyarrow.table, by_pyarrow.bad, by_pyarrow.rescued)
+    assert 2 in together.table.column(0).to_pylist()
+
+
+def _is_another(name):
+    """Whether its bytes between quotes are a field without a column, which is passed over."""
+    return name == 'q":1,"r'
+
+
+def test_fields_may_come_in_any_order_and_change_it():
+    names = ["a", "b", "c", "d", "e"]
+    schema = pa.schema({name: pa.int64() for name in names})
+    orders = [names, names[::-1], names, ["c", "a", "e"], ["e", "x", "a", "c"], [], ["b"], names[::-1]]
+    rows = [{name: i * 10 + ord(name) for name in order} for i, order in enumerate(orders)]
+    found = scanned([json.dumps(row).encode() for row in rows], schema)
+    assert found.table.to_pylist() == [{name: row.get(name) for name in names} for row in rows]
 
 
 def test_what_is_left_comes_between_the_others_in_order():
