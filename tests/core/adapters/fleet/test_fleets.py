@@ -6,6 +6,7 @@ import signal
 import pytest
 from click.testing import CliRunner
 
+import kgs_core.cli.group.control  # noqa: F401 - its help names the fleets that there are when it is loaded
 from kgs_core.adapters.fleet.fleets import FLEETS
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.cli.main import cli
