@@ -40,7 +40,7 @@ from kgs_core.ports.registry import RegisteredSchema, SchemaKind, SchemaRegistry
 
 _SYNC = b"kgs: end of block"[:16]
 _WALK = "kgs_core.adapters.ingest.formats.avro_walk"
-_LOOPS = "kgs_core.adapters.ingest.native.loops"
+_LOOPS = ["kgs_core.adapters.ingest.native.loops", "kgs_core.adapters.ingest.native.utf8"]
 
 
 def parse_avro(batch: ValueBatch) -> Parsed:
@@ -206,4 +206,4 @@ def avro_walk() -> Loop:
     Raises:
         PermanentError: the cache directory does not have it and cannot be written.
     """
-    return machine_code(_WALK, [avro_steps.__name__, _LOOPS])["walk"]
+    return machine_code(_WALK, [avro_steps.__name__, *_LOOPS])["walk"]

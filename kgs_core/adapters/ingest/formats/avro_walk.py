@@ -7,6 +7,7 @@ Every argument is an int64, most of them an address. Nothing here can raise.
 
 from kgs_core.adapters.ingest.formats import avro_steps as at
 from kgs_core.adapters.ingest.native.loops import longs, octets
+from kgs_core.adapters.ingest.native.utf8 import more_of_character
 
 ENTRIES = {"walk": 7}
 """Function -> number of its arguments."""
@@ -108,28 +109,9 @@ def walk(data: int, starts: int, ends: int, count: int, steps: int, counts: int,
                         if byte < 128:
                             q += 1
                             continue
-                        more, least, most = 0, 128, 191
-                        if 194 <= byte <= 223:
-                            more = 1
-                        elif 224 <= byte <= 239:
-                            more = 2
-                            if byte == 224:
-                                least = 160
-                            elif byte == 237:
-                                most = 159
-                        elif 240 <= byte <= 244:
-                            more = 3
-                            if byte == 240:
-                                least = 144
-                            elif byte == 244:
-                                most = 143
-                        if more == 0 or q + more >= stop or of[q + 1] < least or of[q + 1] > most:
+                        more = more_of_character(data, q, stop)
+                        if more == 0:
                             fault = at.NOT_UTF8
-                            break
-                        for k in range(2, more + 1):
-                            if of[q + k] < 128 or of[q + k] > 191:
-                                fault = at.NOT_UTF8
-                        if fault != 0:
                             break
                         q += more + 1
                 elif kind == at.DECIMAL and size > 0:

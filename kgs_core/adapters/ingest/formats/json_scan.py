@@ -6,13 +6,14 @@ it leaves. Every argument is an int64, most of them an address. Nothing here can
 
 from kgs_core.adapters.ingest.formats import json_scan_layout as at
 from kgs_core.adapters.ingest.formats.json_scan_numbers import NONE, day, double_bits, float_bits, number, time
-from kgs_core.adapters.ingest.formats.json_scan_texts import after_white, helper, text_end, write_text
-from kgs_core.adapters.ingest.formats.json_scan_values import value_end, word_end
+from kgs_core.adapters.ingest.formats.json_scan_texts import after_white, text_end, write_text
+from kgs_core.adapters.ingest.formats.json_scan_values import value_begin, value_end, word_end
 from kgs_core.adapters.ingest.native.loops import ints, longs, octets, shorts
+from kgs_core.adapters.ingest.native.utf8 import helper
 
 ENTRIES = {"scan": 7, "texts": 7}
 """Function -> number of its arguments."""
-_QUOTE, _OPEN, _CLOSE, _LIST, _COMMA, _COLON, _MINUS = b'"{}[,:-'
+_QUOTE, _OPEN, _CLOSE, _LIST, _COMMA, _MINUS = b'"{}[,-'
 _T, _F, _N = b"tfn"
 _SIGN = -(2**63)
 _FLOAT_SIGN = 2**31
@@ -155,11 +156,8 @@ def _object_end(values: int, p: int, stop: int, setup: int, columns: int, row: i
                     field = n
                     break
             p = end
-        p = after_white(values, p + 1, stop)
-        if p >= stop or of[p] != _COLON:
-            return -1
-        p = after_white(values, p + 1, stop)
-        if p >= stop:
+        p = value_begin(values, p + 1, stop)
+        if p < 0:
             return -1
         if field >= 0:
             column = columns + 8 * at.WIDTH * field

@@ -11,8 +11,8 @@ from llvmlite import ir
 from numba import extending, types
 
 from kgs_core.adapters.ingest.formats import json_scan_layout as at
-from kgs_core.adapters.ingest.formats.json_scan_texts import helper
 from kgs_core.adapters.ingest.native.loops import longs, octets
+from kgs_core.adapters.ingest.native.utf8 import helper
 
 NONE = -(2**62)
 """No time, and no day: far from any that has a year of four digits."""

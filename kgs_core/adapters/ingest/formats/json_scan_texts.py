@@ -3,30 +3,21 @@
 Places are numbers of bytes from the beginning of all values. Nothing here can raise.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 from llvmlite import ir
 from numba import extending, types
 
 from kgs_core.adapters.ingest.formats.json_scan_layout import BLOCK
 from kgs_core.adapters.ingest.native.loops import copy, octets
+from kgs_core.adapters.ingest.native.utf8 import helper, more_of_character
 
-Helper = TypeVar("Helper", bound=Callable[..., Any])
 _intrinsic: Any = extending.intrinsic
 _QUOTE, _BACKSLASH, _SLASH = b'"\\/'
 _ZERO, _NINE, _A, _F, _U = b"09afu"
 _BLANK, _TAB, _NEWLINE, _RETURN = b" \t\n\r"
 _LETTERS = b"bfnrt"
 _CONTROLS = b"\b\f\n\r\t"
-
-
-def helper(function: Helper) -> Helper:
-    """Function that compiled ones may call, each int64 to one or to a tuple of them."""
-    to_code: Any = numba.njit(error_model="numpy")
-    compiled: Helper = to_code(function)
-    return compiled
 
 
 def _plain(_: Any, address: Any) -> Any:
@@ -73,34 +64,6 @@ def after_white(values: int, p: int, stop: int) -> int:
     while p < stop and (of[p] == _BLANK or of[p] == _NEWLINE or of[p] == _RETURN or of[p] == _TAB):
         p += 1
     return p
-
-
-@helper
-def _more_of_character(values: int, p: int, stop: int) -> int:
-    """How many bytes follow the first one of a character outside ASCII; 0: it is not UTF-8."""
-    of = octets(values)
-    byte = of[p]
-    more, least, most = 0, 128, 191
-    if 194 <= byte <= 223:
-        more = 1
-    elif 224 <= byte <= 239:
-        more = 2
-        if byte == 224:
-            least = 160
-        elif byte == 237:
-            most = 159
-    elif 240 <= byte <= 244:
-        more = 3
-        if byte == 240:
-            least = 144
-        elif byte == 244:
-            most = 143
-    if more == 0 or p + more >= stop or of[p + 1] < least or of[p + 1] > most:
-        return 0
-    for k in range(2, more + 1):
-        if of[p + k] < 128 or of[p + k] > 191:
-            return 0
-    return more
 
 
 @helper
@@ -182,7 +145,7 @@ def text_end(values: int, p: int, stop: int, limit: int) -> tuple[int, int, int]
         elif byte < 128:
             p += _plain_bytes(values + p) if p + BLOCK <= limit else 1
         else:
-            more = _more_of_character(values, p, stop)
+            more = more_of_character(values, p, stop)
             if more == 0:
                 break
             p += more + 1

@@ -4,13 +4,24 @@ Nothing here can raise.
 """
 
 from kgs_core.adapters.ingest.formats.json_scan_numbers import number
-from kgs_core.adapters.ingest.formats.json_scan_texts import after_white, helper, text_end
+from kgs_core.adapters.ingest.formats.json_scan_texts import after_white, text_end
 from kgs_core.adapters.ingest.native.loops import octets
+from kgs_core.adapters.ingest.native.utf8 import helper
 
 _QUOTE, _OPEN, _CLOSE, _LIST, _LIST_END, _COMMA, _COLON = b'"{}[],:'
 _T, _F, _N = b"tfn"
 _TRUE, _FALSE, _NULL = b"true", b"false", b"null"
 _DEEPEST = 60
+
+
+@helper
+def value_begin(values: int, p: int, stop: int) -> int:
+    """The place of the value that follows a name, behind whose quote `p` is; -1: none does."""
+    p = after_white(values, p, stop)
+    if p >= stop or octets(values)[p] != _COLON:
+        return -1
+    p = after_white(values, p + 1, stop)
+    return p if p < stop else -1
 
 
 @helper
@@ -91,9 +102,6 @@ def value_end(values: int, p: int, stop: int, limit: int) -> int:
             p = text_end(values, p + 1, stop, limit)[0]
             if p < 0:
                 return -1
-            p = after_white(values, p + 1, stop)
-            if p >= stop or of[p] != _COLON:
-                return -1
-            p = after_white(values, p + 1, stop)
-            if p >= stop:
+            p = value_begin(values, p + 1, stop)
+            if p < 0:
                 return -1

@@ -17,7 +17,7 @@ from kgs_core.errors import PermanentError
 
 _log = logging.getLogger(__name__)
 _FORMATS = "kgs_core.adapters.ingest.formats"
-_LOOPS = "kgs_core.adapters.ingest.native.loops"
+_LOOPS = ["kgs_core.adapters.ingest.native.loops", "kgs_core.adapters.ingest.native.utf8"]
 _KINDS = MappingProxyType(
     {
         pa.int8(): (at.BYTE, np.int8),
@@ -159,7 +159,7 @@ def scan_loops() -> tuple[Loop, Loop] | None:
     """
     modules = [f"{_FORMATS}.json_scan_{name}" for name in ("layout", "texts", "numbers", "values")]
     try:
-        loops = machine_code(f"{_FORMATS}.json_scan", [*modules, _LOOPS])
+        loops = machine_code(f"{_FORMATS}.json_scan", [*modules, *_LOOPS])
     except PermanentError as e:
         _log.warning("JSON is parsed by pyarrow alone, which takes more time: %s", e)
         return None
