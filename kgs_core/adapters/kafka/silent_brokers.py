@@ -31,7 +31,7 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 
 from kgs_core.adapters.kafka.clients import RotatingClient
 from kgs_core.adapters.kafka.errors import NO_ANSWER
-from kgs_core.errors import PortError
+from kgs_core.errors import PortError, TransientError
 
 REPEAT_S = 0.75
 MOST_REPEATS = 5
@@ -80,6 +80,30 @@ def ask(
         else:
             open_ = [each.open[-1][1] for each in attempts if not each.is_over]
             wait(open_, min(due_s if may_repeat else left_s + _GRACE_S, left_s + _GRACE_S), FIRST_COMPLETED)
+
+
+def first(connect: Callable[[], _Client], discard: Callable[[_Client], object]) -> _Client:
+    """The connection that is made first, where a client waits for the one address that it has chosen (rule 3).
+
+    Args:
+        connect: makes a connection or raises; called again every 0.75 s until one is there.
+        discard: ends a connection that came too late.
+
+    Raises:
+        Exception: what the last attempt raised, or the first one that raised no TransientError.
+    """
+    open_: set[Future[_Client]] = set()
+    begun = 0
+    while True:
+        if begun <= MOST_REPEATS:
+            open_.add(in_thread(connect)[None])
+            begun += 1
+        done, open_ = wait(open_, REPEAT_S if begun <= MOST_REPEATS else None, FIRST_COMPLETED)
+        final = [each for each in done if not isinstance(each.exception(), TransientError)]
+        if final or not open_:
+            for late in open_ | set(final[1:]):
+                late.add_done_callback(lambda each: discard(each.result()) if each.exception() is None else None)
+            return (final or list(done))[0].result()
 
 
 def in_thread(call: Callable[[], Any]) -> "Mapping[None, Future[Any]]":

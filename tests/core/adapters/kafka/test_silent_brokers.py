@@ -2,6 +2,8 @@
 
 import time
 from concurrent.futures import Future
+from itertools import count
+from threading import Event
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -11,8 +13,8 @@ from kgs_core.adapters.ingest.native.session import NativeFetchSession
 from kgs_core.adapters.kafka import silent_brokers
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import TIME_OUTS, admin_client, reading_client
-from kgs_core.adapters.kafka.silent_brokers import ask
-from kgs_core.errors import TransientError
+from kgs_core.adapters.kafka.silent_brokers import ask, first
+from kgs_core.errors import ConfigError, TransientError
 from kgs_core.model import TopicPartition
 from tests.mock_kafka import mock_kafka
 from tests.waiting import wait_until
@@ -116,6 +118,32 @@ def test_of_partial_answers_the_fullest_is_given(hurried):
 
     found = ask(Clients(), question, 5.0, repeats=2)
     assert (found["a"], found["b"], found["c"].name()) == (3, 3, "_TIMED_OUT")
+
+
+@pytest.mark.parametrize("silent", [0, 1, 5])
+def test_a_connection_is_made_beside_those_that_are_not(silent, hurried):
+    begun, ended, waiting = count(), [], Event()
+
+    def connect():
+        if (number := next(begun)) < silent:
+            waiting.wait()
+        return number
+
+    assert first(connect, ended.append) == silent
+    waiting.set()
+    wait_until(lambda: sorted(ended) == list(range(silent)), 5, "the late ones are ended")
+
+
+@pytest.mark.parametrize(("errors", "tried"), [([ConfigError(["x"])], 1), ([TransientError("x")], 1)])
+def test_a_connection_that_is_refused_says_why(errors, tried, hurried):
+    begun = count()
+
+    def connect():
+        raise errors[next(begun)]
+
+    with pytest.raises(type(errors[0])):
+        first(connect, lambda _: None)
+    assert next(begun) == tried
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
