@@ -47,6 +47,14 @@ class KafkaAdmin:
         settings: dict[str, Any] = {**_DEFAULTS, **config, "error_cb": self._watch.note}
         self._made = RotatingClient(settings, AdminClient)
 
+    def choose_anew(self) -> None:
+        """Ask by a new client from now on, which may choose another broker.
+
+        Raises:
+            PortError: there cannot be one now.
+        """
+        self._made.keep(self._made.another())
+
     def create_topic(
         self, name: str, partitions: int, replication: int = 1, config: Mapping[str, str] | None = None
     ) -> bool:

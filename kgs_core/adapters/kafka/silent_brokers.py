@@ -18,6 +18,9 @@ its connections up: no answer comes on them, and no error either. No other part 
    this itself, given rule 1. Without it: it refreshes its metadata every few minutes.
 8. The answer to one fetch has about 16 MB (`client_config.reading_client`). Without it: 50 MB take longer than rule 1
    allows on a link below 6 MB/s; the answer would be dropped and fetched again, for ever.
+9. A topic of the group counts as deleted, or as another one, after four answers to four clients in a row
+   (`GroupTopics.check`). Without it: a broker whose metadata lag, or that is cut off from the others, ends a controller
+   that has just made the topic.
 """
 
 import threading
