@@ -61,12 +61,16 @@ class Membership:
         appended_at: when the last message known to be appended was made; at first, when the incarnation joined.
         listened_at: when the queue was last looked at with success, whether there was an assignment or not; at first,
             when the incarnation joined.
+        heard_since: since when reports have been appended without a gap of `suspect_after_s`.
+        landed_at: when a batch was last committed.
     """
 
     identity: Identity
     pace: MembershipTiming
     appended_at: float
     listened_at: float
+    heard_since: float = float("-inf")
+    landed_at: float = float("-inf")
     assignment: Received[MemberAssignment] | None = None
     ending: Ending | None = None
     why: str = ""
@@ -165,6 +169,10 @@ class Membership:
         """News of the partitions."""
         return replace(self, facts=facts)
 
+    def landed(self, now: float) -> "Membership":
+        """A batch is committed."""
+        return replace(self, landed_at=now)
+
     def began(self, now: float) -> "Membership":
         """A round begins: from here on a batch may be in hand."""
         return replace(self, busy_since=now)
@@ -178,30 +186,34 @@ class Membership:
 
         While it is not heard either, Kafka is away: then `fence_reason` says when it is enough.
         """
-        is_heard = now - self.appended_at <= self.pace.suspect_after_s
-        return self._deaf_for(FENCE_FACTOR, now) if is_heard else None
+        return self._deaf_for(FENCE_FACTOR, now) if self._is_heard(now) else None
 
     def fence_reason(self, now: float) -> str | None:
         """Why the process must end at once, whatever it is doing; None while it need not.
 
         A consumer that cannot be heard will be held for dead, and one that is stuck must not look alive. One that
-        cannot hear has `suspect_after_s` more to end in order. Silence of the controller is no reason; nor is anything
-        for who holds nothing any more.
+        cannot hear has `suspect_after_s` more to end in order. One that neither can be heard nor commits anything waits
+        for Kafka, as everybody does; once Kafka is back, it is sooner at work than a new process. Silence of the
+        controller is no reason; nor is anything for who holds nothing any more.
         """
         silent_s = FENCE_FACTOR * self.pace.suspect_after_s
         if self.ended:
             return None
-        if self.ending is None and (reason := self._deaf_for(FENCE_FACTOR + 1, now)) is not None:
+        if self._is_heard(now) and self.ending is None and (reason := self._deaf_for(FENCE_FACTOR + 1, now)):
             return reason
-        if now - self.appended_at > silent_s:
+        is_at_work = self.ending is not None or now - self.landed_at <= self.pace.suspect_after_s
+        if is_at_work and now - self.appended_at > silent_s:
             return f"no report could be appended for {silent_s:g} s ({FENCE_FACTOR} x suspect_after_s)"
         if self.busy_since is not None and now - self.busy_since > self.pace.batch_timeout_s:
             return f"batch older than batch_timeout_s={self.pace.batch_timeout_s:g}"
         return None
 
+    def _is_heard(self, now: float) -> bool:
+        return now - self.appended_at <= self.pace.suspect_after_s
+
     def _deaf_for(self, factor: int, now: float) -> str | None:
         deaf_s = factor * self.pace.suspect_after_s
-        if now - self.listened_at <= deaf_s:
+        if now - max(self.listened_at, self.heard_since) <= deaf_s:
             return None
         return f"no assignment could be read for {deaf_s:g} s ({factor} x suspect_after_s)"
 
@@ -242,7 +254,8 @@ class Membership:
     def appended(self, message: Report | Heartbeat, made_at: float) -> "Membership":
         """The message is in the log for certain."""
         last_report = message if isinstance(message, Report) else self.last_report
-        return replace(self, last_report=last_report, appended_at=max(made_at, self.appended_at))
+        since = self.heard_since if self._is_heard(made_at) else made_at
+        return replace(self, last_report=last_report, appended_at=max(made_at, self.appended_at), heard_since=since)
 
     @property
     def _must_be_full(self) -> bool:

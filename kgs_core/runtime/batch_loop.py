@@ -85,6 +85,8 @@ class BatchLoop:
     def _note(self, report: RoundReport) -> None:
         states = self._topics.states.values()
         self._status.note(report, states)
+        if report.batches:
+            self._membership.change(lambda m: m.landed(time.monotonic()))
         if self._lineage is not None:
             self._lineage.saw(each for s in states for each in s.tables)
 

@@ -159,7 +159,8 @@ class SimConsumer:
         if self._is_idle() or self.membership is None:
             return
         now = self.topics.clock.now
-        self.membership, message = self.membership.noted(self._facts(self.membership)).next_message(now)
+        at_work = self.membership.landed(now) if self.membership.owned else self.membership
+        self.membership, message = at_work.noted(self._facts(self.membership)).next_message(now)
         if message is not None:
             self._send(message, now)
         if self.membership.is_over:

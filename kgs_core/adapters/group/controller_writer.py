@@ -23,12 +23,12 @@ from kgs_core.protocol.record_parts import leftover_keys, note_parts, records_of
 
 TRANSACTION_TIMEOUT_S = 27.0
 """And `GroupTopics.extra_time_s`."""
-WRITE_TIMEOUT_S = 25.0
-"""Of a whole write, and `extra_time_s` of the partitions that it goes to: a broker that has to be connected to, then
-three requests, one after the other, 5 s each (rule 2 of `silent_brokers`). Less than the transaction's, so that we give
-up before the coordinator does."""
-FENCE_TIMEOUT_S = 25.0
-"""An older controller's open transaction is ended first."""
+WRITE_TIMEOUT_S = 8.0
+"""Of a whole write or a fence, and `extra_time_s` of the partitions that it goes to. Then a new client goes on."""
+PATIENT_TIMEOUT_S = 25.0
+"""Of the next one after one without an answer: a slow broker has to be connected to, then come three requests, one
+after the other, 5 s each (rule 2 of `silent_brokers`); an older controller's open transaction is ended first. Less than
+the transaction's, so that we give up before the coordinator does."""
 _ABORT_TIMEOUT_S = 1.0
 _Written = Target | ProposedPlan | MemberAssignment | Tombstone
 _Record = tuple[int, int, bytes, bytes | None]
@@ -107,19 +107,22 @@ class KafkaControllerWriter:
         self._files = SecretFiles({})
         self._producer: Producer | None = None
         self._ids = WriteIds()
+        self._is_patient = False
         self._fenced: FencedError | None = None
         self._transaction_timeout_s = TRANSACTION_TIMEOUT_S + topics.extra_time_s
-        longest_ms = round((WRITE_TIMEOUT_S + topics.extra_time_s) * 1000)
+        longest_s = min(PATIENT_TIMEOUT_S + topics.extra_time_s, self._transaction_timeout_s)
         self._config: dict[str, Any] = {
             **admin_client(settings),
             "transactional.id": transactional_id_of(settings),
             "transaction.timeout.ms": round(self._transaction_timeout_s * 1000),
-            "message.timeout.ms": longest_ms,
+            "message.timeout.ms": round(longest_s * 1000),
             "message.max.bytes": MAX_RECORD_BYTES,
             "compression.type": "lz4",
             "linger.ms": 0,
             # More than a transaction's time-out is refused by the client, whoever has set it
-            "socket.timeout.ms": min(longest_ms, TIME_OUTS["socket.timeout.ms"] + round(topics.extra_time_s * 1000)),
+            "socket.timeout.ms": round(
+                min(longest_s * 1000, TIME_OUTS["socket.timeout.ms"] + topics.extra_time_s * 1000)
+            ),
             "error_cb": self._watch.note,
         }
 
@@ -140,8 +143,9 @@ class KafkaControllerWriter:
         self._files = SecretFiles(self._config)
         producer = make_producer(self._where, self._config)
         try:
-            producer.init_transactions(FENCE_TIMEOUT_S)
+            producer.init_transactions(self._timeout_s)
         except KafkaException as e:
+            self._is_patient = not self._is_patient
             cause = self._watch.cause_since(began)
             raise write_error(self._where, f"{self._who}: fence", e.args[0], cause) from e
         self._topics.written.clear()
@@ -180,7 +184,7 @@ class KafkaControllerWriter:
         # behind a writer that looks fit
         producer, self._producer = self._producer, None
         spread = len({partition for _, partition, _, _ in records})
-        sending = _Sending(messages, records, time.monotonic(), WRITE_TIMEOUT_S + extra_time_s(spread))
+        sending = _Sending(messages, records, time.monotonic(), self._timeout_s + extra_time_s(spread))
         try:
             producer.begin_transaction()
             self._queue(producer, sending)
@@ -191,9 +195,13 @@ class KafkaControllerWriter:
             producer.commit_transaction(sending.left_s)
         except KafkaException as e:
             raise self._give_up(producer, sending, e.args[0]) from e
-        self._producer = producer
+        self._producer, self._is_patient = producer, sending.age_s > WRITE_TIMEOUT_S / 2
         self._note_written(sending)
         return [sending.received[index] for index in range(len(messages))]
+
+    @property
+    def _timeout_s(self) -> float:
+        return PATIENT_TIMEOUT_S if self._is_patient else WRITE_TIMEOUT_S
 
     def close(self) -> None:
         """Give the right to write away; an open transaction ends by its time-out."""
@@ -266,6 +274,7 @@ class KafkaControllerWriter:
         elif sending.queued < len(sending.records):
             what = f"{what} {_named(sending.messages[sending.records[sending.queued][0]])}"
         if error is None:
+            self._is_patient = True
             return TransientError(f"{what}: no answer in {sending.timeout_s:g} s: {result}")
         failure = write_error(self._where, what, error, cause)
         return failure if isinstance(failure, PermanentError) else TransientError(f"{failure}: {result}")

@@ -1,6 +1,8 @@
 """Writer of one message at a time that knows that it is there: the reports of consumers, what people want."""
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -12,9 +14,12 @@ from kgs_core.adapters.kafka.errors import ConnectionWatch
 from kgs_core.adapters.kafka.producers import make_producer, serve, write_error
 from kgs_core.adapters.system.secret_files import SecretFiles
 from kgs_core.errors import TransientError
+from kgs_core.model import TopicPartition
 from kgs_core.protocol import Approval, DesiredState, DesiredVersion, Heartbeat, Received, Report, Starting
-from kgs_core.protocol.record_parts import records_of
+from kgs_core.protocol.record_parts import Record, records_of
 
+REPEAT_S = 2.5
+MOST_REPEATS = 4
 _POLL_S = 0.2  # a signal to this process is acted upon between two calls only
 
 
@@ -26,9 +31,10 @@ class DurableWriter:
 
     A message of several records is in no transaction: killed between two of them, readers pass over the first ones.
 
-    After a failure the client is thrown away with what it has queued, so that nothing piles up behind a broker that is
-    gone. What was sent may arrive all the same, in rare cases after what is sent next: readers go by a report's
-    sequence number.
+    A message without an answer is sent by a new client as well, and the client that has an answer first is kept
+    (`silent_brokers`). After a failure the client is thrown away with what it has queued, so that nothing piles up
+    behind a broker that is gone. So a message may arrive twice, in rare cases after what is sent next: readers go by a
+    report's sequence number, and what people want is a whole state.
     """
 
     def __init__(self, topics: GroupTopics, which: GroupTopic) -> None:
@@ -65,32 +71,63 @@ class DurableWriter:
             PermanentError: refused.
             ProtocolError: the message is not valid.
         """
-        tp = self._tp
         records = records_of(message)
-        answers: list[tuple[KafkaError | None, ClientMessage]] = []
         started = time.monotonic()
         if self._producer is None or self._files.have_changed():
             self._files = SecretFiles(self._config)
             self._producer = make_producer(self._where, self._config)
-        producer, self._producer = self._producer, None  # kept only after a success
+        # Kept only after a success. Who has had no answer for a while is beside a new one (rules 3 to 5)
+        attempts, self._producer = [self._begin(self._producer, records)], None
+        while (left_s := started + timeout_s - time.monotonic()) > 0:
+            for each in attempts:
+                if (record := each.written(self._where, left_s / len(attempts))) is not None:
+                    self._producer = each.producer
+                    return Received(message, int(record.offset() or 0), int(record.timestamp()[1]))
+            is_due = len(attempts) <= MOST_REPEATS and time.monotonic() > started + REPEAT_S * len(attempts)
+            if is_due and len(records) == 1:  # parts of two would mix
+                attempts.append(self._begin(make_producer(self._where, self._config), records))
+        cause = self._watch.cause_since(started)
+        reason = f": {write_error(self._where, 'connect', cause)}" if cause is not None else ""
+        raise TransientError(f"Kafka {self._where}: write to {self._tp}: no answer in {timeout_s:g} s{reason}")
+
+    def _begin(self, producer: Producer, records: Sequence[Record]) -> "_Attempt":
+        attempt = _Attempt(producer, self._tp, len(records))
         try:
             for key, value in records:
-                producer.produce(tp.topic, value, key, tp.partition, on_delivery=lambda *answer: answers.append(answer))
-            while len(answers) < len(records) and (left_s := started + timeout_s - time.monotonic()) > 0:
-                serve(producer.poll, min(left_s, _POLL_S))
+                producer.produce(self._tp.topic, value, key, self._tp.partition, on_delivery=attempt.note)
         except KafkaException as e:
-            raise write_error(self._where, f"write to {tp}", e.args[0]) from e
-        failed = [error for error, _ in answers if error is not None]
-        if failed:
-            raise write_error(self._where, f"write to {tp}", failed[0])
-        if len(answers) < len(records):
-            cause = self._watch.cause_since(started)
-            reason = f": {write_error(self._where, 'connect', cause)}" if cause is not None else ""
-            raise TransientError(f"Kafka {self._where}: write to {tp}: no answer in {timeout_s:g} s{reason}")
-        record = answers[-1][1]
-        self._producer = producer
-        return Received(message, int(record.offset() or 0), int(record.timestamp()[1]))
+            raise write_error(self._where, f"write to {self._tp}", e.args[0]) from e
+        return attempt
 
     def close(self) -> None:
         """End the client."""
         self._producer = None
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """Records of one message on their way by one producer."""
+
+    producer: Producer
+    tp: TopicPartition
+    records: int
+    answers: list[tuple[KafkaError | None, ClientMessage]] = field(default_factory=list)
+
+    def note(self, error: KafkaError | None, record: ClientMessage) -> None:
+        self.answers.append((error, record))
+
+    def written(self, where: str, longest_s: float) -> ClientMessage | None:
+        """The last record, where all have arrived.
+
+        Raises:
+            TransientError, PermanentError: refused.
+        """
+        what = f"write to {self.tp}"
+        try:
+            serve(self.producer.poll, min(longest_s, _POLL_S))
+        except KafkaException as e:
+            raise write_error(where, what, e.args[0]) from e
+        for error, _ in self.answers:
+            if error is not None:
+                raise write_error(where, what, error)
+        return self.answers[-1][1] if len(self.answers) == self.records else None

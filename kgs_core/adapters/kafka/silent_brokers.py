@@ -10,6 +10,7 @@ its connections up: no answer comes on them, and no error either. No other part 
 3. A question without an answer is repeated by a new client every 0.75 s, up to five times. Without it: the client has
    chosen the silent broker and asks no other. Most questions go to the controller. With KRaft, each response names any
    broker as such, so that a new client may choose the silent one again.
+   So it is with a report, every 2.5 s (`DurableWriter`).
 4. The client that answers first is used from then on. Without it: every question waits for the silent broker again.
 5. A client is only replaced by one that has answered. Without it: a new client has to connect first; with a slow leader
    that takes as long as the answer, which would come too late each time.

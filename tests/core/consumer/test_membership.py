@@ -194,7 +194,7 @@ def test_end_of_the_loop_counts_as_end_whether_asked_for_or_not():
 
 
 def test_ends_at_once_when_it_cannot_be_heard():
-    membership = reading(A, now=10)
+    membership = reading(A, now=10).landed(80)
     assert membership.fence_reason(100) is None
     assert "no report could be appended for 90 s" in membership.fence_reason(100.1)
     membership, _ = said(membership.listened(100), 100)
@@ -219,11 +219,24 @@ def test_who_is_heard_and_cannot_hear_drains_and_ends_and_is_fenced_where_it_doe
     assert deaf(122).listened(121).deaf_reason(122) is None
 
 
-def test_while_it_is_not_heard_either_kafka_is_away_and_it_waits_as_long_as_ever():
+def test_while_nobody_can_write_and_nothing_is_committed_it_waits_as_long_as_ever():
+    """Kafka is away, for all: a new process would wait as well, and begin later."""
+    membership = reading(A, now=0).landed(3)
+    for now in (50, 91, 1000):
+        assert (membership.deaf_reason(now), membership.fence_reason(now)) == (None, None)
+    back, _ = said(membership, 1000)
+    for now in (1001, 1029):
+        assert (back.deaf_reason(now), back.fence_reason(now)) == (None, None), "it has to hear first"
+
+
+def test_who_commits_and_cannot_be_heard_is_ended_at_once():
+    """Another one may read the same by now."""
     membership = reading(A, now=0)
-    assert [membership.deaf_reason(now) for now in (50, 91, 1000)] == [None, None, None]
-    assert membership.fence_reason(90) is None
-    assert "no report could be appended for 90 s" in membership.fence_reason(91)
+    assert membership.landed(60).fence_reason(90) is None
+    assert "no report could be appended for 90 s" in membership.landed(61).fence_reason(91)
+    assert membership.landed(60).fence_reason(91) is None
+    assert "no report could be appended for 90 s" in membership.landed(150).fence_reason(151)
+    assert "no report could be appended for 90 s" in membership.asked_to_end().fence_reason(91)
 
 
 def test_ends_at_once_when_a_batch_is_too_old():
