@@ -111,8 +111,8 @@ class LatestByKeyTable:
         raise TransientError(f"table {self._target.name}: {reason}: run it again") from problem
 
     def _attempt(self, done: Materialization) -> Materialization:
-        letters = self._opened(self._spec.dead_letters_table)  # before the rows, see 2
-        positions = self._positions()  # likewise: older ones than the rows' only let a letter wait
+        letters = self._opened(self._spec.dead_letters_table)
+        positions = self._positions()  # before the rows: older ones than theirs only let a letter wait, see 2
         rows = self._opened(self._spec.table)
         if rows is None:
             return done

@@ -1,6 +1,7 @@
 """Tombstones: a null value, as a row or among dead letters; there each is merged once its rows are there, and once."""
 
-from itertools import pairwise
+from functools import partialmethod
+from itertools import count, pairwise, product
 
 import pytest
 from deltalake import DeltaTable
@@ -58,6 +59,36 @@ def test_the_first_one_beside_a_killed_batch_comes_right_too(storage, sink):
     sink.ingest({0: (10, 40)})
     materialized(storage)
     assert_latest(storage, {0: 40})
+
+
+@pytest.mark.slow
+def test_what_a_consumer_commits_between_any_two_looks_makes_no_difference(storage, sink, monkeypatch):
+    """Each of the looks sees the tables some half commits later than the one before it."""
+
+    def half_commits():
+        for start in count(step=25):
+            span = {0: (start, start + 25)}
+            assert sink.table._commit_dead_letters(sink.read(span)) is CommitOutcome.COMMITTED
+            yield
+            assert sink.ingest(span) is CommitOutcome.COMMITTED
+            yield
+
+    halves, before = half_commits(), []
+    looks = [(name, getattr(LatestByKeyTable, name)) for name in ("_opened", "_positions")]
+
+    def late(table, look, *given):
+        for _ in range(before.pop() if before else 0):
+            next(halves)
+        return look(table, *given)
+
+    for name, look in looks:
+        monkeypatch.setattr(LatestByKeyTable, name, partialmethod(late, look))
+    for schedule in product(range(3), repeat=3):
+        before += schedule
+        materialized(storage)
+        before.clear()
+        materialized(storage)
+        assert_latest(storage, {0: sink.position(0)})
 
 
 @pytest.mark.parametrize("anew", [True, False])
