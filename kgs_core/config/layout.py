@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 MOST_PARTITION_COLUMNS = 4
+MOST_BYTES_OF_NAME = 240
+"""Of a folder `column=value`. File systems take 255; it may not be cut, since some readers take the value from it."""
+MOST_BYTES_OF_FOLDERS = 740
+"""Of all folders of a value, one in the other."""
 Unit = Literal["day", "hour"]
 _COMPUTED = re.compile(r"(day|hour)\(\s*([^()]+?)\s*\)")
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from kgs_core.config.layout import MOST_BYTES_OF_FOLDERS, MOST_BYTES_OF_NAME
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.settings import Settings
 from kgs_core.config.sharing import differences
@@ -13,6 +14,9 @@ from kgs_core.errors import ConfigError
 DEAD_LETTERS_SUFFIX = "_dead_letters"
 MAX_PART_BYTES = 255
 """Longest name of a folder on the usual file systems."""
+MOST_KEY_BYTES = 1024
+"""Of an object in S3."""
+_FILE_BYTES = 70  # /part-00001-<uuid>-c000.snappy.parquet
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ def resolve_tables(settings: Settings, topics: Collection[str]) -> dict[str, Tab
             are not legal or too long for a folder, too.
     """
     specs = {topic: spec for topic in sorted(set(topics)) if (spec := _spec_of(settings, topic)) is not None}
-    problems = [*_bad_names(specs.values()), *_collisions(specs.values())]
+    problems = [*_bad_names(settings, specs.values()), *_collisions(specs.values())]
     if problems:
         raise ConfigError(problems)
     return specs
@@ -112,7 +116,14 @@ def skipped_topics(settings: Settings, topics: Collection[str]) -> tuple[str, ..
     return tuple(topic for topic in internal if any(rule.matches(topic) for rule in settings.topics))
 
 
-def _bad_names(specs: Collection[TableSpec]) -> Iterator[str]:
+def _key_bytes(settings: Settings, spec: TableSpec) -> int:
+    """Bytes of the longest key that a file of these tables may have in an object store."""
+    _, _, prefix = settings.lake.root.removeprefix("s3://").partition("/")
+    folders = min(len(spec.rule.partition_by) * (MOST_BYTES_OF_NAME + 1), MOST_BYTES_OF_FOLDERS + 1)
+    return len(f"{prefix}/".encode()) + max(len(table.encode()) for table in spec.all_tables) + folders + _FILE_BYTES
+
+
+def _bad_names(settings: Settings, specs: Collection[TableSpec]) -> Iterator[str]:
     for spec in specs:
         if not is_topic_name(spec.topic):
             yield f"topic {spec.topic[:300]!r}: not a legal name, no table can be named by it: leave it out of 'topics'"
@@ -126,6 +137,11 @@ def _bad_names(specs: Collection[TableSpec]) -> Iterator[str]:
                 "its table and its latest_by_key" if spec.latest_table is not None else "its table and one of its route"
             )
             yield f"topic '{spec.topic}': {which} are one, '{spec.table}': give another name"
+        elif settings.lake.root.startswith("s3://") and (most := _key_bytes(settings, spec)) > MOST_KEY_BYTES:
+            yield (
+                f"topic '{spec.topic}': table '{spec.table}' and the folders of its 'partition_by' make keys of up to "
+                f"{most} bytes, S3 takes {MOST_KEY_BYTES}: give it a shorter path, or fewer partition columns"
+            )
         elif any(len(part.encode()) > MAX_PART_BYTES for table in spec.all_tables for part in table.split("/")):
             longest = max(spec.all_tables, key=lambda table: max(map(len, table.split("/"))))
             yield (

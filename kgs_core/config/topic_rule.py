@@ -216,7 +216,7 @@ class TopicRule(Section):
                 "latest_by_key: with rows: any a record has several rows, of which none is the newest",
             ),
             (
-                latest.tombstones == "delete" and has_transform and self.format == "raw",
+                latest.tombstones == "delete" and has_transform and FORMATS[self.format].takes_null,
                 "latest_by_key: after a transform no row tells that its value was null: tombstones: ignore",
             ),
         ]

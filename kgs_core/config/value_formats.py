@@ -16,6 +16,7 @@ class ValueFormat:
             `schema`; None: the rule must have one. A format that has it needs a registry. Of keys, the rule's
             `key_schema` says what becomes columns, and a registry how to read them.
         text_map_keys: whether the keys of maps can be texts only.
+        takes_null: whether a record without a value (a tombstone) is a row, of nulls; else it is a dead letter.
         rescues: whether its parser keeps fields without a column, see `unknown_fields`.
         loops: `module:function` that loads, or compiles, the machine code of its parser; empty: it has none.
     """
@@ -23,6 +24,7 @@ class ValueFormat:
     parser: str
     columns: Mapping[str, str] | None = None
     columns_of: str | None = None
+    takes_null: bool = False
     text_map_keys: bool = False
     rescues: bool = False
     loops: str = ""
@@ -30,8 +32,8 @@ class ValueFormat:
 
 _JSON_LOOPS = "kgs_core.adapters.ingest.formats.json_scanner:scan_loops"
 FORMATS: dict[str, ValueFormat] = {
-    "raw": ValueFormat("kgs_core.adapters.ingest.formats.raw:parse_raw", {"value": "binary"}),
-    "string": ValueFormat("kgs_core.adapters.ingest.formats.texts:parse_text", {"value": "string"}),
+    "raw": ValueFormat("kgs_core.adapters.ingest.formats.raw:parse_raw", {"value": "binary"}, takes_null=True),
+    "string": ValueFormat("kgs_core.adapters.ingest.formats.texts:parse_text", {"value": "string"}, takes_null=True),
     "json": ValueFormat(
         "kgs_core.adapters.ingest.formats.json_objects:parse_json", text_map_keys=True, rescues=True, loops=_JSON_LOOPS
     ),

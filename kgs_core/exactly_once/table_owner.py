@@ -11,7 +11,7 @@ STARTS = "kgs/starts"
 """Application id of a count that every fixing of starts raises, and every change of hands: of two groups that begin at
 once, one is refused; and no partition begins under a name whose tables change hands."""
 REDRIVES = "kgs/redrives"
-"""Application id of a count that every commit of redriven dead letters raises, and every change of hands: of two at
+"""Application id of a number that every commit of redriven dead letters raises, and every change of hands: of two at
 once, one is refused, and looks again at what has become a row, and whose the table is."""
 _OURS = re.compile(r"([^/@]+)/([^/@]+@[^/@]+/.+)")
 _POSITION = re.compile(r"([^/@]+)/([^/@]+)@([^/@]+)/(\d+)")

@@ -95,3 +95,17 @@ def test_the_accuracy_of_the_monitor(tmp_path: Path) -> None:
     for codec in ("none", "lz4", "gzip"):
         assert cases[f"step-up-{codec}"]["settled_s"] == pytest.approx(4.5, abs=1.5)
     assert ElementTree.parse(files["--svg"]).getroot().tag.endswith("svg")
+
+
+@pytest.mark.slow(40)
+def test_capacity_is_measured_in_each_of_the_papers_conditions(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    found = run("bench", "capacity", "--seconds", "2", "--scale", "0.01", "--json", str(figures))
+    assert found.returncode == 0, found.stderr
+    conditions = json.loads(figures.read_text())
+    assert [(each["name"], each["partitions"], each["tables"]) for each in conditions] == [
+        ("test 1", 32, 1),
+        ("test 2", 116, 5),
+        ("test 3", 144, 5),
+    ]
+    assert all(each["mode_bytes_per_s"] > 0 for each in conditions)

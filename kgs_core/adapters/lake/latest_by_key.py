@@ -2,8 +2,9 @@
 
 1. What is new is told by the log of the rows' table: files of versions behind the stored position, which is written
    in the same commit as what comes of them. Killed anywhere, the next one goes on where the last commit left off.
-2. A tombstone of a format that cannot parse it is a dead letter. Those above the rows' positions wait
-   (`tombstones.py`); dead letters that are looked at twice do no harm.
+2. A tombstone is a record without a value: a row of a format that takes null, else a dead letter; and so whatever else
+   is wrong with the record. Dead letters above the rows' positions wait (`tombstones.py`); looked at twice they do no
+   harm.
 3. Several topics in one table: offsets tell what is newer only where all rows of a key are of one topic, so the topic's
    column must be in the key, or the time tells it.
 4. Redriven rows are older than what was there before. Beside tombstones, whose keys leave no trace, that could bring a
@@ -29,6 +30,7 @@ from kgs_core.adapters.lake.table_changes import AddedFile, AddedFiles, ChangesL
 from kgs_core.adapters.lake.tombstones import DeadLetters, NewTombstones, none_of
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import Settings, TableSpec
+from kgs_core.config.value_formats import FORMATS
 from kgs_core.errors import ConfigError, PortError, TransientError, UnsafeError, one_line
 from kgs_core.exactly_once.positions import CLOSED, AppIds, parse_app_id
 
@@ -109,8 +111,8 @@ class LatestByKeyTable:
         raise TransientError(f"table {self._target.name}: {reason}: run it again") from problem
 
     def _attempt(self, done: Materialization) -> Materialization:
-        letters = self._opened(self._spec.dead_letters_table)  # before the rows, see 2
-        positions = self._positions()  # likewise: older ones than the rows' only let a letter wait
+        letters = self._opened(self._spec.dead_letters_table)
+        positions = self._positions()  # before the rows: older ones than theirs only let a letter wait, see 2
         rows = self._opened(self._spec.table)
         if rows is None:
             return done
@@ -242,8 +244,8 @@ class LatestByKeyTable:
 
     def _with_deleted(self, rows: pa.Table) -> pa.Table:
         """The rows, and whether each is a tombstone; those are left out where they are to be ignored."""
-        is_raw = self._spec.rule.format == "raw" and "value" in rows.column_names
-        deleted = rows["value"].is_null() if is_raw else pa.chunked_array([pa.repeat(False, rows.num_rows)])  # noqa: FBT003
+        has_nulls = FORMATS[self._spec.rule.format].takes_null and "value" in rows.column_names
+        deleted = rows["value"].is_null() if has_nulls else pa.chunked_array([pa.repeat(False, rows.num_rows)])  # noqa: FBT003
         marked = rows.append_column(pa.field(DELETED, pa.bool_()), deleted)
         return marked.filter(pc.invert(deleted)) if self._latest.tombstones == "ignore" else marked
 

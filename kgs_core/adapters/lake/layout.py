@@ -21,12 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgs_core.config import TopicRule
-from kgs_core.config.layout import PartitionColumn
+from kgs_core.config.layout import MOST_BYTES_OF_FOLDERS, MOST_BYTES_OF_NAME, PartitionColumn
 from kgs_core.ports import TableLayout
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
-MOST_BYTES_OF_NAME = 240
-"""Of a folder `column=value`. File systems take 255; it may not be cut, since some readers take the value from it."""
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, in days since 1970
 _US_OF_DAY, _US_OF_HOUR = 86_400_000_000, 3_600_000_000
 PartitionValues = dict[str, str | None]
@@ -190,37 +188,40 @@ class Partitioned:
 
 
 def unfit(rule: TopicRule, rows: pa.Table) -> dict[int, str]:
-    """Rows that have a value that no partition can have, and why: that depends on the row alone."""
+    """Rows that have a value that no partition can have, and why: that depends on the row alone.
+
+    It does not matter whether the origin columns are there: they, and all that is no text, count as long as null.
+    """
     found: dict[int, str] = {}
+    together = np.full(rows.num_rows, len(rule.partition_columns) - 1)
     for column in rule.partition_columns:
-        if column.source not in rows.column_names:
-            continue
-        values = rows[column.source]
-        if column.unit is None and is_text(values.type):
-            found |= dict.fromkeys(_positions(_too_long(column.name, values)), f"{_of(column)}: too long for a folder")
-        elif column.unit is None and pa.types.is_date32(values.type):
+        values = rows[column.source] if column.source in rows.column_names and column.unit is None else None
+        of = f"value of partition column {column.name}"
+        sizes = np.full(rows.num_rows, len(NULL_FOLDER))
+        if values is not None and is_text(values.type) and column.source != "_topic_id":
+            sizes = _escaped_sizes(values)
+        elif values is not None and pa.types.is_date32(values.type):
             days = values.cast(pa.int32())
-            outside = pc.or_(pc.less(days, _FIRST_DAY), pc.greater(days, _LAST_DAY))
-            found |= dict.fromkeys(_positions(outside), f"{_of(column)}: a date outside the years 1 to 9999")
-    return found
+            outside = pc.or_(pc.less(days, _FIRST_DAY), pc.greater(days, _LAST_DAY)).fill_null(False)  # noqa: FBT003
+            found |= dict.fromkeys(np.flatnonzero(outside).tolist(), f"{of}: a date outside the years 1 to 9999")
+        sizes = sizes + len(_escaped(column.name)) + 1
+        found |= dict.fromkeys(np.flatnonzero(sizes > MOST_BYTES_OF_NAME).tolist(), f"{of}: too long for a folder")
+        together += sizes
+    names = ", ".join(column.name for column in rule.partition_columns)
+    too_long = f"value of partition columns {names}: too long for a path"
+    return dict.fromkeys(np.flatnonzero(together > MOST_BYTES_OF_FOLDERS).tolist(), too_long) | found
 
 
-def _of(column: PartitionColumn) -> str:
-    return f"value of partition column {column.name}"
-
-
-def _positions(mask: pa.ChunkedArray) -> list[int]:
-    return np.flatnonzero(pc.fill_null(mask, pa.scalar(value=False)).to_numpy()).tolist()
-
-
-def _too_long(name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
-    most = MOST_BYTES_OF_NAME - len(_escaped(name)) - 1
-    long = pc.greater(pc.binary_length(values), most // 3)  # %XX makes three of one
-    if not pc.any(long).as_py():
-        return long
-    texts = values.cast(pa.string()).combine_chunks().dictionary_encode()
-    sizes = [len(_escaped(text)) > most for text in texts.dictionary.to_pylist()]
-    return pa.chunked_array([pa.array(sizes, pa.bool_()).take(texts.indices)])
+def _escaped_sizes(values: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Bytes of each text in the name of its folder."""
+    if not len(values):
+        return np.zeros(0, np.int64)
+    texts = values.cast(pa.string()).combine_chunks()
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    grown = np.cumsum(_GROWTH[np.frombuffer(data or b"", np.uint8)[: ends[-1]]])
+    sizes = np.diff(np.concatenate([[0], grown])[ends])
+    return np.where(sizes > 0, sizes, len(NULL_FOLDER))
 
 
 def _in_order(rule: TopicRule, rows: pa.Table) -> pa.Table:
@@ -275,6 +276,9 @@ def _escaped(text: str) -> str:
     deltalake's compaction does not find a folder with `~` or `$`, nor polars on S3 a key with a blank or an umlaut.
     """
     return quote(text, safe="").replace("~", "%7E")
+
+
+_GROWTH = np.array([3 if byte > 127 or len(_escaped(chr(byte))) > 1 else 1 for byte in range(256)])  # noqa: PLR2004
 
 
 def layout_of(rule: TopicRule) -> TableLayout:

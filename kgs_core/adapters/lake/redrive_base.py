@@ -3,15 +3,17 @@
 1. A dead letter is done when its record is a row: the table itself says which are, by topic id, partition and offset.
 2. A letter at or above the position is not settled: it was committed before the rows of its batch, and the consumer
    reads that record again. One in an accepted gap stays a letter: the gap says that the table is without it.
-3. The commit of redriven rows expects the count `REDRIVES` as of the version that was looked at, and raises it. So
-   between look and commit nobody else has redriven anything, nor has the table changed hands. Consumers never write
-   rows below their positions, so they cannot be in the way, and their commits are not in this one's.
+3. The commit of redriven rows expects `REDRIVES` as of the version that was looked at, and raises it by a random step:
+   another's commit never looks like this one, though it has as many letters of the same sum. So between look and commit
+   nobody else has redriven anything, nor has the table changed hands. Consumers never write rows below their positions,
+   so they cannot be in the way, and their commits are not in this one's.
 4. The same commit notes of each partition how many letters have become rows, and the sum of their offsets: by that an
    audit tells them from records that are row and dead letter by a fault.
 5. Where a route has side tables, all tables are looked at together, and each gets a commit of its own, with its own
    count and notes. The commits expect the token of the route that the letters were looked at by, as consumers' do.
 """
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -94,7 +96,7 @@ class RedriveBase:
         """
         noted = self.redriven[table.name]
         expected: dict[str, int | None] = {REDRIVES: noted.redrives}
-        new = {REDRIVES: (noted.redrives or 0) + 1}
+        new = {REDRIVES: (noted.redrives or 0) + 1 + secrets.randbits(32)}
         for key, offsets in offsets_of(rows).items():
             ids = AppIds(self.group, self.topic, key.topic_id)
             count, total = noted.partitions[key]

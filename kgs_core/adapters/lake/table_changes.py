@@ -42,7 +42,9 @@ class AddedFile:
         out = [
             rows[f.name].cast(f.type)
             if f.name in there
-            else pa.array([self.partition_values.get(f.name) or None] * rows.num_rows, pa.string()).cast(f.type)
+            else pa.repeat(pa.scalar(value).cast(f.type), rows.num_rows)
+            if (value := self.partition_values.get(f.name))
+            else pa.nulls(rows.num_rows, f.type)
             for f in columns
         ]
         return pa.Table.from_arrays(out, schema=columns)

@@ -1,10 +1,10 @@
 """Tombstones among dead letters: which are new to a derived table, and which must wait.
 
-A tombstone of a format that cannot parse it is a dead letter, and that is committed before the rows of its batch. At or
-above the rows' position it waits, since older rows of its partition may be missing yet. Up to where the dead letters
-were looked at is noted as a version of their log; beside it, of each partition with some that wait, the lowest offset
-of these. So neither those that wait for ever (their topic was deleted) nor what came behind them is read again before
-the position has passed them.
+A dead letter without a value is a tombstone, whatever its error: its format takes no null, or the record has a fault
+in its key or headers. It is committed before the rows of its batch. At or above the rows' position it waits,
+since older rows of its partition may be missing yet. Up to where the dead letters were looked at is noted as a version
+of their log; beside it, of each partition with some that wait, the lowest offset of these. So neither those that wait
+for ever (their topic was deleted) nor what came behind them is read again before the position has passed them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from kgs_core.adapters.lake.error_codes import code_of
 from kgs_core.adapters.lake.log_store import log_store
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_changes import AddedFile, added_since, files_of
@@ -74,9 +73,11 @@ class DeadLetters:
         found = [none_of(self.schema)]
         seen: set[tuple[_Key, int]] = set()
         for file, is_new in self._files(base, passed):
-            rows = self._read(file)
+            rows = self._tombstones(file)
             is_settled = np.zeros(rows.num_rows, np.bool_)
-            for n, (key, offset) in self._tombstones(rows):
+            places = zip(*(rows[name].to_pylist() for name in _PLACE), strict=True)
+            for n, (topic_id, partition, offset) in enumerate(places):
+                key = (topic_id, partition)
                 if (is_new or offset >= passed.get(key, offset + 1)) and (key, offset) not in seen:
                     seen.add((key, offset))
                     is_settled[n] = offset < self.positions.get(key, 0)
@@ -98,17 +99,10 @@ class DeadLetters:
         if passed:
             yield from ((file, False) for file in files_of(self.letters, min(passed.values())))
 
-    def _read(self, file: AddedFile) -> pa.Table:
+    def _tombstones(self, file: AddedFile) -> pa.Table:
         there = pa.schema(self.letters.schema())
-        return file.read(self.storage, self.table, pa.schema([there.field(name) for name in ("error", *_NAMES)]))
-
-    @staticmethod
-    def _tombstones(rows: pa.Table) -> Iterator[tuple[int, tuple[_Key, int]]]:
-        """Number of the row, and place of the record."""
-        columns = (rows[name].to_pylist() for name in ("error", *_PLACE))
-        for n, (error, topic_id, partition, offset) in enumerate(zip(*columns, strict=True)):
-            if code_of(error or "") == "tombstone":
-                yield n, ((topic_id, partition), offset)
+        rows = file.read(self.storage, self.table, pa.schema([there.field(name) for name in ("value", *_NAMES)]))
+        return rows.filter(rows["value"].is_null())
 
 
 def none_of(schema: pa.Schema) -> pa.Table:

@@ -190,3 +190,22 @@ def test_a_derived_table_that_a_group_makes_the_table_itself_is_refused(settings
     assert list(resolve_tables(settings_of(topics=f"topics: [{rule}]"), ["xy"])) == ["xy"]
     with pytest.raises(ConfigError, match="topic 'xX': its table and its latest_by_key are one, 't/x'"):
         resolve_tables(settings_of(topics=f"topics: [{rule}]"), ["xX"])
+
+
+@pytest.mark.parametrize(("room", "columns"), [(954, 0), (713, 1), (472, 2), (231, 3), (213, 4)])
+def test_a_path_that_leaves_folders_no_room_in_a_key_of_s3_is_refused(settings_of, room, columns):
+    by = ", ".join("abcd"[:columns])
+    rules = f"topics: [{{topic: t, format: string, partition_by: [{by}], table: 'a/{{topic}}'}}]"
+
+    def problems(root):
+        try:
+            resolve_tables(settings_of(topics=rules, lake=f"lake: {{root: '{root}'}}"), ["t"])
+        except ConfigError as e:
+            return e.problems
+        return []
+
+    fits = "/".join(["x" * 100] * 10)[: room - len("/a/t_dead_letters")]
+    assert problems(f"s3://bucket/{fits}") == []
+    (told,) = problems(f"s3://bucket/{fits}x")
+    assert "keys of up to 1025 bytes, S3 takes 1024" in told
+    assert problems(f"/{fits}x") == []

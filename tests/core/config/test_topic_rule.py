@@ -188,6 +188,14 @@ def test_columns_that_cannot_be_merged_are_refused_as_the_rule_is_read(problems_
     assert "latest_by_key: column 'a`b': rows with a ` in a column's name cannot be merged" in found
 
 
+@pytest.mark.parametrize("name", [name for name, each in FORMATS.items() if each.takes_null])
+def test_tombstones_that_a_transform_would_hide_are_refused(problems_of, name):
+    rule = f"{{topic: t, format: {name}, transform: 'm:f', latest_by_key: {{table: l, tombstones: %s}}}}"
+    answer = "latest_by_key: after a transform no row tells that its value was null: tombstones: ignore"
+    assert problems_of(topics=rules(rule % "delete")) == [f"topics[0]: {answer}"]
+    assert problems_of(topics=rules(rule % "ignore")) == []
+
+
 def test_a_key_of_a_rule_is_no_secret(problems_of):
     rule = "topics: [{{topic: t, {}}}]"
     assert problems_of(topics=rule.format("latest_by_key: {table: x, key: id}")) == [

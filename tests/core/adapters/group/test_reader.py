@@ -3,8 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka.cimpl import Message
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kgs_core.adapters.group.reader import GroupReader
+from kgs_core.adapters.group.reader import GroupReader, Refusals
 from kgs_core.adapters.group.topics import GroupTopic
 from kgs_core.errors import ProtocolError
 from kgs_core.model import ConsumerId, TopicPartition
@@ -46,3 +49,23 @@ def test_a_consumer_without_a_queue_is_left_out(message):
 @pytest.mark.parametrize("highest", [63, None], ids=["it has one", "not known"])
 def test_any_other_is_taken(message, highest):
     assert taken(message, highest) == message
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5)), min_size=1))
+def test_a_record_that_comes_again_behind_an_assign_is_taken_once(runs):
+    """The client goes back to the position that it was last given: what was on its way comes before that, and again."""
+    reader = object.__new__(GroupReader)
+    reader._topics = SimpleNamespace(highest_consumer=63, queue=int)
+    reader._kinds, reader._only, reader._read = {REPORTS: GroupTopic.REPORTS}, None, []
+    reader._refusals, reader.positions = Refusals(), {REPORTS: 0}
+    reader._parts = {REPORTS: PartsReader(pytest.fail)}
+    highest = -1
+    for start, length in runs:
+        first = min(start, highest + 1)  # without a hole, as the client gives them
+        for offset in range(first, first + length):
+            key, value = encode(says(offset % 60 + 1)[0])
+            reader._sort_in(Message(topic=REPORTS.topic, partition=0, offset=offset, key=key, value=value))
+        highest = max(highest, first + length - 1)
+    assert [read.received.offset for read in reader._read] == list(range(highest + 1))
+    assert reader.positions == {REPORTS: highest + 1}
+    assert reader._refusals.count == 0

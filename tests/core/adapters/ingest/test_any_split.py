@@ -246,6 +246,12 @@ def test_unknown_fields_that_are_rescued_change_no_verdict(world_that_rescues, n
     assert rescued.cuts == ignored.cuts
 
 
+def test_a_record_without_a_value_is_a_row_only_where_its_format_takes_null(world):
+    found = sort_records(world.job, records_of([Message(topic="t", offset=0, value=None)]))
+    assert found.rows.num_rows == FORMATS[world.job.rule.format].takes_null
+    assert found.rows.num_rows + found.dead_letters.num_rows == 1
+
+
 @given(numbers=st.lists(st.integers(0, 3_000), min_size=1, max_size=12))
 @settings(max_examples=15)
 def test_rows_are_read_back_as_they_were_written(world, tmp_path_factory, numbers):

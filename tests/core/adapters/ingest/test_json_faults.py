@@ -29,9 +29,11 @@ RATIO = 5.0
 NUMBER_WORDS = """
     0 -0 1 -1 1.0 -0.0 1e3 1E-3 2147483647 2147483648 -2147483648 -2147483649 9223372036854775807 9223372036854775808
     1e308 1e309 10e308 0.1e309 123.456e307 1e400 1e+00400 1e-400 3.4028235677973365e38 3.4028235677973366e38 -3.5e38
+    1e9999999999999999999 -1e-9999999999999999999 0e9999999999999999999 0e-9999999999999999999
     NaN -NaN Inf -Inf Infinity -Infinity nan Infinit 01 1. 1.e1 .5 +1 - 1e 1e+ 0x1 1_0 ٣
 """
 LONG_NUMBERS = ["9" * 400, "9" * 4500, f"0.{'0' * 400}1", f"1{'0' * 320}e-300"]
+LONG_NUMBERS += [f"1e{sign}{digits}" for sign in ("", "+", "-") for digits in ("9" * 4001, f"{'0' * 4001}1")]
 NUMBERS = st.sampled_from([*NUMBER_WORDS.split(), *LONG_NUMBERS])
 TEXTS = st.sampled_from(
     [r"\u00e9", "é", r"\ud800", r"\udc00", r"\ud83d\ude00", r"\ud800\ud800", r"\\ud800", r"\u12", r"\x", r"\"", "\t"]

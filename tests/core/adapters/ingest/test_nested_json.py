@@ -9,6 +9,7 @@ from kgs_core.adapters.ingest.formats import json_objects
 from kgs_core.adapters.ingest.formats.parsed import ValueBatch
 from kgs_core.adapters.lake.row_schema import schema_of
 from kgs_core.config import TopicRule
+from tests.core.adapters.ingest.test_json_faults import LONG_NUMBERS, NUMBER_WORDS
 from tests.halving_parser import assert_judged_as_by_pyarrow_alone
 
 NESTED = {
@@ -67,6 +68,20 @@ def rows_like(schema):
 
 
 PLAIN_NESTED, WITH_MAPS = schema_of(NESTED), schema_of(NESTED | MAPS)
+
+
+PLACES = (
+    *('{"decimal": %s}', '{"list": [{"decimal": %s}]}', '{"lists": [[%s]]}', '{"s": {"s": {"float": %s}}}'),
+    *('{"long": %s}', '{"x": %s}', '{"decimal": 1.5, "x": {"y": [%s]}}', '{"s": {"x": %s}}', '{"x": "\\ud800"}'),
+)
+
+
+@pytest.mark.parametrize("schema", [PLAIN_NESTED, WITH_MAPS], ids=["plain", "maps"])
+@pytest.mark.parametrize("quoted", [False, True])
+@pytest.mark.parametrize("number", [*NUMBER_WORDS.split(), *LONG_NUMBERS], ids=lambda number: number[:12])
+def test_a_number_is_judged_as_by_pyarrow_alone_wherever_it_stands(number, quoted, schema):
+    text = f'"{number}"' if quoted else number
+    assert_judged_as_by_pyarrow_alone([place.replace("%s", text).encode() for place in PLACES], schema, parse_json)
 
 
 @pytest.mark.slow

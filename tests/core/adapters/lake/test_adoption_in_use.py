@@ -200,3 +200,44 @@ def test_a_partition_that_appears_in_the_old_cluster_later_is_not_begun(storage,
     assert again.ingest({0: (12, 20), 2: (0, 8)}) is CommitOutcome.COMMITTED
     assert [row["_offset"] for row in again.rows() if row["_partition"] == 2] == [0, 1, 2, 3, 5, 6, 7]
     clean(storage, "g")
+
+
+def test_rows_stay_where_a_dead_letter_lands_beside_them_meanwhile(storage, monkeypatch):
+    """Else its mark would stay the old side's, and the heir would write that dead letter again."""
+    old = Sink(storage).started(2)
+    adopting = adoption.GroupAdoption(settings_of(storage, "h"), "g")
+    letters, rows = adopting.pending(())
+    adopting.carry_out(letters)
+    begin(old, monkeypatch, is_killed=False)
+    found, due = adoption.hand_over, [old.read({2: (8, 12)})]
+
+    def hand_over(stored, *rest):
+        change = found(stored, *rest)
+        if due and not any(app.endswith("/start") for app in stored):
+            assert old.table._commit_dead_letters(due.pop()) is CommitOutcome.COMMITTED
+        return change
+
+    monkeypatch.setattr(adoption, "hand_over", hand_over)
+    adopting.carry_out(rows)
+    assert not due
+    heir = Sink(storage, group="h")
+    assert heir.ingest({2: (8, 20)}) is CommitOutcome.COMMITTED
+    assert sorted(row["_offset"] for row in heir.rows("t_dead_letters")) == [4, 9, 14, 19]
+    clean(storage, "h")
+
+
+def test_a_partition_that_begins_under_the_old_topic_id_as_the_rows_are_about_to_move_stops_it(storage, monkeypatch):
+    old = Sink(storage).started(2)
+    put_kafka(monkeypatch, MemoryKafka("id2", partitions=3))
+    moving = migration.Migration(settings_of(storage, "g"))
+    plan, due, found = moving.plan("t", {}, keep=True), [{2: 0}], migration.close_life
+
+    def close_life(stored, *rest):
+        if due and any(app.endswith("/start") for app in stored):
+            old.table.fix_start(due.pop())
+        return found(stored, *rest)
+
+    monkeypatch.setattr(migration, "close_life", close_life)
+    with pytest.raises(UnsafeError, match="somebody commits to it under the old topic id"):
+        moving.carry_out(plan)
+    assert not due

@@ -10,14 +10,17 @@ import shutil
 import pytest
 from deltalake import DeltaTable
 
-from kgs_core.adapters.lake import delta_table
+from kgs_core.adapters.lake import combined_commit, delta_table
+from kgs_core.adapters.lake.combined_commit import CombinedCommits, _OpenCommit
+from kgs_core.adapters.lake.intent_store import encode_intent, intent_store
 from kgs_core.adapters.lake.log_store import DiskLog
 from kgs_core.adapters.lake.log_upkeep import wait_for_upkeep
 from kgs_core.adapters.lake.storage import Storage
-from kgs_core.adapters.lake.table_log import TableLog
+from kgs_core.adapters.lake.table_log import ANEW_S, TableLog
 from kgs_core.errors import PortError
+from kgs_core.exactly_once.combining import CommitIntent
 from kgs_core.ports import CommitOutcome
-from tests.one_column import file_of, table_at, values_in
+from tests.one_column import LAKE, SCHEMA, file_of, table_at, values_in
 
 STEPS = range(4)
 """Of a commit alone: the listing, the note of the newest checkpoint, the creation."""
@@ -272,3 +275,25 @@ def test_entry_made_in_a_hole_unnoticed_by_any_clock_moves_nothing(storage):
     assert table.versions(["a"]) == {"a": 3}
     assert table.commit({"a": 3}, {"a": 5}, [file_of(storage, 1, 2)]) is CommitOutcome.COMMITTED
     assert [v for v in values_in(storage) if v < 100] == OURS
+
+
+def test_what_was_known_of_others_files_counts_only_for_a_while(storage, monkeypatch):
+    """A maker that slept between two lost races: vacuum may have taken the files of an intent that it knew."""
+    log = TableLog(storage, "t", SCHEMA, LAKE)
+    maker, batch = CombinedCommits(log), CommitIntent({"b": None}, {"b": 1}, [file_of(storage, *OURS)])
+    maker._turns.is_first = lambda *_: True
+    theirs, later = file_of(storage, *THEIRS), combined_commit.time.time() + ANEW_S + 1
+    table_id = DeltaTable(storage.uri("t")).metadata().id
+    intent = CommitIntent({"c": None}, {"c": 1}, [theirs], looked_at=3, table=str(table_id))
+    intent_store(storage, "t").put("theirs.json", encode_intent(intent))
+    waiting = _OpenCommit(batch, is_asked=False)
+    state = log.looked_at(())
+    assert maker._may_make_entry(waiting, lost=False)
+    assert list(maker._known) == ["theirs.json"]
+    assert maker._may_make_entry(waiting, lost=True), "just now"
+    os.remove(storage.path("t", theirs.path))
+    monkeypatch.setattr(combined_commit.time, "time", lambda: later)
+    assert maker._may_make_entry(waiting, lost=True)
+    maker._make_entry(state, waiting)
+    assert values_in(storage) == [*OURS, 100, 101, 102]
+    assert table_at(storage).versions(["b", "c"]) == {"b": 1, "c": None}

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -18,6 +19,7 @@ from kgs_core.adapters.lake import latest_by_key
 from kgs_core.adapters.lake.delta_lake import DeltaLake
 from kgs_core.adapters.lake.latest_by_key import LatestByKeyTable
 from kgs_core.adapters.lake.storage import Storage
+from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config import parse_settings, resolve_tables
 from kgs_core.errors import ConfigError, UnsafeError
 from tests.failpoints import crash_at
@@ -266,6 +268,28 @@ def test_what_it_must_not_touch_or_cannot_compare_is_refused(storage, sink):
     foreign = parse_settings(text.encode(), "kgs.yaml", {})
     with pytest.raises(UnsafeError, match="is no derived table of kgs"):
         LatestByKeyTable(foreign, resolve_tables(foreign, ["t"])["t"]).materialize()
+
+
+def with_own_columns(rows, topic):
+    """A transform whose columns have names as change data capture gives them."""
+    return rows.append_column("_deleted", pc.equal(rows["n"], 3)).append_column("_row", rows["n"])
+
+
+@pytest.mark.parametrize("more", ["", ", key: [_row, _deleted], tombstones: ignore"])
+def test_columns_of_a_transform_may_have_any_names(storage, more):
+    hook = f"{__name__}:with_own_columns"
+    sink = Sink(storage, transform_arrow=hook)
+    columns = pa.schema([*sink.table.schema, ("_deleted", pa.bool_()), ("_row", pa.int64())])
+    sink.table = TopicTable(DeltaLake(sink.lake), sink.spec, sink.ids, columns)
+    sink.started(2)
+    for start in (0, 30):
+        sink.ingest({0: (start, start + 30)})
+        materialized(storage, f"{more}}}, transform_arrow: '{hook}', headers: {{")
+    rows = sink.rows("t_latest")
+    assert {row["_row"]: row["_deleted"] for row in rows} == {row["n"]: row["n"] == 3 for row in rows}
+    assert rows
+    if not more:
+        assert_latest(storage, {0: 60})
 
 
 def sink_rows(sink):

@@ -21,7 +21,10 @@ from kgs_core.adapters.ingest.sorted_records import Cuts, TopicJob, sort_records
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake import topic_table
 from kgs_core.adapters.lake.delta_maintenance import maintain_table
+from kgs_core.adapters.lake.layout import Partitioned, folder_of, unfit
 from kgs_core.adapters.lake.log_upkeep import wait_for_upkeep
+from kgs_core.config import TopicRule
+from kgs_core.config.layout import MOST_BYTES_OF_FOLDERS, MOST_BYTES_OF_NAME
 from kgs_core.model import OffsetRange
 from kgs_core.ports import CommitOutcome
 from tests.layout_sink import COLUMNS, GivenRecord, LayoutSink
@@ -47,6 +50,38 @@ LAYOUTS = st.fixed_dictionaries(
         "max_files_per_batch": st.integers(1, 4),
     }
 )
+
+
+ESCAPED = {"x": 1, "ü": 6, "東": 9, "~": 3, "/": 3, " ": 3, "": 1}
+LONG = st.builds(lambda it, size: it * (size // ESCAPED[it]), st.sampled_from([*ESCAPED]), st.integers(150, 245))
+SHORT = st.sampled_from([None, "a", "東"])
+NAMES = ["s", "t", "customer", "ü"]
+TEXTS = pa.schema([(name, pa.string()) for name in NAMES])
+ORIGIN = pa.schema([("i", pa.int64()), ("_topic_id", pa.string()), ("_timestamp", pa.timestamp("us", "UTC"))])
+
+
+@given(
+    st.lists(st.fixed_dictionaries(dict.fromkeys(NAMES, LONG | LONG | SHORT)), max_size=4),
+    st.sampled_from([NAMES, NAMES, [*NAMES[:3], "i"], ["_topic_id", *NAMES[1:]], ["s", "hour(_timestamp)"]]),
+    st.integers(0, 4),
+)
+def test_values_are_unfit_where_their_folders_are_too_long_for_a_file_system_or_for_a_key_of_s3(rows, by, cut):
+    rule = TopicRule.model_validate({"topic": "t", "format": "json", "schema": {"s": "string"}, "partition_by": by})
+    values = pa.Table.from_pylist(rows, TEXTS)
+    values = pa.concat_tables([values.slice(0, cut), values.slice(cut)])
+    bad = unfit(rule, values)  # without the origin, as values are judged
+    for n, row in enumerate(rows):
+        of = {word: row[word] or None for word in by if word in NAMES} | {
+            word: None for word in by if word not in NAMES
+        }
+        folder = folder_of(of).replace("hour%28_timestamp%29", "_timestamp_hour")
+        too_long = len(folder) > MOST_BYTES_OF_FOLDERS or max(map(len, folder.split("/"))) > MOST_BYTES_OF_NAME
+        assert (n in bad) == too_long
+    origin = {"i": -(2**63), "_topic_id": "x" * 22, "_timestamp": 0}
+    good = pa.Table.from_pylist(
+        [row | origin for n, row in enumerate(rows) if n not in bad], pa.unify_schemas([TEXTS, ORIGIN])
+    )
+    assert all(len(folder_of(found)) <= MOST_BYTES_OF_FOLDERS for found, _ in Partitioned(rule, good).files())
 
 
 @settings(max_examples=40)
