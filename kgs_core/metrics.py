@@ -280,7 +280,7 @@ METRICS: dict[str, Metric] = {
         ),
         _gauge(
             "kgs_audit_findings",
-            "Records that the last audit found lost, doubled, ahead or foreign; positions in contradiction.",
+            "Records that the last audit found lost, doubled, ahead, foreign or deleted unread; contradictions.",
             "kgs metrics --audit-every",
             "kind",
         ),
