@@ -76,6 +76,11 @@ METRICS: dict[str, Metric] = {
             unit="seconds",
         ),
         _gauge(
+            "kgs_lag_unknown_partitions",
+            "Partitions without kgs_partition_lag_records: nobody knows how far they are.",
+            "position in the table, end of the partition",
+        ),
+        _gauge(
             "kgs_partition_state",
             "1 for the state that it is in: owned, draining, unread or stopped.",
             "Target and reports",
