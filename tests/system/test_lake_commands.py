@@ -171,7 +171,7 @@ def test_topic_that_was_never_read_needs_no_acceptance(run, admin, sink, topic_p
 
 
 def test_a_table_that_is_missing_begins_anew_only_where_somebody_says_so(run, admin, sink, topic):
-    """As consumers open a topic; what they commit of the group's offsets is told from what others do by its metadata."""
+    """As consumers open a topic; by metadata what they commit is told from what others commit."""
     settings, ids = sink.settings, sink.ids
 
     def opened():
