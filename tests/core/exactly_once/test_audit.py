@@ -20,7 +20,6 @@ from kgs_core.exactly_once.positions import offset_sum
 from kgs_core.model import OffsetRange, TopicId
 
 LOG_GONE = LogPart()
-UNREAD = "deleted from Kafka's log before they were read"
 LIMITS = settings(max_examples=60, deadline=None)  # a busy machine is no fault of ours
 
 
@@ -185,24 +184,6 @@ def test_totals_are_sums_and_one_wrong_partition_is_enough():
     clean = TableAudit("u", "u", "one_to_one", 1, (right,))
     assert (right.ok, wrong.ok, table.ok, clean.ok) == (True, False, False, True)
     assert (LakeAudit((clean, table)).ok, LakeAudit((clean,)).ok, LakeAudit(()).ok) == (False, True, True)
-
-
-@pytest.mark.parametrize(
-    ("place", "log", "unread", "said"),
-    [
-        (stored(0, 10), LogPart(start=0, end=25), 15, []),
-        (stored(0, 10), LogPart(start=10, end=10), 0, []),
-        (stored(0, 10), LogPart(start=30, end=42), 32, [f"deleted unread 20: 10-29 ({UNREAD})"]),
-        (stored(0, 10, gaps=((4, 10),)), LogPart(start=10, end=10), 0, []),
-        (stored(None, None), LogPart(start=3, end=7), 7, [f"deleted unread 3: 0-2 ({UNREAD})"]),
-        (stored(0, 10), LOG_GONE, None, []),
-    ],
-)  # fmt: skip
-def test_what_is_not_read_is_counted_and_what_was_deleted_before_is_a_fault(place, log, unread, said):
-    rows = range((place.position or 0) if not place.gaps else 4)
-    found = check_partition(place, offsets(*rows), NO_OFFSETS, log, "one_to_one")
-    assert (found.unread, [str(each) for each in found.findings], found.ok) == (unread, said, not said)
-    assert TableAudit("t", "t", "one_to_one", 1, (found,)).unread == unread
 
 
 @dataclass(frozen=True)

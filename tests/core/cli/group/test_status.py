@@ -11,7 +11,7 @@ from rich.console import Console
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.cli.group.status import StatusScreen
-from kgs_core.cli.group.status_table import headline, status_table
+from kgs_core.cli.group.status_table import status_table
 from kgs_core.cli.main import cli
 from kgs_core.config.packing import PackingSettings
 from kgs_core.controller.rolling_replacement import ReplacementWait
@@ -238,28 +238,6 @@ def test_names_of_topics_are_no_markup():
     tp = TopicPartition("[red]", 0)
     lines = shown(group(waiting={tp: "[bold]"}, target=None))
     assert any("[red]:0" in line and "[bold]" in line for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("lag", "said"),
-    [
-        ({"lag": 12}, "lag 12 records"),
-        ({"lag": None, "known_lag": 0, "lag_unknown_partitions": 3}, "lag 0, of 3 partitions not known"),
-        ({"lag": None, "known_lag": 1200, "lag_unknown_partitions": 1}, "lag 1,200, of 1 partition not known"),
-        ({"lag": None, "known_lag": None, "lag_unknown_partitions": 2}, "lag ? records"),
-    ],
-)
-def test_a_partition_whose_lag_is_not_known_hides_no_other(lag, said):
-    found = group(**lag)
-    assert headline(found).plain.endswith(said)
-    values = status_values(found)
-    assert [values[key] for key in ("lag", "known_lag", "lag_unknown_partitions")] == [
-        lag["lag"], lag.get("known_lag"), lag.get("lag_unknown_partitions", 0),
-    ]  # fmt: skip
-    row = replace(LINES[0], **lag)
-    assert {12: "12", 0: "0+?", 1200: "1,200+?", None: "?"}[lag["lag"] or lag.get("known_lag")] in words(
-        group(consumers=(row,)), "1 "
-    )
 
 
 def test_json_has_the_promised_keys():
