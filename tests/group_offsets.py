@@ -15,5 +15,5 @@ class MemoryOffsets:
     def close(self):
         """Nothing to close."""
 
-    def report(self, topic_id, positions):
-        self.stored |= {tp: GroupOffset(offset, topic_id) for tp, offset in positions.items()}
+    def report(self, topic_id, table, positions):
+        self.stored |= {tp: GroupOffset(offset, topic_id, table) for tp, offset in positions.items()}

@@ -106,12 +106,12 @@ class TopicOpener:
 
     def note_positions(self, table: TopicTable, positions: Mapping[int, int]) -> None:
         """Have Kafka know how far a table is, also while no record comes: the group's offsets expire."""
-        ids = table.ids
-        self._group_offsets.report(ids.topic_id, {TopicPartition(ids.topic, p): at for p, at in positions.items()})
+        found = {TopicPartition(table.ids.topic, p): at for p, at in positions.items()}
+        self._group_offsets.report(table.ids.topic_id, table.spec.table, found)
 
     def _refuse_second_start(self, spec: TableSpec, ids: AppIds, partitions: int) -> None:
         tps = [TopicPartition(spec.topic, p) for p in range(partitions)]
-        read = offsets_read(self._group_offsets.committed(tps), ids.topic_id, spec.rule.start)
+        read = offsets_read(self._group_offsets.committed(tps), ids.topic_id, spec.table, spec.rule.start)
         if read and not has_started(self._lake, spec.table, ids):
             raise UnsafeError(second_start(spec.table, ids.group, read))
 

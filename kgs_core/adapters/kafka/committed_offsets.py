@@ -22,7 +22,7 @@ LOOK_S = 60.0  # a process that was stopped between its look and its commit may 
 REPEAT_S = 12 * 3600  # committed offsets expire by the time of their commit, also while we run
 TIMEOUT_S = 10.0
 _MARK = "kgs:"
-"""Metadata of an offset that kgs has committed: this, then the topic's id."""
+"""Metadata of an offset that kgs has committed: this, the topic's id, a colon, the table's path."""
 _MEMBERSHIP_ERRORS = frozenset(
     {"FENCED_INSTANCE_ID", "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS", "UNKNOWN_MEMBER_ID"}
 )
@@ -64,10 +64,10 @@ class GroupOffsets:
                 raise port_error(self._where, f"{what} for {p.topic}:{p.partition}", p.error)
         return {TopicPartition(p.topic, p.partition): _group_offset(p) for p in found if p.offset >= 0}
 
-    def report(self, topic_id: TopicId, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit these positions, of one topic, within about a second; a higher one of the same topic id stays."""
+    def report(self, topic_id: TopicId, table: str, positions: Mapping[TopicPartition, int]) -> None:
+        """Commit these positions of a table within about a second; a higher one of the same topic and table stays."""
         with self._lock:
-            self._wanted |= {tp: GroupOffset(offset, topic_id) for tp, offset in positions.items()}
+            self._wanted |= {tp: GroupOffset(offset, topic_id, table) for tp, offset in positions.items()}
 
     def begin_anew(self, positions: Mapping[TopicPartition, int]) -> None:
         """Have the group forget that it has read these partitions.
@@ -119,11 +119,11 @@ class GroupOffsets:
     def _look(self) -> None:
         """Forget what was sent of offsets that somebody has set back since, so that they are sent again.
 
-        Those that are to begin anew wait for the positions of the new table.
+        Those that are to begin anew, or that another table has now, wait for another position of ours.
         """
         there = self.committed(self._sent) if self._sent else {}
         with self._lock:
-            for tp in [tp for tp, at in there.items() if at.topic_id == BEGINS_ANEW]:
+            for tp in [tp for tp, at in there.items() if at.topic_id is not None and not at.is_of(self._sent[tp])]:
                 if self._wanted.get(tp) == self._sent.pop(tp):
                     del self._wanted[tp]
         self._sent = {tp: at for tp, at in self._sent.items() if tp in there and there[tp].covers(at)}
@@ -142,10 +142,13 @@ class GroupOffsets:
 
     def _commit(self, offsets: Mapping[TopicPartition, GroupOffset]) -> None:
         if offsets:
-            found = [KafkaPosition(*tp, at.offset, f"{_MARK}{at.topic_id}") for tp, at in offsets.items()]
+            found = [KafkaPosition(*tp, at.offset, f"{_MARK}{at.topic_id}:{at.table}") for tp, at in offsets.items()]
             self._made.get().commit(offsets=found, asynchronous=False)
 
 
 def _group_offset(found: KafkaPosition) -> GroupOffset:
     mark: str = found.metadata or ""
-    return GroupOffset(found.offset, TopicId(mark.removeprefix(_MARK)) if mark.startswith(_MARK) else None)
+    if not mark.startswith(_MARK):
+        return GroupOffset(found.offset)
+    topic_id, _, table = mark.removeprefix(_MARK).partition(":")
+    return GroupOffset(found.offset, TopicId(topic_id), table)

@@ -148,7 +148,7 @@ def _missing(
         return None
     with closing(GroupOffsets(reading_client(settings), settings.group)) as group:
         committed = group.committed([TopicPartition(spec.topic, p) for p in range(topic.partitions)])
-    read = offsets_read(committed, topic.topic_id, spec.rule.start)
+    read = offsets_read(committed, topic.topic_id, spec.table, spec.rule.start)
     if not read or has_started(lake, spec.table, AppIds(settings.group, spec.topic, topic.topic_id)):
         return None
     return second_start(spec.table, settings.group, read)

@@ -95,7 +95,7 @@ class Acceptance:
     def _begin_anew(self, spec: TableSpec, topic_id: TopicId, first: Mapping[TopicPartition, int]) -> None:
         client = reading_client(self._settings)
         with closing(GroupOffsets(client, self._settings.group)) as group:
-            if not offsets_read(group.committed(first), topic_id, spec.rule.start):
+            if not offsets_read(group.committed(first), topic_id, spec.table, spec.rule.start):
                 raise UnsafeError(
                     f"topic {spec.topic}: table {spec.table} was never filled from it, nor from another topic of this "
                     "name: start a consumer"

@@ -12,9 +12,10 @@ TP, ID = TopicPartition("t", 0), TopicId("id")
     ("committed", "is_read", "is_read_by_start_committed"),
     [
         (None, False, False),
-        (GroupOffset(7, ID), True, True),
-        (GroupOffset(0, ID), True, True),  # begun: with `start: latest` there may be records since
-        (GroupOffset(7, TopicId("earlier")), False, False),
+        (GroupOffset(7, ID, "t"), True, True),
+        (GroupOffset(0, ID, "t"), True, True),  # begun: with `start: latest` there may be records since
+        (GroupOffset(7, TopicId("earlier"), "t"), False, False),
+        (GroupOffset(7, ID, "t_v1"), False, False),  # the rule names another table since
         (GroupOffset(7, BEGINS_ANEW), False, False),
         (GroupOffset(7), True, False),  # of another tool, or of an earlier kgs
     ],
@@ -22,8 +23,8 @@ TP, ID = TopicPartition("t", 0), TopicId("id")
 def test_offsets_of_this_topic_id_are_those_of_a_lake_that_was_there(committed, is_read, is_read_by_start_committed):
     found = {} if committed is None else {TP: committed}
     for start in ("earliest", "latest", "timestamp:2026-01-01T00:00:00Z"):
-        assert bool(offsets_read(found, ID, start)) is is_read
-    assert bool(offsets_read(found, ID, "committed")) is is_read_by_start_committed
+        assert bool(offsets_read(found, ID, "t", start)) is is_read
+    assert bool(offsets_read(found, ID, "t", "committed")) is is_read_by_start_committed
 
 
 def test_the_way_out_stays_one_line_where_there_are_many_partitions():

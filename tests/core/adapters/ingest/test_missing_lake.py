@@ -43,7 +43,7 @@ def test_a_lake_that_was_moved_is_no_first_start_and_is_read_on_when_it_is_back(
 def test_a_table_that_another_topic_of_it_made_anew_is_missing_too(kafka, tmp_path):
     consumer(kafka, tmp_path).refresh({"t1"}, share(t1=[0]))
     (tmp_path / "t1").rename(tmp_path / "t2")
-    kafka.group.report(TopicId("id-t2"), {TopicPartition("t2", 0): 7})
+    kafka.group.report(TopicId("id-t2"), "t2", {TopicPartition("t2", 0): 7})
     topics = consumer(kafka, tmp_path)
     topics.refresh({"t2"}, share(t2=[0]))
     assert "group g has read t2:0 up to 7" in topics.problems["t2"]
@@ -53,7 +53,7 @@ def test_another_consumer_that_begins_the_topic_meanwhile_is_no_missing_lake(kaf
     def begun_meanwhile(_):
         monkeypatch.undo()
         consumer(kafka, tmp_path).refresh({"t1"}, share(t1=[0]))
-        return {TopicPartition("t1", 0): GroupOffset(7, TopicId("id-t1"))}
+        return {TopicPartition("t1", 0): GroupOffset(7, TopicId("id-t1"), "t1")}
 
     monkeypatch.setattr(kafka.group, "committed", begun_meanwhile)
     topics = consumer(kafka, tmp_path)

@@ -55,7 +55,7 @@ class Room:
         self.state = TopicState(table)
         self.state.own(frozenset({0}))
         self.end = len(values)
-        offsets = SimpleNamespace(report=lambda topic_id, positions: None)
+        offsets = SimpleNamespace(report=lambda topic_id, table, positions: None)
         self.ingest = Ingest({"t": self.state}, settings.consumer, self, self.kafka, offsets)
 
     def read(self, question, jobs):

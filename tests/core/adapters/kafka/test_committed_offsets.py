@@ -82,7 +82,7 @@ def test_a_coordinator_that_does_not_answer_is_passing_trouble(offsets):
 
 
 def test_what_a_stopped_process_set_back_is_sent_again(offsets):
-    offsets.report(ID, {A: 100, B: 50})
+    offsets.report(ID, "t", {A: 100, B: 50})
     offsets._send()
     offsets._made.get().stored["t", 0] = 30  # between its look and its commit it was stopped; ours came in between
     offsets._send()
@@ -93,8 +93,8 @@ def test_what_a_stopped_process_set_back_is_sent_again(offsets):
 
 
 def test_what_a_successor_sent_is_not_set_back(offsets):
-    offsets.report(ID, {A: 100})
-    offsets._made.get().stored["t", 0], offsets._made.get().marks["t", 0] = 200, f"kgs:{ID}"
+    offsets.report(ID, "t", {A: 100})
+    offsets._made.get().stored["t", 0], offsets._made.get().marks["t", 0] = 200, f"kgs:{ID}:t"
     offsets._send()
     offsets._look()
     offsets._send()
@@ -102,28 +102,28 @@ def test_what_a_successor_sent_is_not_set_back(offsets):
 
 
 def test_offsets_tell_of_which_topic_id_they_are(offsets):
-    offsets.report(ID, {A: 100})
+    offsets.report(ID, "t", {A: 100})
     offsets._send()
-    assert offsets.committed([A]) == {A: GroupOffset(100, ID)}
+    assert offsets.committed([A]) == {A: GroupOffset(100, ID, "t")}
 
 
-@pytest.mark.parametrize("theirs", ["", "kgs:another"])
+@pytest.mark.parametrize("theirs", ["", "kgs:another:t", "kgs:id:another"])
 def test_a_higher_offset_of_another_topic_id_or_tool_does_not_count(offsets, theirs):
     offsets._made.get().stored["t", 0], offsets._made.get().marks["t", 0] = 200, theirs
-    offsets.report(ID, {A: 100})
+    offsets.report(ID, "t", {A: 100})
     offsets._send()
-    assert offsets.committed([A]) == {A: GroupOffset(100, ID)}
+    assert offsets.committed([A]) == {A: GroupOffset(100, ID, "t")}
 
 
 @pytest.mark.parametrize("looks_first", [False, True])
 def test_what_begins_anew_stays_so_until_the_new_table_has_a_position(offsets, looks_first):
     """Consumers that wait for the table that is gone go on committing its positions."""
-    offsets.report(ID, {A: 100, B: 50})
+    offsets.report(ID, "t", {A: 100, B: 50})
     offsets._send()
     offsets.begin_anew({A: 3, TopicPartition("t", 2): 3})
     anew = {
         A: GroupOffset(100, BEGINS_ANEW),
-        B: GroupOffset(50, ID),
+        B: GroupOffset(50, ID, "t"),
         TopicPartition("t", 2): GroupOffset(3, BEGINS_ANEW),
     }
     if looks_first:
@@ -131,13 +131,23 @@ def test_what_begins_anew_stays_so_until_the_new_table_has_a_position(offsets, l
         offsets._sent = {}  # now and then all is sent again
     offsets._send()
     assert offsets.committed(anew) == anew
-    offsets.report(ID, {A: 4})
+    offsets.report(ID, "t", {A: 4})
     offsets._send()
-    assert offsets.committed([A]) == {A: GroupOffset(4, ID)}
+    assert offsets.committed([A]) == {A: GroupOffset(4, ID, "t")}
+
+
+def test_what_a_successor_with_another_table_sent_stays(offsets):
+    """After `kgs replace` with another table in the rule, the new one is behind the old one for a while."""
+    offsets.report(ID, "t", {A: 100})
+    offsets._send()
+    offsets._made.get().stored["t", 0], offsets._made.get().marks["t", 0] = 7, f"kgs:{ID}:t_v2"
+    offsets._look()
+    offsets._send()
+    assert offsets.committed([A]) == {A: GroupOffset(7, ID, "t_v2")}
 
 
 def test_trouble_is_counted_and_sent_later(offsets):
-    offsets.report(ID, {A: 100})
+    offsets.report(ID, "t", {A: 100})
     offsets._made.get().failure = KafkaError(KafkaError._TIMED_OUT)
     offsets._try(offsets._send)
     assert (offsets.failures, offsets._made.get().stored) == (1, {})
@@ -156,7 +166,7 @@ def test_trouble_is_counted_and_sent_later(offsets):
     ],
 )
 def test_the_cause_is_named_and_no_other(offsets, caplog, code, said, unsaid):
-    offsets.report(ID, {A: 7})
+    offsets.report(ID, "t", {A: 7})
     offsets._made.get().failure = KafkaError(code)
     offsets._try(offsets._send)
     (line,) = [record.getMessage() for record in caplog.records]

@@ -165,7 +165,7 @@ def test_a_table_that_is_missing_is_not_ok_where_the_group_has_read_its_topic(se
     (root / "a").rename(root / "moved")
     if how != "moved":
         (root / "b").rename(root / "a")
-    KafkaOf(monkeypatch, offset=20, topic_id=TopicId("id-a"))
+    KafkaOf(monkeypatch, offset=20, topic_id=TopicId("id-a"), table="a")
     found = audited_a(settings)
     assert not found.ok
     assert found.problem.startswith(
