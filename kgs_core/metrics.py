@@ -76,6 +76,11 @@ METRICS: dict[str, Metric] = {
             unit="seconds",
         ),
         _gauge(
+            "kgs_lag_unknown_partitions",
+            "Partitions without kgs_partition_lag_records: nobody knows how far they are.",
+            "position in the table, end of the partition",
+        ),
+        _gauge(
             "kgs_partition_state",
             "1 for the state that it is in: owned, draining, unread or stopped.",
             "Target and reports",
@@ -280,7 +285,7 @@ METRICS: dict[str, Metric] = {
         ),
         _gauge(
             "kgs_audit_findings",
-            "Records that the last audit found lost, doubled, ahead or foreign; positions in contradiction.",
+            "Records that the last audit found lost, doubled, ahead, foreign or deleted unread; contradictions.",
             "kgs metrics --audit-every",
             "kind",
         ),

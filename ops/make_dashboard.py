@@ -44,6 +44,9 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
     ("Lag", "Behind, records", "short", {
         "{{topic}}": f"sum by (topic) (kgs_partition_lag_records{{{_G}}})",
     }),
+    ("Lag", "Partitions of unknown lag", "short", {
+        "lag not known": f"kgs_lag_unknown_partitions{{{_G}}}",
+    }),
     ("Lag", "Committed, records per second", "short", {
         "{{topic}}": f"sum by (topic) (deriv(kgs_partition_committed_offset{{{_G}}}[1m]))",
     }),

@@ -188,6 +188,8 @@ class _Profile:
         """Warm up, then rounds until enough is read."""
         with ExitStack() as held:
             held.callback(shutil.rmtree, self._root, ignore_errors=True)
+            for topic in self._jobs:
+                (self._root / topic).mkdir(parents=True)  # files go into tables that are there
             held.callback(close_sessions)
             for module, name, stage in _CLOCKS:
                 held.enter_context(self._clock(module, name, stage))

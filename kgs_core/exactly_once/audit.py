@@ -63,8 +63,11 @@ def check_partition(
         ]
         if promise == "one_to_one":
             findings += _lost(np.union1d(rows_here, dead_letters_here), span, stored.gaps, log)
+    position = stored.position or 0  # without one: 0, where a partition begins that appeared after the first start
+    findings += _deleted_unread(position, log)
+    unread = None if log.end is None else max(0, log.end - position)
     in_all = len(rows) + sum(len(side.offsets) for side in sides)
-    return PartitionAudit(stored, in_all, len(dead_letters), tuple(findings))
+    return PartitionAudit(stored, in_all, len(dead_letters), tuple(findings), unread)
 
 
 def _without_start(stored: StoredPositions, rows: Offsets, dead_letters: Offsets) -> list[Finding]:
@@ -165,6 +168,12 @@ def _redriven(both: Offsets, redriven: tuple[int, int]) -> Iterator[Finding]:
 def _truncated(span: OffsetRange, log: LogPart) -> Iterator[Finding]:
     if log.end is not None and span.end > log.end:
         yield _ranges_found(Fault.AHEAD, [OffsetRange(log.end, span.end)], f"the log ends at {log.end}")
+
+
+def _deleted_unread(position: int, log: LogPart) -> Iterator[Finding]:
+    if log.start is not None and log.start > position:
+        gone = OffsetRange(position, log.start)
+        yield _ranges_found(Fault.DELETED_UNREAD, [gone], "deleted from Kafka's log before they were read")
 
 
 def _lost(present: Offsets, span: OffsetRange, gaps: Sequence[OffsetRange], log: LogPart) -> Iterator[Finding]:

@@ -26,8 +26,15 @@ class Fault(StrEnum):
     """A row at or above the position, which will be read once more; or a position above the log's end."""
     FOREIGN = "foreign"
     """A row that no record of this topic between start and position can have become."""
+    DELETED_UNREAD = "deleted_unread"
+    """An offset at or above the position that Kafka has deleted: no consumer can read it any more."""
     CONTRADICTION = "contradiction"
     """Start, position and gaps that cannot all be true."""
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        return self.value.replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +60,7 @@ class Finding:
             return f"{self.fault}: {self.note}"
         shown = [str(r.start) if r.end == r.start + 1 else f"{r.start}-{r.end - 1}" for r in self.ranges]
         rest = [f"{self.more} more ranges"] if self.more else []
-        return f"{self.fault} {self.count}: {', '.join(shown + rest)} ({self.note})"
+        return f"{self.fault.words} {self.count}: {', '.join(shown + rest)} ({self.note})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +106,7 @@ class LogPart:
         covered: the offsets that were read, without those of open transactions.
         records: offsets in `covered` that hold a record, ascending; the others hold markers of transactions, aborted
             records, or what compaction took.
+        start: first offset of the log, where the position still is not behind it; None: unknown.
         end: where a reader of committed records must stop; None: unknown.
         absent: why the log says nothing of offsets outside `covered`.
     """
@@ -107,6 +115,7 @@ class LogPart:
     records: Offsets = field(default_factory=lambda: NO_OFFSETS)
     end: int | None = None
     absent: str = "log no longer there"
+    start: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +125,14 @@ class PartitionAudit:
     Attributes:
         rows: in the table and its side tables, whether right or wrong; `dead_letters` likewise in the dead-letter
             table.
+        unread: offsets from the position to the log's end; None: unknown.
     """
 
     stored: StoredPositions
     rows: int
     dead_letters: int
     findings: tuple[Finding, ...]
+    unread: int | None = None
 
     @property
     def ok(self) -> bool:
@@ -142,7 +153,7 @@ class TableAudit:
         version: of the table that was looked at; None: there is no table.
         partitions: ascending by topic id and number, of every topic id that the table has positions or rows of.
         notes: what a reader should know and is no fault.
-        problem: why it could not be read, so that nothing is known of it; empty: it was.
+        problem: why it could not be read, so that nothing is known of it, or that it is missing; empty: it was.
     """
 
     topic: str
@@ -167,6 +178,12 @@ class TableAudit:
     def dead_letters(self) -> int:
         """Dead letters of all partitions."""
         return sum(p.dead_letters for p in self.partitions)
+
+    @property
+    def unread(self) -> int | None:
+        """Offsets that the topic's present log has beyond the positions; None: that log was not asked."""
+        known = [p.unread for p in self.partitions if p.unread is not None]
+        return sum(known) if known else None
 
     def count(self, fault: Fault) -> int:
         """How many rows or offsets have this fault."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from kgs_core.exactly_once import Fault, LakeAudit, PartitionAudit, TableAudit
 
-COUNTED = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN)
+COUNTED = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN, Fault.DELETED_UNREAD)
 """Faults that have a count of rows or offsets, in the order in which they are shown."""
 
 
@@ -13,10 +13,10 @@ def audit_values(found: LakeAudit) -> dict[str, Any]:
 
     Returns:
         {"ok", "tables": [{"table", "topic", "ok", "promise", "version" (null: there is none), "rows", "dead_letters",
-        "lost", "doubled", "ahead", "foreign", "notes": [line], "problem" (why it could not be
-        read; empty: it was), "partitions": [{"topic_id", "partition", "ok", "start",
-        "position", "gaps": [[first offset, end]], "rows", "dead_letters", "lost", "doubled", "ahead", "foreign",
-        "findings": [line]}]}]}
+        "unread" (null: unknown), "lost", "doubled", "ahead", "foreign", "deleted_unread", "notes": [line], "problem"
+        (why it could not be read, or that it is missing; empty: it was read), "partitions": [{"topic_id", "partition",
+        "ok", "start", "position", "gaps": [[first offset, end]], "rows", "dead_letters", "unread", "lost", "doubled",
+        "ahead", "foreign", "deleted_unread", "findings": [line]}]}]}
     """
     return {"ok": found.ok, "tables": [_table(table) for table in found.tables]}
 
@@ -30,6 +30,7 @@ def _table(table: TableAudit) -> dict[str, Any]:
         "version": table.version,
         "rows": table.rows,
         "dead_letters": table.dead_letters,
+        "unread": table.unread,
         **{fault.value: table.count(fault) for fault in COUNTED},
         "notes": list(table.notes),
         "problem": table.problem,
@@ -48,6 +49,7 @@ def _partition(partition: PartitionAudit) -> dict[str, Any]:
         "gaps": [list(gap) for gap in stored.gaps],
         "rows": partition.rows,
         "dead_letters": partition.dead_letters,
+        "unread": partition.unread,
         **{fault.value: partition.count(fault) for fault in COUNTED},
         "findings": [str(finding) for finding in partition.findings],
     }

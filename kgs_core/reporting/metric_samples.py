@@ -179,6 +179,7 @@ def _controller(found: GroupStatus) -> Iterator[Sample]:
     yield Sample("kgs_controller_up", (), float(found.controller_is_heard))
     if age_s is not None:
         yield Sample("kgs_controller_measurement_age_seconds", (), age_s)
+    yield Sample("kgs_lag_unknown_partitions", (), found.lag_unknown_partitions)
     yield Sample("kgs_topics_with_bad_records", (), len(found.bad_shares))
     wanted = found.desired_state.state if found.desired_state is not None else RunState.RUNNING
     yield from (Sample("kgs_state", (str(state),), float(state is wanted)) for state in RunState)

@@ -1,8 +1,8 @@
 """The group as people are shown it: who reads what, how it is with each consumer, and what a change waits for."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from kgs_core.config.packing import PackingSettings
 from kgs_core.controller.capacity import capacity_seen
@@ -27,9 +27,8 @@ from kgs_core.protocol import (
 )
 from kgs_core.reporting.bad_shares import bad_shares
 from kgs_core.reporting.plan_json import rounded
+from kgs_core.reporting.sums import known_sum, whole_sum
 from kgs_core.reporting.waiting_plan import WaitingPlan
-
-_N = TypeVar("_N", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,8 @@ class ConsumerRow:
         load: sum of the write speeds of these, stored bytes/s; None where one is not known.
         bytes_per_s: what it has consumed of late, uncompressed.
         lag: offsets of these that the lake has not yet; None where one is not known.
+        known_lag: without those that are not known; None where none is.
+        lag_unknown_partitions: how many are not known.
         batch_age_s: age of the batch in hand at its last sign of life; 0.0 without one; None before the first.
         stopped: which of these stand still, and why.
         state: for people.
@@ -86,13 +87,16 @@ class ConsumerRow:
     process: Process | None = None
     batch_age_s: float | None = None
     work: WorkDone | None = None
+    known_lag: int | None = None
+    lag_unknown_partitions: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; null where something is not known.
 
         Returns:
             {"id", "incarnation" (null: nobody has joined), "state", "partitions": ["topic:0"], "load" (stored bytes/s),
-            "bytes_per_s" (consumed), "lag", "report_age_s", "stopped": {"topic:0": reason}, "last_drain_s",
+            "bytes_per_s" (consumed), "lag", "known_lag", "lag_unknown_partitions", "report_age_s",
+            "stopped": {"topic:0": reason}, "last_drain_s",
             "max_drain_s", "version", "config_hash"}
         """
         return {
@@ -103,6 +107,8 @@ class ConsumerRow:
             "load": rounded(self.load),
             "bytes_per_s": rounded(self.bytes_per_s),
             "lag": self.lag,
+            "known_lag": self.known_lag,
+            "lag_unknown_partitions": self.lag_unknown_partitions,
             "report_age_s": rounded(self.report_age_s),
             "stopped": {str(tp): reason for tp, reason in sorted(self.stopped.items())},
             "last_drain_s": rounded(self.last_drain_s),
@@ -127,6 +133,8 @@ class GroupStatus:
         is_converged: whether all is as it shall be: by the target, and by what people want.
         waiting: partitions that are not where they shall be -> why.
         lag: offsets that the lake has not yet; None where one partition's is not known.
+        known_lag: without those partitions; None where no partition's is known.
+        lag_unknown_partitions: how many they are.
         surroundings: what it was made with.
         outdated: consumers of another version or configuration than wanted.
         bad_shares: topics of which too many records are bad -> share of these, 0 to 1.
@@ -157,6 +165,8 @@ class GroupStatus:
     plan: WaitingPlan | None = None
     quiet_until: str = ""
     rscore_left: float | None = None
+    known_lag: int | None = None
+    lag_unknown_partitions: int = 0
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -188,16 +198,19 @@ def overview(  # noqa: PLR0913
     target = view.target.message if view.target is not None else None
     suspects = view.suspects(now, suspect_after_s)
     goal = goal_of(view, target, suspects)
-    age_s = surroundings.measured_age_s
+    age_s, current = surroundings.measured_age_s, view.current()
+    lags = list((dict.fromkeys(current) | dict(surroundings.lags)).values())
     return GroupStatus(
         group=group,
         controller_is_heard=age_s is not None and age_s <= silence_s,
         target=target,
-        current=view.current(),
+        current=current,
         is_converged=goal is not None and converged(view, goal.desired, goal.joined, suspects),
         waiting=_waiting(view, goal.desired if goal is not None else {}, suspects),
         consumers=tuple(_Lines(view, target, surroundings, now, suspects).all()),
-        lag=_sum(surroundings.lags.values()) if surroundings.lags else None,
+        lag=whole_sum(lags) if lags else None,
+        known_lag=known_sum(lags),
+        lag_unknown_partitions=lags.count(None),
         surroundings=surroundings,
         desired_state=view.desired_state,
         wanted=view.wanted,
@@ -263,14 +276,17 @@ class _Lines:
         if report is None:
             return ConsumerRow(consumer, incarnation, state, report_age_s=age_s, needs_attention=True)
         seen = self._surroundings
+        lags = [seen.lags.get(tp) for tp in report.owned]
         return ConsumerRow(
             consumer=consumer,
             incarnation=incarnation,
             state=state,
             partitions=tuple(sorted(report.owned)),
-            load=_sum(seen.speeds.get(tp) for tp in report.owned),
+            load=whole_sum(seen.speeds.get(tp) for tp in report.owned),
             bytes_per_s=report.bytes_per_s,
-            lag=_sum(seen.lags.get(tp) for tp in report.owned),
+            lag=whole_sum(lags),
+            known_lag=known_sum(lags),
+            lag_unknown_partitions=lags.count(None),
             report_age_s=age_s,
             batch_age_s=report.batch_age_s or 0.0,
             stopped=report.stopped,
@@ -299,10 +315,3 @@ class _Lines:
             is_spare = self._target is not None and consumer in self._target.spares
             return "spare" if is_spare else "reads nothing"
         return str(report.phase)
-
-
-def _sum(values: Iterable[_N | None]) -> _N | None:
-    """The sum; None when one of them is not known."""
-    found = list(values)
-    known = [value for value in found if value is not None]
-    return sum(known) if len(known) == len(found) else None

@@ -14,7 +14,8 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
 
     Returns:
         {"group", "controller": "heard" | "silent", "converged", "target": {topic: {partition: consumer}} or null before
-        the first, "current": likewise, "consumers": [see `ConsumerRow.to_dict`], "lag" (records), "changes":
+        the first, "current": likewise, "consumers": [see `ConsumerRow.to_dict`], "lag" (records),
+        "known_lag" (of the partitions whose lag is known), "lag_unknown_partitions", "changes":
         [{"time_ms", "reason", "moved", "rscore", "consumers", "duration_s", "seen_s", "decided_s", "started_s",
         "handed_over_s", "iterations"}] from the earliest to the latest, "waiting": {"topic:0": why},
         "plan": {"algorithm", "rscore", "reason", "time_ms", "capacity_bytes_per_s",
@@ -35,6 +36,8 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         "current": assignment_values(found.current),
         "consumers": [line.to_dict() for line in found.consumers],
         "lag": found.lag,
+        "known_lag": found.known_lag,
+        "lag_unknown_partitions": found.lag_unknown_partitions,
         "changes": [_change(change) for change in found.changes],
         "waiting": {str(tp): why for tp, why in sorted(found.waiting.items())},
         "plan": _plan(found.target) if found.target is not None else None,

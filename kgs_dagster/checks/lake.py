@@ -8,14 +8,14 @@ import dagster as dg
 import kgs_core as kgs
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError
-from kgs_core.exactly_once import Fault, LakeAudit, TableAudit
+from kgs_core.exactly_once import LakeAudit, TableAudit
+from kgs_core.reporting.audit_json import COUNTED
 from kgs_dagster.assets.lake import LakeAsset, lake_layout
 from kgs_dagster.run_process import claim_run
 from kgs_dagster.settings import GroupConfig
 
 CHECK = "exactly_once"
 _SHOWN = 50
-_FAULTS = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN)
 Audit = Callable[[Settings], LakeAudit]
 
 
@@ -58,9 +58,11 @@ def _result(asset: LakeAsset, tables: Sequence[TableAudit]) -> dg.AssetCheckResu
     metadata: dict[str, Any] = {
         "rows": sum(table.rows for table in tables),
         "dead_letters": sum(table.dead_letters for table in tables),
-        **{fault.value: sum(table.count(fault) for table in tables) for fault in _FAULTS},
+        **{fault.value: sum(table.count(fault) for table in tables) for fault in COUNTED},
         "tables": len({table.table for table in tables if table.version is not None}),
     }
+    if unread := [table.unread for table in tables if table.unread is not None]:
+        metadata["unread"] = sum(unread)
     if lines := [line for table in tables for line in _lines(table)]:
         more = [f"- and {len(lines) - _SHOWN} more: `kgs audit` lists them all"] if len(lines) > _SHOWN else []
         metadata["findings"] = dg.MetadataValue.md("\n".join([*lines[:_SHOWN], *more]))

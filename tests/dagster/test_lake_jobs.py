@@ -22,7 +22,7 @@ LOST = Finding(Fault.LOST, 3, (OffsetRange(17, 20),), "in the log")
 
 
 def audited(topic, *findings):
-    partition = PartitionAudit(StoredPositions(TopicId("x"), 0, 0, 20), 20, 1, findings)
+    partition = PartitionAudit(StoredPositions(TopicId("x"), 0, 0, 20), 20, 1, findings, unread=7)
     return TableAudit(topic, f"bronze/{topic}", "one_to_one", 7, (partition,), ("a note",))
 
 
@@ -42,6 +42,7 @@ def test_the_audit_checks_every_table_and_says_what_is_wrong(instance):
     assert found["flights.any"].severity is dg.AssetCheckSeverity.ERROR
     values = {name: value.value for name, value in found["flights.any"].metadata.items()}
     assert (values["lost"], values["rows"], values["dead_letters"], values["tables"]) == (3, 40, 2, 2)
+    assert (values["unread"], values["deleted_unread"]) == (14, 0)
     assert "flights.b:0: lost 3: 17-19 (in the log)" in values["findings"]
 
 

@@ -41,9 +41,9 @@ def test_table_for_people(run, sink, topic_prefix):
     right = run()
     assert right.exit_code == 0, right.output
     assert [line.split() for line in right.stdout.splitlines()] == [
-        ["table", "rows", "dead", "letters", "lost", "doubled", "ahead", "foreign"],
-        [f"bronze/{topic_prefix}a", "4", "1", "0", "0", "0", "0", "ok"],
-        [f"bronze/{topic_prefix}b", "0", "0", "0", "0", "0", "0", "-"],
+        ["table", "rows", "dead", "letters", "unread", "lost", "doubled", "ahead", "foreign", "deleted", "unread"],
+        [f"bronze/{topic_prefix}a", "4", "1", "0", "0", "0", "0", "0", "0", "ok"],
+        [f"bronze/{topic_prefix}b", "0", "0", "?", "0", "0", "0", "0", "0", "-"],
         ["no", "table", "yet"],
     ]
     sink.add([sink.file_of(0, 7)])

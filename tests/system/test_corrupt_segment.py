@@ -1,5 +1,7 @@
 """A byte that has changed on a broker's disk. Only a real broker serves a segment as it lies there, unchecked."""
 
+import os
+
 import pytest
 from confluent_kafka import Producer
 
@@ -69,6 +71,7 @@ def context(kafka, tmp_path, topic_prefix):
 def test_batch_that_fails_its_check_stops_its_partition_there(topic, context, admin):
     broken, well = TopicPartition(topic, 0), TopicPartition(topic, 1)
     rule = TopicRule.model_validate({"topic": topic})
+    os.mkdir(context.storage.path(topic))
     job = TopicJob(topic, admin.topic_ids([topic])[topic], rule, topic, f"{topic}_dl", parsed_schema(rule), {})
     position, found = {broken: 0, well: 0}, ReadResult()
     for _ in range(10):  # as long as it takes to begin, and then again and again with the partition that is broken

@@ -1,16 +1,24 @@
 """`kgs maintain`, `kgs accept-loss`, `kgs accept-topic`: what people see, what the lake holds, exit status."""
 
 import json
+import shutil
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from kgs_core.adapters.ingest.topic_opener import TopicOpener
+from kgs_core.adapters.kafka.client_config import reading_client
+from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
 from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.adapters.lake.delta_log import load_transactions
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.maintenance import maintenance_lock
 from kgs_core.cli.lake.commands import accept_loss, accept_topic, maintain
 from kgs_core.cli.main import KgsGroup
 from kgs_core.config.file import load_settings
+from kgs_core.errors import UnsafeError
 from kgs_core.model import TopicPartition
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_text
 
@@ -160,3 +168,31 @@ def test_topic_that_was_never_read_needs_no_acceptance(run, admin, sink, topic_p
     result = run("accept-topic", f"{topic_prefix}new", "--yes")
     assert result.exit_code == 3
     assert "start a consumer" in result.stderr
+
+
+def test_a_table_that_is_missing_begins_anew_only_where_somebody_says_so(run, admin, sink, topic):
+    """As consumers open a topic; by metadata what they commit is told from what others commit."""
+    settings, ids = sink.settings, sink.ids
+
+    def opened():
+        with closing(GroupOffsets(reading_client(settings), settings.group)) as offsets:
+            opener = TopicOpener(settings, open_lake(settings.lake), admin, offsets, None)
+            table = opener.open(sink.spec, ids.topic_id, 2)
+            opener.note_positions(table, table.positions({0, 1}).next_offset)
+
+    opened()
+    shutil.rmtree(settings.lake.root)
+    with pytest.raises(UnsafeError, match=f"has read {topic}:0 up to 8, {topic}:1 up to 0 "):
+        opened()
+    (audited,) = audit_lake(settings, topics=[topic]).tables
+    assert "bring the lake back" in audited.problem
+    assert not Path(settings.lake.root).exists()
+    result = run("accept-topic", topic, "--yes")
+    assert result.exit_code == 0, result.output
+    assert "made anew when a consumer opens topic" in result.output
+    assert run("accept-topic", topic, "--yes").exit_code == 3
+    opened()
+    again = SmallSink(settings, topic)
+    again.ingest()
+    assert stored(again)[ids.position(0)] == 8
+    assert audit_lake(settings, topics=[topic]).ok

@@ -7,7 +7,7 @@ from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import parse_settings, resolve_tables
-from kgs_core.model import TopicPartition
+from kgs_core.model import TopicId, TopicPartition
 from tests.system.small_sink import transactional
 from tests.waiting import wait_until
 
@@ -50,7 +50,7 @@ topics: [{{topic: {topic}, start: "{start}"}}]
     assert first("timestamp:2026-01-01T00:00:06Z") == 5
     assert first("committed") == 0
     committed = GroupOffsets({"bootstrap.servers": kafka.bootstrap_servers}, f"{topic_prefix}g")
-    committed.report({TopicPartition(topic, 0): 3})
+    committed.report(TopicId("another"), "table", {TopicPartition(topic, 0): 3})
     committed.close()
     assert first("committed") == 3
     producer.commit_transaction(20)

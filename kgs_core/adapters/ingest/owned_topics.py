@@ -261,6 +261,7 @@ class OwnedTopics:
             state = self.states[opening.topic] = TopicState(opening.opened)
         kept = opening.partitions - opening.let_go
         state.progress = state.progress.owning(kept, positions)
+        self._opener.note_positions(state.table, positions.next_offset)
         self._is_well(state, opening.found)
         if partitions_of(opening.topic, opening.found.partitions) != kept:  # given meanwhile
             self._begin(state.table.spec, opening.found, partitions_of)
@@ -290,10 +291,8 @@ class OwnedTopics:
         """Nothing has come back for long, and perhaps nothing will: another try must not wait for that."""
         topic = opening.topic
         state = self.states.get(topic)
-        if (
-            state is not None and state.table is opening.table
-        ):  # its handle is in use: the topic is opened anew, beside it
-            del self.states[topic]
+        if state is not None and state.table is opening.table:
+            del self.states[topic]  # its handle is in use: the topic is opened anew, beside it
         self._leave_out(topic, TransientError(f"topic {topic}: {LATE}"))
         self.retries.failed(topic, SOON_S)
 

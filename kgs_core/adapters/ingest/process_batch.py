@@ -145,7 +145,8 @@ def write_dead_letters(storage: Storage, job: TopicJob, dead_letters: pa.Table) 
     """The dead letters in a file of the dead-letter table; None when there are none."""
     if not dead_letters.num_rows:
         return None
-    return write_table(storage, job.dead_letters_table, dead_letters.to_batches(), DEAD_LETTER_SCHEMA)
+    batches = dead_letters.to_batches()
+    return write_table(storage, job.dead_letters_table, batches, DEAD_LETTER_SCHEMA, beside=job.table)
 
 
 def transform_arrow(job: TopicJob, rows: pa.Table) -> pa.Table:

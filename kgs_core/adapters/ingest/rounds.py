@@ -257,7 +257,9 @@ class Ingest:
             _log.info("refused topic=%s, read again from its table's positions: %s", topic, reason)
 
     def _count(self, batch: TopicBatch, report: RoundReport) -> None:
-        self._group_offsets.report({TopicPartition(batch.topic, p): r.end for p, r in batch.ranges.items()})
+        if (state := self.topics.get(batch.topic)) is not None:
+            ends = {TopicPartition(batch.topic, p): r.end for p, r in batch.ranges.items()}
+            self._group_offsets.report(batch.topic_id, state.table.spec.table, ends)
         report.batches += 1
         report.records += batch.records
         report.consumed_bytes += batch.consumed_bytes

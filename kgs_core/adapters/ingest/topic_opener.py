@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
 from kgs_core.adapters.lake.layout import layout_of, table_schema
 from kgs_core.adapters.lake.row_schema import ORIGIN_FIELDS, parsed_schema, value_schema
 from kgs_core.adapters.lake.shared_table import refuse_unlike_columns
-from kgs_core.adapters.lake.topic_table import TopicTable, earlier_topic_ids, value_columns
+from kgs_core.adapters.lake.topic_table import TopicTable, earlier_topic_ids, has_started, value_columns
 from kgs_core.config import Settings, TableSpec
 from kgs_core.config.field_types import problem_of_names
 from kgs_core.config.sharing import may_be_shared
@@ -22,6 +22,7 @@ from kgs_core.config.start import start_timestamp_ms
 from kgs_core.config.value_formats import FORMATS
 from kgs_core.consumer.round.reasons import recreated
 from kgs_core.errors import ConfigError, UnsafeError
+from kgs_core.exactly_once.first_start import offsets_read, second_start
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.ports import Lake
@@ -79,7 +80,7 @@ class TopicOpener:
 
         Raises:
             UnsafeError: the table breaks the guarantee, or holds rows of an earlier topic of this name; or it is
-                another topic's, with other columns.
+                another topic's, with other columns; or it is missing, though the group has read the topic.
             ConfigError: the transform cannot be loaded or drops the columns that must be kept.
         """
         ids = AppIds(self._settings.group, spec.topic, topic_id)
@@ -89,6 +90,8 @@ class TopicOpener:
         if is_shared:
             refuse_unlike_columns(self._lake, spec, ids, schema, is_made=False)
         table = TopicTable(self._lake, spec, ids, schema, columns)
+        if not table.exists():
+            self._refuse_second_start(spec, ids, partitions)
         table.open()
         if is_shared:
             refuse_unlike_columns(self._lake, spec, ids, schema, is_made=True)
@@ -96,9 +99,21 @@ class TopicOpener:
             earlier = earlier_topic_ids(self._lake, spec.table, ids)
             if earlier:
                 raise UnsafeError(recreated(spec.topic, earlier, topic_id))
+            self._refuse_second_start(spec, ids, partitions)
             table.fix_start(self._first_offsets(spec, partitions))
             _log.info("started topic=%s id=%s table=%s start=%s", spec.topic, topic_id, spec.table, spec.rule.start)
         return table
+
+    def note_positions(self, table: TopicTable, positions: Mapping[int, int]) -> None:
+        """Have Kafka know how far a table is, also while no record comes: the group's offsets expire."""
+        found = {TopicPartition(table.ids.topic, p): at for p, at in positions.items()}
+        self._group_offsets.report(table.ids.topic_id, table.spec.table, found)
+
+    def _refuse_second_start(self, spec: TableSpec, ids: AppIds, partitions: int) -> None:
+        tps = [TopicPartition(spec.topic, p) for p in range(partitions)]
+        read = offsets_read(self._group_offsets.committed(tps), ids.topic_id, spec.table, spec.rule.start)
+        if read and not has_started(self._lake, spec.table, ids):
+            raise UnsafeError(second_start(spec.table, ids.group, read))
 
     def schema_of(self, spec: TableSpec, columns: pa.Schema) -> pa.Schema:
         """Columns of the table of a topic whose values become `columns`.
@@ -145,5 +160,5 @@ class TopicOpener:
         else:
             found = self._admin.offsets(tps, "earliest")
         if start == "committed":
-            found |= self._group_offsets.committed(tps)
+            found |= {tp: at.offset for tp, at in self._group_offsets.committed(tps).items()}
         return {tp.partition: offset for tp, offset in found.items()}

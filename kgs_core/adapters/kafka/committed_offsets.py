@@ -1,8 +1,12 @@
-"""Tells Kafka how far the lake is, for lag tools only: after the lake's commit, never read back as a position."""
+"""The group's offsets in Kafka: how far the lake is, committed after the lake's own commit.
+
+They are for lag tools and for telling a first start from a missing lake (`exactly_once.first_start`), and are never
+read back as positions.
+"""
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaPosition
@@ -10,12 +14,15 @@ from confluent_kafka import TopicPartition as KafkaPosition
 from kgs_core.adapters.kafka.clients import RotatingClient
 from kgs_core.adapters.kafka.errors import port_error
 from kgs_core.errors import PortError, TransientError
-from kgs_core.model import TopicPartition
+from kgs_core.exactly_once.first_start import BEGINS_ANEW, GroupOffset
+from kgs_core.model import TopicId, TopicPartition
 
 INTERVAL_S = 1.0
 LOOK_S = 60.0  # a process that was stopped between its look and its commit may have set offsets back
 REPEAT_S = 12 * 3600  # committed offsets expire by the time of their commit, also while we run
 TIMEOUT_S = 10.0
+_MARK = "kgs:"
+"""Metadata of an offset that kgs has committed: this, the topic's id, a colon, the table's path."""
 _MEMBERSHIP_ERRORS = frozenset(
     {"FENCED_INSTANCE_ID", "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS", "UNKNOWN_MEMBER_ID"}
 )
@@ -31,8 +38,8 @@ class GroupOffsets:
         self._made = RotatingClient({**client, "group.id": group, "enable.partition.eof": False}, Consumer)
         self._where = str(client.get("bootstrap.servers", ""))
         self._group = group
-        self._wanted: dict[TopicPartition, int] = {}
-        self._sent: dict[TopicPartition, int] = {}
+        self._wanted: dict[TopicPartition, GroupOffset] = {}
+        self._sent: dict[TopicPartition, GroupOffset] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._rounds = 0
@@ -40,8 +47,8 @@ class GroupOffsets:
         self._thread = threading.Thread(target=self._run, name="group-offsets", daemon=True)
         self._thread.start()
 
-    def committed(self, tps: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """What the group has committed, for a first start that asks for it; partitions without are absent.
+    def committed(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, GroupOffset]:
+        """The group's committed offsets; partitions without one are absent.
 
         Raises:
             PortError: Kafka did not answer for every partition, so that what it does not say is not "nothing".
@@ -55,13 +62,27 @@ class GroupOffsets:
         for p in found:
             if p.error is not None:
                 raise port_error(self._where, f"{what} for {p.topic}:{p.partition}", p.error)
-        return {TopicPartition(p.topic, p.partition): p.offset for p in found if p.offset >= 0}
+        return {TopicPartition(p.topic, p.partition): _group_offset(p) for p in found if p.offset >= 0}
 
-    def report(self, positions: Mapping[TopicPartition, int]) -> None:
-        """The lake has these positions; they reach Kafka within about a second, never lowered."""
+    def report(self, topic_id: TopicId, table: str, positions: Mapping[TopicPartition, int]) -> None:
+        """Commit these positions of a table within about a second; a higher one of the same topic and table stays."""
         with self._lock:
-            for tp, offset in positions.items():
-                self._wanted[tp] = max(offset, self._wanted.get(tp, 0))
+            self._wanted |= {tp: GroupOffset(offset, topic_id, table) for tp, offset in positions.items()}
+
+    def begin_anew(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Have the group forget that it has read these partitions.
+
+        Args:
+            positions: offsets to commit for partitions without one; the others keep theirs.
+
+        Raises:
+            PortError: Kafka did not answer, or refuses. What was done is done again by the same call.
+        """
+        kept = {tp: at.offset for tp, at in self.committed(positions).items()}
+        try:
+            self._commit({tp: GroupOffset(kept.get(tp, offset), BEGINS_ANEW) for tp, offset in positions.items()})
+        except KafkaException as e:
+            raise port_error(self._where, f"commit offsets of group {self._group}", e.args[0]) from e
 
     def close(self) -> None:
         """Send what is waiting, then end."""
@@ -73,11 +94,11 @@ class GroupOffsets:
     def _run(self) -> None:
         while not self._stop.wait(INTERVAL_S):
             self._rounds += 1
+            if self._rounds % (LOOK_S // INTERVAL_S) == 0:
+                self._try(self._look)
             if self._rounds * INTERVAL_S >= REPEAT_S:
                 self._rounds = 0
                 self._sent = {}
-            elif self._rounds % (LOOK_S // INTERVAL_S) == 0:
-                self._try(self._look)
             self._try(self._send)
         self._try(self._send)
 
@@ -96,19 +117,38 @@ class GroupOffsets:
         return f"{failure}; tried again" if isinstance(failure, TransientError) else str(failure)
 
     def _look(self) -> None:
-        """Forget what was sent of offsets that somebody has set back since, so that they are sent again."""
-        there = self.committed(list(self._sent)) if self._sent else {}
-        self._sent = {tp: offset for tp, offset in self._sent.items() if there.get(tp, -1) >= offset}
+        """Forget what was sent of offsets that somebody has set back since, so that they are sent again.
+
+        Those that are to begin anew, or that another table has now, wait for another position of ours.
+        """
+        there = self.committed(self._sent) if self._sent else {}
+        with self._lock:
+            for tp in [tp for tp, at in there.items() if at.topic_id is not None and not at.is_of(self._sent[tp])]:
+                if self._wanted.get(tp) == self._sent.pop(tp):
+                    del self._wanted[tp]
+        self._sent = {tp: at for tp, at in self._sent.items() if tp in there and there[tp].covers(at)}
 
     def _send(self) -> None:
         with self._lock:
-            new = {tp: offset for tp, offset in self._wanted.items() if offset > self._sent.get(tp, -1)}
+            new = {tp: at for tp, at in self._wanted.items() if at != self._sent.get(tp)}
         if not new:
             return
         # A consumer that was stopped for a while must not set back what its successor has reported.
-        there = self.committed(list(new))
-        ahead = {tp: offset for tp, offset in new.items() if offset >= there.get(tp, 0)}
-        if ahead:
-            positions = [KafkaPosition(tp.topic, tp.partition, offset) for tp, offset in ahead.items()]
-            self._made.get().commit(offsets=positions, asynchronous=False)
+        there = self.committed(new)
+        self._commit(
+            {tp: at for tp, at in new.items() if tp not in there or at.covers(there[tp]) or not there[tp].covers(at)}
+        )
         self._sent |= new
+
+    def _commit(self, offsets: Mapping[TopicPartition, GroupOffset]) -> None:
+        if offsets:
+            found = [KafkaPosition(*tp, at.offset, f"{_MARK}{at.topic_id}:{at.table}") for tp, at in offsets.items()]
+            self._made.get().commit(offsets=found, asynchronous=False)
+
+
+def _group_offset(found: KafkaPosition) -> GroupOffset:
+    mark: str = found.metadata or ""
+    if not mark.startswith(_MARK):
+        return GroupOffset(found.offset)
+    topic_id, _, table = mark.removeprefix(_MARK).partition(":")
+    return GroupOffset(found.offset, TopicId(topic_id), table)

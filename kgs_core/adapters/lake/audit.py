@@ -1,19 +1,26 @@
 """Audits the lake: every table against its own log and, where that is still there, against Kafka's."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.kafka.client_config import admin_client, reading_client
+from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
+from kgs_core.adapters.kafka.topic_description import TopicDescription
 from kgs_core.adapters.lake.audit_kafka_log import load_log
 from kgs_core.adapters.lake.audit_snapshot import PartitionKey, TableSnapshot, load_snapshots
 from kgs_core.adapters.lake.discovery import UnreadTable, find_tables
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.side_tables import side_tables_of
+from kgs_core.adapters.lake.topic_table import has_started
 from kgs_core.config import Settings, TableSpec
 from kgs_core.config.tables import resolve_tables
 from kgs_core.errors import PortError, TransientError
 from kgs_core.exactly_once import NO_OFFSETS, LakeAudit, LogPart, StoredPositions, TableAudit, check_partition
-from kgs_core.model import OffsetRange, TopicId
+from kgs_core.exactly_once.first_start import offsets_read, second_start
+from kgs_core.exactly_once.positions import AppIds
+from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.ports import Lake
 
 AWAY_AFTER = 2
@@ -65,7 +72,7 @@ def audit_lake(
         lake_unread = 0
         for spec in same:
             try:
-                found[spec.topic] = _audit(settings, admin, spec, snapshots.pop(spec.topic), progress)
+                found[spec.topic] = _audit(settings, (lake, admin), spec, snapshots.pop(spec.topic), progress)
             except PortError as e:
                 log_unread = _one_more(log_unread, e)
                 found[spec.topic] = _not_audited(spec, e)
@@ -102,14 +109,21 @@ def _snapshots(settings: Settings, lake: Lake, specs: Sequence[TableSpec]) -> di
 
 
 def _audit(
-    settings: Settings, admin: KafkaAdmin | None, spec: TableSpec, snapshot: TableSnapshot, progress: Progress | None
+    settings: Settings,
+    stores: tuple[Lake, KafkaAdmin | None],
+    spec: TableSpec,
+    snapshot: TableSnapshot,
+    progress: Progress | None,
 ) -> TableAudit:
-    notes = _notes_on(snapshot)
+    (lake, admin), notes = stores, _notes_on(snapshot, settings.group)
     if admin is None:
         log: Mapping[PartitionKey, LogPart] = dict.fromkeys(snapshot.positions, NOT_READ)
     else:
-        log, topic_id = _read_log(settings, admin, spec.topic, snapshot, progress)
-        notes += _notes_on_topic(spec.topic, topic_id, snapshot)
+        log, topic = _read_log(settings, admin, spec.topic, snapshot, progress)
+        notes += _notes_on_topic(spec.topic, topic, snapshot)
+        if topic is not None and (problem := _missing(settings, lake, spec, topic, snapshot)):
+            return TableAudit(spec.topic, spec.table, spec.rule.rows, None, notes=notes, problem=problem)
+        log = _as_read_by_now(settings, lake, spec, snapshot, log)
     promise = spec.rule.rows
     partitions = tuple(
         check_partition(
@@ -120,39 +134,69 @@ def _audit(
             promise,
             snapshot.sides.get(key, ()),
         )
-        for key in sorted({*snapshot.positions, *snapshot.rows, *snapshot.dead_letters, *snapshot.sides})
+        for key in sorted({*snapshot.positions, *snapshot.rows, *snapshot.dead_letters, *snapshot.sides, *log})
     )
     return TableAudit(spec.topic, spec.table, promise, snapshot.version, partitions, notes)
 
 
+def _missing(
+    settings: Settings, lake: Lake, spec: TableSpec, topic: TopicDescription, snapshot: TableSnapshot
+) -> str | None:
+    """Why a table without positions of the topic is not one that nobody has filled yet; None where it is."""
+    has_begun = any(key.topic_id == topic.topic_id for key in snapshot.positions)
+    if has_begun or snapshot.handed_over or snapshot.other_groups:
+        return None
+    with closing(GroupOffsets(reading_client(settings), settings.group)) as group:
+        committed = group.committed([TopicPartition(spec.topic, p) for p in range(topic.partitions)])
+    read = offsets_read(committed, topic.topic_id, spec.table, spec.rule.start)
+    if not read or has_started(lake, spec.table, AppIds(settings.group, spec.topic, topic.topic_id)):
+        return None
+    return second_start(spec.table, settings.group, read)
+
+
+def _as_read_by_now(
+    settings: Settings, lake: Lake, spec: TableSpec, snapshot: TableSnapshot, log: Mapping[PartitionKey, LogPart]
+) -> Mapping[PartitionKey, LogPart]:
+    """Without starts of logs that are behind the position by now: what was deleted since the snapshot had been read."""
+
+    def position(key: PartitionKey) -> int:
+        return (key in snapshot.positions and snapshot.positions[key].position) or 0
+
+    behind = {key: part.start for key, part in log.items() if part.start is not None and part.start > position(key)}
+    now = lake.all_versions(spec.table) if behind else {}
+    ids = {key: AppIds(settings.group, spec.topic, key.topic_id).position(key.partition) for key in behind}
+    read = {key for key, start in behind.items() if now.get(ids[key], 0) >= start}
+    return {key: replace(part, start=None) if key in read else part for key, part in log.items()}
+
+
 def _read_log(
     settings: Settings, admin: KafkaAdmin, topic: str, snapshot: TableSnapshot, progress: Progress | None
-) -> tuple[dict[PartitionKey, LogPart], TopicId | None]:
+) -> tuple[dict[PartitionKey, LogPart], TopicDescription | None]:
     """The log of the topic's present id, which is None where there is no topic of this name."""
     known = admin.describe([topic]).get(topic)
     if known is None:
         return {}, None
+    of_known = {key.partition: stored for key, stored in snapshot.positions.items() if key.topic_id == known.topic_id}
     wanted = {
-        key.partition: OffsetRange(stored.start, stored.position)
-        for key, stored in snapshot.positions.items()
-        if key.topic_id == known.topic_id
-        and key.partition < known.partitions
-        and stored.start is not None
-        and stored.position is not None
+        p: OffsetRange(stored.start, stored.position)
+        for p, stored in of_known.items()
+        if p < known.partitions and stored.start is not None and stored.position is not None
     }
+    # A partition that appeared after the topic's first start begins at 0
+    wanted |= {p: OffsetRange(0, 0) for p in range(known.partitions) if of_known and p not in of_known}
     found = load_log(settings, admin, topic, wanted, lambda done, total: progress and progress(topic, done, total))
     if admin.topic_ids([topic])[topic] != known.topic_id:  # deleted while it was read: whose records were these?
         return {}, None
-    return {PartitionKey(known.topic_id, partition): part for partition, part in found.items()}, known.topic_id
+    return {PartitionKey(known.topic_id, partition): part for partition, part in found.items()}, known
 
 
-def _notes_on(snapshot: TableSnapshot) -> tuple[str, ...]:
+def _notes_on(snapshot: TableSnapshot, group: str) -> tuple[str, ...]:
     if snapshot.handed_over:
         to = f"to group {', '.join(snapshot.other_groups)} " if snapshot.other_groups else ""
         return (f"handed over {to}by kgs adopt: audit it with that group's configuration",)
     absent = ("no table yet",) if snapshot.version is None and not snapshot.dead_letters else ()
     missing = ("the table is not there, but its dead letters are",) if snapshot.version is None and not absent else ()
-    others = (f"group {', '.join(snapshot.other_groups)} writes this table too",) if snapshot.other_groups else ()
+    others = (_other_groups(snapshot, group),) if snapshot.other_groups else ()
     topics = snapshot.other_topics
     beside = (f"rows of {', '.join(topics)} are in the table, too: not audited here",) if topics else ()
     sides = sorted({side.table for each in snapshot.sides.values() for side in each})
@@ -160,9 +204,18 @@ def _notes_on(snapshot: TableSnapshot) -> tuple[str, ...]:
     return (*absent, *missing, *others, *beside, *together)
 
 
-def _notes_on_topic(topic: str, topic_id: TopicId | None, snapshot: TableSnapshot) -> tuple[str, ...]:
+def _other_groups(snapshot: TableSnapshot, group: str) -> str:
+    names = ", ".join(snapshot.other_groups)
+    if snapshot.positions:
+        return f"group {names} writes this table too"
+    return (
+        f"group {names} fills this table: if that is the earlier name of group {group}: kgs adopt --from-group {names}"
+    )
+
+
+def _notes_on_topic(topic: str, found: TopicDescription | None, snapshot: TableSnapshot) -> tuple[str, ...]:
     ids = {key.topic_id for key in snapshot.positions}
-    if topic_id is None:
+    if found is None:
         return (f"topic {topic} is gone from Kafka: compared with the table's own log only",) if ids else ()
-    earlier = sorted(ids - {topic_id})
+    earlier = sorted(ids - {found.topic_id})
     return (f"rows of earlier topics of this name: ids {', '.join(earlier)}",) if earlier else ()

@@ -3,6 +3,7 @@
 import time
 from array import array
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from confluent_kafka import Consumer
@@ -40,10 +41,7 @@ def load_log(
     spans = {tp.partition: OffsetRange(max(span.start, first[tp]), min(span.end, end[tp])) for tp, span in tps.items()}
     reading = LogReading(settings, admin, topic, {p: span for p, span in spans.items() if span.end > span.start})
     found = reading.run(advance)
-    return {
-        tp.partition: LogPart(*found[tp.partition], end[tp]) if tp.partition in found else LogPart(end=end[tp])
-        for tp in tps
-    }
+    return {tp.partition: replace(LogPart(*found.get(tp.partition, ())), start=first[tp], end=end[tp]) for tp in tps}
 
 
 class LogReading:

@@ -72,6 +72,7 @@ class KeptBills:
 
     def __init__(self, settings: Settings) -> None:
         self._storage = Storage(settings.lake.root, settings.lake.storage_options)
+        self._group = settings.group
         self._folder = self._storage.path(BILL_FOLDER, settings.group)
 
     def load(self, day: date) -> dict[str, Any] | None:
@@ -164,7 +165,7 @@ class KeptBills:
                 with filesystem.open_output_stream(path) as opened:
                     opened.write(content)
                 return
-            filesystem.create_dir(self._folder, recursive=True)
+            self._storage.make_folders("", f"{BILL_FOLDER}/{self._group}")
             partial = self._path(f"{_PARTIAL}{uuid.uuid4().hex}")
             with filesystem.open_output_stream(partial) as opened:
                 opened.write(content)

@@ -38,12 +38,14 @@ def write_table(
     batches: Iterable[pa.RecordBatch],
     schema: pa.Schema,
     partition_values: Mapping[str, str | None] = _NOT_PARTITIONED,
+    beside: str = "",
 ) -> FileWritten:
     """Write one file into the table's folder; it is not part of the table until a commit names it.
 
     Args:
         schema: the columns of the file.
         partition_values: of all its rows, in Delta's form; the file has no such column.
+        beside: see `Storage.make_folders`, for a table that may have to be created yet.
 
     Raises:
         TransientError: the disk or the store did not take it.
@@ -52,8 +54,7 @@ def write_table(
     name = "/".join(part for part in (folder, f"part-{uuid.uuid4()}{FILE_ENDING}") if part)
     filesystem, path = storage.filesystem(), storage.path(table_name, name)
     try:
-        if not storage.is_s3:
-            filesystem.create_dir(storage.path(table_name, folder))
+        storage.make_folders(table_name, folder, beside)
         file = _write(filesystem, path, name, batches, schema)
         return replace(file, partition_values=dict(partition_values)) if partition_values else file
     except Exception as e:

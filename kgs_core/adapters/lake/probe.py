@@ -6,6 +6,7 @@ import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from pyarrow import fs
 
@@ -45,15 +46,30 @@ def probe(storage: Storage) -> None:
         PermanentError: the root cannot be written.
         TransientError: the store did not answer, is full or cannot be written for now.
     """
-    table = f"{PROBE_FOLDER}/{uuid.uuid4().hex}"
+    tried_in, table = _place(storage)
     try:
-        _prove(storage, table)
+        _prove(tried_in, table)
     except PortError:
         raise
     except Exception as e:
         raise _refusal(storage, e) from e
     finally:
-        _remove(storage, table)
+        _remove(tried_in, table)
+
+
+def _place(storage: Storage) -> tuple[Storage, str]:
+    """Where the probe's table goes: into the lake, or into the folder that the lake would be made in.
+
+    A root that does not exist may be that of a lake that was moved: nothing is made in its place.
+    """
+    name, root = uuid.uuid4().hex, storage.root
+    while not (storage.is_s3 or os.path.lexists(root)):
+        root = os.path.dirname(os.path.abspath(root))
+    return (
+        (storage, f"{PROBE_FOLDER}/{name}")
+        if root == storage.root
+        else (replace(storage, root=root), f"{PROBE_FOLDER}-{name}")
+    )
 
 
 def remove_left_over(storage: Storage) -> None:

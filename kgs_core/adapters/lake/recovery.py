@@ -1,14 +1,18 @@
 """Recovery that a person accepts for good, a commit each: records that are lost, a topic that was made again."""
 
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.kafka.client_config import admin_client, reading_client
+from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
 from kgs_core.adapters.lake.discovery import find_topic
 from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.lake.topic_table import TopicTable, earlier_topic_ids
+from kgs_core.adapters.lake.topic_table import TopicTable, earlier_topic_ids, has_started
 from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import ConfigError, UnsafeError
+from kgs_core.exactly_once.first_start import offsets_read
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 from kgs_core.ports import CommitOutcome
@@ -16,11 +20,11 @@ from kgs_core.ports import CommitOutcome
 
 @dataclass(frozen=True, slots=True)
 class NewStart:
-    """Start of reading a topic that was created again.
+    """Start of reading a topic that was created again, or whose table is gone.
 
     Attributes:
-        earlier: ids of the topics that the table was filled from before.
-        offsets: partition -> first offset.
+        earlier: ids of the topics that the table was filled from before; none: the table is gone.
+        offsets: partition -> first offset of the topic.
     """
 
     table: str
@@ -30,7 +34,7 @@ class NewStart:
 
 
 class Acceptance:
-    """Records in the lake what a person accepts. Changes no row and nothing in Kafka."""
+    """Records for good what a person accepts, in the lake or in the group's offsets. Changes no row."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -65,26 +69,38 @@ class Acceptance:
         return spec.table
 
     def accept_topic(self, topic: str) -> NewStart:
-        """Begin to read a topic that was deleted and created again, at its first offsets, into the same table.
+        """Begin a topic that was deleted and created again, or whose table is gone.
+
+        A topic created again is read from its first offsets into the same table. Where the table is gone, the group's
+        offsets in Kafka are marked: the consumer that opens the topic then makes the table and begins as the rule says.
 
         Raises:
             ConfigError: no rule fits the topic, or Kafka has none of that name.
-            UnsafeError: the table was not filled from an earlier topic of this name, or it was accepted before.
+            UnsafeError: the topic is not refused, or it was accepted before.
             TransientError: Kafka or the store did not answer.
         """
         spec, topic_id, partitions = find_topic(self._settings, self._admin, topic)
         ids = AppIds(self._settings.group, topic, topic_id)
-        if any(ids.start(p) in self._lake.all_versions(spec.table) for p in range(partitions)):
+        if has_started(self._lake, spec.table, ids):
             raise UnsafeError(f"topic {topic}: table {spec.table} is filled from this topic, id {topic_id}, already")
         earlier = earlier_topic_ids(self._lake, spec.table, ids)
-        if not earlier:
-            raise UnsafeError(
-                f"topic {topic}: table {spec.table} was never filled from another topic of this name: start a consumer"
-            )
         found = self._admin.offsets([TopicPartition(topic, p) for p in range(partitions)], "earliest")
         offsets = {tp.partition: offset for tp, offset in sorted(found.items())}
-        self._table(spec, topic_id).fix_start(offsets)
+        if earlier:
+            self._table(spec, topic_id).fix_start(offsets)
+        else:
+            self._begin_anew(spec, topic_id, found)
         return NewStart(spec.table, tuple(earlier), topic_id, offsets)
+
+    def _begin_anew(self, spec: TableSpec, topic_id: TopicId, first: Mapping[TopicPartition, int]) -> None:
+        client = reading_client(self._settings)
+        with closing(GroupOffsets(client, self._settings.group)) as group:
+            if not offsets_read(group.committed(first), topic_id, spec.table, spec.rule.start):
+                raise UnsafeError(
+                    f"topic {spec.topic}: table {spec.table} was never filled from it, nor from another topic of this "
+                    "name: start a consumer"
+                )
+            group.begin_anew(first)
 
     def _check_log(self, tp: TopicPartition, lost: OffsetRange, *, even_if_readable: bool) -> None:
         first, end = self._admin.offsets([tp], "earliest")[tp], self._admin.offsets([tp], "latest")[tp]

@@ -1,5 +1,6 @@
 """The lake's root, a local path or s3://bucket/prefix: addresses for Delta, a file system for the Parquet writer."""
 
+import errno
 import functools
 import os
 from collections.abc import Mapping
@@ -81,6 +82,28 @@ class Storage:
         again over that connection keeps it open.
         """
         _filesystem.cache_clear()
+
+    def make_folders(self, table: str, folder: str, beside: str = "") -> None:
+        """Make a folder on a disk, level by level, below one that must exist.
+
+        A missing lake may be moved or not mounted: a folder in its place would nest it when it is moved back.
+
+        Args:
+            table: its own folder must exist, unless `beside` is given.
+            folder: path below the table's own folder; may be empty.
+            beside: a table in the same parent folder that must exist; the own folder of `table` is made, too.
+
+        Raises:
+            FileNotFoundError: the folder that must exist does not.
+        """
+        if self.is_s3:
+            return
+        path, must_exist = self.path(table), self.path(beside or table)
+        if not os.path.isdir(must_exist):
+            raise FileNotFoundError(errno.ENOENT, "moved, deleted or not mounted: bring it back", must_exist)
+        names = [name for name in folder.split("/") if name]
+        for depth in range(0 if beside else 1, len(names) + 1):
+            self.filesystem().create_dir("/".join([path, *names[:depth]]), recursive=False)
 
     def path(self, table: str, name: str = "") -> str:
         """Path of a table, or of a file in it, in `filesystem`."""

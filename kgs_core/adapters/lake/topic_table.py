@@ -103,6 +103,10 @@ class TopicTable:
                     *(name, field.name, kind, field.type),
                 )
 
+    def exists(self) -> bool:
+        """Whether the table of rows has been made, and is there."""
+        return self._rows.exists()
+
     def is_started(self, partitions: int) -> bool:
         """Whether the start position of any of partitions 0..n-1 has been fixed."""
         stored = self._rows.versions([self.ids.start(p) for p in range(partitions)])
@@ -212,6 +216,7 @@ class TopicTable:
     def _commit_dead_letters(self, batch: TopicBatch) -> CommitOutcome:
         """Compare-and-set on the marks that the dead letters were filtered by, so that none is written twice."""
         if not self._dead_letters_exist:
+            self._rows.versions(())  # raises where the lake is away: no table is made in its place
             self._dead_letters.create()
             self._dead_letters_exist = True
         expected = {self.ids.position(p): batch.dead_letter_marks.get(p) for p in batch.ranges}
@@ -239,6 +244,14 @@ def value_columns(rule: TopicRule, there: Iterable[pa.Field]) -> pa.Schema:
     computed = [column.name for column in rule.partition_columns if column.unit is not None]
     ours = [*parsed_schema(rule, pa.schema([])).names, *computed]
     return pa.schema([(f.name, f.type) for f in there if f.name not in ours])
+
+
+def has_started(lake: Lake, table: str, ids: AppIds) -> bool:
+    """Whether a table has the start of any partition; not where it is missing."""
+    found = (parse_app_id(app) for app in lake.all_versions(table))
+    return any(
+        f.is_start and (f.group, f.topic, f.topic_id) == (ids.group, ids.topic, ids.topic_id) for f in found if f
+    )
 
 
 def earlier_topic_ids(lake: Lake, table: str, ids: AppIds) -> list[TopicId]:

@@ -83,11 +83,17 @@ def headline(found: GroupStatus) -> Text:
         f"group {found.group}",
         state,
         f"{_count(len(found.current), 'partition')} on {_count(readers, 'consumer')}",
-        f"lag {count(found.lag)} records",
+        _lag(found),
     ]
     if found.bad_shares:
         parts.append(f"too many bad records in {_count(len(found.bad_shares), 'topic')}")
     return Text(" | ".join(parts), style="bold")
+
+
+def _lag(found: GroupStatus) -> str:
+    if found.lag is not None or found.known_lag is None:
+        return f"lag {count(found.lag)} records"
+    return f"lag {count(found.known_lag)}, of {_count(found.lag_unknown_partitions, 'partition')} not known"
 
 
 def alarms(found: GroupStatus) -> Iterator[str]:
@@ -202,7 +208,7 @@ def _consumer(line: ConsumerRow) -> list[str | Text]:
         f"{len(line.partitions):,}",
         megabytes(line.load),
         megabytes(line.bytes_per_s),
-        count(line.lag),
+        count(line.lag) if line.lag is not None or line.known_lag is None else f"{count(line.known_lag)}+{UNKNOWN}",
         "" if line.report_age_s is None else f"{seconds(line.report_age_s)} ago",
         "" if line.last_drain_s is None else seconds(line.last_drain_s),
         "" if line.max_drain_s is None else seconds(line.max_drain_s),

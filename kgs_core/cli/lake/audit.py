@@ -13,12 +13,14 @@ from kgs_core.cli.options import config_option
 from kgs_core.exactly_once import Fault, LakeAudit, TableAudit
 from kgs_core.reporting.audit_json import COUNTED
 
-_HEADINGS = ("table", "rows", "dead letters", *COUNTED, "")
+_HEADINGS = ("table", "rows", "dead letters", "unread", *(fault.words for fault in COUNTED), "")
 _ADVICE = {
     Fault.LOST: "the table says that it has read these: fill a new table (another group or table name), compare",
     Fault.DOUBLED: "something writes the table without comparing positions: find it in the table's history, end it",
     Fault.AHEAD: "rows without position will be written once more; a log that is too short must be restored",
-    Fault.FOREIGN: "something else writes this table: find it in the table's history, give it a table of its own",
+    Fault.FOREIGN: "something else writes this table: find it in the table's history, give it a table of its own; if "
+    "it is this group under its earlier name: kgs adopt --from-group",
+    Fault.DELETED_UNREAD: "these records are gone for good; the partition stands still until kgs accept-loss",
     Fault.CONTRADICTION: "the table's log was changed by other means than kgs: restore an earlier version",
 }
 
@@ -38,8 +40,10 @@ _ADVICE = {
 def audit(context: click.Context, *, config_file: Path, topics: tuple[str, ...], with_log: bool, as_json: bool) -> None:
     """Check that every record is in its table once: rows against start, position, accepted gaps and Kafka's log.
 
-    Changes nothing, and may run beside consumers. lost: read, but neither row nor dead letter. doubled: more than one
-    row of a record. ahead: rows that the position does not know of. foreign: rows that no record of the topic became.
+    Changes nothing, and may run beside consumers. unread: still in Kafka, to be read; no fault. lost: read, but neither
+    row nor dead letter. doubled: more than one row of a record. ahead: rows that the position does not know of.
+    foreign: rows that no record of the topic became. deleted unread: Kafka deleted them before they were read.
+    A table that is missing, though the group has read its topic, is NOT READ.
     With `rows: filter` a missing row is right; with `rows: any` several rows of a record are, too.
 
     Exit status: 0 nothing found; 1 something found, or not everything could be read; 2 usage or configuration.
@@ -71,15 +75,15 @@ def lines(found: LakeAudit) -> Iterator[str]:
     faults = {f.fault for t in found.tables for p in t.partitions for f in p.findings}
     for fault in Fault:
         if fault in faults:
-            yield f"{fault}: {_ADVICE[fault]}"
+            yield f"{fault.words}: {_ADVICE[fault]}"
 
 
 def _cells(name: str, table: TableAudit) -> tuple[str, ...]:
-    counts = (table.rows, table.dead_letters, *(table.count(fault) for fault in COUNTED))
+    counts = (table.rows, table.dead_letters, table.unread, *(table.count(fault) for fault in COUNTED))
     if table.problem:
         return (name, *("?" for _ in counts), "NOT READ")
     state = "-" if table.version is None and table.ok else "ok" if table.ok else "WRONG"
-    return (name, *(f"{count:,}" for count in counts), state)
+    return (name, *("?" if count is None else f"{count:,}" for count in counts), state)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -15,6 +15,7 @@ from kgs_core.errors import ConfigError, TransientError, UnsafeError
 from kgs_core.model import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
+    from kgs_core.adapters.lake.recovery import NewStart
     from kgs_core.ports import Upkeep
 
 _LOSS = re.compile(r"([a-zA-Z0-9._-]{1,249}):(\d{1,10})=(\d{1,19})-(\d{1,19})")
@@ -93,22 +94,34 @@ def accept_loss(*, loss: str, config_file: Path, yes: bool, even_if_readable: bo
 
 
 @click.command("accept-topic")
-@click.argument("topic")
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
 @config_option
 @_yes_option
-def accept_topic(*, topic: str, config_file: Path, yes: bool) -> None:
-    """Fill the table of a topic that was deleted and created again from the new one, too.
+def accept_topic(*, topics: tuple[str, ...], config_file: Path, yes: bool) -> None:
+    """Begin topics anew that were deleted and created again, or whose tables are gone.
 
-    Its rows are told from the old ones by their _topic_id. Reading begins at the new topic's first offsets. Consumers
-    that run must be started again.
+    Created again: the table is filled from the new topic, too, from its first offsets. Its rows are told from the old
+    ones by their _topic_id.
+
+    Table gone: consumers refuse a topic that the group has read, by its offsets in Kafka, and whose table is missing:
+    the lake may have been moved, or is not mounted. This makes them create a new table and begin as the rule's `start`
+    says. Do not use it if the old table may come back.
     """
     settings = load_client_settings(config_file, os.environ)
-    _only_with_yes(yes, f"topic {topic}: its table would hold rows of two topics")
+    names = ", ".join(topics)
+    _only_with_yes(yes, f"topic {names}: would begin anew, beside the rows of the old topic or without the old table")
     from kgs_core.adapters.lake.recovery import Acceptance
 
-    start = Acceptance(settings).accept_topic(topic)
+    acceptance = Acceptance(settings)
+    for topic in topics:
+        click.echo(_accepted(topic, acceptance.accept_topic(topic)))
+
+
+def _accepted(topic: str, start: "NewStart") -> str:
+    if not start.earlier:
+        return f"table {start.table}: made anew when a consumer opens topic {topic}, which begins as its rule says"
     offsets = ", ".join(f"{partition}: {offset}" for partition, offset in start.offsets.items())
-    click.echo(
+    return (
         f"table {start.table}: goes on with topic id {start.topic_id} (before: {', '.join(start.earlier)}), "
         f"first offset of each partition: {offsets}"
     )

@@ -48,6 +48,7 @@ def test_who_reads_what():
     assert found["kgs_partition_state", "t", "2", "owned"] == 1
     assert found["kgs_partition_lag_records", "t", "0"] == 3
     assert ("kgs_partition_lag_records", "t", "1") not in found
+    assert found["kgs_lag_unknown_partitions",] == 1
     assert found["kgs_hot_partitions",] == 1
     assert found["kgs_consumers_lower_bound",] == 3
     assert found["kgs_consumer_load_bytes_per_second", "2"] == 5.0
@@ -66,6 +67,7 @@ def test_what_is_not_known_has_no_sample():
         "kgs_consumer_capacity_bytes_per_second",
         "kgs_controller_up",
         "kgs_forced_moves_only",
+        "kgs_lag_unknown_partitions",
         "kgs_plan_waiting",
         "kgs_state",
         "kgs_topics_with_bad_records",

@@ -69,6 +69,7 @@ def test_a_group_where_everything_is_in_its_place():
         load=30.0,
         bytes_per_s=7.0,
         lag=1,
+        known_lag=1,
         report_age_s=0.0,
         process=PROCESS,
         batch_age_s=0.0,
@@ -79,7 +80,12 @@ def test_unknown_is_not_zero():
     """Of B neither speed nor lag is known, so neither is that of who reads it, nor the group's lag."""
     found = seen(group(report(ONE, A, B), report(TWO, C)), speeds={A: 10.0, C: 5.0}, lags={A: 1, B: None, C: 2})
     assert [(line.load, line.lag) for line in found.consumers] == [(None, None), (5.0, 2)]
-    assert found.lag is None
+    assert [(line.known_lag, line.lag_unknown_partitions) for line in found.consumers] == [(1, 1), (2, 0)]
+    assert (found.lag, found.known_lag, found.lag_unknown_partitions) == (None, 3, 1)
+    nothing = seen(group(report(ONE, A, B)), lags={})
+    assert (nothing.lag, nothing.known_lag, nothing.lag_unknown_partitions) == (None, None, 2)
+    partly = seen(group(report(ONE, A, B)), lags={A: 0})
+    assert (partly.lag, partly.known_lag, partly.lag_unknown_partitions) == (None, 0, 1), "Kafka says nothing of B"
     assert seen(group()).lag is None
 
 

@@ -19,6 +19,7 @@ from kgs_core.runtime.membership_threads import SharedMembership
 from kgs_core.runtime.throughput_log import ConsumerStatus
 from tests.core.adapters.ingest.test_owned_topics import YAML, MemoryKafka
 from tests.core.consumer.membership_words import gives, member
+from tests.group_offsets import MemoryOffsets
 from tests.waiting import wait_until
 
 TOPICS = 40
@@ -81,7 +82,7 @@ def loop(lake):
     kafka = MemoryKafka()
     for tp in TPS:
         kafka.make(tp.topic, 1)
-    topics = OwnedTopics(lake.settings, kafka, TopicOpener(lake.settings, lake, kafka, None, None))
+    topics = OwnedTopics(lake.settings, kafka, TopicOpener(lake.settings, lake, kafka, MemoryOffsets(), None))
     runner = SimpleNamespace(take_your_time=lambda: None, warm=lambda: None, warm_topic=lambda _: None)
     reader = SimpleNamespace(topics=topics, runner=runner, ingest=Rounds(topics))
     yield BatchLoop(reader, SharedMembership(member()), ConsumerStatus(ConsumerId(3), None), 10.0)

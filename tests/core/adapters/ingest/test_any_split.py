@@ -256,6 +256,7 @@ def test_a_record_without_a_value_is_a_row_only_where_its_format_takes_null(worl
 @settings(max_examples=15)
 def test_rows_are_read_back_as_they_were_written(world, tmp_path_factory, numbers):
     folder = tmp_path_factory.mktemp("lake")
+    (folder / "t").mkdir()
     rows = sort_records(world.job, records_of(messages_of(world, [(number, 0) for number in numbers]))).rows
     file = write_table(Storage(str(folder)), "t", rows.to_batches(), world.job.schema)
     path = folder / "t" / file.path

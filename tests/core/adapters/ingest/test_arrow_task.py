@@ -1,6 +1,7 @@
 """One round of the arrow processor against a mock cluster: what one record or one table does to its neighbours."""
 
 import itertools
+import os
 import sys
 import threading
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ class Reader:
     def topic(self, name, *values, marks=None, **rule):
         """A topic with these records: a value, or (value, what else there is of it)."""
         topic = f"{name}-{next(NUMBER)}"
+        os.mkdir(self.storage.path(topic))
         self.kafka.topic(topic)
         for value in values:
             bare, more = value if isinstance(value, tuple) else (value, {})
@@ -136,6 +138,7 @@ def test_dead_letters_that_are_in_the_lake_already_count_as_bad_records(reader):
 
 def test_table_that_cannot_be_written_holds_up_its_topic_alone(reader, tmp_path):
     sick, well = reader.topic("sick", b"x"), reader.topic("well", b"x")
+    (tmp_path / sick).rmdir()
     (tmp_path / sick).touch()  # a file where the table's folder should be
     result = reader.round()
     assert set(by_topic(result)) == {well}
@@ -224,8 +227,6 @@ def test_files_go_to_a_store_side_by_side_and_one_that_is_refused_is_its_topics_
     """One after the other, 500 topics would wait 500 times."""
     store = reader.storage = StoreThatWaits(str(tmp_path))
     topics = [reader.topic(f"t{i}", b"x", b"y") for i in range(4)]
-    for topic in topics:
-        (tmp_path / topic).mkdir()
     object.__setattr__(store, "files", threading.Barrier(len(topics)))
     object.__setattr__(store, "sick", topics[1])
     kept = reader.round()

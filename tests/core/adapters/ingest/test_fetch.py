@@ -67,7 +67,7 @@ def test_client_of_a_topic_that_has_gone_is_ended_and_those_in_use_are_kept(monk
 
 
 FIRST_BATCH = """
-import sys, tempfile
+import os, sys, tempfile
 from kgs_core.adapters.ingest.arrow_task import read_round
 from kgs_core.adapters.ingest import fetch_sessions
 from kgs_core.adapters.ingest.fetch_sessions import session
@@ -95,7 +95,9 @@ session("arrow", {}, lambda config: None)
 loaded = set(sys.modules)
 rule = TopicRule(topic="t")
 job = TopicJob("t", TopicId("id"), rule, "t", "t_letters", parsed_schema(rule), {0: None})
-batch, _ = process_topic(Storage(tempfile.mkdtemp()), job, records_of([Record()]), {0: OffsetRange(0, 1)})
+root = tempfile.mkdtemp()
+os.mkdir(f"{root}/t")
+batch, _ = process_topic(Storage(root), job, records_of([Record()]), {0: OffsetRange(0, 1)})
 assert batch.records == 1
 print(sorted({name.partition(".")[0] for name in set(sys.modules) - loaded}))
 """

@@ -11,6 +11,7 @@ from kgs_core.adapters.ingest.topic_opener import TopicOpener
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import TableSpec, parse_settings
 from kgs_core.errors import TransientError
+from kgs_core.exactly_once.first_start import GroupOffset
 from kgs_core.model import TopicPartition
 
 EARLIEST, COMMITTED, STABLE, END = 3, 40, 90, 100
@@ -59,13 +60,13 @@ def test_every_partition_begins_where_its_rule_says(start, expected):
 
 
 def test_committed_offsets_count_where_there_are_any():
-    found = first_offsets("committed", lambda _: {TopicPartition("t", 1): COMMITTED})
+    found = first_offsets("committed", lambda _: {TopicPartition("t", 1): GroupOffset(COMMITTED)})
     assert found == {0: EARLIEST, 1: COMMITTED}
 
 
 @pytest.mark.parametrize("start", ["earliest", "latest", "timestamp:2023-11-14T22:13:20Z"])
 def test_committed_offsets_count_only_where_they_are_asked_for(start):
-    assert COMMITTED not in first_offsets(start, lambda tps: dict.fromkeys(tps, COMMITTED)).values()
+    assert COMMITTED not in first_offsets(start, lambda tps: dict.fromkeys(tps, GroupOffset(COMMITTED))).values()
 
 
 def test_without_the_coordinators_answer_nothing_begins():

@@ -137,6 +137,7 @@ BATCHES = {
 @pytest.mark.parametrize("kind", BATCHES)
 def test_batch_of_bad_values_takes_no_longer_than_five_good_ones(kind, tmp_path):
     schema, good, bad, count = BATCHES[kind]
+    (tmp_path / "t").mkdir()
     rule = TopicRule.model_validate({"topic": "t", "format": "json", "schema": schema})
     job = TopicJob("t", TopicId("id"), rule, "t", "t_dl", parsed_schema(rule), {})
 

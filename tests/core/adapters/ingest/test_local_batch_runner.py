@@ -1,5 +1,6 @@
 """Batches without Spark, against a mock cluster: what they read, how they come back early, what they refuse."""
 
+import os
 import time
 
 import pyarrow as pa
@@ -34,8 +35,9 @@ def runner(kafka, storage):
 
 
 @pytest.fixture
-def job(kafka, request):
+def job(kafka, storage, request):
     topic = request.node.name
+    os.mkdir(storage.path(topic))
     kafka.topic(topic)
     rule = TopicRule.model_validate({"topic": topic, "transform": "hooks:f"})
     return TopicJob(topic, TopicId("id"), rule, topic, "dead_letters", parsed_schema(rule), {})

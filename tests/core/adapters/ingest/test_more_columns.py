@@ -22,6 +22,7 @@ from kgs_core.errors import ConfigError, TransientError
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 from kgs_core.ports import CommitOutcome
 from tests.core.adapters.ingest.test_rounds import ID, Kafka
+from tests.group_offsets import MemoryOffsets
 from tests.growing_values import FORMAT, NAME
 from tests.sink import FakeRecord
 
@@ -49,12 +50,12 @@ class Room:
         settings = parse_settings(f"{text}registry: {{url: 'http://h:1'}}\n".encode(), "kgs.yaml", {})
         self.lake = open_lake(settings.lake)
         admin = SimpleNamespace(offsets=lambda tps, which: dict.fromkeys(tps, 0))
-        opener = TopicOpener(settings, self.lake, admin, None, None)
+        opener = TopicOpener(settings, self.lake, admin, MemoryOffsets(), None)
         table = opener.open(resolve_tables(settings, ["t"])["t"], ID, 1)
         self.state = TopicState(table)
         self.state.own(frozenset({0}))
         self.end = len(values)
-        offsets = SimpleNamespace(report=lambda positions: None)
+        offsets = SimpleNamespace(report=lambda topic_id, table, positions: None)
         self.ingest = Ingest({"t": self.state}, settings.consumer, self, self.kafka, offsets)
 
     def read(self, question, jobs):

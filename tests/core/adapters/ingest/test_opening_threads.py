@@ -15,6 +15,7 @@ from kgs_core.config import parse_settings
 from kgs_core.errors import TransientError
 from kgs_core.model import TopicId, TopicPartition
 from tests.core.adapters.ingest.test_owned_topics import YAML, MemoryKafka, share
+from tests.group_offsets import MemoryOffsets
 from tests.waiting import wait_until
 
 FOUND = TopicDescription(TopicId("id"), 1)
@@ -131,7 +132,7 @@ def topics(tmp_path):
     for topic in ("t1", "t2"):
         kafka.make(topic, 1)
     settings = parse_settings(YAML.format(root=tmp_path).encode(), "kgs.yaml", {})
-    return OwnedTopics(settings, kafka, TopicOpener(settings, open_lake(settings.lake), kafka, None, None))
+    return OwnedTopics(settings, kafka, TopicOpener(settings, open_lake(settings.lake), kafka, MemoryOffsets(), None))
 
 
 def test_opening_that_lasts_is_said_and_one_that_hangs_is_tried_again_beside_it(topics, tables, monkeypatch):

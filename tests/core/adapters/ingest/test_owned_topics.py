@@ -15,6 +15,7 @@ from kgs_core.errors import PermanentError, TransientError, UnsafeError
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
+from tests.group_offsets import MemoryOffsets
 
 YAML = """
 group: g
@@ -33,6 +34,7 @@ class MemoryKafka:
         self.denied = set()
         self.is_away = False
         self.asked = 0
+        self.group = MemoryOffsets()
 
     def make(self, topic, partitions=4, topic_id="id"):
         self.topics[topic] = TopicDescription(TopicId(f"{topic_id}-{topic}"), partitions)
@@ -65,8 +67,12 @@ def kafka():
 
 @pytest.fixture
 def topics(kafka, tmp_path):
-    settings = parse_settings(YAML.format(root=tmp_path).encode(), "kgs.yaml", {})
-    opener = TopicOpener(settings, open_lake(settings.lake), kafka, None, None)
+    return consumer(kafka, tmp_path)
+
+
+def consumer(kafka, root):
+    settings = parse_settings(YAML.format(root=root).encode(), "kgs.yaml", {})
+    opener = TopicOpener(settings, open_lake(settings.lake), kafka, kafka.group, None)
     return OwnedTopics(settings, kafka, opener)
 
 

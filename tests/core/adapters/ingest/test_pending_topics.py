@@ -15,6 +15,7 @@ from kgs_core.runtime.membership_threads import SharedMembership
 from kgs_core.runtime.throughput_log import ConsumerStatus
 from tests.core.adapters.ingest.test_owned_topics import YAML, MemoryKafka
 from tests.core.consumer.membership_words import gives, member
+from tests.group_offsets import MemoryOffsets
 
 T1, T2, BROKEN, OTHER = (TopicPartition(topic, 0) for topic in ("t1", "t2", "broken", "other"))
 
@@ -30,7 +31,7 @@ def kafka():
 @pytest.fixture
 def loop(kafka, tmp_path):
     settings = parse_settings(YAML.format(root=tmp_path).encode(), "kgs.yaml", {})
-    topics = OwnedTopics(settings, kafka, TopicOpener(settings, open_lake(settings.lake), kafka, None, None))
+    topics = OwnedTopics(settings, kafka, TopicOpener(settings, open_lake(settings.lake), kafka, MemoryOffsets(), None))
     runner = SimpleNamespace(take_your_time=lambda: None, warm=lambda: None, warm_topic=lambda _: None)
     ingest = SimpleNamespace(round=lambda _: None, settle=lambda topics: None, late_since=None)
     reader = SimpleNamespace(topics=topics, runner=runner, ingest=ingest)

@@ -81,7 +81,7 @@ class Rig:
         self.lake = open_lake(LakeSettings(root=str(root)))
         self.kafka, self.runner = Kafka(), Runner()
         self.states = {topic: self.state(topic, **rule) for topic in ("sick", "well")}
-        offsets = SimpleNamespace(report=lambda positions: None)
+        offsets = SimpleNamespace(report=lambda topic_id, table, positions: None)
         self.ingest = Ingest(
             self.states, ConsumerSettings(batch_bytes=1_000_000, wait_time_s=0.0), self.runner, self.kafka, offsets
         )

@@ -16,6 +16,7 @@ from kgs_core.errors import ConfigError
 from kgs_core.model import TopicId
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind
 from tests.core.adapters.ingest.test_first_offsets import FakeAdmin
+from tests.group_offsets import MemoryOffsets
 
 COLUMNS = pa.schema([("temp", pa.float64()), ("place", pa.string()), ("at", pa.timestamp("us", "UTC"))])
 
@@ -39,8 +40,7 @@ class Consumer:
         monkeypatch.setattr(topic_opener, "load_hook", lambda _: self.newest)
 
     def open(self):
-        offsets = SimpleNamespace(committed=lambda _: {})
-        opener = TopicOpener(self.settings, self.lake, FakeAdmin(), offsets, lambda *_: None)
+        opener = TopicOpener(self.settings, self.lake, FakeAdmin(), MemoryOffsets(), lambda *_: None)
         return opener.open(self.spec, TopicId("id1"), 1)
 
 

@@ -8,8 +8,10 @@ from confluent_kafka import KafkaError, KafkaException
 from kgs_core.adapters.kafka import committed_offsets
 from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
 from kgs_core.errors import PermanentError, TransientError
-from kgs_core.model import TopicPartition
+from kgs_core.exactly_once.first_start import BEGINS_ANEW, GroupOffset
+from kgs_core.model import TopicId, TopicPartition
 
+ID = TopicId("id")
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
@@ -18,6 +20,7 @@ class FakeConsumer:
 
     def __init__(self, _: object) -> None:
         self.stored: dict[tuple[str, int], int] = {}
+        self.marks: dict[tuple[str, int], str] = {}
         self.errors: dict[tuple[str, int], KafkaError] = {}
         self.failure: KafkaError | None = None
 
@@ -27,13 +30,20 @@ class FakeConsumer:
             raise KafkaException(self.failure)
         keys = [(p.topic, p.partition) for p in wanted]
         return [
-            SimpleNamespace(topic=t, partition=p, offset=self.stored.get((t, p), -1001), error=self.errors.get((t, p)))
+            SimpleNamespace(
+                topic=t,
+                partition=p,
+                offset=self.stored.get((t, p), -1001),
+                error=self.errors.get((t, p)),
+                metadata=self.marks.get((t, p)),
+            )
             for t, p in keys
         ]
 
     def commit(self, offsets, asynchronous):
         assert not asynchronous
         self.stored |= {(p.topic, p.partition): p.offset for p in offsets}
+        self.marks |= {(p.topic, p.partition): p.metadata for p in offsets}
 
     def close(self) -> None:
         """Nothing to close."""
@@ -50,7 +60,7 @@ def offsets(monkeypatch):
 
 def test_partition_without_a_commit_is_absent(offsets):
     offsets._made.get().stored["t", 0] = 7
-    assert offsets.committed([A, B]) == {A: 7}
+    assert offsets.committed([A, B]) == {A: GroupOffset(7)}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +82,7 @@ def test_a_coordinator_that_does_not_answer_is_passing_trouble(offsets):
 
 
 def test_what_a_stopped_process_set_back_is_sent_again(offsets):
-    offsets.report({A: 100, B: 50})
+    offsets.report(ID, "t", {A: 100, B: 50})
     offsets._send()
     offsets._made.get().stored["t", 0] = 30  # between its look and its commit it was stopped; ours came in between
     offsets._send()
@@ -83,16 +93,61 @@ def test_what_a_stopped_process_set_back_is_sent_again(offsets):
 
 
 def test_what_a_successor_sent_is_not_set_back(offsets):
-    offsets.report({A: 100})
-    offsets._made.get().stored["t", 0] = 200
+    offsets.report(ID, "t", {A: 100})
+    offsets._made.get().stored["t", 0], offsets._made.get().marks["t", 0] = 200, f"kgs:{ID}:t"
     offsets._send()
     offsets._look()
     offsets._send()
     assert offsets._made.get().stored["t", 0] == 200
 
 
+def test_offsets_tell_of_which_topic_id_they_are(offsets):
+    offsets.report(ID, "t", {A: 100})
+    offsets._send()
+    assert offsets.committed([A]) == {A: GroupOffset(100, ID, "t")}
+
+
+@pytest.mark.parametrize("theirs", ["", "kgs:another:t", "kgs:id:another"])
+def test_a_higher_offset_of_another_topic_id_or_tool_does_not_count(offsets, theirs):
+    offsets._made.get().stored["t", 0], offsets._made.get().marks["t", 0] = 200, theirs
+    offsets.report(ID, "t", {A: 100})
+    offsets._send()
+    assert offsets.committed([A]) == {A: GroupOffset(100, ID, "t")}
+
+
+@pytest.mark.parametrize("looks_first", [False, True])
+def test_what_begins_anew_stays_so_until_the_new_table_has_a_position(offsets, looks_first):
+    """Consumers that wait for the table that is gone go on committing its positions."""
+    offsets.report(ID, "t", {A: 100, B: 50})
+    offsets._send()
+    offsets.begin_anew({A: 3, TopicPartition("t", 2): 3})
+    anew = {
+        A: GroupOffset(100, BEGINS_ANEW),
+        B: GroupOffset(50, ID, "t"),
+        TopicPartition("t", 2): GroupOffset(3, BEGINS_ANEW),
+    }
+    if looks_first:
+        offsets._look()
+        offsets._sent = {}  # now and then all is sent again
+    offsets._send()
+    assert offsets.committed(anew) == anew
+    offsets.report(ID, "t", {A: 4})
+    offsets._send()
+    assert offsets.committed([A]) == {A: GroupOffset(4, ID, "t")}
+
+
+def test_what_a_successor_with_another_table_sent_stays(offsets):
+    """After `kgs replace` with another table in the rule, the new one is behind the old one for a while."""
+    offsets.report(ID, "t", {A: 100})
+    offsets._send()
+    offsets._made.get().stored["t", 0], offsets._made.get().marks["t", 0] = 7, f"kgs:{ID}:t_v2"
+    offsets._look()
+    offsets._send()
+    assert offsets.committed([A]) == {A: GroupOffset(7, ID, "t_v2")}
+
+
 def test_trouble_is_counted_and_sent_later(offsets):
-    offsets.report({A: 100})
+    offsets.report(ID, "t", {A: 100})
     offsets._made.get().failure = KafkaError(KafkaError._TIMED_OUT)
     offsets._try(offsets._send)
     assert (offsets.failures, offsets._made.get().stored) == (1, {})
@@ -111,7 +166,7 @@ def test_trouble_is_counted_and_sent_later(offsets):
     ],
 )
 def test_the_cause_is_named_and_no_other(offsets, caplog, code, said, unsaid):
-    offsets.report({A: 7})
+    offsets.report(ID, "t", {A: 7})
     offsets._made.get().failure = KafkaError(code)
     offsets._try(offsets._send)
     (line,) = [record.getMessage() for record in caplog.records]

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from kgs_core.adapters.kafka.topic_description import TopicDescription
 from kgs_core.adapters.lake import audit
 from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.adapters.lake.discovery import find_tables
@@ -12,8 +13,11 @@ from kgs_core.adapters.lake.storage import Storage
 from kgs_core.cli.lake.audit import lines
 from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError, TransientError
-from kgs_core.model import TopicId
+from kgs_core.exactly_once import Fault, LakeAudit, LogPart
+from kgs_core.exactly_once.first_start import GroupOffset
+from kgs_core.model import TopicId, TopicPartition
 from kgs_core.reporting.audit_json import audit_values
+from tests.group_offsets import MemoryOffsets
 from tests.sink import Sink
 
 TEXT = """
@@ -93,8 +97,97 @@ def with_logs_of(monkeypatch, errors):
         asked.append(topic)
         if topic in errors:
             raise errors[topic]
-        return dict.fromkeys(snapshot.positions, audit.NOT_READ), TopicId(f"id-{topic}")
+        return dict.fromkeys(snapshot.positions, audit.NOT_READ), TopicDescription(TopicId(f"id-{topic}"), 1)
 
     monkeypatch.setattr(audit, "KafkaAdmin", lambda _: SimpleNamespace(list_topics=lambda: list("abc")))
     monkeypatch.setattr(audit, "_read_log", read)
     return asked
+
+
+class KafkaOf:
+    """A Kafka with one topic of two partitions, whose logs hold what is said; and what the group has committed."""
+
+    def __init__(self, monkeypatch, start=0, end=20, **committed):
+        self.start, self.end = start, end
+        self.group = MemoryOffsets()
+        self.group.stored = {TopicPartition("a", 0): GroupOffset(**committed)} if committed else {}
+        monkeypatch.setattr(audit, "KafkaAdmin", lambda _: self)
+        monkeypatch.setattr(audit, "GroupOffsets", lambda *_: self.group)
+        monkeypatch.setattr(audit, "load_log", lambda settings, admin, topic, wanted, advance: self.log(wanted))
+
+    def log(self, wanted):
+        return {p: LogPart(start=self.start, end=self.end) for p in wanted}
+
+    def list_topics(self):
+        return ["a"]
+
+    def describe(self, topics):
+        return {topic: TopicDescription(TopicId(f"id-{topic}"), 2) for topic in topics}
+
+    def topic_ids(self, topics):
+        return {topic: TopicId(f"id-{topic}") for topic in topics}
+
+
+def audited_a(settings):
+    return audit_lake(settings, topics=["a"]).tables[0]
+
+
+def test_records_that_were_deleted_before_they_were_read_are_a_fault_also_of_a_partition_never_read(
+    settings, monkeypatch
+):
+    KafkaOf(monkeypatch, start=28, end=31)
+    found = audited_a(settings)
+    assert [(p.unread, p.count(Fault.DELETED_UNREAD)) for p in found.partitions] == [(11, 8), (31, 28)]
+    assert (found.ok, found.unread) == (False, 42)
+    assert audit_values(LakeAudit((found,)))["tables"][0]["deleted_unread"] == 36
+    shown = list(lines(LakeAudit((found,))))
+    assert "  unread  " in shown[0]
+    assert "deleted unread" in shown[0]
+    assert shown[-1].endswith("until kgs accept-loss")
+
+
+def test_what_is_deleted_after_it_was_read_meanwhile_is_no_fault(settings, monkeypatch):
+    kafka = KafkaOf(monkeypatch)
+
+    def log(wanted):
+        Sink(Storage(settings.lake.root), topic="a", topic_id="id-a", table="a").ingest({0: (20, 28)})
+        return {p: LogPart(start=28 if p == 0 else 0, end=28) for p in wanted}
+
+    kafka.log = log
+    assert audited_a(settings).ok
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+@pytest.mark.parametrize("how", ["moved", "made anew by another topic"])
+def test_a_table_that_is_missing_is_not_ok_where_the_group_has_read_its_topic(settings, monkeypatch, how, start):
+    settings.topics[0].__dict__["start"] = start
+    root = Path(settings.lake.root)
+    (root / "a").rename(root / "moved")
+    if how != "moved":
+        (root / "b").rename(root / "a")
+    KafkaOf(monkeypatch, offset=20, topic_id=TopicId("id-a"), table="a")
+    found = audited_a(settings)
+    assert not found.ok
+    assert found.problem.startswith(
+        "table a: not there, or without positions of topic a, though group g has read a:0 up"
+    )
+    shown = list(lines(LakeAudit((found,))))
+    assert shown[1].split() == ["a", *"????????", "NOT", "READ"]
+
+
+@pytest.mark.parametrize("committed", [{}, {"offset": 5, "topic_id": TopicId("earlier")}])
+def test_a_table_of_a_topic_that_was_never_read_may_be_missing(settings, monkeypatch, committed):
+    for table in ("a", "a_dead_letters"):
+        (Path(settings.lake.root) / table).rename(Path(settings.lake.root) / f"{table}.moved")
+    KafkaOf(monkeypatch, **committed)
+    found = audited_a(settings)
+    assert (found.ok, found.notes, found.unread) == (True, ("no table yet",), None)
+
+
+def test_a_table_of_another_group_may_be_that_of_a_group_that_was_renamed(settings, monkeypatch):
+    KafkaOf(monkeypatch)
+    found = audited_a(settings.model_copy(update={"group": "shop"}))
+    assert not found.ok
+    assert found.notes == (
+        "group g fills this table: if that is the earlier name of group shop: kgs adopt --from-group g",
+    )

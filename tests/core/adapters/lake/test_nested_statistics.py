@@ -44,6 +44,7 @@ ROWS = [
 
 def written(folder, rows):
     batch = pa.RecordBatch.from_pylist([{"n": None} | row for row in rows], schema=SCHEMA)
+    (folder / "t").mkdir(parents=True, exist_ok=True)
     return write_table(Storage(str(folder)), "t", [batch], SCHEMA)
 
 

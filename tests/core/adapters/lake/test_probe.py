@@ -14,6 +14,7 @@ from kgs_core.errors import PermanentError, TransientError, UnsafeError
 
 @pytest.fixture
 def storage(tmp_path):
+    (tmp_path / "lake").mkdir()
     return Storage(str(tmp_path / "lake"))
 
 
@@ -21,6 +22,11 @@ def test_sixteen_that_start_at_once_all_pass_and_leave_nothing(storage):
     with ThreadPoolExecutor(16) as pool:
         assert list(pool.map(probe, [storage] * 16)) == [None] * 16
     assert os.listdir(f"{storage.root}/{PROBE_FOLDER}") == []
+
+
+def test_nothing_is_left_in_the_place_of_a_lake_that_was_moved(tmp_path):
+    probe(Storage(str(tmp_path / "mount" / "lake")))
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_store_that_takes_both_commits_is_refused_and_nothing_is_left(storage, monkeypatch):
@@ -73,4 +79,4 @@ def test_what_killed_probes_left_is_removed_when_it_is_a_day_old(storage):
 
 def test_without_a_probe_folder_there_is_nothing_to_remove(storage):
     remove_left_over(storage)
-    assert not os.path.exists(storage.root)
+    assert os.listdir(storage.root) == []

@@ -19,6 +19,7 @@ from kgs_core.exactly_once import Fault
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome
 from tests.core.adapters.lake.test_adoption import MemoryKafka, put_kafka
+from tests.group_offsets import MemoryOffsets
 from tests.sink import FakeRecord, Sink
 
 TEXT = """
@@ -240,7 +241,7 @@ def test_keys_of_topics_stay_apart_where_the_topic_is_in_the_key(storage, monkey
 def opened(storage):
     def open_topic(rule, topic="b"):
         settings = settings_of(storage, f"{{topic: a, table: t, {rule}}}, {{topic: b, table: t, {rule}}}")
-        opener = TopicOpener(settings, DeltaLake(settings.lake), NoRecords(), None, None)
+        opener = TopicOpener(settings, DeltaLake(settings.lake), NoRecords(), MemoryOffsets(), None)
         return opener.open(resolve_tables(settings, [topic])[topic], TopicId(f"id-{topic}"), 1)
 
     return open_topic

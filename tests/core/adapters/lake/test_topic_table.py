@@ -12,7 +12,7 @@ from kgs_core.adapters.lake.delta_log import load_transactions
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.topic_table import earlier_topic_ids
-from kgs_core.errors import UnsafeError
+from kgs_core.errors import PortError, TransientError, UnsafeError
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import OffsetRange, TopicId
 from kgs_core.ports import CommitOutcome
@@ -220,3 +220,21 @@ def test_loss_is_accepted_once_and_refuses_the_batch_in_flight(storage, sink):
 
 def test_stored_position_of_a_partition_never_read_is_none(sink):
     assert sink.table.stored_position(7) is None
+
+
+@pytest.mark.parametrize("rule", [{}, {"partition_by": ["n"]}], ids=["plain", "partitioned"])
+def test_nothing_is_made_in_the_place_of_a_lake_that_was_moved(tmp_path, rule):
+    """Moved back by `mv`, the lake would lie within it."""
+    lake = tmp_path / "lake"
+    sink = Sink(Storage(str(lake)), table="bronze/t", **rule).started(1)
+    batch = sink.read({0: (0, 10)})
+    lake.rename(tmp_path / "moved")
+    with pytest.raises(TransientError, match=r"table bronze/t: cannot write .*moved, deleted or not mounted: bring it"):
+        sink.read({0: (10, 13)}, {})
+    with pytest.raises(TransientError, match=r"table bronze/t_dead_letters: cannot write .*bring it back"):
+        sink.read({0: (14, 15)}, {})
+    with pytest.raises(PortError):
+        sink.table.commit(batch)
+    assert os.listdir(tmp_path) == ["moved"]
+    (tmp_path / "moved").rename(lake)
+    assert sink.ingest({0: (0, 10)}) is CommitOutcome.COMMITTED

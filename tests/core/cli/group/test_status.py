@@ -253,6 +253,8 @@ def test_json_has_the_promised_keys():
         "load": 1.5e6,
         "bytes_per_s": 2e6,
         "lag": 12,
+        "known_lag": None,
+        "lag_unknown_partitions": 0,
         "report_age_s": 0.4,
         "stopped": {"t:0": "poison"},
         "last_drain_s": 0.1,

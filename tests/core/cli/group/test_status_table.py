@@ -1,0 +1,31 @@
+"""What the table of `kgs status` says of figures that are not known."""
+
+from dataclasses import replace
+
+import pytest
+
+from kgs_core.cli.group.status_table import headline
+from kgs_core.reporting.status_json import status_values
+from tests.core.cli.group.test_status import LINES, group, words
+
+
+@pytest.mark.parametrize(
+    ("lag", "said"),
+    [
+        ({"lag": 12}, "lag 12 records"),
+        ({"lag": None, "known_lag": 0, "lag_unknown_partitions": 3}, "lag 0, of 3 partitions not known"),
+        ({"lag": None, "known_lag": 1200, "lag_unknown_partitions": 1}, "lag 1,200, of 1 partition not known"),
+        ({"lag": None, "known_lag": None, "lag_unknown_partitions": 2}, "lag ? records"),
+    ],
+)
+def test_a_partition_whose_lag_is_not_known_hides_no_other(lag, said):
+    found = group(**lag)
+    assert headline(found).plain.endswith(said)
+    values = status_values(found)
+    assert [values[key] for key in ("lag", "known_lag", "lag_unknown_partitions")] == [
+        lag["lag"], lag.get("known_lag"), lag.get("lag_unknown_partitions", 0),
+    ]  # fmt: skip
+    row = replace(LINES[0], **lag)
+    assert {12: "12", 0: "0+?", 1200: "1,200+?", None: "?"}[lag["lag"] or lag.get("known_lag")] in words(
+        group(consumers=(row,)), "1 "
+    )
