@@ -22,7 +22,7 @@ from kgs_core.config import PackingSettings, Settings, resolve_tables
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.controller.capacity import capacity_seen
 from kgs_core.controller.group_view import GroupView
-from kgs_core.errors import ConfigError, PermanentError
+from kgs_core.errors import ConfigError
 from kgs_core.model import WriteSpeeds
 from kgs_core.monitor.recorded import parse_assignment, parse_measurements
 from kgs_core.packing import ALGORITHMS, FRONT, WEIGHING, setting_name
@@ -182,10 +182,7 @@ def _measured(settings: Settings | None, progress: Callable[[float, float], None
 
     measurement = measure(settings, progress)
     resolve_tables(settings, {tp.topic for tp in measurement.speeds})
-    load = measured_load(settings, measurement)
-    if not load.speeds and not load.unknown:
-        raise PermanentError("plan: no topic matches the configuration: create the topics, or mend `topics`")
-    return load
+    return measured_load(settings, measurement)
 
 
 def _group(
