@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 
 _MAX_LENGTH = 400
-_NOISE = re.compile(r"\x1b\[\d+m|\u21b3")  # deltalake draws a coloured tree of causes
+# deltalake draws a coloured tree of causes, and obstore appends a Rust dump of what it has said in words
+_NOISE = re.compile(r"\x1b\[\d+m|\u21b3|\s+Debug source:.*", re.DOTALL)
 
 
 class KgsError(Exception):

@@ -15,6 +15,7 @@ from kgs_core.api.values import (
     PerPartition,
     assignment_frame,
     consumers_by_partition,
+    number_of,
     plain_keys,
     speeds_by_partition,
 )
@@ -135,7 +136,7 @@ def _settings(config: Config | None) -> Settings | None:
 
 def _packing(settings: Settings | None, algorithm: str | None, capacity: float | None) -> PackingSettings:
     """Section `packing` of the configuration, if there is one, with what was given instead."""
-    if capacity is not None and not 1 <= capacity <= MAX_CAPACITY:
+    if capacity is not None and not 1 <= number_of(capacity, "plan: capacity") <= MAX_CAPACITY:
         raise ConfigError([f"plan: capacity {capacity:g}: give bytes/s, from 1 to {MAX_CAPACITY:g}"])
     if algorithm is not None and algorithm not in ALGORITHMS:
         raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHMS)}"])

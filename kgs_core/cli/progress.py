@@ -13,7 +13,7 @@ def progress_bar(what: str, console: Console, unit: str = "s") -> Iterator[Calla
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None, said="")
-        is_silent = console.is_terminal
+        is_silent = console.is_terminal or unit != "s"
 
         def advance(done: float, total: float) -> None:
             nonlocal is_silent

@@ -191,7 +191,7 @@ def open_reader(
     admin = KafkaAdmin(admin_client(settings))
     lake = open_lake(settings.lake, str(consumer))
     start_up.bear(admin.list_topics)
-    start_up.bear(lake.probe)
+    start_up.bear(lake.probe, f"lake {settings.lake.root}")
     reader = ConsumerContext(settings, consumer, lake, admin, GroupOffsets(reading_client(settings), settings.group))
     if start_spark is not None:
         reader.start_spark = start_spark
