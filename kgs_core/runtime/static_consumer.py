@@ -68,7 +68,7 @@ class StaticConsumer:
             with self._lineage.running():
                 while not stop.is_set:
                     limit.touch(reader.ingest.late_since)
-                    reader.attempt(step, stop.wait)
+                    reader.attempt(step, stop.wait, stop)
             self._status.write(states.values())
         _log.info("ended consumer=%d records=%d", self._consumer, self._status.records)
 
