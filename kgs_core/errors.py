@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 
 _MAX_LENGTH = 400
-_NOISE = re.compile(r"\x1b\[\d+m|\u21b3")  # deltalake draws a coloured tree of causes
+# deltalake draws a coloured tree of causes, and obstore appends a Rust dump of what it has said in words
+_NOISE = re.compile(r"\x1b\[\d+m|\u21b3|\s+Debug source:.*", re.DOTALL)
 
 
 class KgsError(Exception):
@@ -59,6 +60,14 @@ class FencedError(PermanentError):
     exit_code = 3
 
 
+def words(error: BaseException) -> str:
+    """Text of an error; the name of its type where it has none, or needs a JVM for it that is gone (py4j)."""
+    try:
+        return str(error) or type(error).__name__
+    except Exception:  # noqa: BLE001 - whatever it is, the error in hand is the one to report
+        return type(error).__name__
+
+
 def one_line(error: BaseException) -> str:
     """What an error says, with its causes, in one line of plain text."""
-    return " ".join(_NOISE.sub(" ", str(error) or type(error).__name__).split())[:_MAX_LENGTH]
+    return " ".join(_NOISE.sub(" ", words(error)).split())[:_MAX_LENGTH]

@@ -10,6 +10,7 @@ from kgs_core.api.values import (
     PerPartition,
     assignment_frame,
     consumers_by_partition,
+    number_of,
     plain,
     plain_keys,
     speeds_by_partition,
@@ -99,7 +100,9 @@ def pack(
         raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHMS)}"])
     given = speeds_by_partition(speeds, "speeds")
     before = {} if current is None else consumers_by_partition(current, "current")
-    problem = PackingProblem(given, float(capacity), before, max_consumers=max_consumers, consumer_weight=meant[1])
+    problem = PackingProblem(
+        given, number_of(capacity, "capacity"), before, max_consumers=max_consumers, consumer_weight=meant[1]
+    )
     target = dict(sorted(ALGORITHMS[meant[0]](problem, Random(seed)).items()))  # noqa: S311 - no secret
     loads = consumer_loads(target, given)
     return Packing(

@@ -15,6 +15,7 @@ from kgs_core.api.values import (
     PerPartition,
     assignment_frame,
     consumers_by_partition,
+    number_of,
     plain_keys,
     speeds_by_partition,
 )
@@ -22,7 +23,7 @@ from kgs_core.config import PackingSettings, Settings, resolve_tables
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.controller.capacity import capacity_seen
 from kgs_core.controller.group_view import GroupView
-from kgs_core.errors import ConfigError, PermanentError
+from kgs_core.errors import ConfigError
 from kgs_core.model import WriteSpeeds
 from kgs_core.monitor.recorded import parse_assignment, parse_measurements
 from kgs_core.packing import ALGORITHMS, FRONT, WEIGHING, setting_name
@@ -135,7 +136,7 @@ def _settings(config: Config | None) -> Settings | None:
 
 def _packing(settings: Settings | None, algorithm: str | None, capacity: float | None) -> PackingSettings:
     """Section `packing` of the configuration, if there is one, with what was given instead."""
-    if capacity is not None and not 1 <= capacity <= MAX_CAPACITY:
+    if capacity is not None and not 1 <= number_of(capacity, "plan: capacity") <= MAX_CAPACITY:
         raise ConfigError([f"plan: capacity {capacity:g}: give bytes/s, from 1 to {MAX_CAPACITY:g}"])
     if algorithm is not None and algorithm not in ALGORITHMS:
         raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHMS)}"])
@@ -182,10 +183,7 @@ def _measured(settings: Settings | None, progress: Callable[[float, float], None
 
     measurement = measure(settings, progress)
     resolve_tables(settings, {tp.topic for tp in measurement.speeds})
-    load = measured_load(settings, measurement)
-    if not load.speeds and not load.unknown:
-        raise PermanentError("plan: no topic matches the configuration: create the topics, or mend `topics`")
-    return load
+    return measured_load(settings, measurement)
 
 
 def _group(

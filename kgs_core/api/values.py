@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, SupportsIndex, TypeVar
 
 from kgs_core.errors import ConfigError
 from kgs_core.model import ConsumerId, TopicPartition
@@ -45,6 +45,17 @@ def consumers_by_partition(values: PerPartition, what: str) -> dict[TopicPartiti
         ConfigError: a key that is no partition, a value that is no consumer's number.
     """
     return _by_partition(values, what, _consumer, f"give the number of a consumer, 1 to {MAX_NUMBER}")
+
+
+def number_of(value: object, what: str) -> float:
+    """A number that was given as an argument.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if isinstance(value, SupportsFloat):  # numpy's numbers, too; text is none
+        return float(value)
+    raise ConfigError([f"{what} {value!r}: give a number"])
 
 
 def plain(partition: TopicPartition) -> Partition:

@@ -1,4 +1,4 @@
-"""A bar for what takes a known time or amount; nothing without a terminal."""
+"""A bar for what takes a known time or amount; without a terminal one line at its beginning."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,8 +13,13 @@ def progress_bar(what: str, console: Console, unit: str = "s") -> Iterator[Calla
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None, said="")
+        is_silent = console.is_terminal or unit != "s"
 
         def advance(done: float, total: float) -> None:
+            nonlocal is_silent
+            if not is_silent and done < total:
+                is_silent = True
+                console.print(f"{what}: {total - done:.0f} {unit}")
             bar.update(task, completed=done, total=total, said=f"{done:.0f} of {total:.0f} {unit}")
 
         yield advance

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from kgs_core.config.secret_files import reference_problems
-from kgs_core.config.section import Section
+from kgs_core.config.section import Secret, Section
 
 
 class LineageSettings(Section):
@@ -22,7 +22,7 @@ class LineageSettings(Section):
         ]
         | None
     ) = None
-    token: str | None = Field(default=None, repr=False)
+    token: Annotated[str | None, Secret()] = Field(default=None, repr=False)
     namespace: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
     timeout_s: Annotated[float, Field(ge=0.1, le=60, allow_inf_nan=False)] = 5.0
 

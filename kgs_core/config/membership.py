@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from kgs_core.config.section import Section
+from kgs_core.config.section import Own, Section
 
 
 class MembershipSettings(Section):
@@ -12,18 +12,18 @@ class MembershipSettings(Section):
 
     heartbeat_s: Annotated[float, Field(ge=0.1, le=60)] = 2.0
     suspect_after_s: Annotated[float, Field(ge=1, le=3600)] = 30.0
-    strict_handover: bool = Field(default=False, description="give true or false")
-    group_management_timeout_s: Annotated[float, Field(ge=1, le=86_400)] = 300.0
-    start_timeout_s: Annotated[float, Field(ge=1, le=3600)] = 120.0
-    start_attempts: Annotated[int, Field(ge=1, le=100)] = 3
-    start_backoff_s: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
-    max_measurement_age_s: Annotated[float, Field(ge=1, le=3600)] = 30.0
-    metadata_partitions: Annotated[int, Field(ge=2, le=10_000)] = 64
+    strict_handover: Annotated[bool, Own()] = Field(default=False, description="give true or false")
+    group_management_timeout_s: Annotated[float, Field(ge=1, le=86_400), Own()] = 300.0
+    start_timeout_s: Annotated[float, Field(ge=1, le=3600), Own()] = 120.0
+    start_attempts: Annotated[int, Field(ge=1, le=100), Own()] = 3
+    start_backoff_s: Annotated[float, Field(ge=0.1, le=3600), Own()] = 5.0
+    max_measurement_age_s: Annotated[float, Field(ge=1, le=3600), Own()] = 30.0
+    metadata_partitions: Annotated[int, Field(ge=2, le=10_000), Own()] = 64
     consumers_per_metadata_partition: Annotated[int, Field(ge=1, le=1000)] = 1
-    topic_replication: Annotated[int, Field(ge=1, le=100)] | None = Field(
+    topic_replication: Annotated[Annotated[int, Field(ge=1, le=100)] | None, Own()] = Field(
         default=None, description="give a whole number from 1 to 100, or null for the cluster's own default"
     )
-    report_retention_h: Annotated[int, Field(ge=1, le=8760)] = 48
+    report_retention_h: Annotated[int, Field(ge=1, le=8760), Own()] = 48
 
     @property
     def highest_consumer(self) -> int:

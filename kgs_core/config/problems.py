@@ -85,6 +85,8 @@ def _allowed(error: ErrorDetails, loc: Location) -> str:
         return _KINDS[error["type"]]
     if info is None:
         return "see `kgs example`"
+    if error["type"] == "string_type" and isinstance(error["input"], int | float):
+        return _KINDS["string_type"]
     return info.description or _range(loc, info) or _KINDS.get(error["type"], "see `kgs example`")
 
 

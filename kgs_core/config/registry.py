@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from kgs_core.config.secret_files import reference_problems
-from kgs_core.config.section import Section
+from kgs_core.config.section import Own, Secret, Section
 
 
 class RegistrySettings(Section):
@@ -15,9 +15,9 @@ class RegistrySettings(Section):
         str, StringConstraints(pattern=r"^https?://[^\s@?#]+$"), Field(description="give http(s)://host:port")
     ]
     username: str | None = None
-    password: str | None = Field(default=None, repr=False)
-    token: str | None = Field(default=None, repr=False)
-    ca_location: str | None = None
+    password: Annotated[str | None, Secret()] = Field(default=None, repr=False)
+    token: Annotated[str | None, Secret()] = Field(default=None, repr=False)
+    ca_location: Annotated[str | None, Own()] = None
     timeout_s: Annotated[float, Field(ge=0.1, le=300, allow_inf_nan=False)] = 5.0
 
     @model_validator(mode="after")

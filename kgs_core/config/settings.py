@@ -13,10 +13,16 @@ from kgs_core.config.lineage import LineageSettings
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.monitor import MonitorSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.config.passthrough import check_kafka_client
+from kgs_core.config.passthrough import (
+    check_kafka_client,
+    is_own_of_client,
+    is_own_of_spark,
+    is_own_of_storage,
+    is_secret,
+)
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.secret_files import reference_problems
-from kgs_core.config.section import Passthrough, Section, key_of, none_is_empty
+from kgs_core.config.section import Own, Passthrough, Secret, Section, key_of, none_is_empty
 from kgs_core.config.sharing import problems_of_sharing, problems_of_side_tables
 from kgs_core.config.topic_rule import HookName, TopicRule
 
@@ -52,10 +58,11 @@ class KafkaSettings(Section):
         str,
         StringConstraints(pattern=r"^[^\s,:@]+:\d{1,5}(,[^\s,:@]+:\d{1,5})*$"),
         Field(description="give host:port, or several with commas and no blanks between"),
+        Own(),
     ]
-    secrets_dir: str | None = None
+    secrets_dir: Annotated[str | None, Own()] = None
     token_function: HookName | None = Field(default=None, description="write module:function")
-    client: Passthrough = Field(default_factory=dict, repr=False)
+    client: Annotated[Passthrough, Own(is_own_of_client), Secret(is_secret)] = Field(default_factory=dict, repr=False)
 
     @field_validator("secrets_dir")
     @classmethod
@@ -84,7 +91,9 @@ class LakeSettings(Section):
 
     root: str
     format: Annotated[str, key_of(TABLE_FORMATS)] = "delta"
-    storage_options: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict, repr=False)
+    storage_options: Annotated[
+        dict[str, str], BeforeValidator(none_is_empty), Own(is_own_of_storage), Secret(is_secret)
+    ] = Field(default_factory=dict, repr=False)
     checkpoint_interval: Annotated[int, Field(ge=2, le=1000)] = 50
     log_retention_h: Annotated[int, Field(ge=1, le=8760)] = 24
     vacuum_retention_h: Annotated[int, Field(ge=24, le=8760)] = 168
@@ -148,7 +157,7 @@ class SparkSettings(Section):
     """The Spark session of each consumer."""
 
     master: Annotated[str, StringConstraints(min_length=1)] = "local[1]"
-    settings: Passthrough = Field(default_factory=dict, repr=False)
+    settings: Annotated[Passthrough, Own(is_own_of_spark), Secret(is_secret)] = Field(default_factory=dict, repr=False)
 
 
 class Settings(Section):
@@ -163,16 +172,16 @@ class Settings(Section):
     lake: LakeSettings
     topics: Annotated[tuple[TopicRule, ...], Field(strict=False)]
     registry: RegistrySettings | None = None
-    catalog: CatalogSettings | None = None
+    catalog: Annotated[CatalogSettings | None, Own()] = None
     lineage: LineageSettings | None = None
     consumer: ConsumerSettings = Field(default_factory=ConsumerSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)
-    monitor: MonitorSettings = Field(default_factory=MonitorSettings)
-    packing: PackingSettings = Field(default_factory=PackingSettings)
+    monitor: Annotated[MonitorSettings, Own()] = Field(default_factory=MonitorSettings)
+    packing: Annotated[PackingSettings, Own()] = Field(default_factory=PackingSettings)
     membership: MembershipSettings = Field(default_factory=MembershipSettings)
-    bill: BillSettings = Field(default_factory=BillSettings)
-    fleet: Annotated[str, StringConstraints(min_length=1, max_length=100)] = DEFAULT_FLEET
-    kubernetes: KubernetesSettings = Field(default_factory=KubernetesSettings)
+    bill: Annotated[BillSettings, Own()] = Field(default_factory=BillSettings)
+    fleet: Annotated[str, StringConstraints(min_length=1, max_length=100), Own()] = DEFAULT_FLEET
+    kubernetes: Annotated[KubernetesSettings, Own()] = Field(default_factory=KubernetesSettings)
 
     @field_validator("topics")
     @classmethod

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kgs_core.controller.member_view import MemberView
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
@@ -30,6 +30,8 @@ from kgs_core.protocol import (
     Target,
     Tombstone,
 )
+
+_M = TypeVar("_M", bound=Message)
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class GroupView:
         unmarked: the dead of whom no tombstone was read.
         failures: consumer -> the last words of who reported last under its number, where an error ended it.
         since: when the first record was taken, monotonic seconds: silence of one never heard counts from there.
-        wanted_ms: the broker's clock when `wanted` was appended.
+        asked: the newest version and configuration that people have asked for.
         plan: the newest that the controller has proposed; whether it still stands says `approval`.
         approvals: (plan's id, offset of its record) -> the newest of it: one of an earlier plan takes nothing away. Of
             plans before `plan` only the newest of all is kept.
@@ -64,12 +66,10 @@ class GroupView:
     members: Mapping[Incarnation, MemberView] = field(default_factory=dict)
     dead: frozenset[Incarnation] = frozenset()
     desired_state: DesiredState | None = None
-    wanted: DesiredVersion | None = None
+    asked: Received[DesiredVersion] | None = None
     unmarked: frozenset[Member] = frozenset()
     since: float | None = None
     desired_state_offset: int = -1
-    wanted_offset: int = -1
-    wanted_ms: int = -1
     failures: Mapping[ConsumerId, str] = field(default_factory=dict)
     plan: Received[ProposedPlan] | None = None
     approvals: Mapping[tuple[str, int], Received[Approval]] = field(default_factory=dict)
@@ -104,6 +104,12 @@ class GroupView:
         for incarnation in dead:
             draft.bury(incarnation)
         return draft.finished(self.since)
+
+    @property
+    def wanted(self) -> DesiredVersion | None:
+        """Version and configuration that others are replaced for; None: nobody has asked, or it is fulfilled."""
+        fulfilled_ms = self.target.message.fulfilled_ms if self.target is not None else None
+        return self.asked.message if self.asked is not None and self.asked.timestamp_ms != fulfilled_ms else None
 
     @property
     def approval(self) -> Received[Approval] | None:
@@ -204,7 +210,7 @@ class _Draft:
     def take(self, received: Received[Message], last_seen_at: float) -> None:
         match received.message:
             case Report() | Heartbeat():
-                self._take_report(received.message, received.offset, last_seen_at)
+                self._take_report(received.message, received.offset, received.timestamp_ms, last_seen_at)
             case MemberAssignment():
                 self._take_assignment(Received(received.message, received.offset, received.timestamp_ms))
             case Tombstone():
@@ -212,11 +218,13 @@ class _Draft:
                 self._dead.add(received.message.member.incarnation)
                 self._unmarked.discard(received.message.member)
             case Target():
-                self._take_target(Received(received.message, received.offset, received.timestamp_ms))
+                target = Received(received.message, received.offset, received.timestamp_ms)
+                self._view = replace(self._view, target=_newest(self._view.target, target))
             case Starting():
                 pass  # no member: it can be given nothing, and an older incarnation of its number reads on
             case ProposedPlan():
-                self._take_plan(Received(received.message, received.offset, received.timestamp_ms))
+                plan = Received(received.message, received.offset, received.timestamp_ms)
+                self._view = replace(self._view, plan=_newest(self._view.plan, plan))
             case DesiredState() | DesiredVersion() | Approval():
                 self._take_desired(received.message, received.offset, received.timestamp_ms)
 
@@ -239,7 +247,7 @@ class _Draft:
             since=since,
         )
 
-    def _take_report(self, report: Report | Heartbeat, offset: int, last_seen_at: float) -> None:
+    def _take_report(self, report: Report | Heartbeat, offset: int, timestamp_ms: int, last_seen_at: float) -> None:
         if isinstance(report, Report):
             self._failures.pop(report.member.consumer, None)
             if report.why:
@@ -247,27 +255,12 @@ class _Draft:
         view = self._member(report.member)
         if view is None or report.sequence <= view.sequence:
             return
-        self._members[report.member.incarnation] = replace(
-            view,
-            report=_merged(view.report, report) if isinstance(report, Heartbeat) else report,
-            # Never back: the broker's clock may have been set
-            last_seen_at=last_seen_at if view.last_seen_at is None else max(view.last_seen_at, last_seen_at),
-            sequence=report.sequence,
-            first_heard=offset if view.first_heard is None else view.first_heard,
-        )
+        self._members[report.member.incarnation] = view.with_sign(report, offset, timestamp_ms, last_seen_at)
 
     def _take_assignment(self, received: Received[MemberAssignment]) -> None:
         view = self._member(received.message.member)
         if view is not None and (view.assignment is None or received.offset > view.assignment.offset):
             self._members[view.member.incarnation] = replace(view, assignment=received)
-
-    def _take_target(self, received: Received[Target]) -> None:
-        if self._view.target is None or received.offset > self._view.target.offset:
-            self._view = replace(self._view, target=received)
-
-    def _take_plan(self, received: Received[ProposedPlan]) -> None:
-        if self._view.plan is None or received.offset > self._view.plan.offset:
-            self._view = replace(self._view, plan=received)
 
     def _approvals_that_count(self) -> Mapping[tuple[str, int], Received[Approval]]:
         first = self._view.plan.offset if self._view.plan is not None else 0
@@ -279,12 +272,12 @@ class _Draft:
     def _take_desired(self, desired: DesiredState | DesiredVersion | Approval, offset: int, timestamp_ms: int) -> None:
         if isinstance(desired, Approval):
             key = (desired.plan_id, desired.plan_offset)
-            if key not in self._approvals or offset > self._approvals[key].offset:
-                self._approvals[key] = Received(desired, offset, timestamp_ms)
+            self._approvals[key] = _newest(self._approvals.get(key), Received(desired, offset, timestamp_ms))
         if isinstance(desired, DesiredState) and offset > self._view.desired_state_offset:
             self._view = replace(self._view, desired_state=desired, desired_state_offset=offset)
-        if isinstance(desired, DesiredVersion) and offset > self._view.wanted_offset:
-            self._view = replace(self._view, wanted=desired, wanted_offset=offset, wanted_ms=timestamp_ms)
+        if isinstance(desired, DesiredVersion):
+            asked = Received(desired, offset, timestamp_ms)
+            self._view = replace(self._view, asked=_newest(self._view.asked, asked))
 
     def _member(self, member: Member) -> MemberView | None:
         if member.incarnation in self._dead:
@@ -292,14 +285,8 @@ class _Draft:
         return self._members.get(member.incarnation) or MemberView(member)
 
 
-def _merged(report: Report | None, heartbeat: Heartbeat) -> Report | None:
-    return report and replace(
-        report,
-        sequence=heartbeat.sequence,
-        phase=heartbeat.phase,
-        bytes_per_s=heartbeat.bytes_per_s,
-        batch_age_s=heartbeat.batch_age_s,
-    )
+def _newest(known: Received[_M] | None, come: Received[_M]) -> Received[_M]:
+    return come if known is None or come.offset > known.offset else known
 
 
 def _ranked(views: Iterable[MemberView], listed: Mapping[Incarnation, int]) -> Mapping[Incarnation, MemberView]:

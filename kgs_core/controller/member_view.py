@@ -1,9 +1,9 @@
 """View of one incarnation: what the topics say of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Member, MemberAssignment, Phase, Received, Report
+from kgs_core.protocol import Heartbeat, Member, MemberAssignment, Phase, Received, Report
 
 _NOTHING: frozenset[TopicPartition] = frozenset()
 
@@ -19,6 +19,7 @@ class MemberView:
         joined: rank among all members; of two incarnations of one consumer the one with the higher rank is newer.
         sequence: of its newest report or heartbeat.
         first_heard: offset of the earliest report or heartbeat of it that was read.
+        first_heard_ms: the broker's clock when that was appended.
     """
 
     member: Member
@@ -28,6 +29,28 @@ class MemberView:
     joined: int = 0
     sequence: int = -1
     first_heard: int | None = None
+    first_heard_ms: int | None = None
+
+    def with_sign(self, sign: Report | Heartbeat, offset: int, timestamp_ms: int, last_seen_at: float) -> "MemberView":
+        """With a newer report or heartbeat."""
+        return replace(
+            self,
+            report=self._merged(sign) if isinstance(sign, Heartbeat) else sign,
+            # Never back: the broker's clock may have been set
+            last_seen_at=last_seen_at if self.last_seen_at is None else max(self.last_seen_at, last_seen_at),
+            sequence=sign.sequence,
+            first_heard=offset if self.first_heard is None else self.first_heard,
+            first_heard_ms=timestamp_ms if self.first_heard_ms is None else self.first_heard_ms,
+        )
+
+    def _merged(self, heartbeat: Heartbeat) -> Report | None:
+        return self.report and replace(
+            self.report,
+            sequence=heartbeat.sequence,
+            phase=heartbeat.phase,
+            bytes_per_s=heartbeat.bytes_per_s,
+            batch_age_s=heartbeat.batch_age_s,
+        )
 
     @property
     def possibly_owned(self) -> frozenset[TopicPartition]:

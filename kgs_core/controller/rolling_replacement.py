@@ -7,6 +7,11 @@ handed over once, and it is never more than one consumer's partitions that are o
 A spare takes over only what it can open: its Assignment says what may come, it opens that while the old consumer reads
 on, and reports what is ready and what it cannot open. Until everything is ready no Target is written, so a version or
 configuration that cannot read the group's topics takes nothing from anybody.
+
+A request speaks of the consumers that live when it is made. Once nobody is left who differs, be it that all were
+replaced or that all have ended, the next Target says that it is fulfilled, for good: whoever is started later has what
+the controller starts consumers with, and to replace him would bring the same again. For the same reason a spare that
+was started after the request and differs is kept until people ask once more.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -97,9 +102,15 @@ def is_trying(view: GroupView, target: Target, joined: Collection[ConsumerId]) -
     return view.wanted is not None and next_hand_over(view, target, joined) is not None
 
 
-def plan_replacement(
-    view: GroupView, target: Target, spare_consumers: int, numbers: Numbers, *, is_settled: bool
-) -> Replacement | None:
+def fulfilled_ms(view: GroupView, suspects: Collection[Incarnation]) -> int | None:
+    """What the next Target says is fulfilled, by the broker's clock; None: no request ever was."""
+    members = (member for incarnation, member in view.members.items() if incarnation not in suspects)
+    if view.asked is not None and not any(is_outdated(member, view.wanted) for member in members):
+        return view.asked.timestamp_ms
+    return view.target.message.fulfilled_ms if view.target is not None else None
+
+
+def plan_replacement(view: GroupView, target: Target, spare_consumers: int, numbers: Numbers) -> Replacement | None:
     """The next step; None: nobody is to be replaced, or nobody can be now.
 
     To be asked for only when the group has converged to `target`.
@@ -109,16 +120,9 @@ def plan_replacement(
         target: that the group has converged to.
         spare_consumers: how many spares there shall be when it is over.
         numbers: to choose spares from.
-        is_settled: the Target has stood for so long that a spare of the wrong version may be started anew although
-            it was started for this very Target: else, while nothing but the wrong version can be started, spares
-            would be started one after the other without end.
     """
     readers = outdated(view, tuple(set(target.assignment.values())))
-    stale = outdated(view, target.spares)
-    known = {member.incarnation for member in target.known}
-    newest = view.newest()
-    may_try = is_settled or _is_wanted_since(view)
-    replaceable = [c for c in stale if may_try or newest[c].member.incarnation in known]
+    replaceable = [c for c in outdated(view, target.spares) if _was_there_when_asked(view, c)]
     if replaceable:
         return _other_spare(target, replaceable[0], numbers)
     hand_over = next_hand_over(view, target, numbers.joined)
@@ -154,9 +158,10 @@ def replacement_wait(view: GroupView, target: Target, suspects: frozenset[Incarn
     return _opening(view, hand_over)
 
 
-def _is_wanted_since(view: GroupView) -> bool:
-    """Whether people have asked since the Target was written: so nobody was started in vain for what they want."""
-    return view.target is not None and view.wanted_ms >= view.target.timestamp_ms
+def _was_there_when_asked(view: GroupView, spare: ConsumerId) -> bool:
+    """Whether it reported before people asked; one that came later shows what starts lead to now."""
+    heard_ms = view.newest()[spare].first_heard_ms
+    return view.asked is not None and heard_ms is not None and heard_ms <= view.asked.timestamp_ms
 
 
 def _is_ready(view: GroupView, hand_over: HandOver) -> bool:
@@ -178,8 +183,8 @@ def _other_start(view: GroupView, spare: ConsumerId) -> str:
     report = view.newest()[spare].report
     has = f"version {printable(report.version)}, configuration {printable(report.config_hash[:8])}" if report else "?"
     return (
-        f"a spare of the wanted version and configuration: spare {spare} has {has}, so see with which ones the "
-        "controller starts consumers; another start is tried after a while"
+        f"a spare of the wanted version and configuration: spare {spare} has {has}, and the next one would have the "
+        "same: see with which ones the controller starts consumers, then `kgs replace` again"
     )
 
 

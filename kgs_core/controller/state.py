@@ -155,10 +155,10 @@ class ControllerState:
 
     def terms(self) -> Terms | None:
         """What a Target written now says that who joins must have."""
-        own, wanted = self.options.terms, self.view.wanted
-        if own is None or wanted is None or wanted.config_hash in own.config_hashes:
+        own, asked = self.options.terms, self.view.asked
+        if own is None or asked is None or asked.message.config_hash in own.config_hashes:
             return own
-        return replace(own, config_hashes=(*own.config_hashes, wanted.config_hash))
+        return replace(own, config_hashes=(*own.config_hashes, asked.message.config_hash))
 
     def time_ms(self, now: float) -> int:
         """The wall clock, ms since 1970."""

@@ -16,8 +16,14 @@ from kgs_core.controller.change_progress import with_times
 from kgs_core.controller.group_health import GroupHealth
 from kgs_core.controller.measuring import remembered
 from kgs_core.controller.reconcile import converged
-from kgs_core.controller.restart_policy import Starts, retry_after_s
-from kgs_core.controller.rolling_replacement import Replacement, is_trying, outdated, plan_replacement
+from kgs_core.controller.restart_policy import Starts
+from kgs_core.controller.rolling_replacement import (
+    Replacement,
+    fulfilled_ms,
+    is_trying,
+    outdated,
+    plan_replacement,
+)
 from kgs_core.controller.state import ControllerState
 from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing import rebalanced, rscore
@@ -80,10 +86,11 @@ def select_target(state: ControllerState, now: float) -> TargetDecision:
             return TargetDecision(approved, moved=len(plan.moves))
         step = (
             taken
-            or _replaced(state, state.target, numbers, now)
+            or _replaced(state, state.target, numbers)
             or _with_spares(state, state.target, numbers)
             or _with_twins(state, state.target)
             or _with_terms(state, state.target)
+            or _with_fulfilment(state, state.target)
         )
         if step is not None:
             return replace(found, target=_target_of(step, state, state.target, starts, now), moved=_moved(step, state))
@@ -156,11 +163,10 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
         time_ms=state.time_ms(now),
         measurement_offset=state.measured.measurement_offset,
         pinned=plan.pinned | (load.unknown & watched.group().current.keys()),
-        terms=state.terms(),
         learnt=learnt,
     )
     return TargetDecision(
-        _with_history(target, state, len(plan.moves)),
+        _completed(target, state, len(plan.moves)),
         is_measured=True,
         moved=len(plan.moves),
         overloaded=len(plan.overloaded),
@@ -190,10 +196,9 @@ def _approved(state: ControllerState, target: Target, plan: ProposedPlan, starts
         measurement_offset=state.measured.measurement_offset,
         # The load may have grown since it was made: `misfit` lets it be carried out below consumer_capacity
         pinned=frozenset(p for p, consumer in assignment.items() if loads.get(consumer, 0.0) > capacity),
-        terms=state.terms(),
         learnt=learnt,
     )
-    return _with_history(new, state, len(plan.moves))
+    return _completed(new, state, len(plan.moves))
 
 
 def _has_timed_out(decision: Decision) -> bool:
@@ -216,19 +221,12 @@ def _some(consumers: Sequence[ConsumerId]) -> str:
     return f"consumer {', '.join(map(str, consumers))}"
 
 
-def _replaced(state: ControllerState, target: Target, numbers: Numbers, now: float) -> Replacement | None:
+def _replaced(state: ControllerState, target: Target, numbers: Numbers) -> Replacement | None:
     if not outdated(state.view, target.consumers):
         return None
     if not converged(state.view, target.assignment, target.consumers, state.suspects()):
         return None
-    stood_s = now - (state.packed_at or 0.0)
-    return plan_replacement(
-        state.view,
-        target,
-        state.options.packing.spare_consumers,
-        numbers,
-        is_settled=stood_s >= retry_after_s(state.options.membership),
-    )
+    return plan_replacement(state.view, target, state.options.packing.spare_consumers, numbers)
 
 
 def _with_spares(state: ControllerState, target: Target, numbers: Numbers) -> Replacement | None:
@@ -269,6 +267,13 @@ def _with_terms(state: ControllerState, target: Target) -> Replacement | None:
     return Replacement(target.assignment, target.spares, "who may join has changed: another configuration")
 
 
+def _with_fulfilment(state: ControllerState, target: Target) -> Replacement | None:
+    """The Target that stands, once nobody is left to be replaced: before anybody else is started."""
+    if fulfilled_ms(state.view, state.suspects()) == target.fulfilled_ms:
+        return None
+    return Replacement(target.assignment, target.spares, "replacement: nobody is outdated any more")
+
+
 def _target_of(step: Replacement, state: ControllerState, target: Target, starts: Starts, now: float) -> Target:
     """A Target that is packed as the one that stands: same speeds, same capacity."""
     consumers = {*step.assignment.values(), *step.spares}
@@ -281,9 +286,8 @@ def _target_of(step: Replacement, state: ControllerState, target: Target, starts
         known=state.view.known,
         quarantined=tuple(sorted(starts.quarantined - consumers)),
         time_ms=state.time_ms(now),
-        terms=state.terms(),
     )
-    return _with_history(new, state, _moved(step, state))
+    return _completed(new, state, _moved(step, state))
 
 
 def _moved(step: Replacement, state: ControllerState) -> int:
@@ -291,10 +295,11 @@ def _moved(step: Replacement, state: ControllerState) -> int:
     return len(rebalanced(before, step.assignment))
 
 
-def _with_history(target: Target, state: ControllerState, moved: int) -> Target:
+def _completed(target: Target, state: ControllerState, moved: int) -> Target:
     before: Sequence[Change] = state.target.history if state.target else ()
     if before:
         before = (*before[:-1], with_times(before[-1], state))
     readers: set[ConsumerId] = set(target.assignment.values())
     change = Change(target.time_ms, target.reason, moved, target.rscore, len(readers))
-    return replace(target, history=with_change(before, change))
+    fulfilled = fulfilled_ms(state.view, state.suspects())
+    return replace(target, history=with_change(before, change), terms=state.terms(), fulfilled_ms=fulfilled)

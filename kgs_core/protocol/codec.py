@@ -55,7 +55,7 @@ _KINDS: dict[str, type[Message]] = {
 _TYPES = {kind: name for name, kind in _KINDS.items()}
 _FORMS: dict[type[Message], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _TYPES}
 _INLINE = ("member", "terms")  # fields whose own fields stand in the record itself
-_LATER = ("work", "flat_out", "learnt")
+_LATER = ("work", "flat_out", "learnt", "fulfilled_ms")
 _SIGN = [field.name for field in fields(Sign) if field.name != "member"]
 
 

@@ -96,6 +96,8 @@ class Target:
             have moved something in the hour before.
         terms: what a consumer must have to join; None where the controller does not say.
         learnt: what consumers read flat out, where the capacity was learnt from that; None: it is the configured one.
+        fulfilled_ms: the broker's clock when the DesiredVersion was appended that is fulfilled: nobody is replaced for
+            it any more, whatever is started later.
     """
 
     algorithm: Annotated[Label, Field(min_length=1)]
@@ -113,6 +115,7 @@ class Target:
     history: tuple[Change, ...] = ()
     terms: TermsField = None
     learnt: LearntCapacity | None = None
+    fulfilled_ms: Count | None = None
 
     @property
     def consumers(self) -> tuple[ConsumerId, ...]:

@@ -213,7 +213,7 @@ def overview(  # noqa: PLR0913
         lag_unknown_partitions=lags.count(None),
         surroundings=surroundings,
         desired_state=view.desired_state,
-        wanted=view.wanted,
+        wanted=view.asked.message if view.asked is not None else None,
         outdated=tuple(sorted({m.member.consumer for m in view.members.values() if is_outdated(m, view.wanted)})),
         bad_shares=bad_shares(view, suspects),
         replacement=replacement_wait(view, target, suspects) if target is not None else None,

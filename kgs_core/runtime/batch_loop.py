@@ -74,10 +74,11 @@ class BatchLoop:
             self._note(report or RoundReport())
 
         try:
-            while not self._membership.now.ended:
+            goes_on = True
+            while goes_on and not self._membership.now.ended:
                 if stop.is_set:
                     self._membership.change(Membership.asked_to_end)
-                self._reader.attempt(step, wait)
+                goes_on = self._reader.attempt(step, wait, stop)
         finally:
             self._reader.ingest.settle()  # the last word, that nothing is held, follows
         self._status.write(self._topics.states.values())

@@ -24,6 +24,7 @@ from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.spark.errors import cause, passing, transient
 from kgs_core.adapters.spark.session import interrupt_handler_kept, start_spark
 from kgs_core.adapters.system.failpoints import crash_plan
+from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.adapters.system.watchdog import limited
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError
@@ -96,13 +97,27 @@ class ConsumerContext:
         except Exception as e:
             raise TransientError(f"consumer {self._consumer}: Spark does not start: {cause(e)}") from e
 
-    def attempt(self, step: Callable[[], None], wait: Callable[[float], None]) -> None:
+    def attempt(self, step: Callable[[], None], wait: Callable[[float], None], stop: StopFlag | None = None) -> bool:
         """Run one step; what may pass is waited for.
+
+        Returns:
+            Whether another step makes sense: not once Spark's JVM was ended together with this process, by a signal to
+            both. The batch in hand is lost then, and read again by the next consumer.
 
         Raises:
             ConfigError, PermanentError: a person must act.
             TransientError: the same failure several times over, or Spark's JVM is gone.
         """
+        try:
+            self._try(step, wait)
+        except TransientError:
+            if stop is None or not stop.is_set or not self.has_lost_runner:
+                raise
+            _log.info("Spark has ended, too: the batch in hand is left to the next consumer")
+            return False
+        return True
+
+    def _try(self, step: Callable[[], None], wait: Callable[[float], None]) -> None:
         try:
             step()
         except Exception as e:
@@ -191,7 +206,7 @@ def open_reader(
     admin = KafkaAdmin(admin_client(settings))
     lake = open_lake(settings.lake, str(consumer))
     start_up.bear(admin.list_topics)
-    start_up.bear(lake.probe)
+    start_up.bear(lake.probe, f"lake {settings.lake.root}")
     reader = ConsumerContext(settings, consumer, lake, admin, GroupOffsets(reading_client(settings), settings.group))
     if start_spark is not None:
         reader.start_spark = start_spark

@@ -57,6 +57,10 @@ class LocalControl:
             held.push(opened.pop_all())
         return ControlPorts(reader, writer, self._fleet, measurements)
 
+    def consumers(self) -> tuple[ConsumerId, ...]:
+        """Consumers of the fleet that have not ended."""
+        return tuple(run.consumer for run in self._fleet.runs() if not run.is_over)
+
     def end_consumers(self, interrupt: Callable[[], bool]) -> tuple[ConsumerId, ...]:
         """Let all consumers drain and end; those that take too long, or all when `interrupt` says so, are killed.
 

@@ -15,6 +15,7 @@ from kgs_core.adapters.system.shutdown import StopFlag
 
 MAX_BACKOFF_S = 10.0
 _LOOK_S = 0.1
+_SLOW_S = 5.0
 _FIRST_BACKOFF_S = 0.5
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
@@ -70,8 +71,12 @@ class StartUp:
         self._watch.join()
         return not self._stop_flag.is_set
 
-    def bear(self, do: Callable[[], _T]) -> _T:
+    def bear(self, do: Callable[[], _T], of: str = "Kafka") -> _T:
         """Do it, as often as something that may pass keeps it from being done.
+
+        Args:
+            do: may take minutes where nobody answers: clients try again by themselves.
+            of: who is to answer, for the log.
 
         Raises:
             AskedToEndError: the process is to end.
@@ -79,6 +84,9 @@ class StartUp:
         """
         backoff_s, last_logged = _FIRST_BACKOFF_S, ""
         while True:
+            slow = threading.Timer(_SLOW_S, _log.warning, ("cannot start yet: no answer so far from %s", of))
+            slow.daemon = True
+            slow.start()
             try:
                 return do()
             except Exception as e:
@@ -87,6 +95,8 @@ class StartUp:
                     raise
                 if trouble != last_logged:
                     _log.warning("cannot start yet, trying again: %s", trouble)
+            finally:
+                slow.cancel()
             last_logged, self.has_waited = trouble, True
             if self._tell is not None:
                 self._tell(trouble)

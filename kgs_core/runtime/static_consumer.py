@@ -42,8 +42,8 @@ class StaticConsumer:
             # Spark takes seconds to start: what can be refused is refused before that.
             start_up.bear(lambda: refuse_controlled_group(settings, reader.admin))
             if any(rule.transform for rule in settings.topics):
-                start_up.bear(lambda: reader.runner)  # opening asks Spark for columns, from threads of its own
-            start_up.bear(lambda: self._refresh(reader, first=True))
+                start_up.bear(lambda: reader.runner, "Spark")  # opening asks Spark for columns, from threads of its own
+            start_up.bear(lambda: self._refresh(reader, first=True), "Kafka or the lake")
             states = reader.ingest.topics
             if not start_up.is_done():
                 return
@@ -68,7 +68,7 @@ class StaticConsumer:
             with self._lineage.running():
                 while not stop.is_set:
                     limit.touch(reader.ingest.late_since)
-                    reader.attempt(step, stop.wait)
+                    reader.attempt(step, stop.wait, stop)
             self._status.write(states.values())
         _log.info("ended consumer=%d records=%d", self._consumer, self._status.records)
 

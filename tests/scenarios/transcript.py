@@ -11,6 +11,7 @@ after at every turn. `python -m tests.scenarios.transcript` writes the lines bel
     start 2, kill 2, freeze 2, thaw 2, end 2    the latest process of consumer 2; likewise `kill controller`, or
                                                 `controller1`, the first
     desired paused; want 2 b [in vain]          what people say; in vain: what is started has what it had before
+    begin 2 b                                   what is started from now on has that, and nobody has asked
     approve [again]                             a consent to the newest plan; again: the same as before
     unable a no rule fits; able                 what is started from now on cannot open a; everybody can open all
     target 1=a 2=bc 3=                          a Target as an earlier controller may have left it
@@ -87,8 +88,6 @@ class Scenario:
         printed = self.commands[verb](*words) or ()
         return [*self.events(), *printed]
 
-    # What is done
-
     def do_group(self, *words: str) -> None:
         given = dict(word.split("=") for word in words)
         membership = MembershipSettings(
@@ -148,6 +147,9 @@ class Scenario:
         self.world.want(version, config_hash)
         if in_vain:
             self.world.fleet.habits = habits
+
+    def do_begin(self, version: str, config_hash: str) -> None:
+        self.world.fleet.habits = replace(self.world.fleet.habits, version=version, config_hash=config_hash)
 
     def do_approve(self, *again: str) -> None:
         if not again and (plan := self.world.view().plan):
@@ -215,8 +217,6 @@ class Scenario:
             return self.world.controllers[int(whom.removeprefix("controller") or 0) - 1]
         living = self.world.fleet.of(ConsumerId(int(whom)))
         return [p for p in living if is_frozen is None or p.is_frozen == is_frozen][-1]
-
-    # What is seen
 
     def events(self) -> Iterator[str]:
         journal = self.world.topics.journal if self.world else []

@@ -24,6 +24,7 @@ _BOTH = 2
 _DENIED = re.compile(
     r"permission denied|access ?denied|status code: 40[13]|signaturedoesnotmatch|invalidaccesskey|os error 13\b", re.I
 )
+_NO_CREDENTIALS = re.compile(r"/latest/(api/token|meta-data)")  # the last place where credentials are looked for
 _PASSING = re.compile(
     r"no space left|quota exceeded|read-only file system|connection refused|timed? ?out|os error (28|30|122)\b"
     r"|client error \(connect\)|dns error|status code: (5\d\d|429)",
@@ -137,6 +138,11 @@ def _refusal(storage: Storage, error: Exception) -> PortError:
     """What a probe that failed is told as: who must act, and how."""
     words = one_line(error)
     where = f"lake {storage.root}: cannot be written: {words}"
+    if _NO_CREDENTIALS.search(words):
+        return TransientError(
+            f"lake {storage.root}: no credentials: give aws_access_key_id and aws_secret_access_key in "
+            f"lake.storage_options, or AWS's own variables, or a role to this machine: {words}"
+        )
     if _DENIED.search(words):
         return PermanentError(f"{where}: give this user the right to read and write there, or mend lake.root")
     if _PASSING.search(words):

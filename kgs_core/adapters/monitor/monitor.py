@@ -17,6 +17,7 @@ from kgs_core.monitor import Measurement, Reading, Window
 
 _SLACK = 5
 _PATIENCE_S = 30.0
+_SHOWN = 5
 _log = logging.getLogger(__name__)
 
 Show = Callable[[Measurement], None]
@@ -156,7 +157,7 @@ def measure(settings: Settings, progress: Progress | None = None, stop: StopFlag
         stop: ends it early; the measurement then is of the time so far.
 
     Raises:
-        PortError, ConfigError: Kafka cannot be reached, refuses or stops answering.
+        PortError, ConfigError: Kafka cannot be reached, refuses or stops answering; no topic matches.
     """
     stop = stop or StopFlag()
     window_s, interval_s = settings.monitor.window_s, settings.monitor.interval_s
@@ -174,8 +175,22 @@ def measure(settings: Settings, progress: Progress | None = None, stop: StopFlag
                 if began > give_up or stop.is_set:
                     raise
             else:
+                _check_topics(settings, found)
                 if progress is not None:
                     progress(monitor.filled_s, window_s)
                 if monitor.is_full or began > give_up or stop.is_set:
                     return found
             stop.wait(began + interval_s - time.monotonic())
+
+
+def _check_topics(settings: Settings, found: Measurement) -> None:
+    if found.speeds:
+        return
+    rules = " or ".join(f"'{rule.topic or rule.pattern}'" for rule in settings.topics)
+    names = [name for name in KafkaAdmin(admin_client(settings)).list_topics() if not settings.is_internal(name)]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    there = f"the topics are {', '.join(names[:_SHOWN])}{more}" if names else "it has no topics"
+    raise PermanentError(
+        f"Kafka {settings.kafka.bootstrap_servers}: no topic matches {rules}: {there}: create the topics, or mend "
+        "`topics`"
+    )

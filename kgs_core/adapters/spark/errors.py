@@ -3,7 +3,7 @@
 import errno
 import re
 
-from kgs_core.errors import ConfigError, TransientError, UnsafeError, one_line
+from kgs_core.errors import ConfigError, TransientError, UnsafeError, one_line, words
 
 MAX_LENGTH = 500
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
@@ -13,7 +13,7 @@ _OURS = re.compile(r"kgs_core\.errors\.TransientError: (.*)")
 
 def transient(error: Exception) -> TransientError | None:
     """Our own "try again" out of a task; None when it was something else."""
-    match = _OURS.search(str(error))
+    match = _OURS.search(words(error))
     return TransientError(match.group(1)[:MAX_LENGTH]) if match else None
 
 
@@ -29,14 +29,14 @@ def passing(error: BaseException) -> str | None:
         return None
     link: BaseException | None = error
     while link is not None:
-        if (isinstance(link, OSError) and link.errno in _DISK_ERRORS) or _DISK.search(str(link)):
-            return one_line(error) if isinstance(error, Exception) else str(error)
+        if (isinstance(link, OSError) and link.errno in _DISK_ERRORS) or _DISK.search(words(link)):
+            return one_line(error)
         link = link.__cause__ or link.__context__
     return None
 
 
 def cause(error: BaseException) -> str:
     """The line of a task's traceback that says what was wrong, not Spark's lines around it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in words(error).splitlines() if line.strip()]
     named = [line for line in lines if re.match(r"[A-Za-z_.]*(Error|Exception)\b.*: ", line)]
     return (named[-1] if named else lines[0] if lines else type(error).__name__)[:MAX_LENGTH]

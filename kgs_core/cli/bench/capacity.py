@@ -52,7 +52,8 @@ def capacity(*, config_file: Path, seconds: float, json_: bool) -> None:
     with stop_on_signals() as stop, progress_bar("reading", Console(stderr=True)) as progress:
         result = run_capacity_test(settings, seconds, progress, stop)
     if not result.cycles:
-        raise PermanentError("capacity: nothing was read in time: raise --seconds")
+        why = "ended before anything was read" if stop.is_set else "nothing was read in time: raise --seconds"
+        raise PermanentError(f"capacity: {why}")
     found = spread(result.rates)
     if json_:
         click.echo(json.dumps(_as_json(result, found)))

@@ -34,6 +34,12 @@ from kgs_core.errors import ConfigError, TransientError
     help="When asked to end, let all consumers drain and end, too; a second signal kills them. Without it they go on.",
 )
 @click.option(
+    "--end-now",
+    is_flag=True,
+    help="Start no controller: only end the consumers, as --end-consumers does. For when no controller runs; one that "
+    "does starts them again, unless `kgs stop` came before.",
+)
+@click.option(
     "--end-with",
     type=click.IntRange(min=1),
     metavar="PID",
@@ -51,6 +57,7 @@ def control(  # noqa: PLR0913 - one per option
     log_dir: Path | None,
     fleet: str | None,
     end_consumers: bool,
+    end_now: bool,
     end_with: int | None,
     metrics_port: int | None,
     metrics_address: str,
@@ -63,7 +70,8 @@ def control(  # noqa: PLR0913 - one per option
     what to do.
 
     Of several controllers of a group the newest one counts: an older one ends with exit status 3 and must not be
-    started again. SIGTERM and Ctrl-C end the controller alone; the consumers go on with what they own.
+    started again. SIGTERM and Ctrl-C end the controller alone; the consumers go on with what they own, until
+    `--end-now` ends them.
     """
     settings = load_client_settings(config_file, os.environ)
     chosen = settings.fleet if fleet is None else fleet
@@ -77,11 +85,16 @@ def control(  # noqa: PLR0913 - one per option
 
     folder = config_file.resolve().parent / "logs" if log_dir is None else log_dir
     running = LocalControl(settings, FLEETS[chosen](settings, FleetOptions(config_file, folder, end_with)))
-    with stop_on_signals() as stop, _metrics(settings, metrics_address, metrics_port):
-        if end_with is not None:
-            end_with_process(end_with, stop)
-        running.run(stop)
-    if not end_consumers:
+    if not end_now:
+        with stop_on_signals() as stop, _metrics(settings, metrics_address, metrics_port):
+            if end_with is not None:
+                end_with_process(end_with, stop)
+            running.run(stop)
+    if not (end_consumers or end_now):
+        if left := running.consumers():
+            command = "kgs control" if fleet is None else f"kgs control --fleet {fleet}"
+            who = ", ".join(map(str, left))
+            click.echo(f"consumers {who} read on for the next controller; to end them: {command} --end-now", err=True)
         return
     with stop_on_signals() as interrupt:
         killed = running.end_consumers(lambda: interrupt.is_set)

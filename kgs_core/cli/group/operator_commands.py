@@ -13,7 +13,7 @@ import click
 
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.adapters.system.transform_folder import load_client_settings
-from kgs_core.cli.group.operator_progress import has_come, is_replaced, wait_for
+from kgs_core.cli.group.operator_progress import end_now, has_come, is_replaced, wait_for
 from kgs_core.cli.options import config_option
 from kgs_core.config.fingerprint import config_hash
 from kgs_core.consumer.membership import FENCE_FACTOR
@@ -138,7 +138,7 @@ class _Operator:
         try_until(lambda: self._append(desired), never, _say, self._timeout_s)
         click.echo(f"group {self.settings.group}: asked for: {asked}")
         if not self._wait:
-            self._note_absent_controller()
+            self._note_absent_controller(desired)
             return
         group = try_until(lambda: GroupWatch(self.settings), never, _say, self._left_s())
         if group is None:
@@ -162,7 +162,7 @@ class _Operator:
         finally:
             writer.close()
 
-    def _note_absent_controller(self) -> None:
+    def _note_absent_controller(self, desired: DesiredState | DesiredVersion) -> None:
         from kgs_core.runtime.group_status import hears_controller
 
         try:
@@ -173,7 +173,7 @@ class _Operator:
         if not is_heard:
             _say(
                 "no controller has measured anything of late: nothing happens until one runs: see whether one does, "
-                "else start `kgs control`"
+                f"else start `kgs control`{end_now(desired)}"
             )
 
     def _left_s(self) -> float:

@@ -10,7 +10,7 @@ from rich.console import Console
 from kgs_core.controller.plain_text import printable, ranges
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import RunState
+from kgs_core.protocol import DesiredState, DesiredVersion, RunState
 from kgs_core.reporting.status import ConsumerRow, GroupStatus
 
 LOOK_EVERY_S = 0.5
@@ -79,7 +79,8 @@ def wait_for(
 def lacks(found: GroupStatus) -> str:
     """What is still to happen, in one line."""
     if not found.controller_is_heard:
-        return "the controller is down, or cannot measure: see its log, or start `kgs control`"
+        way_out = end_now(found.desired_state)
+        return f"the controller is down, or cannot measure: see its log, or start `kgs control`{way_out}"
     if found.waiting:
         reasons = list(_by_reason(found.waiting))
         more = f" and {len(reasons) - _SHOWN} more reasons" if len(reasons) > _SHOWN else ""
@@ -92,6 +93,12 @@ def lacks(found: GroupStatus) -> str:
         return f"still to be replaced: consumers {', '.join(map(str, found.outdated))}"
     absent = [line for line in found.consumers if line.incarnation is None and line.needs_attention]
     return f"not there yet: {_some(absent)}" if absent else "consumers start or end"
+
+
+def end_now(desired: DesiredState | DesiredVersion | None) -> str:
+    """How consumers end without a controller, where that is asked for."""
+    is_stop = isinstance(desired, DesiredState) and desired.state is RunState.STOPPED
+    return "; where none runs, `kgs control --end-now` ends the consumers" if is_stop else ""
 
 
 class _Waiting:

@@ -11,7 +11,7 @@ import click
 from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.config import Settings
-from kgs_core.errors import ConfigError
+from kgs_core.errors import ConfigError, PortError
 
 if TYPE_CHECKING:
     from kgs_core.adapters.lake.migration import TopicMigration
@@ -92,6 +92,8 @@ def _from_group(settings: Settings, old: str, topics: tuple[str, ...], *, yes: b
     pending = adoption.pending(topics)
     if not pending:
         click.echo(f"group {old} has handed over all its tables already: nothing to do")
+    if pending:
+        _note_running(settings, old)
     for table in pending:
         if yes:
             adoption.carry_out(table)
@@ -101,6 +103,24 @@ def _from_group(settings: Settings, old: str, topics: tuple[str, ...], *, yes: b
         )
     if pending and not yes:
         click.echo(_DRY)
+
+
+def _note_running(settings: Settings, old: str) -> None:
+    """Say who still reads under the old name: it is refused as soon as a table has changed hands."""
+    from kgs_core.runtime.group_status import GroupWatch
+
+    try:
+        with GroupWatch(settings.model_copy(update={"group": old})) as group:
+            found = group.look(with_lake=False)
+    except PortError as e:
+        click.echo(f"whether group {old} still runs is not known: {e}", err=True)
+        return
+    silent_s = settings.membership.suspect_after_s
+    running = [line.consumer for line in found.consumers if (age := line.report_age_s) is not None and age < silent_s]
+    what = [f"consumers {', '.join(map(str, running))}"] if running else []
+    what += ["its controller"] if found.controller_is_heard else []
+    if what:
+        click.echo(f"group {old} still runs ({', '.join(what)}): end it first, by `kgs stop --wait`", err=True)
 
 
 def _from_cluster(settings: Settings, chosen: _Options) -> None:

@@ -15,8 +15,8 @@ def recreated(topic: str, earlier: Iterable[TopicId], now: TopicId | None) -> st
     ids = ", ".join(earlier)
     if now is None:
         return (
-            f"topic {topic}: the table was filled from topic id {ids}, Kafka now has no such topic: it was deleted, or "
-            f"a broker does not know it yet; reading goes on by itself when it is back under this id"
+            f"topic {topic}: the table was filled from topic id {ids}, Kafka now has no such topic: if it was deleted, "
+            "a group lets go of it within a minute; if a broker does not know it yet, reading goes on by itself"
         )
     return (
         f"topic {topic}: the table was filled from topic id {ids}, Kafka now has {now}: it was deleted and created "

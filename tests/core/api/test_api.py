@@ -88,6 +88,7 @@ def test_what_is_given_as_json_is_what_the_command_reads():
         ({"speeds": {A: -1.0}}, MeasurementError, "a:0: write speed -1.0"),
         ({"speeds": {A: float("nan")}}, MeasurementError, "a:0: write speed nan"),
         ({"speeds": SPEEDS, "capacity": 0}, MeasurementError, "capacity 0"),
+        ({"speeds": SPEEDS, "capacity": "2MB"}, ConfigError, "capacity '2MB': give a number"),
         ({"speeds": SPEEDS, "algorithm": "best"}, ConfigError, "algorithm 'best': use one of nf, ff"),
         ({"speeds": SPEEDS, "current": {("a",): 1}}, ConfigError, "current: ('a',)"),
     ],

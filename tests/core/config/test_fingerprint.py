@@ -7,16 +7,20 @@ from kgs_core.config.fingerprint import config_hash
 
 YAML = """
 group: g
-kafka: {{bootstrap_servers: "b:9092", client: {{{client}}}}}
+kafka: {{bootstrap_servers: "{at}:9092", client: {{{client}}}{kafka}}}
 lake: {{root: /lake{lake}}}
 topics: [{{topic: t, format: json, schema: {{key: {key}, n: long}}}}]
 {more}
 """
 
 
-def hash_of(client="", lake="", key="string", more=""):
-    text = YAML.format(client=client, lake=lake, key=key, more=more)
+def hash_of(client="", lake="", key="string", more="", at="b", kafka=""):
+    text = YAML.format(client=client, lake=lake, key=key, more=more, at=at, kafka=kafka)
     return config_hash(parse_settings(text.encode(), "kgs.yaml", {}))
+
+
+def options(values):
+    return f", storage_options: {{{values}}}"
 
 
 @pytest.mark.parametrize(
@@ -47,6 +51,29 @@ def test_what_a_consumer_goes_by_makes_another_hash(change):
 )
 def test_what_it_does_not_go_by_makes_none(change):
     assert hash_of(**change) == hash_of()
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"client": "client.rack: eu-1a"},
+        {"client": "ssl.ca.location: /etc/a.pem, https.ca.location: /etc/a.pem"},
+        {"client": "ssl.certificate.location: /a, ssl.key.location: /b, ssl.key.password: c"},
+        {"client": "broker.address.family: v6"},
+        {"at": "b.eu-1a"},
+        {"kafka": ", secrets_dir: /run/a"},
+        {"lake": options("AWS_ENDPOINT_URL: 'http://eu-1a', aws_web_identity_token_file: /a")},
+        {"more": "spark: {settings: {spark.local.dir: /fast, spark.driver.host: eu-1a}}"},
+    ],
+)
+def test_what_is_a_process_s_own_may_differ_between_consumers(own):
+    """Consumers of two zones have a rack each, else none could read from the replica that is near."""
+    assert hash_of(**own) == hash_of()
+
+
+def test_the_registry_s_certificates_lie_where_they_lie():
+    one, two = (hash_of(more=f"registry: {{url: 'https://r', ca_location: /{place}}}") for place in "ab")
+    assert one == two == hash_of(more="registry: {url: 'https://r'}")
 
 
 def test_secrets_are_left_out_by_value_and_kept_by_name():

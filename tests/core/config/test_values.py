@@ -81,6 +81,10 @@ def test_all_that_is_missing_in_one_message(problems_in):
     ]
 
 
+def test_a_name_that_looks_like_a_number_wants_quotes(problems_of):
+    assert problems_of(group="group: 123") == ["group: 123: give text, in quotes if it looks like something else"]
+
+
 def test_a_refusal_is_a_usage_error_with_a_line_per_problem():
     with pytest.raises(ConfigError) as caught:
         parse_settings(b"consumer: {}", "kgs.yaml", {})

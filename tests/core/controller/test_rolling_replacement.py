@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from kgs_core.controller.group_view import GroupView
-from kgs_core.controller.rolling_replacement import Replacement, next_hand_over, plan_replacement, replacement_wait
+from kgs_core.controller.rolling_replacement import (
+    Replacement,
+    fulfilled_ms,
+    next_hand_over,
+    plan_replacement,
+    replacement_wait,
+)
 from kgs_core.model import TopicPartition
 from kgs_core.planning.spares import Numbers, choose_spares
 from kgs_core.protocol import (
@@ -33,13 +39,18 @@ def view(wanted="2", **versions):
     """`c1="1"` is consumer 1 with version 1."""
     records = [Received(DesiredVersion(wanted, "a", "somebody", 0), 0, 0)]
     for offset, (name, version) in enumerate(versions.items()):
-        member = incarnation(int(name[1:]))
-        process = a_process(offset)
-        report = Report(
-            member, 1, Phase.READING, 0.0, None, process, None, frozenset(), version=version, config_hash="a"
-        )
-        records.append(Received(report, offset, 0))
+        records.append(Received(report(int(name[1:]), version), offset, 0))
     return GroupView().take_all(records, 0.0)
+
+
+def report(consumer, version):
+    member, process = incarnation(consumer), a_process(consumer)
+    return Report(member, 1, Phase.READING, 0.0, None, process, None, frozenset(), version=version, config_hash="a")
+
+
+def asked(at_ms, offset):
+    """People ask for version 2."""
+    return Received(DesiredVersion("2", "a", "me", 0), offset, at_ms)
 
 
 def target(assignment, spares=(), known=(1, 2, 3, 4)):
@@ -51,9 +62,8 @@ def numbers(*joined, standing=(), unusable=(), highest=63):
     return Numbers(standing, joined, unusable, highest)
 
 
-def plan(seen, meant, *joined, spares=1, is_settled=False):
-    found = numbers(*joined, standing=meant.spares)
-    return plan_replacement(seen, meant, spares, found, is_settled=is_settled)
+def plan(seen, meant, *joined, spares=1):
+    return plan_replacement(seen, meant, spares, numbers(*joined, standing=meant.spares))
 
 
 def test_nobody_is_replaced_who_is_as_wanted():
@@ -77,11 +87,45 @@ def test_an_outdated_spare_goes_first():
     )
 
 
-def test_a_spare_that_was_started_for_this_very_target_is_given_time():
+def test_a_start_that_would_come_out_the_same_is_not_repeated_before_people_ask_again():
     """Else, while only the wrong version can be started, spares would follow each other without end."""
-    seen, meant = view(c1="1", c2="1"), target({A: 1}, (2,), known=(1,))
+    meant = target({A: 1}, (2,))
+    seen = view(c1="1").take(Received(report(2, "1"), 1, 1000), 0.0)
     assert plan(seen, meant, 1, 2) is None
-    assert plan(seen, meant, 1, 2, is_settled=True).spares == (3,)
+    assert plan(seen.take(asked(999, offset=1), 0.0), meant, 1, 2) is None
+    assert plan(seen.take(asked(1000, offset=1), 0.0), meant, 1, 2).spares == (3,)
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ({"c1": "2", "c2": "2"}, 7),
+        ({"c1": "2", "c2": "1"}, None),
+        ({}, 7),
+    ],
+    ids=["all are replaced", "one is not", "nobody is left"],
+)
+def test_a_request_is_fulfilled_when_nobody_is_left_who_differs(members, expected):
+    seen = view(**members).take(asked(7, offset=1), 0.0)
+    assert fulfilled_ms(seen, frozenset()) == expected
+
+
+def test_nobody_is_replaced_for_a_request_that_is_fulfilled():
+    meant = replace(target({A: 1}, (2,)), fulfilled_ms=7)
+    seen = view().take(asked(7, offset=1), 0.0).take(Received(meant, 0, 8), 0.0)
+    for consumer in (1, 2):
+        seen = seen.take(Received(report(consumer, "1"), consumer, 9), 0.0)
+    assert plan(seen, meant, 1, 2) is None
+    assert replacement_wait(seen, meant, frozenset()) is None
+    assert fulfilled_ms(seen, frozenset()) == 7
+    again = seen.take(asked(10, offset=2), 0.0)
+    assert plan(again, meant, 1, 2).spares == (3,)
+    assert fulfilled_ms(again, frozenset()) == 7
+
+
+def test_one_that_is_silent_does_not_keep_a_request_open():
+    seen = view(c1="1", c2="2").take(asked(7, offset=1), 0.0)
+    assert fulfilled_ms(seen, frozenset({Incarnation("i1")})) == 7
 
 
 def test_a_configuration_counts_like_a_version():
@@ -162,14 +206,6 @@ def test_what_a_replacement_waits_for_has_a_name():
     assert replacement_wait(assigned_by_plan(view(c1="2", c2="2"), meant), meant, frozenset()) is None
 
 
-def test_a_desired_version_that_is_younger_than_the_target_is_acted_on_at_once():
-    """The spare was started for this very Target, and not in vain: people have asked for something else since."""
-    meant = target({A: 1}, (2,), known=(1,))
-    seen = assigned_by_plan(view(c1="2", c2="2"), meant).take(Received(meant, 0, 1000), 0.0)
-    assert plan(seen.take(Received(DesiredVersion("3", "a", "me", 0), 1, 999), 0.0), meant, 1, 2) is None
-    assert plan(seen.take(Received(DesiredVersion("3", "a", "me", 0), 1, 1001), 0.0), meant, 1, 2).spares == (3,)
-
-
 @pytest.mark.parametrize(("second", "spares"), [("1", (4,)), ("2", ())], ids=["more to come", "the last"])
 def test_the_one_more_goes_with_the_last_that_is_replaced(second, spares):
     found = plan(view(c1="1", c2=second, c3="2"), target({A: 1, B: 2}, (3,)), 1, 2, 3, spares=0)
@@ -178,7 +214,7 @@ def test_the_one_more_goes_with_the_last_that_is_replaced(second, spares):
 
 def test_where_every_number_is_taken_nobody_is_replaced():
     found = numbers(1, standing=(), highest=1)
-    assert plan_replacement(view(c1="1"), target({A: 1}), 0, found, is_settled=True) is None
+    assert plan_replacement(view(c1="1"), target({A: 1}), 0, found) is None
 
 
 @pytest.mark.parametrize(

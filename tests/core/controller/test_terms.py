@@ -71,7 +71,8 @@ def test_the_wanted_configuration_may_join_where_all_have_ended_and_nothing_can_
     assert target.reason == "who may join has changed: another configuration"
     assert target.terms.config_hashes == ("ours", "wanted")
     assert target.assignment == TARGET.assignment
-    assert written(replace(SAID, terms=target.terms), received(WANTED), *over, age_s=1e6) == []
+    assert target.fulfilled_ms == received(WANTED).timestamp_ms
+    assert written(target, received(WANTED), *over, age_s=1e6) == []
 
 
 def test_a_target_of_an_earlier_version_is_left_alone(written):

@@ -121,6 +121,7 @@ GOLDEN = {
         flat_out=FlatOut(1.5e6, 900.0, 0.5, 1_700_000_000_000, 2**40, {"orders": 2**33, "Ünïcode": 1}, "2 x fast"),
     ),
     "target: packed by a learnt capacity": replace(_TARGET, learnt=LearntCapacity(2.3e6, "0.2.0", "abcdef")),
+    "target: nobody is outdated any more": replace(_TARGET, fulfilled_ms=1_700_000_000_000),
     "starting": Starting(MEMBER, PROCESS, "waits for the lake"),
     "starting: nothing that may be left out": Starting(MEMBERS[2], SHORT_PROCESS, ""),
     **{f"state: {state}": DesiredState(state, "sam@laptop", 1_700_000_000_000) for state in RunState},

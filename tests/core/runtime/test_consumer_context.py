@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config.file import parse_settings
 from kgs_core.errors import ConfigError, PermanentError, TransientError, UnsafeError
 from kgs_core.model import ConsumerId
@@ -21,14 +22,14 @@ def reader():
     return found
 
 
-def attempt(reader, error=None):
+def attempt(reader, error=None, stop=None, expected=True):
     waits = []
 
     def step():
         if error is not None:
             raise error
 
-    reader.attempt(step, waits.append)
+    assert reader.attempt(step, waits.append, stop) is expected
     return waits
 
 
@@ -52,6 +53,30 @@ def test_what_may_pass_is_waited_for_as_long_as_it_takes(reader, error):
 def test_what_a_person_must_mend_ends_it_at_once(reader, error):
     with pytest.raises(type(error)):
         attempt(reader, error)
+
+
+class UnspeakableError(Exception):
+    """An error whose text a JVM has that is gone, as one of py4j's."""
+
+    def __str__(self):
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+
+
+def test_an_error_that_cannot_say_what_it_is_counts_as_a_failed_round(reader):
+    assert attempt(reader, UnspeakableError())
+    reader.runner.has_ended = True
+    with pytest.raises(TransientError, match="last: UnspeakableError"):
+        attempt(reader, UnspeakableError())
+
+
+@pytest.mark.parametrize("error", [None, UnspeakableError()])
+def test_who_is_asked_to_end_together_with_its_spark_ends_in_order(reader, error):
+    """As by a signal to the whole process group."""
+    stop = StopFlag()
+    assert attempt(reader, stop=stop, expected=True) == []
+    stop.set()
+    reader.runner.has_ended = True
+    assert attempt(reader, error, stop, expected=False) == []
 
 
 def test_five_failed_rounds_end_it_with_the_last_ones_cause(reader):

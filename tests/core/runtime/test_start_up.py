@@ -13,6 +13,7 @@ from kgs_core.adapters.spark.errors import passing
 from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
 from kgs_core.runtime.start_up import AskedToEndError, StartUp
+from tests.waiting import wait_until
 
 
 def wrapped(inner):
@@ -66,6 +67,15 @@ def test_what_may_pass_is_waited_for_logged_once_and_reported(monkeypatch, caplo
         assert start_up.is_done()
     assert (len(logged), start_up.has_waited) == (3, True)
     assert len([r for r in caplog.records if "cannot start yet" in r.getMessage()]) == 1
+
+
+def test_who_does_not_answer_is_named_while_it_is_waited_for(monkeypatch, caplog):
+    """A store's client tries again for minutes before it says anything."""
+    monkeypatch.setattr("kgs_core.runtime.start_up._SLOW_S", 0.05)
+    with StartUp(StopFlag(), is_hosted=True) as start_up:
+        start_up.bear(lambda: wait_until(lambda: caplog.records, 60, "nobody is named"), "lake s3://bucket")
+        assert start_up.is_done()
+    assert [r.getMessage() for r in caplog.records] == ["cannot start yet: no answer so far from lake s3://bucket"]
 
 
 def test_what_does_not_pass_ends_the_start():

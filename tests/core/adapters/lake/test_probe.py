@@ -43,6 +43,12 @@ def test_rounds_that_say_nothing_are_no_proof(storage, monkeypatch):
         probe(storage)
 
 
+NO_CREDENTIALS = (
+    "Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token in 9s - HTTP error: error sending "
+    "request\n\nDebug source:\nGeneric {\n    source: RetryError(\n        RetryErrorImpl {\n method: PUT,"
+)
+
+
 @pytest.mark.parametrize(
     ("problem", "kind", "words"),
     [
@@ -51,6 +57,7 @@ def test_rounds_that_say_nothing_are_no_proof(storage, monkeypatch):
         (OSError(errno.ENOSPC, "No space left on device"), TransientError, "make room"),
         (OSError("Generic LocalFileSystem error: Read-only file system (os error 30)"), TransientError, "bring the"),
         (OSError("client error (Connect) tcp connect error Connection refused"), TransientError, "bring the store"),
+        (OSError(NO_CREDENTIALS), TransientError, "no credentials: give aws_access_key_id .* request$"),
         (OSError("HTTP error 503.2ms Server returned non-2xx status code: 404"), PermanentError, "mend lake.root"),
     ],
 )
@@ -61,7 +68,7 @@ def test_a_root_that_cannot_be_written_says_who_must_act(storage, monkeypatch, p
     monkeypatch.setattr(os, "makedirs", refuse)
     with pytest.raises(kind, match=words) as raised:
         probe(storage)
-    assert str(raised.value).startswith(f"lake {storage.root}: cannot be written: ")
+    assert str(raised.value).startswith(f"lake {storage.root}: ")
 
 
 def test_what_killed_probes_left_is_removed_when_it_is_a_day_old(storage):

@@ -62,6 +62,11 @@ def test_another_request_ends_the_waiting():
             "the controller is down, or cannot measure: see its log, or start `kgs control`",
         ),
         (
+            {"controller_is_heard": False, "desired_state": replace(MINE, state=RunState.STOPPED)},
+            "the controller is down, or cannot measure: see its log, or start `kgs control`; where none runs, "
+            "`kgs control --end-now` ends the consumers",
+        ),
+        (
             {"waiting": {TopicPartition("t", n): "held by 1@one" for n in range(12)}},
             "not there yet: t:0-11 (held by 1@one)",
         ),
