@@ -1,9 +1,22 @@
-"""`kgs bench capacity`: the paper's conditions, and what is shown of them. Its run: tests/system/test_capacity.py."""
+"""`kgs bench capacity`: the paper's conditions, their order, and what is shown of them; reading is the test's own."""
+
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.benchmarks import capacity_conditions
 from kgs_core.benchmarks.capacity import CapacityResult, Cycle
-from kgs_core.benchmarks.capacity_conditions import CONDITIONS, Condition, ConditionResult, widest_gap
+from kgs_core.benchmarks.capacity_conditions import (
+    CONDITIONS,
+    Condition,
+    ConditionResult,
+    ConditionsPlan,
+    run_conditions,
+    widest_gap,
+)
 from kgs_core.cli.bench.capacity_conditions import density_chart, print_result
 from kgs_core.monitor.rates import spread
 
@@ -22,6 +35,28 @@ def test_partitions_of_a_condition_are_spread_evenly_over_its_tables(condition):
 
 def test_smaller_conditions_have_as_many_partitions_and_tables():
     assert CONDITIONS[1].scaled(0.1) == Condition("test 2", 10_000_000, 116, 5)
+
+
+def test_every_condition_is_filled_and_read_with_the_same_settings(monkeypatch):
+    filled, read = [], []
+
+    @contextmanager
+    def broker(folder, log):
+        yield SimpleNamespace(bootstrap_servers="localhost:1")
+
+    def reads(settings, seconds, progress, stop):
+        read.append((settings.topics[0].pattern, settings.consumer.batch_bytes, seconds))
+        return result("", 1e6 * len(read)).found
+
+    monkeypatch.setattr(capacity_conditions, "EmbeddedKafka", SimpleNamespace(start=broker))
+    monkeypatch.setattr(capacity_conditions, "_fill", lambda condition, *_: filled.append(condition))
+    monkeypatch.setattr(capacity_conditions, "run_capacity_test", reads)
+    plan = ConditionsPlan(seconds=3.0, batch_bytes=7_000_000)
+    found = list(run_conditions(plan, Path("/nowhere"), lambda _: None, lambda *_: None, StopFlag()))
+    assert [each.condition for each in found] == filled == [*CONDITIONS]
+    assert len({pattern for pattern, *_ in read}) == len(CONDITIONS)
+    assert [settings for _, *settings in read] == [[7_000_000, 3.0]] * len(CONDITIONS)
+    assert [each.rates.mode for each in found] == pytest.approx([1e6, 2e6, 3e6])
 
 
 def test_modes_are_compared(capsys, monkeypatch):
