@@ -94,6 +94,7 @@ METRICS: dict[str, Metric] = {
             "Target and reports",
             "state",
         ),
+        _gauge("kgs_topics_consumed", "Topics of which a partition has an owner and is not stopped.", "reports"),
         _gauge(
             "kgs_consumers_lower_bound",
             "Sum of all speeds by the capacity of packing, rounded up; not there while a speed is not known.",

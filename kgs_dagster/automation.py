@@ -17,6 +17,7 @@ from kgs_core.errors import PortError
 from kgs_dagster.assets.lake import Seen, lake_events
 from kgs_dagster.assets.side_tables import side_events
 from kgs_dagster.assets.topics import Retentions, retentions_of, topic_events
+from kgs_dagster.checks.lake import results_to_repeat
 from kgs_dagster.jobs.lake import catalog_job, lake_audit_job, lake_maintenance_job, latest_by_key_job
 from kgs_dagster.jobs.prune import prune_runs_job
 from kgs_dagster.launch import CONSUMER, DagsterFleet, attempt_of
@@ -119,10 +120,11 @@ def lake_sensor(
         if snapshot.problems:
             context.log.warning(summary)
         cursor = json.dumps({name: asdict(seen) for name, seen in after.items()})
+        repeated = results_to_repeat(group, context.instance)
         if audit is not None and _is_first(context.instance, audit, events):
             first = dg.RunRequest(run_key=f"{group.name}/first-audit", job_name=audit.name)
-            return dg.SensorResult(asset_events=events, cursor=cursor, run_requests=[first])
-        return dg.SensorResult(asset_events=events, cursor=cursor, skip_reason=dg.SkipReason(summary))
+            return dg.SensorResult(asset_events=[*events, *repeated], cursor=cursor, run_requests=[first])
+        return dg.SensorResult(asset_events=[*events, *repeated], cursor=cursor, skip_reason=dg.SkipReason(summary))
 
     return sensor
 

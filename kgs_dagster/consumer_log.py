@@ -7,11 +7,12 @@ from types import TracebackType
 
 from kgs_core.consumer.membership import Membership
 from kgs_core.model import TopicPartition
+from kgs_core.reporting.sentences import stopped_causes
 
 LOOK_EVERY_S = 1.0
 LOG_EVERY_S = 60.0
 """Every line is an event in Dagster's database, for as long as the run is kept; and a run lasts for weeks."""
-_TOPICS_SHOWN = 20
+_SHOWN = 20
 Look = Callable[[], Membership | None]
 
 
@@ -67,11 +68,8 @@ def reading(membership: Membership) -> str:
     line = f"consumer {membership.member.consumer} reads {count}"
     if read:
         line += f": {_partitions(read, facts.positions)}"
-    reasons: dict[str, set[TopicPartition]] = defaultdict(set)
-    for tp in owned - read:
-        reasons[facts.stopped[tp]].add(tp)
-    still = [f"{_partitions(frozenset(tps), {})}: {why}" for why, tps in sorted(reasons.items())]
-    return f"{line}; stand still: {'; '.join(still)}" if still else line
+    still = {tp: facts.stopped[tp] for tp in owned - read}
+    return f"{line}; stand still: {stopped_causes(still)}" if still else line
 
 
 def _count(partitions: int) -> str:
@@ -90,13 +88,8 @@ def _is_complete(membership: Membership) -> bool:
 
 
 def _partitions(tps: frozenset[TopicPartition], positions: Mapping[TopicPartition, int]) -> str:
-    topics: dict[str, list[TopicPartition]] = defaultdict(list)
-    for tp in sorted(tps):
-        topics[tp.topic].append(tp)
-    parts = [f"{topic} {', '.join(_one(tp, positions) for tp in found)}" for topic, found in topics.items()]
-    more = [f"{len(parts) - _TOPICS_SHOWN} more topics"] if len(parts) > _TOPICS_SHOWN else []
-    return "; ".join([*parts[:_TOPICS_SHOWN], *more])
-
-
-def _one(tp: TopicPartition, positions: Mapping[TopicPartition, int]) -> str:
-    return f"{tp.partition} from {positions[tp]}" if tp in positions else str(tp.partition)
+    topics: dict[str, list[str]] = defaultdict(list)
+    for tp in sorted(tps)[:_SHOWN]:
+        topics[tp.topic].append(f"{tp.partition} from {positions[tp]}")
+    more = [f"{len(tps) - _SHOWN} more"] if len(tps) > _SHOWN else []
+    return "; ".join([*(f"{topic} {', '.join(found)}" for topic, found in topics.items()), *more])

@@ -1,8 +1,9 @@
-"""Definitions that Dagster loads: everything of every configured group, and the experiments, which need no group.
+"""Definitions that Dagster loads: everything of every configured group; without any, or when asked, the experiments.
 
 Another project takes it in with `dg.Definitions.merge(own, build_defs(...))`, see docs/dagster.md.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -50,14 +51,14 @@ def build_defs(
     resource_overrides: Mapping[str, Any] | None = None,
     groups: Sequence[GroupConfig] | None = None,
     *,
-    experiments: bool = True,
+    experiments: bool = False,
 ) -> dg.Definitions:
     """Fresh definitions.
 
     Args:
         resource_overrides: in place of resources of the same name.
         groups: whom they look after; None: whom KGS_CONFIG names.
-        experiments: whether those are there, too; once in all that is merged.
+        experiments: include the experiments; once in all that is merged.
 
     Raises:
         ConfigError: a configuration that cannot be used.
@@ -118,4 +119,9 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     return dg.Definitions.merge(common, control)
 
 
-defs = build_defs()
+def _code_location() -> dg.Definitions:
+    found = configured_groups()
+    return build_defs(groups=found, experiments=not found or bool(os.environ.get("KGS_EXPERIMENTS")))
+
+
+defs = _code_location()

@@ -24,6 +24,7 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
     ("Load and capacity", "Consumers", "short", {
         "{{state}}": f"kgs_consumers{{{_G}}}",
         "lower bound": f"kgs_consumers_lower_bound{{{_G}}}",
+        "topics consumed": f"kgs_topics_consumed{{{_G}}}",
     }),
     ("Load and capacity", "Read by each consumer, uncompressed", "Bps", {
         "consumer {{consumer}}": f"kgs_consumer_read_bytes_per_second{{{_G}}}",

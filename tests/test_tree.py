@@ -5,8 +5,11 @@ import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import click
 import grimp
 import pytest
+
+from kgs_core.cli.main import cli
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("kgs_core", "kgs_dagster", "ops", "tests")
@@ -51,15 +54,57 @@ def test_tests_lie_where_what_they_test_lies():
     assert folders <= rooms
 
 
+def code_of(page):
+    """What a page shows as code: blocks, indented lines, and words between backticks, these joined over line ends."""
+    text = page.read_text()
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"^```\w*\n.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    lines = [line for text in (*blocks, *re.findall(r"^ {4}.*$", prose, re.MULTILINE)) for line in text.splitlines()]
+    return [*lines, *(" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose))]
+
+
+def missing_of_command(words):
+    """What of `kgs ...` there is not: a command, or an option of it."""
+    command, context = cli, click.Context(cli)
+    while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z][a-z-]*", words[0]):
+        name = words.pop(0)
+        if (found := command.get_command(context, name)) is None:
+            return [name]
+        command = found
+    known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)} | {"--help"}
+    return sorted({word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)} - known)
+
+
+def missing_files(page, names):
+    """Files that a page names, and that are not there."""
+    text = page.read_text()
+    sources = re.findall(r"[\w/]*\w\.py\b", text)
+    links = re.findall(r"\]\(([^)\s:#]+)(?:#[^)]*)?\)", text)
+    paths = re.findall(r"(?<![\w./-])(?:docs|ops|k8s|requirements|tests)/[\w./-]*\w", "\n".join(code_of(page)))
+    missing = {each for each in links if not (page.parent / each).exists()}
+    missing |= {each for each in paths if not each.endswith(".py") and not (ROOT / each).exists()}
+    return missing | {each for each in sources if not any(f"/{name}".endswith(f"/{each}") for name in names)}
+
+
+def missing_commands(page, targets):
+    """Targets of `make`, commands and options that a page names, and that are not there."""
+    for code in code_of(page):
+        made = re.findall(r"(?:^|[;&] )make ([a-z0-9-]+)", code)
+        yield from (f"make {target}" for target in made if target not in targets)
+        for line in re.findall(r"(?:^|[|;&] |/)kgs ([a-z][^|;&#>]*)", code):
+            yield from (f"kgs {line}: {found}" for found in missing_of_command(re.split(r"[\s\[\]]+", line)))
+
+
 def test_what_documents_name_is_there():
     names = [str(path.relative_to(ROOT)) for path in SOURCES]
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    pages = [*ROOT.glob("*.md"), ROOT / "k8s/README.md", *(ROOT / "docs").rglob("*.md")]
     missing = {
         f"{page.name}: {found}"
-        for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
-        for found in re.findall(r"[\w/]*\w\.py\b", page.read_text())
-        if not any(name == found or name.endswith(f"/{found}") for name in names)
+        for page in pages
+        for found in (*missing_files(page, names), *missing_commands(page, targets))
     }
-    assert missing == {"tables.md: shop_rows.py"}  # the reader's own
+    assert missing == {"tables.md: shop_rows.py", "CONTRIBUTING.md: tests/core/ROOM"}  # the reader's own
 
 
 def test_functions_on_the_ways_of_a_reading_and_of_a_record_are_where_the_tables_say():

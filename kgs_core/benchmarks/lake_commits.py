@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 from pyarrow import fs
@@ -68,6 +69,9 @@ class LakeRow:
         lost: rows that are not in the table though their commit was reported or their position says so.
         doubled: rows that are in the table more than once, or will be, since the position lies before them.
         errors: commits that were refused or failed.
+        position_bytes: of a position in a log entry, mean.
+        entry_bytes: of the largest log entry.
+        checkpoint_bytes: of the largest checkpoint; None before the first.
     """
 
     store: str
@@ -84,6 +88,9 @@ class LakeRow:
     doubled: int
     errors: int
     requests: dict[str, int]
+    position_bytes: float
+    entry_bytes: int
+    checkpoint_bytes: int | None
 
 
 def run_lake_bench(plan: LakePlan, say: Callable[[str], None]) -> list[LakeRow]:
@@ -134,6 +141,7 @@ def _run(plan: LakePlan, store: str, writers: int, commit: str, near: Storage, p
         doubled=doubled,
         errors=sum(len(record.errors) for record in records),
         requests=requests,
+        **log_sizes(near, TABLE),
     )
 
 
@@ -184,6 +192,22 @@ def _run_job(job: WriterJob) -> list[WriterRecord]:
 
 def _quantile(ascending: Sequence[float], share: float) -> float | None:
     return round(ascending[min(len(ascending) - 1, int(share * len(ascending)))], 3) if ascending else None
+
+
+def log_sizes(storage: Storage, table: str) -> dict[str, Any]:
+    """Sizes of what a table's log has, by the names of `LakeRow`."""
+    log = storage.filesystem().get_file_info(fs.FileSelector(storage.path(table, "_delta_log")))
+    entries = [info for info in log if info.base_name.endswith(".json")]
+    checkpoints = [info.size for info in log if info.base_name.endswith(".parquet")]
+    positions = []
+    for entry in entries:
+        with storage.filesystem().open_input_stream(entry.path) as stream:
+            positions += [len(line) for line in stream.read().splitlines(keepends=True) if line.startswith(b'{"txn"')]
+    return {
+        "position_bytes": round(sum(positions) / len(positions), 1),
+        "entry_bytes": max(entry.size for entry in entries),
+        "checkpoint_bytes": max(checkpoints, default=None),
+    }
 
 
 def judge_table(storage: Storage, table: str, records: Sequence[WriterRecord]) -> tuple[int, int]:

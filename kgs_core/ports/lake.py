@@ -125,12 +125,14 @@ class TableContents:
     Attributes:
         rows: None where a file does not say.
         size_bytes: of the files, compressed.
+        fields: its columns, see `TableDescription`.
     """
 
     version: int
     rows: int | None
     size_bytes: int
     files: int
+    fields: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,7 @@ def _consumers(found: GroupStatus) -> Iterator[Sample]:
     if target is not None:
         counts |= {"wanted": len(target.consumers), "quarantined": len(target.quarantined)}
     yield from (Sample("kgs_consumers", (state,), count) for state, count in counts.items())
+    yield Sample("kgs_topics_consumed", (), found.topics_consumed)
     shown: dict[int, ConsumerRow] = {}
     for row in joined:  # the newest incarnation of a number comes first; an older one is no series of its own
         shown.setdefault(row.consumer, row)

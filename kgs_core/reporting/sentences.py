@@ -30,7 +30,8 @@ def _all(state: ControllerState, now: float) -> Iterator[str]:
     still = _standing_still(state)
     yield _readers(state, still)
     if still:
-        yield _stopped_text(still)
+        verb = "stands" if len(still) == 1 else "stand"
+        yield f"{_count(len(still), 'partition')} {verb} still: {stopped_causes(still)}"
     yield _load(state, now)
     yield from capacity_sentences(group_capacity(state))
     for topic, share in bad_shares(state.view, state.suspects()).items():
@@ -61,6 +62,12 @@ def _members(state: ControllerState, now: float) -> Iterator[str]:
     yield from _starts(state, now)
 
 
+def stopped_causes(still: Mapping[TopicPartition, str]) -> str:
+    """Topics of stopped partitions with how many there are and why, the first of them only."""
+    counts = Counter((partition.topic, why) for partition, why in still.items())
+    return _some([f"{topic} ({count}): {why}" for (topic, why), count in sorted(counts.items())])
+
+
 def _standing_still(state: ControllerState) -> dict[TopicPartition, str]:
     """Partitions that have an owner and are not read -> why."""
     owned = state.view.current()
@@ -71,13 +78,6 @@ def _standing_still(state: ControllerState) -> dict[TopicPartition, str]:
         for partition, why in view.report.stopped.items()
         if owned.get(partition) == view.member.consumer
     }
-
-
-def _stopped_text(still: Mapping[TopicPartition, str]) -> str:
-    counts = Counter((partition.topic, why) for partition, why in still.items())
-    causes = [f"{topic} ({count}): {why}" for (topic, why), count in sorted(counts.items())]
-    verb = "stands" if len(still) == 1 else "stand"
-    return f"{_count(len(still), 'partition')} {verb} still: {_some(causes)}"
 
 
 def _readers(state: ControllerState, still: Collection[TopicPartition]) -> str:

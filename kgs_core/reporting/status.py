@@ -169,6 +169,12 @@ class GroupStatus:
     lag_unknown_partitions: int = 0
 
     @property
+    def topics_consumed(self) -> int:
+        """Number of topics of which at least one partition has an owner and is not stopped."""
+        still = {tp for line in self.consumers for tp in line.stopped}
+        return len({tp.topic for tp in self.current.keys() - still})
+
+    @property
     def changes(self) -> tuple[Change, ...]:
         """The last ones, from the earliest to the latest."""
         return self.target.history[-MAX_HISTORY:] if self.target is not None else ()

@@ -14,8 +14,8 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
 
     Returns:
         {"group", "controller": "heard" | "silent", "converged", "target": {topic: {partition: consumer}} or null before
-        the first, "current": likewise, "consumers": [see `ConsumerRow.to_dict`], "lag" (records),
-        "known_lag" (of the partitions whose lag is known), "lag_unknown_partitions", "changes":
+        the first, "current": likewise, "topics_consumed" (how many), "consumers": [see `ConsumerRow.to_dict`],
+        "lag" (records), "known_lag" (of the partitions whose lag is known), "lag_unknown_partitions", "changes":
         [{"time_ms", "reason", "moved", "rscore", "consumers", "duration_s", "seen_s", "decided_s", "started_s",
         "handed_over_s", "iterations"}] from the earliest to the latest, "waiting": {"topic:0": why},
         "plan": {"algorithm", "rscore", "reason", "time_ms", "capacity_bytes_per_s",
@@ -34,6 +34,7 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         "converged": found.is_converged,
         "target": assignment_values(found.target.assignment) if found.target is not None else None,
         "current": assignment_values(found.current),
+        "topics_consumed": found.topics_consumed,
         "consumers": [line.to_dict() for line in found.consumers],
         "lag": found.lag,
         "known_lag": found.known_lag,

@@ -4,7 +4,7 @@ A topic's columns are the parts of its records; where the rule names the value's
 `value.carrier`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -53,6 +53,27 @@ def table_columns(sources: Sequence[Source]) -> dict[str, Any]:
     if is_known:
         about[SCHEMA] = dg.TableSchema([*columns.values()])
     return about
+
+
+def own_columns(sources: Sequence[Source], fields: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Metadata of a look at tables: their own columns, where these are not those of kgs.yaml.
+
+    Args:
+        sources: the rules.
+        fields: columns of all tables, as in `TableDescription`.
+    """
+    from kgs_core.adapters.catalog.column_types import sql_type
+
+    schema = table_columns(sources).get(SCHEMA)
+    said = {column.name: column for column in (schema.columns if schema is not None else ())}
+    found = {field["name"]: field for field in fields}
+    if found.keys() == said.keys() or not found:
+        return {}
+    columns = [
+        said.get(name) or dg.TableColumn(name, sql_type(field["type"]), field.get("metadata", {}).get("comment"))
+        for name, field in found.items()
+    ]
+    return {SCHEMA: dg.TableSchema(columns)}
 
 
 def derived_columns(sources: Sequence[Source], table: dg.AssetKey) -> dict[str, Any]:

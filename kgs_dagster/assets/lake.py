@@ -16,7 +16,7 @@ import dagster as dg
 
 from kgs_core.config import Settings, TopicRule
 from kgs_core.config.topic_names import IN_BRACES
-from kgs_dagster.assets.columns import Source, table_columns, topic_columns
+from kgs_dagster.assets.columns import Source, own_columns, table_columns, topic_columns
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -182,6 +182,7 @@ def lake_events(
         is_up_to_date = figures["lag"] == 0 or (position is not None and known is not None and position > known)
         kind = dg.AssetMaterialization if is_up_to_date else dg.AssetObservation
         metadata: dict[str, Any] = {key: value for key, value in figures.items() if value is not None}
+        metadata |= own_columns(asset.sources, (column for table in tables for column in table.fields))
         metadata["partitions" if _is_of_one_topic(asset) else "topics"] = _lines(asset, tables)
         events.append(kind(asset_key=asset.table, metadata=metadata))
     return events, after
@@ -236,21 +237,19 @@ def table_metadata(group: GroupConfig, asset: LakeAsset) -> dict[str, Any]:
     """Metadata of a table: where it lies, its columns and where they come from."""
     rule = asset.rule
     return {
-        **storage_metadata(group, rule.table),
+        **storage_metadata(group, rule, rule.table),
         "format": ", ".join(dict.fromkeys(each.format for each in asset.rules)),
         "rows_promised": rule.rows,
         **table_columns(asset.sources),
     }
 
 
-def storage_metadata(group: GroupConfig, table: str) -> dict[str, Any]:
-    """Where a table lies, and as what; with a pattern, how its tables' paths are made."""
+def storage_metadata(group: GroupConfig, rule: TopicRule, table: str) -> dict[str, Any]:
+    """Where a table lies, and as what; with a pattern, how its tables' paths are made, which have no one name."""
     lake = group.settings.lake
-    return {
-        "path": f"{lake.root.rstrip('/')}/{table}",
-        "dagster/table_name": table.replace("/", "."),
-        "dagster/storage_kind": lake.format,
-    }
+    path = rule.filled(table, rule.topic) if rule.topic is not None else table
+    name = {} if IN_BRACES.search(path) else {"dagster/table_name": path.replace("/", ".")}
+    return {"path": f"{lake.root.rstrip('/')}/{path}", **name, "dagster/storage_kind": lake.format}
 
 
 def table_kinds(group: GroupConfig) -> set[str]:

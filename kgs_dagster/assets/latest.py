@@ -75,7 +75,7 @@ def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
         kinds=table_kinds(group),
         tags={GROUP_TAG: group.name},
         metadata={
-            **storage_metadata(group, latest.table),
+            **storage_metadata(group, asset.rule, latest.table),
             **derived_columns(asset.sources, asset.table),
         },
         skippable=True,

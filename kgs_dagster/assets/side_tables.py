@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from kgs_core.config.routing import text_of
+from kgs_dagster.assets.columns import own_columns
 from kgs_dagster.assets.lake import (
     GROUP_TAG,
     QUIET_S,
@@ -54,7 +55,8 @@ def side_events(
             has_more = rows is not None and rows > (before_rows or 0)
             kind = dg.AssetMaterialization if has_more else dg.AssetObservation
             metadata = {figure: value for figure, value in figures.items() if value is not None}
-            events.append(kind(asset_key=key, metadata=metadata))
+            fields = (column for table in tables.values() for column in table.fields)
+            events.append(kind(asset_key=key, metadata={**metadata, **own_columns(asset.sources, fields)}))
     return events, after
 
 
@@ -72,7 +74,7 @@ def _spec(group: GroupConfig, asset: LakeAsset, path: str) -> dg.AssetSpec:
         group_name=f"lake{group.suffix}",
         kinds=table_kinds(group),
         tags={GROUP_TAG: group.name},
-        metadata=table_metadata(group, asset) | storage_metadata(group, path),
+        metadata=table_metadata(group, asset) | storage_metadata(group, asset.rule, path),
     )
 
 

@@ -12,7 +12,8 @@ from kgs_core.reporting.bad_shares import judged_topics, share_text
 from kgs_dagster.assets.control_loop_figures import bullets
 from kgs_dagster.assets.lake import LakeAsset, lake_layout
 from kgs_dagster.checks.group_view import seen_by
-from kgs_dagster.resources import database, rebalance_key
+from kgs_dagster.checks.results import unless_shown
+from kgs_dagster.resources import rebalance_key
 from kgs_dagster.settings import GroupConfig
 
 BAD_RECORDS = "bad_records"
@@ -76,25 +77,11 @@ def evaluation(group: GroupConfig, asset: LakeAsset, judged: Judged) -> dg.Asset
 def changed_evaluations(
     group: GroupConfig, instance: dg.DagsterInstance, judged: Judged
 ) -> Sequence[dg.AssetCheckEvaluation]:
-    """Those that say other than the last one of their table, by the sensor or by hand.
+    """Those that say other than what the UI shows of their table, by the sensor or by hand.
 
     Raises:
         TransientError: Dagster's database does not answer.
     """
-    found = []
-    for asset in lake_layout(group):
-        now = evaluation(group, asset, judged)
-        if now is not None and _verdict(now) != _last_verdict(instance, asset):
-            found.append(now)
-    return found
-
-
-def _verdict(found: dg.AssetCheckEvaluation) -> tuple[bool, str]:
-    return found.passed, found.severity.value
-
-
-def _last_verdict(instance: dg.DagsterInstance, asset: LakeAsset) -> tuple[bool, str] | None:
-    with database("checks cannot be read"):
-        record = instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(asset.table, BAD_RECORDS))
-    last = record.evaluation if record is not None else None
-    return _verdict(last) if last is not None else None
+    now = (evaluation(group, asset, judged) for asset in lake_layout(group))
+    news = (unless_shown(instance, each) for each in now if each is not None)
+    return [each for each in news if each is not None]

@@ -13,7 +13,8 @@ from kgs_core.reporting.group_alerts import Alerts, GroupAlert, group_alerts
 from kgs_dagster.assets.control_loop import ASSIGNMENT, HANDOVER, WRITE_SPEEDS
 from kgs_dagster.assets.control_loop_figures import bullets
 from kgs_dagster.checks.group_view import observed
-from kgs_dagster.resources import database, rebalance_key
+from kgs_dagster.checks.results import unless_shown
+from kgs_dagster.resources import rebalance_key
 from kgs_dagster.settings import GroupConfig
 
 LASTS_S = 60.0
@@ -80,7 +81,7 @@ class LastingAlerts:
         self._since: dict[GroupAlert, float] = {}
 
     def changed(self, instance: dg.DagsterInstance, alerts: Alerts) -> Sequence[dg.AssetCheckEvaluation]:
-        """What to report: what passes and did not, and what has failed for long enough and is not said yet.
+        """What to report: what passes, or has failed for long enough, and is not what the UI shows.
 
         Raises:
             TransientError: Dagster's database does not answer.
@@ -94,8 +95,8 @@ class LastingAlerts:
                 self._since.pop(alert, None)
             elif now - self._since.setdefault(alert, now) < LASTS_S:
                 continue
-            if _last_verdict(instance, group_alert_key(self._group, alert)) != (not problems):
-                found.append(_evaluation(self._group, alert, problems))
+            if (news := unless_shown(instance, _evaluation(self._group, alert, problems))) is not None:
+                found.append(news)
         return found
 
 
@@ -108,10 +109,3 @@ def _evaluation(group: GroupConfig, alert: GroupAlert, problems: Sequence[str]) 
         severity=_ABOUT[alert][1],
         description=bullets(problems) if problems else None,
     )
-
-
-def _last_verdict(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> bool | None:
-    with database("checks cannot be read"):
-        record = instance.get_latest_asset_check_evaluation_record(key)
-    last = record.evaluation if record is not None else None
-    return last.passed if last is not None else None

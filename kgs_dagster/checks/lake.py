@@ -11,6 +11,7 @@ from kgs_core.errors import KgsError
 from kgs_core.exactly_once import LakeAudit, TableAudit
 from kgs_core.reporting.audit_json import COUNTED
 from kgs_dagster.assets.lake import LakeAsset, lake_layout
+from kgs_dagster.checks.results import result_to_repeat
 from kgs_dagster.run_process import claim_run
 from kgs_dagster.settings import GroupConfig
 
@@ -52,6 +53,12 @@ def lake_checks(group: GroupConfig, audit: Audit = audit) -> dg.AssetChecksDefin
             raise dg.Failure("\n".join(left), allow_retries=False)
 
     return lake_audit
+
+
+def results_to_repeat(group: GroupConfig, instance: dg.DagsterInstance) -> list[dg.AssetCheckEvaluation]:
+    """Results of the audit that the UI would hide as soon as a table is materialized, which is once a minute."""
+    found = (result_to_repeat(instance, dg.AssetCheckKey(asset.table, CHECK)) for asset in lake_layout(group))
+    return [each for each in found if each is not None]
 
 
 def _result(asset: LakeAsset, tables: Sequence[TableAudit]) -> dg.AssetCheckResult:

@@ -4,7 +4,8 @@ import dagster as dg
 import pytest
 
 from kgs_dagster.assets.lake import lake_layout
-from kgs_dagster.checks.bad_records import BAD_RECORDS
+from kgs_dagster.checks.bad_records import BAD_RECORDS, changed_evaluations
+from tests.dagster.groups import group
 from tests.dagster.test_partition_load_sensor import GROWN, Watched
 
 
@@ -60,6 +61,23 @@ def test_checks_that_cannot_be_read_keep_nobody_from_being_started(watched, monk
     monkeypatch.setattr(dg.DagsterInstance, "get_latest_asset_check_evaluation_record", locked)
     watched.load = GROWN
     assert len(watched.evaluate().run_requests) == 1
+
+
+def test_a_check_by_hand_that_fails_is_followed_by_the_sensors_result(instance):
+    """A tick failed by it, and with it every start of a consumer."""
+    table = lake_layout(group())[0].table
+
+    @dg.asset_check(asset=table, name=BAD_RECORDS)
+    def failing():
+        raise OSError
+
+    defs = dg.Definitions(asset_checks=[failing])
+    assert (
+        not defs.resolve_implicit_global_asset_job_def()
+        .execute_in_process(instance=instance, raise_on_error=False)
+        .success
+    )
+    assert [each.passed for each in changed_evaluations(group(), instance, {"orders": None})] == [True]
 
 
 def test_bad_records_are_checked_by_hand_too(runs):

@@ -28,7 +28,19 @@ def test_partitions_and_positions_are_listed_by_topic():
 
 def test_what_stands_still_is_logged_with_its_reason():
     found = owning("a:0", "a:1", "b:0", positions=[("b:0", 1)], stopped=[("a:0", "no table"), ("a:1", "no table")])
-    assert reading(found) == "consumer 3 reads 1 of its 3 partitions: b 0 from 1; stand still: a 0, 1: no table"
+    assert reading(found) == "consumer 3 reads 1 of its 3 partitions: b 0 from 1; stand still: a (2): no table"
+
+
+def test_of_very_many_partitions_the_first_are_shown():
+    """The line is an event in Dagster's database."""
+    names = [f"a:{number}" for number in range(500)]
+    read = reading(owning(*names, positions=[(name, 7) for name in names]))
+    assert (read[:53], read[-30:]) == (
+        "consumer 3 reads 500 partitions: a 0 from 7, 1 from 7",
+        "18 from 7, 19 from 7; 480 more",
+    )
+    still = reading(owning(*names, stopped=[(name, "no table") for name in names]))
+    assert still == "consumer 3 reads 0 of its 500 partitions; stand still: a (500): no table"
 
 
 def test_who_has_nothing_says_so():

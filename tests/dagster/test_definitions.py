@@ -9,6 +9,7 @@ from pathlib import Path
 
 import dagster as dg
 import yaml
+from dagster._core.workspace.autodiscovery import loadable_targets_from_python_file
 
 from kgs_core.adapters.fleet.consumer_pod import grace_period_s
 from kgs_dagster.definitions import build_defs
@@ -63,7 +64,7 @@ def test_definitions_load_with_an_empty_environment(tmp_path):
 
 def test_definitions_load_while_kafka_and_lake_are_away_and_without_what_is_heavy(tmp_path):
     (tmp_path / "kgs.yaml").write_text(GROUP.format("g"))
-    done = loaded(tmp_path)
+    done = loaded(tmp_path, KGS_EXPERIMENTS="lab")
     assert done.returncode == 0, done.stderr
     heavy, jobs = done.stdout.splitlines()
     assert heavy == "", "every run pays for what the definitions import: import these inside functions"
@@ -79,7 +80,7 @@ def test_a_configuration_that_is_wrong_is_reported_in_its_own_words(tmp_path):
 
 
 def test_several_groups_share_no_name():
-    defs = build_defs(groups=two_groups(), experiments=False)
+    defs = build_defs(groups=two_groups())
     dg.Definitions.validate_loadable(defs)
     repository = defs.get_repository_def()
     jobs = [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")]
@@ -90,7 +91,7 @@ def test_several_groups_share_no_name():
 
 
 def test_experiments_are_there_once_whatever_groups_there_are():
-    defs = dg.Definitions.merge(build_defs(groups=two_groups()), build_defs(groups=[], experiments=False))
+    defs = dg.Definitions.merge(build_defs(groups=two_groups(), experiments=True), build_defs(groups=[]))
     dg.Definitions.validate_loadable(defs)
     assert {
         spec.key.to_user_string() for spec in defs.resolve_all_asset_specs() if spec.group_name == "experiments"
@@ -107,7 +108,7 @@ LATEST = (
 
 
 def test_every_asset_says_what_it_is_of_which_kind_and_who_is_asked_about_it(monkeypatch):
-    specs = build_defs(groups=[group(topics=LATEST)]).resolve_all_asset_specs()
+    specs = build_defs(groups=[group(topics=LATEST)], experiments=True).resolve_all_asset_specs()
     assert len(specs) == 16, "the control loop, three tables, two topics, the bill and the experiments"
     lacks = {
         spec.key.to_user_string(): [
@@ -118,12 +119,12 @@ def test_every_asset_says_what_it_is_of_which_kind_and_who_is_asked_about_it(mon
     assert {name: missing for name, missing in lacks.items() if missing} == {}
     assert {owner for spec in specs for owner in spec.owners} == {"team:kgs"}
     monkeypatch.setenv("KGS_OWNERS", "anna@example.com, team:data")
-    specs = build_defs(groups=[group(topics=LATEST)]).resolve_all_asset_specs()
+    specs = build_defs(groups=[group(topics=LATEST)], experiments=True).resolve_all_asset_specs()
     assert {tuple(spec.owners) for spec in specs} == {("anna@example.com", "team:data")}
 
 
 def test_every_check_job_sensor_and_schedule_says_what_it_is():
-    defs = build_defs(groups=[group(topics=LATEST)])
+    defs = build_defs(groups=[group(topics=LATEST)], experiments=True)
     repository = defs.get_repository_def()
     checks = [spec for each in defs.asset_checks or () for spec in each.check_specs]
     jobs = [job for job in repository.get_all_jobs() if not job.name.startswith("__")]
@@ -139,14 +140,21 @@ def test_resources_can_be_replaced_by_name():
     assert "unknown" not in defs.resources
 
 
-def test_definitions_go_into_another_project():
-    @dg.asset
-    def report() -> None: ...
-
-    own = dg.Definitions(assets=[report], resources={"pyspark": object()})
-    merged = dg.Definitions.merge(own, build_defs(groups=[group()]))
+def test_the_documented_sample_is_a_project_of_ones_own(tmp_path, monkeypatch):
+    """Without the experiments, which nobody has asked for there."""
+    (tmp_path / "kgs.yaml").write_text(
+        GROUP.format("flights").replace("{topic: t}", "{topic: t, table: bronze/departures}")
+    )
+    monkeypatch.setenv("KGS_CONFIG", str(tmp_path / "kgs.yaml"))
+    page = (ROOT / "docs/dagster.md").read_text().partition("## In your own project")[2]
+    (tmp_path / "own.py").write_text(page.partition("```python\n")[2].partition("```")[0])
+    (found,) = loadable_targets_from_python_file(str(tmp_path / "own.py"))
+    merged = found.target_definition
     dg.Definitions.validate_loadable(merged)
-    assert dg.AssetKey("report") in {spec.key for spec in merged.resolve_all_asset_specs()}
+    specs = {spec.key.to_user_string(): spec for spec in merged.resolve_all_asset_specs()}
+    (upstream,) = specs.pop("report").deps
+    assert upstream.asset_key.to_user_string() in specs
+    assert {name.partition("/")[0] for name in specs} == {"flights"}
 
 
 def test_the_workspace_names_a_module_that_can_be_imported():
@@ -193,6 +201,6 @@ def test_dagster_leaves_the_consumers_of_another_fleet_alone():
     sensors = {sensor.name for sensor in found.sensors}
     assert jobs >= {"lake_audit_job", "lake_maintenance_job"}
     assert not jobs & {"rebalance_job", "consumer_job"}
-    assert sensors == {"lake_sensor", "lost_runs_sensor", "run_failure_sensor", "workloads_sensor"}
+    assert sensors == {"lake_sensor", "lost_runs_sensor", "run_failure_sensor"}
     ours = build_defs(groups=[group()])
     assert {job.name for job in ours.resolve_all_job_defs()} >= {"rebalance_job", "consumer_job"}

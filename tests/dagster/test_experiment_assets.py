@@ -31,7 +31,7 @@ class Room:
         self.folder = folder
 
     def job(self, name, experiments=None, **how):
-        defs = build_defs({EXPERIMENT_RESOURCE: experiments or ExperimentResource()}, [])
+        defs = build_defs({EXPERIMENT_RESOURCE: experiments or ExperimentResource()}, [], experiments=True)
         how = {"instance": self.instance, "raise_on_error": False, **how}
         return defs.resolve_job_def(name).execute_in_process(**how)
 
@@ -222,7 +222,7 @@ def test_a_recorded_load_is_registered_once_kept_and_packed(room, tmp_path):
     assert room.job("experiments_job", partition_key="mwf|week").success
     assert room.rows()["load"].to_pylist() == pytest.approx([0.905, 1.1])
     assert room.rows()["consumers"].to_pylist() == [1, 2]
-    defs = build_defs(groups=[])
+    defs = build_defs(groups=[], experiments=True)
     done = dg.materialize(
         [defs.resolve_assets_def(WORKLOAD)],
         partition_key="week",

@@ -21,7 +21,7 @@ def recordings(tmp_path, monkeypatch):
 
 
 def register(instance, file):
-    job = build_defs(groups=[]).resolve_job_def("register_workload_job")
+    job = build_defs(groups=[], experiments=True).resolve_job_def("register_workload_job")
     config = {"ops": {"register_workload": {"config": {"file": str(file)}}}}
     return failure(job.execute_in_process(run_config=config, instance=instance, raise_on_error=False))[1]
 
@@ -29,7 +29,7 @@ def register(instance, file):
 @pytest.mark.parametrize("field", [{"folder": "/tmp/elsewhere"}, {"spark_master": "spark://theirs:7077"}])
 def test_no_run_can_name_a_folder_or_a_master(instance, field):
     """It would write where the caller likes, or take what a Spark of his own answers for Python objects."""
-    job = build_defs(groups=[]).resolve_job_def("experiments_report_job")
+    job = build_defs(groups=[], experiments=True).resolve_job_def("experiments_report_job")
     with pytest.raises(dg.DagsterInvalidConfigError, match="unexpected config entry"):
         job.execute_in_process(run_config={"resources": {EXPERIMENT_RESOURCE: {"config": field}}}, instance=instance)
 

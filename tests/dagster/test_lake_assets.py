@@ -85,6 +85,21 @@ def test_columns_are_shown_where_they_are_known():
     assert [schemas[at].columns[6].description for at in (0, 1)] == [None, "the record's value"]
 
 
+def test_columns_of_the_table_that_kgs_yaml_does_not_name_are_recorded():
+    """Such as one that was renamed there, or has come with the schema of a registry."""
+    rules = group(topics="[{topic: orders, table: bronze/orders, format: json, schema: {n: int}}]")
+    said = [column.name for column in lake_assets(rules)[1].metadata["dagster/column_schema"].columns]
+
+    def recorded(*names):
+        fields = [{"name": name, "type": "long", "metadata": {"comment": "gross"}} for name in names]
+        ((event,), _) = lake_events(rules, seen(table(fields=fields)), {}, 0.0)
+        schema = event.metadata.get("dagster/column_schema")
+        return schema and [(column.name, column.type, column.description) for column in schema.value.columns][6:]
+
+    assert recorded(*said) is recorded() is None, "the definition has them"
+    assert recorded(*said, "tax") == [("n", "int", None), ("tax", "bigint", "gross")]
+
+
 def test_nested_columns_and_those_of_key_and_headers_are_shown_with_their_types():
     rule = """{topic: a, format: json, schema: {s: {n: bigint, l: 'array<date>'}}, unknown_fields: rescue,
       key_format: json, key_schema: {id: 'decimal(9,2)'}, headers: {trace: traceparent}}"""

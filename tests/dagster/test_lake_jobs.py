@@ -1,18 +1,22 @@
 """Audit, upkeep and the end of old runs."""
 
+import asyncio
 from datetime import timedelta
 
 import dagster as dg
 import pytest
 from dagster import DagsterRunStatus as Status
+from dagster._core.loader import LoadingContextForTest
 from dagster._time import get_current_datetime, get_current_timestamp
 
+from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
 from kgs_core.errors import TransientError
 from kgs_core.exactly_once import Fault, Finding, LakeAudit, PartitionAudit, StoredPositions, TableAudit
 from kgs_core.model import OffsetRange, TopicId
 from kgs_core.ports import Upkeep
-from kgs_dagster.assets.lake import lake_assets
-from kgs_dagster.checks.lake import lake_checks
+from kgs_dagster.assets.lake import lake_assets, lake_layout
+from kgs_dagster.automation import lake_sensor
+from kgs_dagster.checks.lake import CHECK, lake_checks
 from kgs_dagster.jobs.lake import lake_audit_job, lake_maintenance_job
 from kgs_dagster.jobs.prune import prune_runs_job
 from kgs_dagster.retention import delete_looks, delete_run
@@ -54,6 +58,43 @@ def test_an_audit_that_cannot_be_made_fails_and_says_why(instance):
     assert not done.success
     (failure,) = [event for event in done.all_events if event.is_step_failure]
     assert failure.step_failure_data.user_failure_data.description == "kafka localhost:1: no answer: start it"
+
+
+def shown_by_the_ui(instance, key):
+    """The check's result as Dagster's UI shows it; None: `Not Evaluated`."""
+    record = instance.get_latest_asset_check_evaluation_record(key)
+    is_shown = asyncio.run(record.targets_latest_materialization(LoadingContextForTest(instance)))
+    return record.evaluation and record.evaluation.passed if is_shown else None
+
+
+def test_the_last_result_of_the_audit_stays_visible_whatever_is_recorded_of_the_table(instance):
+    table = lake_layout(group())[0].table
+    key, cursor, seen = dg.AssetCheckKey(table, CHECK), None, []
+
+    def away(_):
+        raise TransientError("no answer")
+
+    def look(rows):
+        nonlocal cursor
+        view = TableView("orders", "bronze/orders", rows, 1, 1, 0, rows, positions={0: rows}, ends={0: rows})
+        sensor = lake_sensor(group(), lambda: LakeSnapshot((view,), ()), lambda: 60.0 * rows, lambda _: {})
+        result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
+        cursor = result.cursor
+        for event in result.asset_events:  # as the daemon does
+            instance.report_runless_asset_event(event)
+        seen.append((rows, shown_by_the_ui(instance, key)))
+
+    run_audit(instance, lambda _: LakeAudit((audited("orders"), audited("flights.a"))))
+    for rows in (1, 2):
+        look(rows)
+    run_audit(instance, away)
+    look(3)
+    run_audit(instance, lambda _: LakeAudit((audited("orders", LOST), audited("flights.a"))))
+    for rows in (4, 5):
+        look(rows)
+    assert seen == [(1, True), (2, True), (3, True), (4, False), (5, False)]
+    results = instance.event_log_storage.get_asset_check_execution_history(key, limit=100)
+    assert len(results) == 3 + 3, "repeated once after each run, not with every look"
 
 
 def test_an_audit_that_lacks_a_table_whose_topic_is_not_known_fails_beside_the_checks_of_the_others(instance):

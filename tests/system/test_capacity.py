@@ -97,7 +97,7 @@ def test_the_accuracy_of_the_monitor(tmp_path: Path) -> None:
     assert ElementTree.parse(files["--svg"]).getroot().tag.endswith("svg")
 
 
-@pytest.mark.slow(40)
+@pytest.mark.soak
 def test_capacity_is_measured_in_each_of_the_papers_conditions(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     found = run("bench", "capacity", "--seconds", "2", "--scale", "0.01", "--json", str(figures))

@@ -31,7 +31,8 @@ ADD = (
 
 
 @pytest.fixture
-def room(tmp_path):
+def room(tmp_path, monkeypatch):
+    monkeypatch.setenv("KGS_EXPERIMENTS", str(tmp_path / "results"))
     config = tmp_path / "kgs.yaml"
     config.write_text(GROUP)
     with dagster_room(tmp_path, config) as room:
@@ -93,7 +94,7 @@ def test_a_backfill_of_a_slice_runs_to_its_end_and_again_to_the_same_files(room,
     runs = materialized(room)
     assert set(runs) == set(RUNS)
     assert len(set(runs.values())) == len(NAMES), "a run for each row of the slice"
-    results = room.home.directory / "storage" / "experiments"
+    results = tmp_path / "results"
     before = {path: path.read_bytes() for path in (results / "packing_run").rglob("*") if path.is_file()}
     assert {str(path.relative_to(results)) for path in before} == {
         f"packing_run/{load}/{name}.parquet" for name in NAMES for load in LOADS
@@ -114,7 +115,7 @@ def test_on_spark_the_files_are_the_same(tmp_path, monkeypatch):
     for master in ("", "local[2]"):
         monkeypatch.setenv("KGS_EXPERIMENTS", str(tmp_path / f"on{master}"))
         monkeypatch.setenv("KGS_EXPERIMENTS_SPARK", master)
-        defs = build_defs(groups=[])
+        defs = build_defs(groups=[], experiments=True)
         with dg.DagsterInstance.ephemeral() as instance:
             register(instance, LOADS)
             tags = {ASSET_PARTITION_RANGE_START_TAG: RUNS[0], ASSET_PARTITION_RANGE_END_TAG: RUNS[-1]}

@@ -12,6 +12,7 @@ from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.benchmarks.load_shapes import KnownLoad
 from kgs_core.protocol import Incarnation
 from kgs_core.reporting.status import GroupStatus
+from kgs_dagster.checks.lake import CHECK
 from tests.processes import pid_of
 from tests.system.dagster_room import DagsterRoom, dagster_room
 from tests.system.group_record import gone_in_order, now
@@ -60,6 +61,16 @@ def recorded(group: ShakenGroup, room: DagsterRoom, asset: str) -> set[str]:
     found = room.ask(f"{{ assetOrError(assetKey: {{path: {path}}}) {{ ... on Asset {{ {entries} }} }} }}")
     made = found["assetOrError"].get("assetMaterializations", [])
     return {entry["label"] for each in made for entry in each["metadataEntries"]}
+
+
+def audit_shown(room: DagsterRoom) -> list[str]:
+    """Results of the tables' audits as the UI shows them; none of a table that is `Not Evaluated`."""
+    shown = "checks { name executionForLatestMaterialization { status } }"
+    asked = f"assetNodes {{ assetKey {{ path }} assetChecksOrError {{ ... on AssetChecks {{ {shown} }} }} }}"
+    nodes = room.ask(f"{{ {asked} }}")["assetNodes"]
+    checks = [check for each in nodes for check in each["assetChecksOrError"].get("checks", ())]
+    found = [check["executionForLatestMaterialization"] for check in checks if check["name"] == CHECK]
+    return [each["status"] for each in found if each is not None]
 
 
 def terminate_in_the_ui(group: ShakenGroup, room: DagsterRoom) -> None:
@@ -140,5 +151,6 @@ def test_whatever_of_dagster_dies_the_group_goes_on(kafka: EmbeddedKafka, group:
             wait_until(lambda: "reaction_s" in recorded(group, room, "handover"), 60, "how long a change took")
             without_memory(group, room)
         group.pipeline.wait_caught_up([group.topic], 120)
+        wait_until(lambda: audit_shown(room) == ["SUCCEEDED"], 120, "the audit is shown, whatever was recorded since")
         group.kgs("stop", "--yes", "--wait")
     group.assert_complete()

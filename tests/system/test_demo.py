@@ -1,7 +1,7 @@
 """The whole demonstration as people start it: no terminal, Ctrl-C, a killed consumer, its own death.
 
-Without Dagster, on Spark, and with a killed controller: `test_wheel_demo.py`. On Spark here where its processes are
-what must end; that a run of Dagster's brings every record by Spark: `test_dagster_consumer.py`.
+Without Dagster, from the wheel and with a killed controller: `test_wheel_demo.py`. Through Dagster and on Spark, as
+people run it, where every record is counted and where its processes are what must end.
 """
 
 import sys
@@ -30,6 +30,7 @@ def demo(tmp_path: Path) -> Iterator[Callable[..., DemoRun]]:
         )
 
 
+@pytest.mark.spark
 @pytest.mark.slow(150)
 def test_it_runs_through_dagster_and_every_record_arrives_exactly_once_though_a_consumer_is_killed(demo):
     run = demo("--seconds", "25")

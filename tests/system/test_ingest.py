@@ -5,6 +5,8 @@ import json
 import subprocess
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -151,6 +153,35 @@ def test_nested_values_keys_headers_and_what_has_no_column(
         "m": "struct<k:struct<b:string>>",
         "small": "long",
     }
+
+
+def test_without_spark_the_same_records_make_the_same_tables(
+    pipeline: Pipeline, consumer: ConsumerProcess, kafka: EmbeddedKafka, tmp_path: Path
+) -> None:
+    """What most tests run on against what users do; a DataFrame's work is done on Arrow there."""
+    topics = {name: f"ingest.{name}-both" for name in ("raw", "json", "arrow", "spark")}
+    for topic in topics.values():
+        pipeline.admin.create_topic(topic, 3)
+        produce(pipeline.bootstrap, topic, [v if i % 40 else b"{bad" for i, v in enumerate(json_values(0, 2000))])
+    hooks = {"raw": {}, "json": JSON_RULE, "arrow": {**JSON_RULE, **HOOKED["arrow"]}}
+    rules = [{"topic": topic, **hooks["arrow" if name == "spark" else name]} for name, topic in topics.items()]
+    beside = Pipeline(tmp_path, kafka.bootstrap_servers, rules, batch_bytes=100_000)
+    with beside.consumer(KGS_BATCH_RUNNER="local"):
+        beside.wait_caught_up([*topics.values()])
+    pipeline.wait_caught_up([*topics.values()], timeout_s=180)
+    consumer.assert_alive()
+    assert beside.positions(topics.values()) == pipeline.positions(topics.values())
+    for topic in topics.values():
+        for table in (topic, f"{topic}_dead_letters"):
+            local, spark = (by_offset(each.rows(table)) for each in (beside, pipeline))
+            assert local == spark
+            assert local or topic == topics["raw"], "good and bad ones"
+
+
+def by_offset(rows: list[dict[str, Any]]) -> dict[tuple[int, int], dict[str, Any]]:
+    found = {(row["_partition"], row["_offset"]): row for row in rows}
+    assert len(found) == len(rows)
+    return found
 
 
 def test_filter_keeps_at_most_one_row_an_offset(pipeline: Pipeline, consumer: ConsumerProcess) -> None:

@@ -28,7 +28,7 @@ from kgs_core.model import TopicPartition
 
 PartitionsOf = Callable[[str, int], frozenset[int]]
 """Topic and how many partitions it has -> those that are ours."""
-NO_RULE = "no rule of this consumer's configuration fits it: add one under topics"
+NO_RULE = "no rule under topics matches it: add one; if you took it out, the controller soon takes the partitions away"
 NO_TOPIC = "Kafka has no such topic or partition"
 MISSING_AGAIN_S = 2.0
 UNKNOWN_AGAIN_S = 10.0

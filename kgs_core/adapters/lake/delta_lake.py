@@ -142,6 +142,7 @@ class PinnedDelta:
             (pc.sum(rows).as_py() or 0) if counted or not files.num_rows else None,
             pc.sum(sizes).as_py() or 0,
             files.num_rows,
+            self.description().fields,
         )
 
     def description(self) -> TableDescription:

@@ -1,8 +1,8 @@
 """Statistics of the lake and of Kafka beyond it: rows, files, positions and lag of every table, from outside."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
@@ -29,6 +29,7 @@ class TableView:
         positions: partition -> next offset to read; None where the lake has none yet.
         ends: partition -> where a read_committed reader must stop.
         sides: side tables of the topic's route, which are none of `rows`; they have no positions here.
+        fields: columns of the table, as in `TableDescription`; none where they are not known.
     """
 
     topic: str
@@ -41,6 +42,7 @@ class TableView:
     positions: Mapping[int, int | None] = field(default_factory=dict)
     ends: Mapping[int, int | None] = field(default_factory=dict)
     sides: tuple["TableView", ...] = ()
+    fields: Sequence[Mapping[str, Any]] = ()
 
     def lag_of(self, partition: int) -> int | None:
         """Offsets of a partition that the lake has not yet; None when either end is not known."""
@@ -133,6 +135,7 @@ class LakeView:
             dead_letters,
             contents.version,
             self._attempt(problems, lambda: self._positions(spec)) or {},
+            fields=contents.fields,
             sides=sides,
         )
 
@@ -140,7 +143,7 @@ class LakeView:
         found = self._attempt(problems, lambda: self._load(name))
         if found is None:
             return TableView(topic, name, dead_letters=0)
-        return TableView(topic, name, found.rows, found.size_bytes, found.files, 0, found.version)
+        return TableView(topic, name, found.rows, found.size_bytes, found.files, 0, found.version, fields=found.fields)
 
     def _dead_letters(self, table: str) -> int | None:
         contents = self._load(table)

@@ -14,7 +14,7 @@ from kgs_core.errors import ConfigError
 if TYPE_CHECKING:
     from kgs_core.benchmarks.lake_commits import LakeRow
 
-_WIDTH_IN_LOG = 140
+_WIDTH_IN_LOG = 180
 _UNKNOWN = "-"
 _STORES = ("disk", "s3")
 _COMMITS = ("direct", "combined", "auto")
@@ -37,7 +37,8 @@ def bench_lake(  # noqa: PLR0913 - one per option
     """Let writers commit to one table, back to back, each to partitions of its own, and check every row afterwards.
 
     Tables lie in a new folder of the system's temporary directory, and on an S3 server of the bench's own (versitygw)
-    behind a proxy that holds each request back. Lost and doubled rows are told from the table's log and files.
+    behind a proxy that holds each request back. Lost and doubled rows are told from the table's log and files. Also
+    shows what a position (group, topic, partition) takes in the log, and the largest log entry and checkpoint.
     """
     from kgs_core.adapters.system.files import check_writable, write_whole
     from kgs_core.benchmarks.lake_commits import LakePlan, run_lake_bench
@@ -75,7 +76,8 @@ def _chosen(option: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 def _print(rows: "list[LakeRow]") -> None:
     columns = ("writers", "partitions", "commits/s", "p50 s", "p99 s", "least", "most", "requests", "lost", "doubled")
-    table = plain_table("store", "commit", *columns, left=("store", "commit"), no_wrap=True)
+    sizes = ("B a position", "kB an entry", "kB a checkpoint")
+    table = plain_table("store", "commit", *columns, *sizes, left=("store", "commit"), no_wrap=True)
     for row in rows:
         table.add_row(
             row.store,
@@ -89,6 +91,9 @@ def _print(rows: "list[LakeRow]") -> None:
             _UNKNOWN if row.requests_per_commit is None else f"{row.requests_per_commit:.1f}",
             str(row.lost),
             str(row.doubled),
+            f"{row.position_bytes:.0f}",
+            f"{row.entry_bytes / 1000:.1f}",
+            _UNKNOWN if row.checkpoint_bytes is None else f"{row.checkpoint_bytes / 1000:.1f}",
         )
     console = Console()
     (console if console.is_terminal else Console(width=_WIDTH_IN_LOG)).print(table)

@@ -83,6 +83,7 @@ def headline(found: GroupStatus) -> Text:
         f"group {found.group}",
         state,
         f"{_count(len(found.current), 'partition')} on {_count(readers, 'consumer')}",
+        f"{_count(found.topics_consumed, 'topic')} consumed",
         _lag(found),
     ]
     if found.bad_shares:

@@ -7,7 +7,7 @@ import pytest
 
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.storage import Storage
-from kgs_core.benchmarks.lake_commits import judge_table
+from kgs_core.benchmarks.lake_commits import judge_table, log_sizes
 from kgs_core.benchmarks.lake_writer import SCHEMA, TABLE, WriterJob, lake_settings, run_writers
 
 
@@ -32,6 +32,16 @@ def judged(root, records):
 
 def test_every_row_is_there_once(written):
     assert judged(*written) == (0, 0)
+
+
+def test_sizes_are_those_of_the_log(written):
+    root, _ = written
+    sizes = log_sizes(Storage(str(root)), TABLE)
+    assert sizes["entry_bytes"] == max(
+        len(path.read_bytes()) for path in Path(root, TABLE, "_delta_log").glob("*.json")
+    )
+    lines = [line for path in entries(root) for line in path.read_text().splitlines(True) if '"txn"' in line]
+    assert sizes["position_bytes"] == pytest.approx(sum(map(len, lines)) / len(lines), abs=0.1)
 
 
 def test_rows_whose_file_left_the_log_are_lost(written):

@@ -54,6 +54,9 @@ def test_who_reads_what():
     assert found["kgs_consumer_load_bytes_per_second", "2"] == 5.0
     assert (found["kgs_consumers", "joined"], found["kgs_consumers", "wanted"]) == (2, 2)
     assert found["kgs_controller_up",] == 1
+    assert found["kgs_topics_consumed",] == 1
+    idle = group(report(ONE, A, stopped={A: "why"}))
+    assert values(seen(idle))["kgs_topics_consumed",] == 0, "its one partition stands still"
 
 
 def test_what_is_not_known_has_no_sample():
@@ -70,6 +73,7 @@ def test_what_is_not_known_has_no_sample():
         "kgs_lag_unknown_partitions",
         "kgs_plan_waiting",
         "kgs_state",
+        "kgs_topics_consumed",
         "kgs_topics_with_bad_records",
     }
     assert none["kgs_controller_up",] == 0

@@ -63,12 +63,12 @@ def words(found, first):
 def test_the_headline_says_how_far_the_group_is():
     reading = replace(LINES[0], stopped={})
     assert shown(group(consumers=(reading,)))[0] == (
-        "group g | changing: 1 partition not there yet | 2 partitions on 1 consumer | lag 12 records"
+        "group g | changing: 1 partition not there yet | 2 partitions on 1 consumer | 1 topic consumed | lag 12 records"
     )
     assert "| changing: consumers start or end |" in shown(group(consumers=(reading,), waiting={}))[0]
     assert "| converged |" in shown(group(consumers=(reading,), is_converged=True, waiting={}))[0]
     assert (
-        "| no target yet | 0 partitions on 0 consumers | lag ? records"
+        "| no target yet | 0 partitions on 0 consumers | 0 topics consumed | lag ? records"
         in shown(group(target=None, current={}, lag=None, consumers=()))[0]
     )
 
@@ -244,6 +244,7 @@ def test_json_has_the_promised_keys():
     found = json.loads(json.dumps(status_values(group())))
     assert found["target"] == {"t": {"0": 1, "1": 2}}
     assert found["current"] == {"t": {"0": 1, "1": 1}}
+    assert found["topics_consumed"] == 1
     assert found["lag"] == 12
     assert found["consumers"][0] == {
         "id": 1,
