@@ -110,7 +110,7 @@ def _process(request: ArrowRequest, fetched: Fetched, result: ReadResult) -> Non
     with ThreadPoolExecutor(SIDE_BY_SIDE, "files") as pool:  # has no thread as long as it is given nothing
         for topic, ranges in sorted(by_topic.items()):
             with _own_affair(topic, result):
-                unwritten, cuts = prepare_topic(request.jobs[topic], fetched.of(topic), ranges)
+                unwritten, cuts = prepare_topic(storage, request.jobs[topic], fetched.of(topic), ranges)
                 written = None
                 if unwritten is not None:
                     write = partial(unwritten.written, storage)

@@ -25,6 +25,8 @@ RETRY_WAIT_MS = 200
 STEPS = 2
 """To connect and to hear: each has the time-out for itself, in each attempt."""
 UNREACHABLE_S = 1.0
+BREAK_S = 300.0
+"""Longer than this between two answers, and how long the registry has had no such schema is counted anew."""
 FAILING_SCHEMAS = 2  # one that it cannot answer must not keep others from being asked for
 _NO_SUCH = range(40401, 40500)  # 40401 subject, 40402 version, 40403 schema; a plain 404 is some other server's
 _SERIALIZED = "serialized"
@@ -70,6 +72,7 @@ class RegistryClient:
         self._kept: dict[int | str, RegisteredSchema] = {}
         self._unreachable: tuple[float, str] | None = None
         self._took: deque[tuple[float, float]] = deque(maxlen=10_000)  # when questions began, and what they took
+        self._lacks: dict[int | str, tuple[float, float]] = {}  # schema -> when it first and last said that it has none
         self._failing: set[str] = set()  # what it failed to answer since it last answered anything
 
     def _connect(self) -> None:
@@ -136,12 +139,26 @@ class RegistryClient:
         if kept is not None:
             return kept
         self._renew()
-        schema = self._asked_for(f"schema {key}", lambda: get(self._plain, None))
-        if schema.schema_type == SchemaKind.PROTOBUF:
-            schema = self._asked_for(f"schema {key}", lambda: get(self._serialized, _SERIALIZED))
-        found = self._resolved(schema, number)
+        try:
+            schema = self._asked_for(f"schema {key}", lambda: get(self._plain, None))
+            if schema.schema_type == SchemaKind.PROTOBUF:
+                schema = self._asked_for(f"schema {key}", lambda: get(self._serialized, _SERIALIZED))
+            found = self._resolved(schema, number)
+        except UnknownSchemaError as e:
+            raise UnknownSchemaError(str(e), self._lacking_s(key)) from e
         with self._lock:
+            self._lacks.pop(key, None)
             return self._kept.setdefault(key, found)
+
+    def _lacking_s(self, key: int | str) -> float:
+        """How long the registry has said that it has no such schema, which it says now."""
+        now = time.monotonic()
+        with self._lock:
+            first, last = self._lacks.pop(key, (now, now))
+            self._lacks[key] = first if now - last < BREAK_S else now, now
+            while now - self._lacks[oldest := next(iter(self._lacks))][1] > BREAK_S:
+                del self._lacks[oldest]
+            return now - self._lacks[key][0]
 
     def _asked_for(self, what: str, question: Callable[[], Schema]) -> Schema:
         """The schema, if the answer is one: another server's page is none, though it may be JSON, and is not kept."""
@@ -226,6 +243,7 @@ class RegistryClient:
             RecursionError,
         ) as e:  # a page of another server, which is no JSON
             words = f"{self._settings.url} does not answer as a schema registry does: check registry.url: {one_line(e)}"
+            self._note_failure(what, words)
             raise TransientError(words) from e
         except RuntimeError as e:  # this connection was another thread's, which has hung up
             raise TransientError(f"schema registry {self._settings.url}: {what} is asked for again") from e
@@ -246,6 +264,8 @@ class RegistryClient:
     def _note_failure(self, what: str, words: str, *, is_there: bool = True) -> None:
         """Nobody is at the address; or several questions in a row had no answer, which one alone need not mean."""
         self._failing.add(what)
+        with self._lock:
+            self._lacks.clear()  # one that is starting has nothing to say yet
         if not is_there or len(self._failing) >= FAILING_SCHEMAS:
             self._unreachable = (time.monotonic() + UNREACHABLE_S, words)
             self._failing.clear()

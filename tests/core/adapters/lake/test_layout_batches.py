@@ -252,8 +252,10 @@ def test_stopped_partition_is_named_only_where_its_record_is_in_the_batch(tmp_pa
     log = {0: [{"s": "a"}, {"s": "b"}, {"i": "no number"}]}
     sink = LayoutSink(tmp_path, log, partition_by=["s"], max_files_per_batch=1, on_error="stop").started()
     records = records_in(log, {0: OffsetRange(0, 3)})
-    unwritten, cuts = prepare_topic(job_of(sink), records, {0: OffsetRange(0, 3)})
+    unwritten, cuts = prepare_topic(sink.storage, job_of(sink), records, {0: OffsetRange(0, 3)})
     assert (unwritten.batch.ranges, cuts) == ({0: OffsetRange(0, 1)}, Cuts())
-    unwritten, cuts = prepare_topic(job_of(sink), records_in(log, {0: OffsetRange(1, 3)}), {0: OffsetRange(1, 3)})
+    unwritten, cuts = prepare_topic(
+        sink.storage, job_of(sink), records_in(log, {0: OffsetRange(1, 3)}), {0: OffsetRange(1, 3)}
+    )
     assert unwritten.batch.ranges == {0: OffsetRange(1, 2)}
     assert cuts.stopped[0][0] == 2
