@@ -81,6 +81,7 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
     began = time.monotonic()
     client = session("arrow", context.client, FETCHES[FETCH])
     client.epochs = request.epochs
+    client.topic_ids = {topic: job.topic_id for topic, job in request.jobs.items()}
     fetched = client.gather(
         request.start,
         request.batch_bytes,

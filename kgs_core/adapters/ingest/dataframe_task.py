@@ -252,9 +252,10 @@ def _read(
     dead_letters: list[pa.Table] = []
     times: list[int | None] = []
     try:
-        client = session(f"topic {job.topic}", context.client, FetchSession)
         earlier = earlier_reading(context.storage, job, ranges)
-        client.epochs = {TopicPartition(job.topic, p): epoch for p, epoch in job.leader_epochs.items()}
+        client = session(f"topic {job.topic}", context.client, FetchSession)
+        epochs = {TopicPartition(job.topic, p): epoch for p, epoch in job.leader_epochs.items()}
+        client.epochs, client.topic_ids = epochs, {job.topic: job.topic_id}
         for messages in client.read_exact({TopicPartition(job.topic, p): r for p, r in ranges.items()}, timeout_s):
             # A partition gives nothing behind the record that it is read up to, in later chunks neither.
             every = records_of(messages)
@@ -264,8 +265,7 @@ def _read(
             note.cuts = note.cuts.with_others(found.cuts)
             note.rows += found.rows.num_rows
             note.records += len(messages)
-            note.bad_records += found.bad
-            note.unsettled |= found.unsettled
+            note.bad_records, note.unsettled = note.bad_records + found.bad, note.unsettled | found.unsettled
             note.leader_epochs |= live.leader_epochs(ranges_to_read(ranges, note.cuts))
             note.consumed_bytes += every.consumed_bytes
             times.append(every.oldest_ms)
