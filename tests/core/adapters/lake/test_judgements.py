@@ -1,15 +1,17 @@
 """Readings of one record that differ: a registry that lacks a schema once and has it again, a rule that was changed."""
 
 import json
+import math
 import random
 from collections import Counter
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 
 from kgs_core.adapters.ingest.formats import avro
 from kgs_core.adapters.ingest.process_batch import process_topic
+from kgs_core.adapters.ingest.sorted_records import UNKNOWN_SCHEMA_S
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake import judgements, side_tables, topic_table
 from kgs_core.config.registry import RegistrySettings
@@ -30,13 +32,14 @@ MOST_STEPS = 25
 
 
 class Registry:
-    """A registry that lacks what is not in `known`, and has lacked it for ever."""
+    """A registry that lacks what is not in `known`, and has lacked it for so long."""
 
     known: frozenset[int] = SCHEMAS
+    lacked_s = math.inf
 
     def by_id(self, number):
         if number not in self.known:
-            raise UnknownSchemaError(f"the schema registry has no schema {number}")
+            raise UnknownSchemaError(f"the schema registry has no schema {number}", self.lacked_s)
         return RegisteredSchema(number, SchemaKind.AVRO, TEXT)
 
 
@@ -75,7 +78,7 @@ class AvroSink(LayoutSink):
         """Table -> where its rows come from."""
         found = {"t_dead_letters": Counter()}
         for name in ("t", "t_dead_letters", *self.spec.side_tables.values()):
-            if DeltaTable.is_deltatable(self.storage.uri(name)):
+            if Path(self.storage.uri(name), "_delta_log").exists():
                 rows = self.rows(name)
                 found[name] = Counter((row["_partition"], row["_offset"]) for row in rows)
         return found
@@ -111,6 +114,20 @@ def killer(monkeypatch):
     for module in (topic_table, side_tables, judgements):
         monkeypatch.setattr(module, "failpoint", failpoint)
     return due
+
+
+def test_a_schema_that_the_registry_lacks_is_waited_for(tmp_path, registry):
+    log = {0: [(7, "a"), (8, None), (8, "b"), (8, None)]}
+    registry.known, registry.lacked_s = frozenset({7}), UNKNOWN_SCHEMA_S - 1
+    sink = AvroSink(tmp_path, log).started()
+    assert sink.read().ranges == {0: OffsetRange(0, 2)}  # what is bad in any case waits for nothing
+    sink.drain()
+    assert sink.read() is None
+    registry.lacked_s = UNKNOWN_SCHEMA_S
+    assert sink.read().unsettled == {0}
+    sink.drain()
+    sink.assert_exact()
+    assert sink.places()["t_dead_letters"].keys() == {(0, 1), (0, 2), (0, 3)}
 
 
 @pytest.mark.parametrize(("first", "then"), [(SCHEMAS, ()), ((), SCHEMAS)])
