@@ -240,7 +240,7 @@ def test_writer_of_dataframes_leaves_out_what_a_side_table_has(tmp_path, process
         result = processor(sink).read(sink.job(sink.table.positions({0, 1})), {p: OffsetRange(0, end) for p in log})
         assert not result.failed
         (batch,) = result.batches
-        outcome = sink.table._sides.commit(batch) if end == 4 else sink.table.commit(batch)
+        outcome = sink.table._sides.commit(batch, {}) if end == 4 else sink.table.commit(batch)
         assert outcome is CommitOutcome.COMMITTED
     for value, table in (("a", "side/a"), ("b", "side/b"), ("c", "t")):
         wanted = [(p, o) for p in (0, 1) for o in range(9) if log[p][o]["s"] == value]
