@@ -30,6 +30,7 @@ class TopicBatch:
         dead_letters: records that could not be parsed; None when there were none.
         dead_letter_marks: partition -> the dead-letter table's position that the dead letters were filtered by (None:
             none yet).
+        unsettled: partitions with dead letters that another reading might not find (`judgements`).
         sides: side table -> its part; a table without new rows is left out.
         consumed_bytes: keys, values and headers as read, uncompressed.
         oldest_ms: Kafka timestamp of the oldest record, ms since 1970; None without records.
@@ -50,3 +51,4 @@ class TopicBatch:
     oldest_ms: int | None = None
     bad_records: int = 0
     leader_epochs: Mapping[int, int] = field(default_factory=dict)
+    unsettled: frozenset[int] = frozenset()

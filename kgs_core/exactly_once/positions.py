@@ -47,6 +47,10 @@ class AppIds:
         """Version = token of the route that the partition's rows go by (`route_tokens`)."""
         return f"{self.position(partition)}/route"
 
+    def judgement(self, partition: int) -> str:
+        """Version = how many readings of the partition were settled, and whether one is open (`judgements`)."""
+        return f"{self.position(partition)}/judgement"
+
     def side(self, table: str) -> str:
         """Version = how far rows of the topic have come into this side table: claimed for them, or in use."""
         return f"{self.group}/{self.topic}@{self.topic_id}/side/{table}"

@@ -1,5 +1,6 @@
 """Port of the schema registry: schemas by id, which never change, and the newest of a subject, which does."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -47,7 +48,16 @@ class RegisteredSchema:
 
 
 class UnknownSchemaError(PermanentError):
-    """The registry answered: there is no such schema."""
+    """The registry answered: there is no such schema.
+
+    Attributes:
+        for_s: Seconds for which it has said so to this process without a break; infinite where time mends nothing. A
+            registry that lags, has just started or was restored says so of schemas that it has a moment later.
+    """
+
+    def __init__(self, message: str, for_s: float = math.inf) -> None:
+        self.for_s = for_s
+        super().__init__(message)
 
 
 class SchemaRegistry(Protocol):

@@ -81,6 +81,7 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
     began = time.monotonic()
     client = session("arrow", context.client, FETCHES[FETCH])
     client.epochs = request.epochs
+    client.topic_ids = {topic: job.topic_id for topic, job in request.jobs.items()}
     fetched = client.gather(
         request.start,
         request.batch_bytes,
@@ -110,7 +111,7 @@ def _process(request: ArrowRequest, fetched: Fetched, result: ReadResult) -> Non
     with ThreadPoolExecutor(SIDE_BY_SIDE, "files") as pool:  # has no thread as long as it is given nothing
         for topic, ranges in sorted(by_topic.items()):
             with _own_affair(topic, result):
-                unwritten, cuts = prepare_topic(request.jobs[topic], fetched.of(topic), ranges)
+                unwritten, cuts = prepare_topic(storage, request.jobs[topic], fetched.of(topic), ranges)
                 written = None
                 if unwritten is not None:
                     write = partial(unwritten.written, storage)

@@ -17,6 +17,7 @@ from pyspark import AccumulatorParam
 
 from kgs_core.adapters.ingest.arrow_task import TaskContext
 from kgs_core.adapters.ingest.dataframe_writer import FILE_SCHEMA, WriterNote, note_of, write_rows
+from kgs_core.adapters.ingest.earlier_reading import earlier_reading
 from kgs_core.adapters.ingest.fetch import FetchSession, SilentError, UnreadableError
 from kgs_core.adapters.ingest.fetch_sessions import session
 from kgs_core.adapters.ingest.process_batch import TransformError, ranges_before, ranges_to_read, write_dead_letters
@@ -50,6 +51,7 @@ class ReaderNote:
     leader_epochs: dict[int, int] = field(default_factory=dict)
     oldest_ms: int | None = None
     dead_letters: FileWritten | None = None
+    unsettled: frozenset[int] = frozenset()
     cuts: Cuts = field(default_factory=Cuts)
     trouble: tuple[TopicPartition, StopCause, str] | None = None
     silent: dict[TopicPartition, str] = field(default_factory=dict)
@@ -121,9 +123,11 @@ class DataFrameProcessor:
         result: ReadResult,
     ) -> None:
         note = notes[0]
-        if any(other.cuts != note.cuts for other in notes):
-            # Read several times, as the user's plan may want it, and meanwhile a registry began or ceased to answer
-            result.unavailable[job.topic] = "the schema registry did not answer all the time: the batch is read again"
+        if any((other.cuts, other.bad_records) != (note.cuts, note.bad_records) for other in notes):
+            # Read several times, as the user's plan may want it, and a registry did not always say the same
+            result.unavailable[job.topic] = (
+                "the schema registry did not answer alike all the time: the batch is read again"
+            )
             return
         result.stopped = {TopicPartition(job.topic, p): found for p, found in note.cuts.stopped.items()}
         result.waiting = {TopicPartition(job.topic, p): found for p, found in note.cuts.waiting.items()}
@@ -154,6 +158,7 @@ class DataFrameProcessor:
                     oldest_ms=note.oldest_ms,
                     bad_records=note.bad_records,
                     leader_epochs=note.leader_epochs,
+                    unsettled=note.unsettled,
                 )
             ]
 
@@ -247,19 +252,20 @@ def _read(
     dead_letters: list[pa.Table] = []
     times: list[int | None] = []
     try:
-        wanted = {TopicPartition(job.topic, p): r for p, r in ranges.items()}
+        earlier = earlier_reading(context.storage, job, ranges)
         client = session(f"topic {job.topic}", context.client, FetchSession)
-        client.epochs = {TopicPartition(job.topic, p): epoch for p, epoch in job.leader_epochs.items()}
-        for messages in client.read_exact(wanted, timeout_s):
+        epochs = {TopicPartition(job.topic, p): epoch for p, epoch in job.leader_epochs.items()}
+        client.epochs, client.topic_ids = epochs, {job.topic: job.topic_id}
+        for messages in client.read_exact({TopicPartition(job.topic, p): r for p, r in ranges.items()}, timeout_s):
             # A partition gives nothing behind the record that it is read up to, in later chunks neither.
             every = records_of(messages)
             ended = note.cuts.by_partition
             live = records_of([m for m in messages if m.partition() not in ended]) if ended else every
-            found = sort_records(job, live)
+            found = sort_records(job, live, earlier)
             note.cuts = note.cuts.with_others(found.cuts)
             note.rows += found.rows.num_rows
             note.records += len(messages)
-            note.bad_records += found.bad
+            note.bad_records, note.unsettled = note.bad_records + found.bad, note.unsettled | found.unsettled
             note.leader_epochs |= live.leader_epochs(ranges_to_read(ranges, note.cuts))
             note.consumed_bytes += every.consumed_bytes
             times.append(every.oldest_ms)

@@ -87,6 +87,8 @@ class FetchSession(FetchClient):
             raise UnreadableError(tp, trouble, words)
         if tp not in ends or (error is not None and error.code() != PARTITION_END):
             return
+        if error is None and message.offset() < self._next[tp]:
+            return  # as in `_take`
         if message.offset() < ends[tp]:
             self._next[tp] = self._after(message, tp)
             if error is None:
@@ -148,6 +150,8 @@ class FetchSession(FetchClient):
                 self._note_error(fetched, TopicPartition(*tp), error)
                 continue
             if error is None:
+                if message.offset() < following[tp]:
+                    continue  # taken already: librdkafka gives no offset twice, and a row must not hang on that
                 if fetched.records and fetched.consumed_bytes + sizes[i] > batch_bytes:
                     end = i
                     break

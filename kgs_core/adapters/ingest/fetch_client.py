@@ -14,7 +14,7 @@ from kgs_core.adapters.ingest.small_topics import MOST_PASSED_BYTES, Longs, taki
 from kgs_core.adapters.ingest.topic_records import TopicRecords, records_of
 from kgs_core.adapters.kafka.errors import is_passing
 from kgs_core.consumer.round.stops import StopCause
-from kgs_core.model import OffsetRange, TopicPartition
+from kgs_core.model import OffsetRange, TopicId, TopicPartition
 
 POLL_MESSAGES = 100_000
 POLL_S = 0.05
@@ -67,9 +67,13 @@ class FetchClient(ABC):
     Attributes:
         epochs: leader epoch of the record before a partition's start, where it is known: set before a call, it lets
             librdkafka find that the log was truncated and has grown past the start again.
+        topic_ids: topic -> id of the one that the starts are of: set before a call, it keeps records of a deleted topic
+            from becoming those of one made again under its name.
     """
 
     epochs: Mapping[TopicPartition, int] = MappingProxyType({})
+    topic_ids: Mapping[str, TopicId] = MappingProxyType({})
+    _ids_before: Mapping[str, TopicId] = MappingProxyType({})
 
     def __init__(self, consumer: Positioned) -> None:
         self._client = consumer
@@ -198,10 +202,12 @@ class FetchClient(ABC):
         What the client has fetched ahead of partitions that it delivers from there anyway, it keeps.
         """
         before, self._next = self._next, {}  # whatever fails from here on, the next call assigns all
-        if before == dict(start):
+        ids, self._ids_before = self._ids_before, self.topic_ids
+        others = {topic for topic in {tp.topic for tp in start} if ids.get(topic) != self.topic_ids.get(topic)}
+        if before == dict(start) and not others:
             self._next = before
             return
-        moved = {tp: offset for tp, offset in start.items() if before.get(tp) != offset}
+        moved = {tp: offset for tp, offset in start.items() if before.get(tp) != offset or tp.topic in others}
         self._learn({tp.topic for tp in start} - {topic for topic, _ in before})
         positions = [KafkaPosition(tp.topic, tp.partition, offset) for tp, offset in sorted(moved.items())]
         if before:

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from kgs_core.adapters.ingest.batch_files import write_routed
+from kgs_core.adapters.ingest.earlier_reading import earlier_reading
 from kgs_core.adapters.ingest.sorted_records import (
     Cuts,
+    EarlierReading,
     MoreColumnsError,
     TopicJob,
     load_hook,
@@ -57,7 +59,7 @@ class UnwrittenBatch:
 
 
 def prepare_topic(
-    job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange]
+    storage: Storage, job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange]
 ) -> tuple[UnwrittenBatch | None, Cuts]:
     """The arrow processor: rows and dead letters of one topic.
 
@@ -68,9 +70,11 @@ def prepare_topic(
     Raises:
         MoreColumnsError: nothing was made of the records: first the table is to be given more columns.
         TransformError: the transform raised or broke its promise.
+        TransientError: the dead letters that are there already could not be read.
     """
+    earlier = earlier_reading(storage, job, ranges)
     while True:
-        unwritten, cuts = _prepared(job, records, ranges)
+        unwritten, cuts = _prepared(job, records, ranges, earlier)
         left = unwritten.rows.cut(job.rule.max_files_per_batch) if unwritten is not None else None
         if unwritten is None or left is None:
             return unwritten, cuts
@@ -79,9 +83,9 @@ def prepare_topic(
 
 
 def _prepared(
-    job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange]
+    job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange], earlier: EarlierReading
 ) -> tuple[UnwrittenBatch | None, Cuts]:
-    found = sort_records(job, records)
+    found = sort_records(job, records, earlier)
     if more := more_columns(job, found.missing):
         raise MoreColumnsError(pa.schema(more))
     ranges = ranges_to_read(ranges, found.cuts)
@@ -98,6 +102,7 @@ def _prepared(
         oldest_ms=records.oldest_ms,
         bad_records=found.bad,
         leader_epochs=records.leader_epochs(ranges),
+        unsettled=found.unsettled,
     )
     rows = transform_arrow(job, found.rows) if found.rows.num_rows else found.rows
     return UnwrittenBatch(job, batch, partitioned(job, rows), found.dead_letters), found.cuts
@@ -110,9 +115,9 @@ def process_topic(
 
     Raises:
         TransformError: the transform raised or broke its promise.
-        TransientError: the table did not take a file.
+        TransientError: a table did not take a file, or could not be read.
     """
-    unwritten, cuts = prepare_topic(job, records, ranges)
+    unwritten, cuts = prepare_topic(storage, job, records, ranges)
     return unwritten.written(storage) if unwritten is not None else None, cuts
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +27,9 @@ from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.value_formats import FORMATS
 from kgs_core.model import TopicId
+
+UNKNOWN_SCHEMA_S = 120.0
+"""A registry that lags, has just started or was restored says of schemas that it has none: it is asked for so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,24 @@ class TopicJob:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierReading:
+    """What an earlier reading of the same offsets has left in the lake, where its batch was committed in part.
+
+    Attributes:
+        marks: of dead letters, of the partitions that are read from below them.
+        letters: partition -> offsets of the dead letters below its mark.
+        ahead: partitions of which side tables may have rows already.
+    """
+
+    marks: Mapping[int, int]
+    letters: Mapping[int, AbstractSet[int]]
+    ahead: AbstractSet[int]
+
+
+NOTHING_EARLIER = EarlierReading({}, {}, frozenset())
+
+
+@dataclass(frozen=True, slots=True)
 class Cuts:
     """Records that partitions are read up to: such a record and what lies behind it is neither row nor dead letter.
 
@@ -95,6 +117,7 @@ class Sorted:
         bad: how many are bad, whether their dead letters are new or not.
         cuts: what partitions are read up to.
         missing: columns that values have and the job's columns lack.
+        unsettled: partitions with dead letters that another reading might not find (`exactly_once.judgements`).
     """
 
     rows: pa.Table
@@ -102,29 +125,72 @@ class Sorted:
     bad: int
     cuts: Cuts
     missing: pa.Schema = NO_COLUMNS
+    unsettled: frozenset[int] = frozenset()
 
 
-def sort_records(job: TopicJob, records: TopicRecords) -> Sorted:
-    """Parse records; what comes of a record depends on that record alone, and on whether a registry answers."""
+def sort_records(job: TopicJob, records: TopicRecords, earlier: EarlierReading = NOTHING_EARLIER) -> Sorted:
+    """Parse records; what comes of a record depends on that record alone, and on what a registry and the lake say."""
     parsed = parse_records(job, records)
     origin = records.with_topic(job.topic_id)
-    bad = {**parsed.bad, **records.faults}  # what no column took is lost in the dead letter, whatever its value was
-    cuts = _cuts(job, records, bad, {i: why for i, why in parsed.waiting.items() if i not in bad})
-    if job.rule.on_error == "stop":
-        bad = {}
+    judged = _judged(records, parsed, earlier)
+    cuts = _cuts(job, records, judged.bad, judged.waiting)
+    bad, done = {} if job.rule.on_error == "stop" else judged.bad, judged.done
     rows, good, ends = parsed.table, parsed.good, cuts.by_partition
     if ends:
-        at = zip(bad, records.places(list(bad)), strict=True)
+        at = zip(both := [*bad, *done], records.places(both), strict=True)
         before = {i for i, place in at if not _is_behind(place, ends)}
-        bad = {i: why for i, why in bad.items() if i in before}
-    if ends or records.faults:
+        bad, done = {i: why for i, why in bad.items() if i in before}, done & before
+    if ends or records.faults or done:
         places = records.places(good)
-        keep = [n for n, i in enumerate(good) if i not in records.faults and not _is_behind(places[n], ends)]
+        kept = (i not in records.faults and i not in judged.done for i in good)
+        keep = [n for n, is_kept in enumerate(kept) if is_kept and not _is_behind(places[n], ends)]
         rows, good = rows.take(pa.array(keep, pa.int64())), [good[n] for n in keep]
     chosen = origin if len(good) == len(records) else origin.take(pa.array(good, pa.int64()))
     columns = pa.schema([*rows.schema, *chosen.schema])
     rows = pa.Table.from_arrays([*rows.columns, *chosen.columns], schema=columns)
-    return Sorted(rows, _dead_letters(job, records, bad, origin), len(bad), cuts, parsed.missing)
+    unsettled = frozenset(p for p, _ in records.places(sorted(judged.unsettled & bad.keys())))
+    letters = _dead_letters(records, bad, origin)
+    return Sorted(rows, letters, len(bad) + len(done), cuts, parsed.missing, unsettled)
+
+
+@dataclass(slots=True)
+class _Judged:
+    """Records by position, where they are not simply good.
+
+    Attributes:
+        bad: with the reason.
+        waiting: with what they wait for.
+        done: whose dead letters an earlier reading has left, whatever they would be now.
+        unsettled: those of `bad` that another reading might find good.
+    """
+
+    bad: dict[int, str]
+    waiting: dict[int, str]
+    done: AbstractSet[int] = frozenset()
+    unsettled: set[int] = field(default_factory=set)
+
+
+def _judged(records: TopicRecords, parsed: Parsed, earlier: EarlierReading) -> _Judged:
+    found = _Judged({**parsed.bad, **records.faults}, {})  # what no column took is lost in the dead letter, whatever
+    found.waiting = {i: why for i, why in parsed.waiting.items() if i not in found.bad}
+    if earlier.letters:
+        places = enumerate(records.places(range(len(records))))
+        found.done = {i for i, (p, offset) in places if offset in earlier.letters.get(p, ())}
+        found.bad = {i: why for i, why in found.bad.items() if i not in found.done}
+        found.waiting = {i: why for i, why in found.waiting.items() if i not in found.done}
+    if not parsed.unknown and not earlier.letters:
+        return found
+    for i, (partition, offset) in zip(list(found.bad), records.places(list(found.bad)), strict=True):
+        for_s = None if i in records.faults else parsed.unknown.get(i)
+        if for_s is not None and for_s < UNKNOWN_SCHEMA_S:
+            words = f"the registry is asked until it has said so for {UNKNOWN_SCHEMA_S:g} s"
+            found.waiting[i] = f"{found.bad.pop(i)}: {words}"
+        elif for_s is not None and partition in earlier.ahead:
+            words = "side tables may have its row already: if this stays, give the registry the schema back"
+            found.waiting[i] = f"{found.bad.pop(i)}: {words}"
+        elif for_s is not None or offset < earlier.marks.get(partition, 0):
+            found.unsettled.add(i)
+    return found
 
 
 def _cuts(job: TopicJob, records: TopicRecords, bad: Mapping[int, str], waiting: Mapping[int, str]) -> Cuts:
@@ -190,15 +256,11 @@ def _is_behind(at: tuple[int, int], ends: Mapping[int, tuple[int, str]]) -> bool
     return end is not None and offset >= end[0]
 
 
-def _dead_letters(job: TopicJob, records: TopicRecords, bad: Mapping[int, str], origin: pa.Table) -> pa.Table:
+def _dead_letters(records: TopicRecords, bad: Mapping[int, str], origin: pa.Table) -> pa.Table:
     if not bad:
         return DEAD_LETTER_SCHEMA.empty_table()
-    places = zip(sorted(bad), records.places(sorted(bad)), strict=True)
-    new = [i for i, (partition, offset) in places if offset >= (job.dead_letter_marks.get(partition) or 0)]
-    if not new:
-        return DEAD_LETTER_SCHEMA.empty_table()
-    which = pa.array(new, pa.int64())
-    columns = [records.values.take(which), pa.array([with_code(bad[i]) for i in new], pa.string())]
+    which = pa.array(sorted(bad), pa.int64())
+    columns = [records.values.take(which), pa.array([with_code(bad[i]) for i in sorted(bad)], pa.string())]
     return pa.Table.from_arrays([*columns, *origin.take(which).columns], schema=DEAD_LETTER_SCHEMA)
 
 

@@ -3,6 +3,7 @@
 librdkafka fetches tokens itself, with the secret that it was made with.
 """
 
+import logging
 import ssl
 import threading
 import time
@@ -12,13 +13,15 @@ from http import HTTPStatus
 import httpx2
 
 from kgs_core.adapters.kafka.errors import note_token_failure
-from kgs_core.adapters.kafka.tokens import USED_SHARE, Token
+from kgs_core.adapters.kafka.tokens import USED_SHARE, KeptToken, Token, used_on
 from kgs_core.adapters.system.bounded_call import answer_within
 from kgs_core.adapters.system.secret_files import with_secrets
 from kgs_core.errors import PermanentError, PortError, TransientError, one_line
 
+REFUSED_S = 300.0
 _TIMEOUT_S = 5.0
 _WHOLE_S = 3 * _TIMEOUT_S  # to connect, to send and to hear
+_log = logging.getLogger(__name__)
 
 
 class OidcTokens:
@@ -32,7 +35,8 @@ class OidcTokens:
         """
         self._client = dict(client)
         self._lock = threading.Lock()
-        self._kept: tuple[Token, float] | None = None
+        self._kept: KeptToken | None = None
+        self._refused_since: float | None = None
         self._read()
 
     def token(self) -> Token:
@@ -42,10 +46,24 @@ class OidcTokens:
                 try:
                     found, life_s = self._fetched()
                 except PortError as e:
-                    note_token_failure(e)
-                    raise
+                    failure = self._judged(e)
+                    if (kept := used_on(self._kept)) is not None:
+                        _log.warning("%s: the token that there is is used on", failure)
+                        self._kept = kept
+                        return kept[0]
+                    note_token_failure(failure)
+                    raise failure from e
+                self._refused_since = None
                 self._kept = found, found.expires_s - (1 - USED_SHARE) * life_s
             return self._kept[0]
+
+    def _judged(self, failure: PortError) -> PortError:
+        """A refusal after tokens were had is not final at first: a new secret is not everywhere at once."""
+        if self._kept is None or not isinstance(failure, PermanentError):
+            return failure
+        now = time.monotonic()
+        self._refused_since = now if self._refused_since is None else self._refused_since
+        return TransientError(str(failure)) if now - self._refused_since < REFUSED_S else failure
 
     def _read(self) -> tuple[dict[str, str], ssl.SSLContext]:
         text = {key: str(value) for key, value in with_secrets("kafka.client", self._client).items()}

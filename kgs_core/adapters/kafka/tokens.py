@@ -28,7 +28,8 @@ CALL_TIMEOUT_S = 8.0
 ABANDONED_S = 60.0
 MOST_ABANDONED = 10
 USED_SHARE = 0.8
-"""Of a token's life, as librdkafka does it."""
+"""Of a token's life, as librdkafka does it; where there is no other one, it is used nearly to its end."""
+RETRY_S, LEFT_S = 10.0, 5.0
 _MILLISECONDS = 1e11  # as seconds, the year 5138
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _PERHAPS_TOKEN = re.compile(r"[\w\-+/=.~%]{32,}")
@@ -50,6 +51,18 @@ class Token:
     expires_s: float
     principal: str = ""
     extensions: Mapping[str, str] = field(default_factory=dict)
+
+
+KeptToken = tuple[Token, float]
+"""A token, and until when no other one is asked for, in seconds since 1970."""
+
+
+def used_on(kept: KeptToken | None) -> KeptToken | None:
+    """A token that is kept for longer, since there is no other one now; None: it is at its end."""
+    now = time.time()
+    if kept is None or now >= kept[0].expires_s - LEFT_S:
+        return None
+    return kept[0], min(now + RETRY_S, kept[0].expires_s - LEFT_S)
 
 
 class TokenSource(Protocol):
@@ -83,7 +96,7 @@ class FunctionTokens:
         self._where = f"kafka.token_function {name}"
         self._name = name
         self._lock = threading.Lock()
-        self._kept: tuple[Token, float] | None = None  # and until when it is used
+        self._kept: KeptToken | None = None
         self._call: tuple[Future[Token], float] | None = None  # under way, since
         self._abandoned = 0
         self._last_logged = ""
@@ -94,6 +107,10 @@ class FunctionTokens:
             found = self._found()
         except PortError as e:
             self._log(str(e))
+            with self._lock:
+                if (kept := used_on(self._kept)) is not None:
+                    self._kept = kept
+                    return kept[0]
             note_token_failure(e)
             raise
         self._last_logged = ""

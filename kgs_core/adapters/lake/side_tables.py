@@ -37,14 +37,14 @@ class SideTables:
         self._ids = ids
         self._route = route_fingerprint(spec)
         self._names = tuple(dict.fromkeys(spec.side_tables.values()))
-        self._tables: dict[str, LakeTable] = {}
+        self.tables: dict[str, LakeTable] = {}  # those of our route
         self._earlier: dict[str, LakeTable] | None = None
         self._tokens: dict[int, int | None] | None = None
         self._new: frozenset[str] = frozenset()
 
     def use(self, schema: pa.Schema, layout: TableLayout) -> None:
         """Have files with these columns from now on."""
-        self._tables = {name: self._lake.table(name, schema, layout) for name in self._names}
+        self.tables = {name: self._lake.table(name, schema, layout) for name in self._names}
 
     def create(self) -> None:
         """Make the tables that are not there, and check them.
@@ -54,7 +54,7 @@ class SideTables:
             PortError: see `LakeTable.create`.
         """
         self._refuse_deleted()
-        for table in self._tables.values():
+        for table in self.tables.values():
             table.create()
 
     def fit(self, there: pa.Schema, layout: TableLayout, *, evolve: bool) -> None:
@@ -102,14 +102,14 @@ class SideTables:
         """That commit has landed."""
         self._new = frozenset()
 
-    def commit(self, batch: TopicBatch) -> CommitOutcome:
-        """Compare-and-set of each side table that the batch has rows for, on the marks that they were filtered by."""
+    def commit(self, batch: TopicBatch, judged: dict[str, int | None]) -> CommitOutcome:
+        """Compare-and-set of side tables with rows of the batch, on the marks they were filtered by and `judged`."""
         position, tokens = self._ids.position, self._tokens or {}
         for name, part in batch.sides.items():
             expected = {position(p): part.marks.get(p) for p in batch.ranges}
-            expected |= {self._ids.route(p): tokens.get(p) for p in batch.ranges}
+            expected |= {self._ids.route(p): tokens.get(p) for p in batch.ranges} | judged
             new = {position(p): r.end for p, r in batch.ranges.items() if r.end > (part.marks.get(p) or 0)}
-            if self._tables[name].commit(expected, new, part.files) is CommitOutcome.REFUSED:
+            if self.tables[name].commit(expected, new, part.files) is CommitOutcome.REFUSED:
                 return CommitOutcome.REFUSED
             failpoint("after-side-commit")
         return CommitOutcome.COMMITTED
@@ -120,7 +120,7 @@ class SideTables:
         apps = [app for p in partitions for app in (ids.position(p), ids.route(p))]
         notes = [ids.side(name) for name in self._names]
         stored = own.versions([*apps, *notes, ROUTED])
-        tables = self._tables | self._of_earlier_routes(own, {p: stored[ids.route(p)] for p in partitions})
+        tables = self.tables | self._of_earlier_routes(own, {p: stored[ids.route(p)] for p in partitions})
         found = {name: self._versions_of(table, apps) for name, table in tables.items()}
         for name, at in found.items():
             if problem := self._problem_of(name, stored, at, partitions):

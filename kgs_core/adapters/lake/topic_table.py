@@ -6,14 +6,15 @@ from collections.abc import Collection, Iterable, Mapping
 import pyarrow as pa
 
 from kgs_core.adapters.lake.columns import as_wide_as_there, lacking, widened
+from kgs_core.adapters.lake.judgements import Judgements
 from kgs_core.adapters.lake.layout import layout_of, table_schema
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, parsed_schema, value_schema
-from kgs_core.adapters.lake.side_tables import SideTables
+from kgs_core.adapters.lake.side_tables import TRIES, SideTables
 from kgs_core.adapters.lake.table_owners import refuse_other_groups
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.config import TableSpec, TopicRule
 from kgs_core.consumer.round.progress import TablePositions
-from kgs_core.errors import UnsafeError
+from kgs_core.errors import TransientError, UnsafeError
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import CLOSED, AppIds, epoch_at, epoch_stamp, parse_app_id
 from kgs_core.exactly_once.route_tokens import ROUTED
@@ -45,6 +46,7 @@ class TopicTable:
         self._dead_letters_exist = False
         self._sides = SideTables(lake, spec, ids)
         self._sides.use(schema, layout_of(spec.rule))
+        self._judgements = Judgements(ids)
 
     def open(self) -> None:
         """Make the table if it is not there, and check it; where its rule lets it, give it the columns that it lacks.
@@ -179,14 +181,24 @@ class TopicTable:
             self.fix_start(late)
             stored = self._open_positions(self._rows, partitions)
         found = {p: version for p, version in stored.items() if version is not None}
+        stamps = self._taken_up(partitions)
         marks: dict[int, int | None] = dict.fromkeys(partitions)
-        if self._dead_letters_exist or self._dead_letters.exists():
-            self._dead_letters_exist = True
+        if self._dead_letters_exist:
             marks = self._open_positions(self._dead_letters, partitions)
-        stamps = self._rows.versions([*(self.ids.epoch(p) for p in partitions), ROUTED])
         sides = self._sides.take_up(self._rows, partitions, is_routed=stamps[ROUTED] is not None)
         epochs = {p: epoch for p, o in found.items() if (epoch := epoch_at(stamps[self.ids.epoch(p)], o)) is not None}
         return TablePositions(found, marks, epochs, sides)
+
+    def _taken_up(self, partitions: Collection[int]) -> Mapping[str, int | None]:
+        """What the own table says of partitions beside positions, once no earlier owner can add to what it finds."""
+        self._dead_letters_exist = self._dead_letters_exist or self._dead_letters.exists()
+        others = [*([self._dead_letters] if self._dead_letters_exist else []), *self._sides.tables.values()]
+        epochs = [self.ids.epoch(p) for p in partitions]
+        for _ in range(TRIES):
+            stored = self._rows.versions([*epochs, *self._judgements.apps(partitions), ROUTED])
+            if self._judgements.take_up(self._rows, others, partitions, stored):
+                return stored
+        raise TransientError(f"table {self.spec.table}: others take up the partitions of {self.ids.topic} all the time")
 
     def commit(self, batch: TopicBatch) -> CommitOutcome:
         """Dead letters first, then side tables, then rows and positions. REFUSED: drop it, ask `positions` again.
@@ -196,18 +208,23 @@ class TopicTable:
         """
         if batch.dead_letters is not None and self._commit_dead_letters(batch) is CommitOutcome.REFUSED:
             return CommitOutcome.REFUSED
-        if self._sides.commit(batch) is CommitOutcome.REFUSED:
+        if self._sides.commit(batch, self._judgements.of_others(batch.ranges)) is CommitOutcome.REFUSED:
             return CommitOutcome.REFUSED
-        expected: dict[str, int | None] = {self.ids.position(p): r.start for p, r in batch.ranges.items()}
-        new = {self.ids.position(p): r.end for p, r in batch.ranges.items()}
+        expected = {self.ids.position(p): r.start for p, r in batch.ranges.items()} | self._guard(batch.ranges)
+        new = {self.ids.position(p): r.end for p, r in batch.ranges.items()} | self._judgements.closing(batch.ranges)
         failpoint("before-commit")
         stamps = {self.ids.epoch(p): epoch_stamp(e, batch.ranges[p].end) for p, e in self._epochs_of(batch).items()}
         stamps |= self._sides.notes()
-        outcome = self._rows.commit(expected | self._sides.guard(batch.ranges), new, batch.files, stamps)
+        outcome = self._rows.commit(expected, new, batch.files, stamps)
         failpoint("after-commit")
         if outcome is CommitOutcome.COMMITTED:
             self._sides.are_noted()
+            self._judgements.are_closed(batch.ranges)
         return outcome
+
+    def _guard(self, partitions: Collection[int]) -> dict[str, int | None]:
+        """What a commit to the own table must find beside positions."""
+        return self._sides.guard(partitions) | self._judgements.of_own(partitions)
 
     @staticmethod
     def _epochs_of(batch: TopicBatch) -> dict[int, int]:
@@ -219,7 +236,12 @@ class TopicTable:
             self._rows.versions(())  # raises where the lake is away: no table is made in its place
             self._dead_letters.create()
             self._dead_letters_exist = True
+        others = self._dead_letters, [*self._sides.tables.values()]
+        announced = self._judgements.announce(self._rows, *others, batch, self._guard(batch.unsettled))
+        if announced is CommitOutcome.REFUSED:
+            return CommitOutcome.REFUSED
         expected = {self.ids.position(p): batch.dead_letter_marks.get(p) for p in batch.ranges}
+        expected |= self._judgements.of_others(batch.ranges)
         new = {
             self.ids.position(p): r.end
             for p, r in batch.ranges.items()

@@ -1,5 +1,6 @@
 """Client of a schema registry with Confluent's interface, over the one that confluent-kafka brings."""
 
+import base64
 import logging
 import os
 import ssl
@@ -14,17 +15,18 @@ import httpx2
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
+from kgs_core.adapters.registry.client_config import RETRIES, RETRY_WAIT_MS, client_config
 from kgs_core.adapters.system.bounded_call import answer_within
-from kgs_core.adapters.system.secret_files import SecretFiles, with_secrets
+from kgs_core.adapters.system.secret_files import SecretFiles
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import ConfigError, KgsError, TransientError, one_line
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind, UnknownSchemaError
 
-RETRIES = 1  # a connection that the registry closed while it was idle is worth one; who asks tries again anyway
-RETRY_WAIT_MS = 200
 STEPS = 2
 """To connect and to hear: each has the time-out for itself, in each attempt."""
 UNREACHABLE_S = 1.0
+BREAK_S = 300.0
+"""Longer than this between two answers, and how long the registry has had no such schema is counted anew."""
 FAILING_SCHEMAS = 2  # one that it cannot answer must not keep others from being asked for
 _NO_SUCH = range(40401, 40500)  # 40401 subject, 40402 version, 40403 schema; a plain 404 is some other server's
 _SERIALIZED = "serialized"
@@ -70,13 +72,14 @@ class RegistryClient:
         self._kept: dict[int | str, RegisteredSchema] = {}
         self._unreachable: tuple[float, str] | None = None
         self._took: deque[tuple[float, float]] = deque(maxlen=10_000)  # when questions began, and what they took
+        self._lacks: dict[int | str, tuple[float, float]] = {}  # schema -> when it first and last said that it has none
         self._failing: set[str] = set()  # what it failed to answer since it last answered anything
 
     def _connect(self) -> None:
         files = SecretFiles(self._settings.secrets)
         # Two, for its cache does not tell by the format in which a schema was asked for
         try:
-            self._plain, self._serialized = (SchemaRegistryClient(_conf(self._settings)) for _ in range(2))
+            self._plain, self._serialized = (SchemaRegistryClient(client_config(self._settings)) for _ in range(2))
         except (OSError, ssl.SSLError, ValueError) as e:
             raise ConfigError([f"registry: {one_line(e)}: check registry.ca_location"]) from e
         self._files = files
@@ -136,12 +139,45 @@ class RegistryClient:
         if kept is not None:
             return kept
         self._renew()
-        schema = self._asked_for(f"schema {key}", lambda: get(self._plain, None))
-        if schema.schema_type == SchemaKind.PROTOBUF:
-            schema = self._asked_for(f"schema {key}", lambda: get(self._serialized, _SERIALIZED))
-        found = self._resolved(schema, number)
+        try:
+            schema = self._asked_for(f"schema {key}", lambda: get(self._plain, None))
+            again = partial(get, self._serialized, _SERIALIZED)
+            found = self._resolved(self._descriptor(f"schema {key}", schema, again), number)
+        except UnknownSchemaError as e:
+            raise UnknownSchemaError(str(e), self._lacking_s(key)) from e
         with self._lock:
+            self._lacks.pop(key, None)
             return self._kept.setdefault(key, found)
+
+    def _lacking_s(self, key: int | str) -> float:
+        """How long the registry has said that it has no such schema, which it says now."""
+        now = time.monotonic()
+        with self._lock:
+            first, last = self._lacks.pop(key, (now, now))
+            self._lacks[key] = first if now - last < BREAK_S else now, now
+            while now - self._lacks[oldest := next(iter(self._lacks))][1] > BREAK_S:
+                del self._lacks[oldest]
+            return now - self._lacks[key][0]
+
+    def _descriptor(self, what: str, schema: Schema, again: Callable[[], Schema]) -> Schema:
+        """The schema as kgs reads it: of Protobuf the descriptor in base64, whichever answer of the registry has it.
+
+        Confluent's has it serialized only. Apicurio gives plainly what was registered, and serializes no descriptor; a
+        .proto file it serializes to a text with the descriptor's bytes, which is whole where they are UTF-8.
+
+        Args:
+            again: asks for it serialized.
+        """
+        if schema.schema_type != SchemaKind.PROTOBUF or _is_base64(schema.schema_str or ""):
+            return schema
+        text = self._asked_for(what, again).schema_str or ""
+        if "\ufffd" in text:
+            raise TransientError(
+                f"schema registry {self._settings.url}: {what}: is a .proto file, whose descriptor it does not give "
+                "whole: register the descriptor in base64, as confluent-kafka for Python does"
+            )
+        whole = text if _is_base64(text) else base64.b64encode(text.encode()).decode()
+        return Schema(whole, schema.schema_type, schema.references)
 
     def _asked_for(self, what: str, question: Callable[[], Schema]) -> Schema:
         """The schema, if the answer is one: another server's page is none, though it may be JSON, and is not kept."""
@@ -176,7 +212,6 @@ class RegistryClient:
         except ValueError:
             raise UnknownSchemaError(f"schema {number}: a kind that kgs does not know: {schema.schema_type}") from None
         known = {} if known is None else known
-        form, client = (_SERIALIZED, self._serialized) if kind is SchemaKind.PROTOBUF else (None, self._plain)
         references = []
         for each in schema.references or ():
             at = (str(each.subject), int(each.version or 0))
@@ -186,8 +221,10 @@ class RegistryClient:
                 raise UnknownSchemaError(f"schema {number}: it {words}")
             if at not in known:
                 what = f"subject {at[0]} version {at[1]}"
-                of = self._ask(what, partial(_version, client, *at, form))
-                known[at] = self._resolved(self._checked(what, of.schema), of.schema_id, known, (*path, at))
+                of = self._ask(what, partial(_version, self._plain, *at, None))
+                again = partial(_schema_of_version, self._serialized, *at, _SERIALIZED)
+                of_schema = self._descriptor(what, self._checked(what, of.schema), again)
+                known[at] = self._resolved(of_schema, of.schema_id, known, (*path, at))
             references.append((str(each.name), known[at]))
         return RegisteredSchema(number, kind, schema.schema_str or "", tuple(references))
 
@@ -226,6 +263,7 @@ class RegistryClient:
             RecursionError,
         ) as e:  # a page of another server, which is no JSON
             words = f"{self._settings.url} does not answer as a schema registry does: check registry.url: {one_line(e)}"
+            self._note_failure(what, words)
             raise TransientError(words) from e
         except RuntimeError as e:  # this connection was another thread's, which has hung up
             raise TransientError(f"schema registry {self._settings.url}: {what} is asked for again") from e
@@ -246,6 +284,8 @@ class RegistryClient:
     def _note_failure(self, what: str, words: str, *, is_there: bool = True) -> None:
         """Nobody is at the address; or several questions in a row had no answer, which one alone need not mean."""
         self._failing.add(what)
+        with self._lock:
+            self._lacks.clear()  # one that is starting has nothing to say yet
         if not is_there or len(self._failing) >= FAILING_SCHEMAS:
             self._unreachable = (time.monotonic() + UNREACHABLE_S, words)
             self._failing.clear()
@@ -255,6 +295,18 @@ def _version(client: SchemaRegistryClient, subject: str, version: int, form: str
     return client.get_version(subject, version, deleted=True, fmt=form)
 
 
+def _schema_of_version(client: SchemaRegistryClient, subject: str, version: int, form: str) -> Schema:
+    schema: Schema = _version(client, subject, version, form).schema
+    return schema
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        return bool(base64.b64decode(text, validate=True))
+    except ValueError:
+        return False
+
+
 def _words(error: SchemaRegistryError) -> str:
     way_out = {
         401: ": check registry.username and password, or token",
@@ -262,22 +314,3 @@ def _words(error: SchemaRegistryError) -> str:
         404: ": check registry.url",
     }
     return one_line(error) + way_out.get(error.http_status_code, "")
-
-
-def _conf(settings: RegistrySettings) -> dict[str, object]:
-    conf: dict[str, object] = {
-        "url": settings.url,
-        "timeout": settings.timeout_s,
-        "max.retries": RETRIES,
-        "retries.wait.ms": RETRY_WAIT_MS,
-    }
-    secrets = with_secrets("registry", settings.secrets)
-    if settings.username is not None:
-        conf["basic.auth.user.info"] = f"{secrets['username']}:{secrets['password']}"
-    if settings.token is not None:
-        conf["bearer.auth.credentials.source"] = "STATIC_TOKEN"
-        conf["bearer.auth.token"] = secrets["token"]
-        conf["bearer.auth.logical.cluster"] = ""  # Confluent Cloud goes by the host name
-    if settings.ca_location is not None:
-        conf["ssl.ca.location"] = settings.ca_location
-    return conf

@@ -26,6 +26,7 @@ _LAKE_POINTS = (
     *("intent-left", "entry-made"),  # of a combined commit
     *("before-columns", "columns-added"),
     *("route-claimed", "side-fenced", "after-side-commit"),  # of a topic with side tables
+    *("judgement-announced", "judgement-fenced", "judgement-taken"),  # of dead letters that a replay might not find
     *("redrive-written", "redriven"),  # the rows of dead letters are in a file, and in the table
     *("latest-read", "latest-merged"),  # a derived table: its rows are read, and merged
 )

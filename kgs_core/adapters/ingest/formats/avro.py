@@ -6,9 +6,8 @@ reads this file in one call.
 """
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
-from uuid import UUID
 
 import numpy as np
 import polars as pl
@@ -17,8 +16,8 @@ import pyarrow as pa
 from kgs_core.adapters.ingest.formats import avro_steps
 from kgs_core.adapters.ingest.formats.avro_columns import fit, misfit
 from kgs_core.adapters.ingest.formats.avro_schema import AvroReading, UnfitSchemaError, avro_reading
-from kgs_core.adapters.ingest.formats.by_schema import in_order, structs, within_patience
-from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, NO_COLUMNS, NoColumnsError, Parsed, ValueBatch
+from kgs_core.adapters.ingest.formats.by_schema import Pieces, parse_groups, schema_of, structs
+from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, NoColumnsError, Parsed, ValueBatch
 from kgs_core.adapters.ingest.native.session import address_of
 from kgs_core.adapters.lake.columns import lacking
 from kgs_core.adapters.registry.client import open_registry
@@ -35,8 +34,8 @@ from kgs_core.adapters.system.machine_code import Loop, machine_code
 from kgs_core.config import TopicRule
 from kgs_core.config.field_types import problem_of_names
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.errors import ConfigError, PermanentError, TransientError
-from kgs_core.ports.registry import RegisteredSchema, SchemaKind, SchemaRegistry, UnknownSchemaError
+from kgs_core.errors import ConfigError, PermanentError
+from kgs_core.ports.registry import RegisteredSchema, SchemaKind, UnknownSchemaError
 
 _SYNC = b"kgs: end of block"[:16]
 _WALK = "kgs_core.adapters.ingest.formats.avro_walk"
@@ -49,13 +48,12 @@ def parse_avro(batch: ValueBatch) -> Parsed:
     Keys always name theirs.
     """
     rule = batch.rule
-    if rule.avro_schema is not None and not batch.is_key:
-        inline = RegisteredSchema(None, SchemaKind.AVRO, rule.avro_schema)
-        return _parsed(batch, _unframed(batch.values), lambda _: inline)
-    registry = open_registry(_given(batch.registry))
-    return _parsed(
-        batch, unframe(batch.values, batch.headers, batch.schema_header), lambda group: _asked(registry, group)
-    )
+    if rule.avro_schema is None or batch.is_key:
+        registry = open_registry(_given(batch.registry))
+        framed = unframe(batch.values, batch.headers, batch.schema_header)
+        return parse_groups(batch, SchemaKind.AVRO, _decode, (framed, lambda group: schema_of(registry, group)))
+    inline = RegisteredSchema(None, SchemaKind.AVRO, rule.avro_schema)
+    return parse_groups(batch, SchemaKind.AVRO, _decode, (_unframed(batch.values), lambda _: inline))
 
 
 def avro_columns_of(topic: str, rule: TopicRule, registry: RegistrySettings | None) -> pa.Schema:
@@ -94,12 +92,6 @@ def _unfit_names(columns: pa.Schema) -> str:
     return next((problem for names in structs(columns) if (problem := problem_of_names(names))), "")
 
 
-def _asked(registry: SchemaRegistry, group: SchemaGroup) -> RegisteredSchema:
-    if isinstance(group.schema, UUID):
-        return registry.by_guid(str(group.schema))
-    return registry.by_id(group.schema)
-
-
 def _unframed(values: pa.Array) -> FramedValues:
     data, starts, ends = byte_ranges(values)
     valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
@@ -108,33 +100,17 @@ def _unframed(values: pa.Array) -> FramedValues:
     return FramedValues(data, groups, bad)
 
 
-def _parsed(batch: ValueBatch, framed: FramedValues, schema_of: Callable[[SchemaGroup], RegisteredSchema]) -> Parsed:
-    bad, waiting, missing = dict(framed.bad), dict[int, str](), dict[str, pa.Field]()
-    tables, chosen = [batch.columns.empty_table()], [np.zeros(0, np.int64)]
-    ask = within_patience(schema_of)
-    for group in in_order(framed):
-        try:
-            reading = _fitting(ask(group), batch.columns)
-        except TransientError as e:
-            waiting.update(dict.fromkeys(group.positions.tolist(), str(e)[:MAX_REASON]))
-            continue
-        except (PermanentError, UnfitSchemaError) as e:
-            words = str(e) if isinstance(e, PermanentError) else f"schema {group.schema}: {e}"
-            bad.update(dict.fromkeys(group.positions.tolist(), words[:MAX_REASON]))
-            continue
-        good, faults = _walked(framed, group, reading)
-        bad |= faults
-        if len(good):
-            chosen.append(group.positions[good])
-            tables.append(_read(framed, group, good, reading, batch.columns))
-            missing = {f.name: f for f in lacking(batch.columns, reading.columns)} | missing
-    positions = np.concatenate(chosen)
-    table = pa.concat_tables(tables)
-    if len(tables) > 2:  # noqa: PLR2004 - the empty one and one more: in order already
-        order = np.argsort(positions, kind="stable")
-        positions, table = positions[order], table.take(pa.array(order))
-    more = pa.schema(list(missing.values())) if missing else NO_COLUMNS
-    return Parsed(table, positions.tolist(), bad, waiting, more)
+def _decode(schema: RegisteredSchema, group: SchemaGroup, framed: FramedValues, pieces: Pieces) -> None:
+    try:
+        reading = _fitting(schema, pieces.columns)
+    except UnfitSchemaError as e:
+        pieces.fail(group.positions.tolist(), f"schema {group.schema}: {e}")
+        return
+    good, faults = _walked(framed, group, reading)
+    pieces.bad |= faults
+    if len(good):
+        missing = pa.schema(lacking(pieces.columns, reading.columns))
+        pieces.add(_read(framed, group, good, reading, pieces.columns), group.positions[good], missing)
 
 
 def _fitting(schema: RegisteredSchema, columns: pa.Schema) -> AvroReading:

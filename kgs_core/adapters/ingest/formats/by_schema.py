@@ -27,15 +27,18 @@ class Pieces:
     """What was made of the values so far.
 
     Attributes:
+        columns: the batch's.
         tables: rows of good values, with `positions` of them in the batch.
         bad: position -> reason.
-        waiting: as in `Parsed`.
+        waiting: as in `Parsed`; `unknown`, too.
         rescued: of these rows, as in `Parsed`.
         missing: schema after schema the columns that the batch's lack.
     """
 
+    columns: pa.Schema
     bad: dict[int, str]
     waiting: dict[int, str] = field(default_factory=dict)
+    unknown: dict[int, float] = field(default_factory=dict)
     tables: list[pa.Table] = field(default_factory=list)
     positions: list[Positions] = field(default_factory=list)
     rescued: list[pa.Array] = field(default_factory=list)
@@ -58,16 +61,17 @@ class Pieces:
         """Take note that these are bad, for one reason."""
         self.bad.update(dict.fromkeys(positions, reason[:MAX_REASON]))
 
-    def parsed(self, columns: pa.Schema) -> Parsed:
+    def parsed(self) -> Parsed:
         """All of it, in the order of the batch."""
         if not self.tables:
-            return Parsed(columns.empty_table(), [], self.bad, self.waiting)
+            return Parsed(self.columns.empty_table(), [], self.bad, self.waiting, unknown=self.unknown)
         table, positions = pa.concat_tables(self.tables), np.concatenate(self.positions)
         rescued = pa.concat_arrays(self.rescued)
         if (np.diff(positions) < 0).any():
             order = np.argsort(positions, kind="stable")
             table, rescued, positions = table.take(pa.array(order)), rescued.take(pa.array(order)), positions[order]
-        return Parsed(table, positions.tolist(), self.bad, self.waiting, _all_of(self.missing), rescued)
+        missing = _all_of(self.missing)
+        return Parsed(table, positions.tolist(), self.bad, self.waiting, missing, rescued, self.unknown)
 
 
 Decode = Callable[[RegisteredSchema, SchemaGroup, FramedValues, Pieces], None]
@@ -83,22 +87,34 @@ def parse_by_schema(batch: ValueBatch, kind: SchemaKind, decode: Decode) -> Pars
     """
     registry = registry_of(batch.registry)
     framed = unframe(batch.values, batch.headers, batch.schema_header)
-    pieces = Pieces(dict(framed.bad))
-    ask = within_patience(lambda group: schema_of(registry, group))
+    return parse_groups(batch, kind, decode, (framed, lambda group: schema_of(registry, group)))
+
+
+def parse_groups(
+    batch: ValueBatch,
+    kind: SchemaKind,
+    decode: Decode,
+    source: tuple[FramedValues, Callable[[SchemaGroup], RegisteredSchema]],
+) -> Parsed:
+    """As `parse_by_schema`, from values that are grouped by schema already and what tells the schema of a group."""
+    framed, tell = source
+    pieces = Pieces(batch.columns, dict(framed.bad))
+    ask = within_patience(tell)
     for group in in_order(framed):
         positions = group.positions.tolist()
         try:
             schema = ask(group)
         except TransientError as e:
-            pieces.waiting.update(dict.fromkeys(positions, str(e)))
+            pieces.waiting.update(dict.fromkeys(positions, str(e)[:MAX_REASON]))
         except UnknownSchemaError as e:
             pieces.fail(positions, str(e))
+            pieces.unknown.update(dict.fromkeys(positions, e.for_s))
         else:
             if schema.kind is kind:
                 decode(schema, group, framed, pieces)
             else:
                 pieces.fail(positions, f"schema {group.schema} is of kind {schema.kind}, not {kind}")
-    return pieces.parsed(batch.columns)
+    return pieces.parsed()
 
 
 def in_order(framed: FramedValues) -> list[SchemaGroup]:

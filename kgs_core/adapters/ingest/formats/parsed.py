@@ -68,6 +68,8 @@ class Parsed:
         table: one row a good value, in order.
         good: positions (in the input) of the rows, ascending.
         bad: position -> reason.
+        unknown: position -> seconds for which the registry has said that it lacks what the value is to be judged by;
+            such a value is in `bad`, too, and another reading may find it good.
         waiting: position -> what cannot be had for now and is needed to judge the value (a registry that does not
             answer): neither good nor bad. Its partition is read up to there, and tried again.
         missing: columns that good values have and `ValueBatch.columns` lacks, all nullable.
@@ -80,6 +82,7 @@ class Parsed:
     waiting: Mapping[int, str] = field(default_factory=dict)
     missing: pa.Schema = NO_COLUMNS
     rescued: pa.Array | None = None
+    unknown: Mapping[int, float] = field(default_factory=dict)
 
 
 class UnusableSchemaError(PermanentError):

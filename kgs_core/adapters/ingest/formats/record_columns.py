@@ -34,7 +34,8 @@ def parse_keys(parse: Parser, batch: ValueBatch, names: Sequence[str]) -> Parsed
     good = [i for i in range(len(keys)) if i not in bad and i not in waiting]
     chosen = rows[np.array(good, np.int64)]
     table = parsed.table.take(pa.array(chosen, pa.int64(), mask=chosen < 0))
-    return Parsed(table.rename_columns(list(names)), good, bad, waiting)
+    unknown = {int(there[i]): for_s for i, for_s in parsed.unknown.items()}
+    return Parsed(table.rename_columns(list(names)), good, bad, waiting, unknown=unknown)
 
 
 def header_columns(headers: pa.Array, names: Mapping[str, str]) -> Parsed:
@@ -69,9 +70,12 @@ def side_by_side(parts: Sequence[Parsed]) -> Parsed:
         return parts[0]
     bad: dict[int, str] = {}
     waiting: dict[int, str] = {}
+    unknown: dict[int, float] = {}
     for part in reversed(parts):
         bad |= part.bad
         waiting |= part.waiting
+        unknown |= {i: min(for_s, unknown.get(i, for_s)) for i, for_s in part.unknown.items()}
+    certain = {i for part in parts for i in part.bad if i not in part.unknown} if unknown else ()
     waiting = {i: reason for i, reason in waiting.items() if i not in bad}
     good = parts[0].good
     if bad or waiting:
@@ -90,6 +94,7 @@ def side_by_side(parts: Sequence[Parsed]) -> Parsed:
         good=good,
         bad=bad,
         waiting=waiting,
+        unknown={i: for_s for i, for_s in unknown.items() if i not in certain},
     )
 
 

@@ -136,7 +136,7 @@ def look(messages: int, first: int, end: int, notes: int, slots: int, calls: int
 def take(notes: int, first: int, end: int, following: int, topics: int, sums: int, batch: int, limit: int) -> int:
     """Take messages into the batch, up to its limit or to an error, and return where that is (`end`: to the end).
 
-    Who is not taken is nobody's from then on. A partition in trouble is passed over.
+    Who is not taken is nobody's from then on. Passed over are a partition in trouble, and an offset that was taken.
 
     Args:
         notes: of the messages.
@@ -160,6 +160,8 @@ def take(notes: int, first: int, end: int, following: int, topics: int, sums: in
         elif code == at.PARTITION_END:
             note[at.SLOT] = at.NOBODY
             after[slot] = max(after[slot], note[at.AT])
+        elif note[at.AT] < after[slot]:
+            note[at.SLOT] = at.NOBODY
         else:
             size = note[at.VALUE_BYTES] + note[at.KEY_BYTES] + note[at.HEADER_BYTES]
             if taken[at.TAKEN] > 0 and taken[at.TAKEN_BYTES] + size > limit:

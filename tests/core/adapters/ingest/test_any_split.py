@@ -17,6 +17,7 @@ from confluent_kafka.cimpl import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kgs_core.adapters.ingest import sorted_records
 from kgs_core.adapters.ingest.process_batch import prepare_topic
 from kgs_core.adapters.ingest.sorted_records import TopicJob, load_hook, sort_records
 from kgs_core.adapters.ingest.topic_records import records_of
@@ -103,6 +104,13 @@ def world_that_rescues(request):
         yield found
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _no_waiting_for_schemas():
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sorted_records, "UNKNOWN_SCHEMA_S", 0.0)
+        yield
+
+
 def messages_of(world: TopicWorld, records: Sequence[tuple[int, int]]) -> list[Any]:
     """Records, some of them with a time that no column takes; offsets have gaps, as where transactions were."""
     ends, found = [0] * PARTITIONS, []
@@ -137,7 +145,7 @@ def replayed(job: TopicJob, messages: Sequence[Any], sizes: Sequence[int]) -> Ma
             for p in {m.partition() for m in taken}
             if (each := [m.offset() for m in taken if m.partition() == p])
         }
-        batch, cuts = prepare_topic(job, records_of(taken), ranges)
+        batch, cuts = prepare_topic(Storage("unused"), job, records_of(taken), ranges)
         if batch is not None:
             parts = [part for _, part in batch.rows.files()]
             assert len(parts) <= (job.rule.max_files_per_batch or len(parts))

@@ -259,7 +259,7 @@ def test_unknown_schema_is_bad_until_it_is_registered(registry):
 
 def test_schema_of_another_kind_is_bad(registry):
     number = registry.register("t-value", "{}", SchemaKind.JSON)
-    assert "the schema is JSON, the rule says format: avro" in ask(registry, [framed(number, b"\2")]).bad[0]
+    assert "is of kind JSON, not AVRO" in ask(registry, [framed(number, b"\2")]).bad[0]
 
 
 def test_schema_that_refers_to_another(registry):

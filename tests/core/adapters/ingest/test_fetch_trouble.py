@@ -201,6 +201,19 @@ def test_nothing_behind_a_batch_that_fails_its_check_is_taken():
     assert again.ranges == {}
 
 
+def test_an_offset_that_is_given_twice_is_taken_once():
+    tp, every = TopicPartition("t", 0), [0, 1, 0, 1, 2]
+    twice = lambda *_: [Message(topic="t", partition=0, offset=n, value=b"x") for n in every]  # noqa: E731
+    for exact in (False, True):
+        session = scripted({0: []})
+        session._client.events = twice
+        if exact:
+            (chunk,) = session.read_exact({tp: OffsetRange(0, 3)}, 1.0)
+            assert [m.offset() for m in chunk] == [0, 1, 2]
+        else:
+            assert places(session.gather({tp: 0}, 1000, 0.0, 1.0)) == [(0, 0), (0, 1), (0, 2)]
+
+
 def test_exact_ranges_name_the_partition_and_miss_nothing_of_the_others_afterwards():
     session = scripted({0: [CRC, 7], 1: [0, 1]}, turns=(0, 1, 1))
     broken, well = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -182,3 +182,10 @@ def test_record_waits_where_one_of_its_parsers_does_unless_it_is_bad_already():
     both = side_by_side([first, second])
     assert both.table.to_pydict() == {"a": [0], "b": [10]}
     assert (both.good, both.bad, both.waiting) == ([0], {1: "bad", 3: "worse"}, {2: "registry"})
+
+
+def test_what_is_bad_in_any_case_depends_on_no_registry():
+    lacked = {1: 5.0, 2: 5.0}
+    first = Parsed(pa.table({"a": [0]}), [0], {1: "no schema", 2: "no schema"}, unknown=lacked)
+    second = Parsed(pa.table({"b": [0]}), [0], {1: "bad", 2: "no schema"}, unknown={2: 3.0})
+    assert side_by_side([first, second]).unknown == side_by_side([second, first]).unknown == {2: 3.0}

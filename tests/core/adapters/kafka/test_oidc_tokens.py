@@ -1,9 +1,12 @@
 """Tokens of a provider: kept, fetched anew, refused or not to be had."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
+from kgs_core.adapters.kafka import oidc_tokens
+from kgs_core.adapters.kafka import tokens as tokens_module
 from kgs_core.adapters.kafka.oidc_tokens import OidcTokens
 from kgs_core.errors import PermanentError, TransientError
 from tests.dripping_server import ENDLESS, dripping_server
@@ -40,6 +43,51 @@ def test_a_token_without_life_is_not_used_again(provider):
     assert found.token()
     assert found.token()
     assert provider.given == ["kgs", "kgs"]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that have passed."""
+    passed = [0.0]
+    time, monotonic = oidc_tokens.time.time, oidc_tokens.time.monotonic
+    moved = SimpleNamespace(time=lambda: time() + passed[0], monotonic=lambda: monotonic() + passed[0])
+    for module in (oidc_tokens, tokens_module):
+        monkeypatch.setattr(module, "time", moved)
+    return passed
+
+
+def test_a_token_is_used_to_its_end_where_there_is_no_other_one(provider, clock):
+    found = tokens(provider)
+    first = found.token()
+    provider.fault = 503
+    clock[0] = 0.9 * provider.life_s
+    assert found.token() == first
+    provider.fault = None
+    assert found.token() == first  # it is not asked for all the time
+    clock[0] += tokens_module.RETRY_S
+    assert found.token().expires_s > first.expires_s
+    provider.fault = 503
+    clock[0] += provider.life_s
+    with pytest.raises(TransientError, match="503"):
+        found.token()
+
+
+def test_a_refusal_after_tokens_is_final_only_where_it_lasts(provider, clock):
+    found = tokens(provider)
+    found.token()
+    provider.clients["kgs"] = "rotated"
+    clock[0] = provider.life_s
+    with pytest.raises(TransientError, match="invalid_client"):
+        found.token()
+    clock[0] += oidc_tokens.REFUSED_S
+    with pytest.raises(PermanentError, match="invalid_client"):
+        found.token()
+    provider.clients["kgs"] = "s3cret"
+    assert found.token()
+    clock[0] += provider.life_s
+    provider.clients["kgs"] = "rotated"
+    with pytest.raises(TransientError, match="invalid_client"):
+        found.token()
 
 
 def test_another_secret_is_refused_and_not_shown(provider):

@@ -275,7 +275,7 @@ def test_writer_of_dataframes_leaves_out_what_a_side_table_has(tmp_path, process
         result = processor(sink).read(sink.job(sink.table.positions({0, 1})), {p: OffsetRange(0, end) for p in log})
         assert not result.failed
         (batch,) = result.batches
-        outcome = sink.table._sides.commit(batch) if end == 4 else sink.table.commit(batch)
+        outcome = sink.table._sides.commit(batch, {}) if end == 4 else sink.table.commit(batch)
         assert outcome is CommitOutcome.COMMITTED
     for value, table in (("a", "side/a"), ("b", "side/b"), ("c", "t")):
         wanted = [(p, o) for p in (0, 1) for o in range(9) if log[p][o]["s"] == value]
@@ -287,8 +287,10 @@ def test_stopped_partition_is_named_only_where_its_record_is_in_the_batch(tmp_pa
     log = {0: [{"s": "a"}, {"s": "b"}, {"i": "no number"}]}
     sink = LayoutSink(tmp_path, log, partition_by=["s"], max_files_per_batch=1, on_error="stop").started()
     records = records_in(log, {0: OffsetRange(0, 3)})
-    unwritten, cuts = prepare_topic(job_of(sink), records, {0: OffsetRange(0, 3)})
+    unwritten, cuts = prepare_topic(sink.storage, job_of(sink), records, {0: OffsetRange(0, 3)})
     assert (unwritten.batch.ranges, cuts) == ({0: OffsetRange(0, 1)}, Cuts())
-    unwritten, cuts = prepare_topic(job_of(sink), records_in(log, {0: OffsetRange(1, 3)}), {0: OffsetRange(1, 3)})
+    unwritten, cuts = prepare_topic(
+        sink.storage, job_of(sink), records_in(log, {0: OffsetRange(1, 3)}), {0: OffsetRange(1, 3)}
+    )
     assert unwritten.batch.ranges == {0: OffsetRange(1, 2)}
     assert cuts.stopped[0][0] == 2

@@ -296,7 +296,7 @@ def test_the_audit_finds_what_is_lost_or_doubled_in_a_side_table(tmp_path):
     held = sink.read(2)
     sink.drain(most=2)
     assert audited(sink).ok
-    sink.table._sides._tables["side/a"].commit({}, {}, held.sides["side/a"].files)
+    sink.table._sides.tables["side/a"].commit({}, {}, held.sides["side/a"].files)
     found = audited(sink)
     assert (found.rows, found.count(Fault.DOUBLED), found.count(Fault.LOST)) == (6, 1, 0)
     position = sink.ids.position(0)

@@ -5,10 +5,12 @@ import pickle
 import socket
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
 
+from kgs_core.adapters.registry import client as registry_client
 from kgs_core.adapters.registry.client import RegistryClient, open_registry
 from kgs_core.adapters.registry.stub import running_registry
 from kgs_core.config.registry import RegistrySettings
@@ -264,3 +266,31 @@ def test_an_answer_that_never_ends_is_not_waited_for_and_leaves_no_thread(regist
         asking._unreachable = None
         with pytest.raises(TransientError, match="no whole answer"):  # by a connection of its own, not a closed one
             asking.by_id(number)
+
+
+def test_how_long_the_registry_has_lacked_a_schema_is_counted_without_a_break(registry, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(registry_client, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    asking = client(registry)
+
+    def lacked_s():
+        with pytest.raises(UnknownSchemaError) as found:
+            asking.by_id(1)
+        return found.value.for_s
+
+    assert lacked_s() == 0
+    now[0] += 60
+    assert lacked_s() == 60
+    registry.faults.status = 503
+    with pytest.raises(TransientError):
+        asking.by_id(1)
+    registry.faults.status = None
+    now[0] += 60
+    assert lacked_s() == 0  # it may have been started anew in between
+    now[0] += registry_client.BREAK_S + 1
+    assert lacked_s() == 0  # nobody has asked meanwhile
+    now[0] += 10
+    assert lacked_s() == 10
+    registry.register("t-value", AVRO)
+    assert asking.by_id(1).text == AVRO
+    assert not asking._lacks

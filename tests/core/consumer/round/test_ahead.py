@@ -128,3 +128,12 @@ def test_topics_that_take_turns_are_not_read_ahead_and_nothing_is_without_a_comm
     assert foresee(replace(committing(), open={})) is None
     assert foresee(replace(committing(), is_aside=True)) is None
     assert foresee(begin({"a": progress("a", 1)}, PACE, 0.0)) is None
+
+
+def test_what_lies_below_the_mark_of_dead_letters_is_read_again():
+    """Another owner may have added letters there, and the mark stays where it is."""
+    ahead = foreseen(committing())
+    topics = {**ahead.at.topics, "a": replace(ahead.at.topics["a"], marks={0: 7})}
+    ahead = replace(ahead, at=replace(ahead.at, topics=topics))
+    result = ReadResult([batch("a", 3), batch("b", 3)])
+    assert ahead.answer(result, *reading(topics), {"a", "b"}) == ReadResult([batch("b", 3)])

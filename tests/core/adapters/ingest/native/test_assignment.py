@@ -37,3 +37,25 @@ def test_what_is_held_of_partitions_that_stay_is_kept_and_comes_first(kafka, ope
     assert {place: row[0] for place, row in native.items()} == {
         (tp.topic, tp.partition, n): b"%d-%d" % (tp.partition, n) for tp in tps for n in range(at[tp], 50)
     }
+
+
+@pytest.mark.parametrize("kind", FETCHES)
+def test_what_is_held_of_a_topic_that_was_made_again_is_dropped(kafka, opened, topic, monkeypatch, kind):
+    """Under the same name and from the same offset; the new one's records are to be asked for."""
+    tp = TopicPartition(topic(), 0)
+    for i in range(5):
+        kafka.produce(tp.topic, b"%d" % i)
+    kafka.flush()
+    session = opened(FETCHES[kind])
+    session.topic_ids = {tp.topic: "A"}
+    for _ in range(50):
+        session.gather({tp: 0}, 1 << 20, 3600, 0.1)
+        if session._has_held():
+            break
+    session.topic_ids = {tp.topic: "B"}
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "_poll", lambda *_, **__: 0)
+        assert not session.gather({tp: 0}, 1 << 20, 0.0, 0.0).ranges
+        assert not session._has_held()
+    native, _ = read_all(session, {tp: 0}, {tp: 5})
+    assert len(native) == 5
