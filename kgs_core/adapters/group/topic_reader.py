@@ -16,6 +16,8 @@ REPORTS_BACK_MS = 150_000
 longer, `Target.known` and their last Assignments tell all that they may own."""
 READ_TIMEOUT_S = 40.0
 """A dead controller's transaction holds readers back until the coordinator ends it: 27 s, looked at every 10 s."""
+SILENCE_S = 5.0
+"""Without a report for so long, a reader makes sure that there is none to be read."""
 _log = logging.getLogger(__name__)
 
 
@@ -43,6 +45,7 @@ class KafkaGroupTopicReader:
         self._reader: GroupReader | None = None
         self._held: list[ReadMessage] = []
         self._last_kept = ""
+        self._heard_at = 0.0
 
     @property
     def refused(self) -> int:
@@ -70,7 +73,7 @@ class KafkaGroupTopicReader:
             reader.close()
             raise
         self.close()
-        self._reader = reader
+        self._reader, self._heard_at = reader, time.monotonic()
         return [each.received for each in read]
 
     def poll(self, timeout_s: float) -> Sequence[Received[Message]]:
@@ -78,7 +81,8 @@ class KafkaGroupTopicReader:
 
         Raises:
             UnsafeError: a topic was made again since it was opened.
-            TransientError: Kafka does not answer, or `read_to_end` has not been successful yet.
+            TransientError: Kafka does not answer, or `read_to_end` has not been successful yet. Reports that cannot be
+                read are not taken for silence of those who send them.
             PermanentError: refused.
         """
         if self._reader is None:
@@ -94,6 +98,7 @@ class KafkaGroupTopicReader:
             else:
                 self._topics.check_now_and_then()
             self._end_own()
+            self._make_sure(self._reader)
             if self._held or time.monotonic() >= deadline:
                 held, self._held = self._held, []
                 return [each.received for each in held]
@@ -115,6 +120,22 @@ class KafkaGroupTopicReader:
             if kept := self._try_to_end(self._hanging, behind):
                 raise TransientError(f"{e}: {kept}") from e
             return [*e.read, *reader.take_up_to(ends, timeout_s)]
+
+    def _make_sure(self, reader: GroupReader) -> None:
+        """Asks the leader of the reports where none has come: a client whose connections are down gives out nothing.
+
+        Raises:
+            PortError: no answer, or refused; there are reports that have not come.
+        """
+        now = time.monotonic()
+        if any(each.kind is GroupTopic.REPORTS for each in self._held):
+            self._heard_at = now
+        elif now - self._heard_at >= SILENCE_S:
+            (reports,) = self._topics.partitions(GroupTopic.REPORTS)
+            end = self._topics.admin.offsets([reports], "latest", committed_reads=True)[reports]
+            if end > reader.positions[reports]:
+                raise TransientError(f"{reports}: read to offset {reader.positions[reports]} of {end} so far")
+            self._heard_at = now
 
     def _end_own(self) -> None:
         """Commits what this controller has committed, and Kafka has not carried out everywhere.

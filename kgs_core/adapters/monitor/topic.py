@@ -89,6 +89,7 @@ class Publisher:
         self.failed = 0
         self._newest: int | None = None
         self._minute: int | None = None
+        self._last_logged = ""
         config: dict[str, Any] = {
             **admin_client(settings),
             "acks": "all",
@@ -127,14 +128,16 @@ class Publisher:
     def _count(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
             self.delivered += 1
-            self._newest = message.offset()
+            self._newest, self._last_logged = message.offset(), ""
         else:
             self._fail(error.str())
 
     def _fail(self, reason: str) -> None:
         self.failed += 1
         self._newest = None
-        _log.warning("measurement not published to %s: %s", self._topic, reason)
+        if reason != self._last_logged:
+            _log.warning("measurement not published to %s: %s; said once", self._topic, reason)
+        self._last_logged = reason
 
 
 @dataclass(frozen=True, slots=True)
