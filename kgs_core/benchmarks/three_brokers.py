@@ -30,6 +30,7 @@ CLASSES = ("consumers", "controller", "tools")
 SETTINGS = {
     "min.insync.replicas": "2",
     "default.replication.factor": "3",
+    "broker.session.timeout.ms": "6000",  # on a busy machine a shorter one shuts out those that are well
     "auto.leader.rebalance.enable": "false",  # leaders stay where a test puts them
 }
 FLAP_S = 10.0
@@ -125,7 +126,15 @@ class ThreeBrokers:
                 undo()
 
     def lead(self, node: int, topics: Collection[str] | None = None) -> None:
-        """Have a node lead every partition of these topics, or of all, the internal ones too; it must be in sync.
+        """Have a node, which must be in sync, lead every partition of these topics, or of all, the internal ones too.
+
+        Raises:
+            TransientError: some have another leader after half a minute.
+        """
+        self.arrange(lambda tp: node if topics is None or tp.topic in topics else None)
+
+    def arrange(self, leader_of: Callable[[TopicPartition], int | None]) -> None:
+        """Have each partition led by the node that it is given; None leaves it where it is.
 
         Raises:
             TransientError: some have another leader after half a minute.
@@ -133,14 +142,13 @@ class ThreeBrokers:
         deadline = time.monotonic() + _LEAD_TIMEOUT_S
         while True:
             found = self.leaders()
-            wanted = [tp for tp in found if topics is None or tp.topic in topics]
-            if all(found[tp] == node for tp in wanted):
+            wanted = {tp: node for tp in found if (node := leader_of(tp)) is not None and found[tp] != node}
+            if not wanted:
                 return
             if time.monotonic() > deadline:
-                elsewhere = [str(tp) for tp in wanted if found[tp] != node]
-                raise TransientError(f"node {node}: does not lead {', '.join(elsewhere[:5])}")
+                raise TransientError(f"not led by the node that shall: {', '.join(map(str, list(wanted)[:5]))}")
             with suppress(KafkaError):
-                self._prefer(node, wanted)
+                self._prefer(wanted)
             time.sleep(_POLL_S)
 
     def leaders(self) -> dict[TopicPartition, int]:
@@ -157,14 +165,18 @@ class ThreeBrokers:
                 return {TopicPartition(t, p): each.leader for t in topics for p, each in topics[t].partitions.items()}
         raise TransientError("no broker answers")
 
-    def _prefer(self, node: int, partitions: Collection[TopicPartition]) -> None:
-        """Make a node the first of the replicas, and elect it."""
-        order = [node, *(each for each in self.nodes if each != node)]
+    def _prefer(self, leaders: Mapping[TopicPartition, int]) -> None:
+        """Make each node the first of its partition's replicas, and elect it."""
         servers = [self._address(each) for each in self._serving()]
         client = KafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=int(_ANSWER_TIMEOUT_S * 1000))
         try:
-            client.alter_partition_reassignments({ClientTopicPartition(*tp): order for tp in partitions})
-            topics = {tp.topic: [each.partition for each in partitions if each.topic == tp.topic] for tp in partitions}
+            client.alter_partition_reassignments(
+                {
+                    ClientTopicPartition(*tp): [node, *(each for each in self.nodes if each != node)]
+                    for tp, node in leaders.items()
+                }
+            )
+            topics = {tp.topic: [each.partition for each in leaders if each.topic == tp.topic] for tp in leaders}
             client.elect_leaders(_PREFERRED, topics, raise_errors=False)
         finally:
             client.close()
@@ -183,15 +195,13 @@ class ThreeBrokers:
     def kill(self, node: int, classes: Collection[str] = ()) -> Undo:
         """SIGKILL. Proxies refuse then, as the port of a process that is gone does."""
         del classes
-        broker, proxies = self.kafka.nodes[node - 1], self.proxies(node)
+        broker = self.kafka.nodes[node - 1]
         self.kafka.kill(broker)
-        for proxy in proxies:
-            proxy.enable(False)  # noqa: FBT003
+        accept = self.refuse(node)
 
         def restart() -> None:
             self.kafka.restart(broker)
-            for proxy in proxies:
-                proxy.enable()
+            accept()
 
         return restart
 
@@ -227,6 +237,18 @@ class ThreeBrokers:
 
         return stop
 
+    def refuse(self, node: int, classes: Collection[str] = ()) -> Undo:
+        """No connection is accepted, and those that are there end."""
+        proxies = self.proxies(node, classes)
+        for proxy in proxies:
+            proxy.enable(False)  # noqa: FBT003
+
+        def accept() -> None:
+            for proxy in proxies:
+                proxy.enable()
+
+        return accept
+
     def spoil(self, node: int, classes: Collection[str], kind: str, *streams: str, **attributes: int) -> Undo:
         """A toxic in each of these directions."""
         proxies = self.proxies(node, classes)
@@ -249,6 +271,7 @@ Outage = Callable[[ThreeBrokers, int, Collection[str]], Undo]
 OUTAGES: Mapping[str, Outage] = {
     "killed": ThreeBrokers.kill,
     "frozen": ThreeBrokers.freeze,
+    "refused": ThreeBrokers.refuse,
     "black": lambda rig, node, classes: rig.spoil(node, classes, "timeout", UP, DOWN, timeout=0),
     "black in": lambda rig, node, classes: rig.spoil(node, classes, "timeout", UP, timeout=0),
     "black out": lambda rig, node, classes: rig.spoil(node, classes, "timeout", DOWN, timeout=0),
