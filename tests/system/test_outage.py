@@ -1,5 +1,6 @@
 """One broker of three is out in any way: the group goes on, with all that its users can see of it."""
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,9 +50,17 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OutageGroup]:
 
 
 @pytest.fixture(scope="module")
-def well(group: OutageGroup) -> Outcome:
+def well(group: OutageGroup, pytestconfig: pytest.Config) -> Outcome:
     """What a change takes without an outage."""
-    return group.strike("none", 1.0, None)
+    found = group.strike("none", 1.0, None)
+    tell(pytestconfig, str(found))
+    return found
+
+
+def tell(config: pytest.Config, line: str) -> None:
+    """Print a line, whatever pytest does with output."""
+    with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        print(f"\n{line}; machine's load {os.getloadavg()[0]:.0f}")
 
 
 def assert_survived(found: Outcome, well: Outcome) -> None:
@@ -74,17 +83,14 @@ def assert_survived(found: Outcome, well: Outcome) -> None:
 @pytest.mark.parametrize(
     "outage", [pytest.param(each, marks=() if each in IN_EVERY_TEST_RUN else pytest.mark.soak) for each in OUTAGES]
 )
-def test_one_broker_is_out(outage: str, group: OutageGroup, well: Outcome, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_broker_is_out(outage: str, group: OutageGroup, well: Outcome, pytestconfig: pytest.Config) -> None:
     found = group.strike(outage, OUTAGE_S, ELECT_AFTER_S if outage in BY_HAND else None)
-    with capsys.disabled():
-        print(f"\n{found}")
+    tell(pytestconfig, str(found))
     assert_survived(found, well)
 
 
 @pytest.mark.parametrize("for_s", [20.0, pytest.param(60.0, marks=pytest.mark.soak)])
-def test_two_brokers_are_out(
-    for_s: float, group: OutageGroup, well: Outcome, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_brokers_are_out(for_s: float, group: OutageGroup, well: Outcome, pytestconfig: pytest.Config) -> None:
     """Nothing can be written, and no topic of the group has a leader: everybody waits, says so, and goes on."""
     members = {line.incarnation for line in group.at_rest().consumers}
     told = group.told()
@@ -97,8 +103,7 @@ def test_two_brokers_are_out(
     back = now()
     again_s = group.wait_work(back)
     assert {line.incarnation for line in group.at_rest().consumers} == members
-    with capsys.disabled():
-        print(f"\ntwo brokers out for {for_s:g} s: every partition is read {again_s:.1f} s after they are back")
+    tell(pytestconfig, f"two brokers out for {for_s:g} s: every partition is read {again_s:.1f} s after they are back")
     assert {log for log, line in new if "Kafka" in line} == {log for log, _ in told}, "somebody does not say why"
     assert again_s <= AGAIN_S + max(gap.seconds for gap in well.others.values())
 
@@ -123,7 +128,7 @@ def start_s(brokers: ThreeBrokers, folder: Path, name: str, bootstrap: str) -> f
 
 @pytest.mark.parametrize("address", ["black", pytest.param("refused", marks=pytest.mark.soak)])
 def test_a_start_while_one_broker_is_out(
-    address: str, group: OutageGroup, tmp_path: Path, topic_prefix: str, capsys: pytest.CaptureFixture[str]
+    address: str, group: OutageGroup, tmp_path: Path, topic_prefix: str, pytestconfig: pytest.Config
 ) -> None:
     """Its address is the first in kgs.yaml, and drops what is sent to it, or refuses."""
     group.at_rest()
@@ -140,6 +145,5 @@ def test_a_start_while_one_broker_is_out(
             without = start_s(brokers, tmp_path / "out", f"{topic_prefix}out", every)
         finally:
             brokers.heal()
-    with capsys.disabled():
-        print(f"\nstart: {with_all:.1f} s with all brokers, {without:.1f} s with one that is {address}")
+    tell(pytestconfig, f"start: {with_all:.1f} s with all brokers, {without:.1f} s with one that is {address}")
     assert without <= with_all + START_LATER_S
