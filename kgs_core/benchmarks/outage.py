@@ -30,7 +30,7 @@ _GROUP = f"bench-outage-{os.getpid()}"
 _BYTES_PER_S = 60_000.0
 _START_S, _REST_S = 240.0, 120.0
 _POLL_S = 0.2
-_END_S = 10.0
+_LINES_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,9 @@ class _Run:
         KafkaAdmin({"bootstrap.servers": direct}).create_topic(_TOPIC, plan.partitions, len(brokers.nodes))
         load = AcknowledgedLoad(direct, _TOPIC, plan.partitions, _BYTES_PER_S)
         self._load = held.enter_context(load)
-        held.enter_context(_group(folder, brokers.bootstrap(KGS)))
+        held.callback(_end_consumers)
+        self._control = held.enter_context(_group(folder, brokers.bootstrap(KGS)))
+        self._control.start()
         self._plain: Mapping[str, PlainConsumer] = {
             name: held.enter_context(PlainConsumer(client(brokers.bootstrap(name.lower()), _TOPIC)))
             for name, client in PLAIN.items()
@@ -164,7 +166,10 @@ class _Run:
             if not behind and len(wanted) == self._plan.partitions:
                 return
             if time.monotonic() > deadline:
-                raise TransientError(f"bench outage: not current after {timeout_s:g} s: {', '.join(behind)}")
+                raise TransientError(
+                    f"bench outage: not current after {timeout_s:g} s: {', '.join(behind)}; the controller's log ends:\n"
+                    f"{self._control.log_tail(_LINES_SHOWN)}"
+                )
             time.sleep(_POLL_S)
             if len(wanted) < self._plan.partitions:
                 wanted = self._ends()
@@ -177,8 +182,8 @@ def _is_behind(advances: Mapping[int, Sequence[Advance]], wanted: Mapping[int, i
     return any(max((a.position for a in advances.get(p, ())), default=0) < end for p, end in wanted.items())
 
 
-def _group(folder: Path, bootstrap: str) -> ExitStack:
-    """`kgs control` with one consumer of the topic; the block's end kills both."""
+def _group(folder: Path, bootstrap: str) -> ChildProcess:
+    """`kgs control`, not yet started, for a group of one consumer of the topic."""
     config = folder / "kgs.yaml"
     tree = {
         "group": _GROUP,
@@ -192,10 +197,7 @@ def _group(folder: Path, bootstrap: str) -> ExitStack:
     config.write_text(yaml.safe_dump(tree))
     program = str(Path(sys.executable).with_name("kgs"))
     command = [program, "control", "--config", str(config), "--log-dir", str(folder / "logs")]
-    with ExitStack() as held:
-        held.callback(_end_consumers)
-        held.enter_context(ChildProcess("control", command, folder / "control.log")).start()
-        return held.pop_all()
+    return ChildProcess("control", command, folder / "control.log")
 
 
 def _end_consumers() -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _KINDS = "killed,frozen,black,black in,black out,slow,reset,flapping"
 _SIZES = ("1", "2", "3", "4", "5")
-_WIDTH_IN_FILE = 120
+_WIDTH_IN_FILE = 160
 
 
 @click.command("outage", short_help="Seconds that partitions stay unread when a broker is out, beside plain consumers.")
@@ -69,7 +69,8 @@ def bench_outage(
     if program is None:
         raise PermanentError("bench outage: no Toxiproxy: `make toxiproxy` builds it, or TOXIPROXY names one")
     plan = OutagePlan([int(size) for size in sizes], outages, partitions, seconds, elect_after_s)
-    logging.getLogger("kgs_core").setLevel(logging.WARNING)
+    for name in ("kgs_core", "kafka"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     with stop_on_signals() as stop, tempfile.TemporaryDirectory(prefix="kgs-bench-") as folder:
         found = run_outages(program, Path(folder), plan, lambda text: click.echo(text, err=True), stop)
     print_outages(found)
