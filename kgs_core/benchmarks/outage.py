@@ -167,7 +167,7 @@ class _Run:
                 return
             if time.monotonic() > deadline:
                 raise TransientError(
-                    f"bench outage: not current after {timeout_s:g} s: {', '.join(behind)}; the controller's log ends:\n"
+                    f"bench outage: not current in {timeout_s:g} s: {', '.join(behind)}; the controller's log ends:\n"
                     f"{self._control.log_tail(_LINES_SHOWN)}"
                 )
             time.sleep(_POLL_S)

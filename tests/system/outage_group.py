@@ -15,8 +15,9 @@ from kgs_core.benchmarks.three_brokers import ThreeBrokers
 from kgs_core.benchmarks.unread import AcknowledgedLoad, Gap, commits_of, longest_gaps
 from kgs_core.errors import TransientError
 from kgs_core.invariants.group_events import silences
+from kgs_core.protocol import Heartbeat, Incarnation, Message, Received, Report
 from kgs_core.reporting.status import GroupStatus
-from tests.system.group_record import load_records, now
+from tests.system.group_record import gone_in_order, load_records, now
 from tests.system.ledger import lost_and_doubled, rows_of
 from tests.system.test_control import BUSY, CALM, SECTIONS, Rig
 from tests.waiting import wait_until
@@ -172,7 +173,8 @@ class OutageGroup(Rig):
         late = [gap.until_s - elected_at for gap in outcome.lost.values() if gap.seconds > 5]
         outcome.lost_again_s = max([0.0, *late])
         records = [each for each in load_records(self.settings) if each.timestamp_ms / 1000 > began_at - 1]
-        outcome.silent = [str(each) for each in silences(records, self.settings.membership.suspect_after_s)]
+        heard = [each for each in records if _incarnation_of(each) not in gone_in_order(records)]
+        outcome.silent = [str(each) for each in silences(heard, self.settings.membership.suspect_after_s)]
         after = {line.incarnation for line in self.look().consumers}
         outcome.gone = sorted(before - after)[may_go:]
         changes = [at for at in self.changes_done() if at > began_at]
@@ -216,3 +218,8 @@ class OutageGroup(Rig):
         found = wait_until(last, REST_S, f"every partition is read again: {self.tail()}")
         assert found is not None
         return found
+
+
+def _incarnation_of(record: Received[Message]) -> Incarnation | None:
+    message = record.message
+    return message.member.incarnation if isinstance(message, Report | Heartbeat) else None
