@@ -6,11 +6,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # A stamp says that a requirements file was installed as it is now; a newer file is installed again.
 STAMPS := $(VENV)/stamps
 S3_SERVER := github.com/versity/versitygw/cmd/versitygw@v1.8.0
-S3_LOG := $(VENV)/versitygw.log
+TOXIPROXY_SERVER := github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 # Anything that takes docker's arguments: `docker build`, `podman build`, `buildah bud --layers`
 IMAGE_BUILD ?= docker build
-NO_S3 := $(if $(filter true 1,$(CI)),echo 'error: CI=$(CI): S3 tests must run here'; exit 2,echo 'the S3 tests will be skipped')
+no_server = $(if $(filter true 1,$(CI)),echo 'error: CI=$(CI): $(1) tests must run here'; exit 2,echo 'the $(1) tests will be skipped')
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
@@ -27,7 +27,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the parts of `test` share two cores and one environment
-.PHONY: help setup dev demo test test-fast lint fast system soak test-peer test-k8s mutants s3-server bench experiments image alerts alerts-live prometheus-rule cluster-demo lock clean
+.PHONY: help setup dev demo test test-fast lint fast system soak test-peer test-k8s mutants s3-server toxiproxy bench experiments image alerts alerts-live prometheus-rule cluster-demo lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -38,7 +38,7 @@ setup: $(STAMPS)/run $(STAMPS)/java $(STAMPS)/project ## install kgs into .venv,
 demo: setup ## replay flights through Kafka into tables, run by Dagster; SECONDS=240 ends it, BARE=1 without Dagster, AVRO=1 with a schema change
 	@exec $(BIN)/kgs demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(BARE),--bare) $(if $(AVRO),--avro)
 
-test: dev s3-server lint fast system ## everything: style, types, imports, fast tests, tests with real Kafka and Spark
+test: dev s3-server toxiproxy lint fast system ## everything: style, types, imports, fast tests, tests with real Kafka and Spark
 
 # A worker keeps the part that it was given, so that what tests of a file share is made once; who has nothing left takes
 # from another's end. One worker more than cores: many tests wait for a moment to pass, or for a process.
@@ -150,15 +150,23 @@ $(STAMPS)/project: pyproject.toml | $(STAMPS)/run $(STAMPS)/java
 	@$(BIN)/python -c 'import kgs_core.packing.search.packer' # compiled once, loaded from then on
 	@mkdir -p $(@D) && touch $@
 
-# Without it the S3 tests are skipped, and say so; where CI is set (to true), a skip is a failure, and this one already.
+# Without one its tests are skipped, and say so; where CI is set (to true), a skip is a failure, and this one already.
+# $(1) tests, $(2) program, $(3) variable that may name another, $(4) Go's package of it
+go_server = test -n "$$$(3)" || test -x $(BIN)/$(2) || command -v $(2) >/dev/null || { \
+	if ! command -v go >/dev/null; then \
+		echo '$@: no Go to build the test server of $(1) with: install Go 1.25 or newer, or $(2) itself'; $(call no_server,$(1)); \
+	elif echo 'building the test server of $(1)'; ! { GOBIN=$(abspath $(VENV))/go go install $(4) >$(VENV)/$(2).log 2>&1 && \
+			mv $(VENV)/go/$(notdir $(firstword $(subst @, ,$(4)))) $(BIN)/$(2); }; then \
+		echo '$@: the test server of $(1) was not built: see $(VENV)/$(2).log'; $(call no_server,$(1)); \
+	fi; }
+
 s3-server: | $(BIN)/python
-	@test -n "$$VERSITYGW" || test -x $(BIN)/versitygw || command -v versitygw >/dev/null || { \
-		if ! command -v go >/dev/null; then \
-			echo 's3-server: no Go to build the S3 test server with: install Go 1.25 or newer, or versitygw itself'; \
-			$(NO_S3); \
-		elif echo 'building the S3 test server'; ! GOBIN=$(abspath $(BIN)) go install $(S3_SERVER) >$(S3_LOG) 2>&1; then \
-			echo 's3-server: the S3 test server was not built: see $(S3_LOG)'; $(NO_S3); \
-		fi; }
+	@mkdir -p $(VENV)/go
+	@$(call go_server,S3,versitygw,VERSITYGW,$(S3_SERVER))
+
+toxiproxy: | $(BIN)/python
+	@mkdir -p $(VENV)/go
+	@$(call go_server,outages,toxiproxy-server,TOXIPROXY,$(TOXIPROXY_SERVER))
 
 # Linked to no library: the image has others than this machine.
 build/versitygw:

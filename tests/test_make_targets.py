@@ -134,25 +134,32 @@ def test_a_skip_is_a_failure_where_ci_runs_the_tests(project, ci, outcome):
 
 
 @pytest.mark.parametrize("go", ["", "echo 'no network' >&2; exit 1"], ids=["no Go", "it does not build"])
-def test_without_an_s3_server_the_tests_end_where_ci_is_set_and_nowhere_else(project, go):
-    """Else the tests of S3 are skipped for ever, and all is green."""
+@pytest.mark.parametrize(
+    ("target", "program", "tests"), [("s3-server", "versitygw", "S3"), ("toxiproxy", "toxiproxy-server", "outages")]
+)
+def test_without_a_server_the_tests_end_where_ci_is_set_and_nowhere_else(project, go, target, program, tests):
+    """Else its tests are skipped for ever, and all is green."""
     tools = project / "tools"
-    for name in ("sh", "sed"):
+    for name in ("sh", "sed", "mkdir"):
         write_program(tools / name, f'exec /bin/{name} "$@"')
     if go:
         write_program(tools / "go", go)
     for ci, status in (("", 0), ("true", 2)):
-        done = make(project, "s3-server", f"PATH={tools}", CI=ci)
+        done = make(project, target, f"PATH={tools}", CI=ci)
         assert done.returncode == status, done.stdout + done.stderr
-        assert ("install Go" in done.stdout) if not go else (str(project / "versitygw.log") in done.stdout)
-        assert ("S3 tests must run here" in done.stdout) == bool(ci)
-    write_program(tools / "versitygw", "exit 0")
-    assert make(project, "s3-server", f"PATH={tools}", CI="true").returncode == 0
+        assert ("install Go" in done.stdout) if not go else (str(project / f"{program}.log") in done.stdout)
+        assert (f"{tests} tests must run here" in done.stdout) == bool(ci)
+    write_program(tools / program, "exit 0")
+    assert make(project, target, f"PATH={tools}", CI="true").returncode == 0
 
 
-def test_a_server_that_is_built_is_there(project):
-    write_program(project / "tools/go", 'touch "$GOBIN/versitygw"')
+@pytest.mark.parametrize(
+    ("target", "built", "program"),
+    [("s3-server", "versitygw", "versitygw"), ("toxiproxy", "server", "toxiproxy-server")],
+)
+def test_a_server_that_is_built_is_there(project, target, built, program):
+    write_program(project / "tools/go", f'touch "$GOBIN/{built}"')
     write_program(project / "tools/sh", 'exec /bin/sh "$@"')
-    done = make(project, "s3-server", f"PATH={project / 'tools'}:/bin:/usr/bin", CI="true")
+    done = make(project, target, f"PATH={project / 'tools'}:/bin:/usr/bin", CI="true")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (project / "bin/versitygw").exists()
+    assert (project / "bin" / program).exists()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 import pytest
@@ -49,10 +49,18 @@ SECTIONS = {
 }
 
 
+class HasAddresses(Protocol):
+    """A cluster."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`host:port`, comma-separated."""
+
+
 class Rig:
     """A group of its own on the shared broker, with the commands of its people."""
 
-    def __init__(self, folder: Path, kafka: EmbeddedKafka, topic: str, **sections: Any) -> None:
+    def __init__(self, folder: Path, kafka: HasAddresses, topic: str, **sections: Any) -> None:
         self.topic = topic
         self.pipeline = Pipeline(folder, kafka.bootstrap_servers, [{"topic": topic}])
         tree = yaml.safe_load(self.pipeline.config.read_text())

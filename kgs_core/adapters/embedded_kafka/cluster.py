@@ -53,21 +53,30 @@ class EmbeddedKafka:
     Attributes:
         bootstrap_servers: `host:port` of every node, comma-separated; the same for the life of this object.
         nodes: in the order of their ids, which begin at 1.
+        listeners: port of each further listener of each node, by name.
     """
 
-    def __init__(self, bootstrap_servers: str, nodes: Sequence[KafkaNode], held: ExitStack) -> None:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        nodes: Sequence[KafkaNode],
+        listeners: Sequence[Mapping[str, int]],
+        held: ExitStack,
+    ) -> None:
         self.bootstrap_servers = bootstrap_servers
         self.nodes = tuple(nodes)
+        self.listeners = tuple(listeners)
         self._held = held
 
     @classmethod
-    def start(
+    def start(  # noqa: PLR0913 - keywords with defaults
         cls,
         directory: Path,
         nodes: int = 1,
         *,
         port: int | None = None,
         settings: Mapping[str, str] | None = None,
+        advertised: Sequence[Mapping[str, int]] = (),
         die_with_parent: bool = True,
         log: Callable[[str], None] = lambda _: None,
     ) -> Self:
@@ -79,6 +88,7 @@ class EmbeddedKafka:
             nodes: each is broker and controller, so three can lose one.
             port: of the first node, the others are on the next ones; any free ones when None.
             settings: added to every node's settings, or in the place of ours. Several nodes must want no password.
+            advertised: further listeners of each node, by name, each with the port that its clients are told (a proxy).
             die_with_parent: whether the nodes are killed when this process ends, in whatever way.
             log: gets a line when something will take long.
 
@@ -96,7 +106,10 @@ class EmbeddedKafka:
             cluster = _claim(directory, nodes, port, reserved)
             options = archive_options(java, jars)
             launcher = Launcher(java.java, jars, _log_settings(directory), options, die_with_parent)
+            listeners = [{name: reserved.reserve() for name in each} for each in advertised]
             every = _settings(cluster.ports, [reserved.reserve() for _ in cluster.ports])
+            for own, ports, told in zip(every, listeners, advertised, strict=False):
+                _add_listeners(own, ports, told)
             started = [
                 KafkaNode(number, directory / f"node-{number}", {**own, **(settings or {})}, launcher)
                 for number, own in enumerate(every, 1)
@@ -110,7 +123,8 @@ class EmbeddedKafka:
             if nodes > 1:
                 for one in cluster.ports:
                     _wait_introduced(one, nodes)
-            return cls(",".join(f"{HOST}:{each}" for each in cluster.ports), started, held.pop_all())
+            servers = ",".join(f"{HOST}:{each}" for each in cluster.ports)
+            return cls(servers, started, listeners, held.pop_all())
 
     def kill(self, node: KafkaNode) -> None:
         """Ends a node as a crash does (SIGKILL)."""
@@ -254,6 +268,13 @@ def _settings(ports: Sequence[int], controller_ports: Sequence[int]) -> list[dic
         }
         for port, controller_port in zip(ports, controller_ports, strict=True)
     ]
+
+
+def _add_listeners(settings: dict[str, str], ports: Mapping[str, int], advertised: Mapping[str, int]) -> None:
+    for name, port in ports.items():
+        settings["listeners"] += f",{name}://{HOST}:{port}"
+        settings["advertised.listeners"] += f",{name}://{HOST}:{advertised[name]}"
+        settings["listener.security.protocol.map"] += f",{name}:PLAINTEXT"
 
 
 def _format(nodes: Sequence[KafkaNode], cluster_id: str) -> None:

@@ -13,6 +13,7 @@ from kgs_core.cli.bench.events import bench_events
 from kgs_core.cli.bench.lake import bench_lake
 from kgs_core.cli.bench.memory import bench_memory
 from kgs_core.cli.bench.monitor import bench_monitor
+from kgs_core.cli.bench.outage import bench_outage
 from kgs_core.cli.bench.packing import bench_packing
 from kgs_core.cli.bench.readings import bench_readings
 from kgs_core.cli.bench.scale import bench_scale
@@ -45,6 +46,7 @@ bench_group.add_command(bench_events)
 bench_group.add_command(bench_lake)
 bench_group.add_command(bench_memory)
 bench_group.add_command(bench_monitor)
+bench_group.add_command(bench_outage)
 bench_group.add_command(bench_packing)
 bench_group.add_command(bench_reproduction)
 bench_group.add_command(bench_topics)

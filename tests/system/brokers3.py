@@ -1,0 +1,21 @@
+"""Three brokers behind proxies, for tests: see `kgs_core.benchmarks.three_brokers`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kgs_core.benchmarks.three_brokers import ThreeBrokers
+from kgs_core.benchmarks.toxiproxy import find_toxiproxy
+
+
+@contextmanager
+def three_brokers(folder: Path) -> Iterator[ThreeBrokers]:
+    """The cluster, or a skipped test where this machine has no Toxiproxy."""
+    program = find_toxiproxy()
+    if program is None:
+        pytest.skip("no toxiproxy-server: `make test` builds it where Go is installed, or set TOXIPROXY")
+    folder.mkdir(parents=True, exist_ok=True)
+    with ThreeBrokers(program, folder) as brokers:
+        yield brokers

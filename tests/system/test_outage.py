@@ -1,0 +1,149 @@
+"""One broker of three is out in any way: the group goes on, with all that its users can see of it."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.system.tcp_ports import HOST
+from kgs_core.benchmarks.three_brokers import OUTAGES, ThreeBrokers
+from kgs_core.benchmarks.toxiproxy import DarkAddress
+from kgs_core.benchmarks.unread import commits_of
+from tests.system.brokers3 import three_brokers
+from tests.system.group_record import now
+from tests.system.outage_group import HEIR, PARTITIONS, VICTIM, OutageGroup, Outcome, Reached
+from tests.system.pipeline import produce
+from tests.system.test_control import LIFE_S, Rig
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.chaos, pytest.mark.slow(240), pytest.mark.timeout(1800)]
+OUTAGE_S = 25.0
+ELECT_AFTER_S = 8.0
+UNREAD_S = 5.0
+"""What partitions whose leader lives may be unread for, besides what a change takes without an outage."""
+AGAIN_S = 10.0
+START_LATER_S = 8.0
+LATER_S = 15.0
+"""What commands and changes may take longer than with three brokers."""
+BY_HAND = ("refused", "black", "black in", "black out", "slow", "reset")
+"""Outages that Kafka does not see: another leader is what an operator gives."""
+IN_EVERY_TEST_RUN = ("killed", "frozen", "black")
+
+
+@pytest.fixture(scope="module")
+def group(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OutageGroup]:
+    folder = tmp_path_factory.mktemp("outage")
+    with three_brokers(folder / "brokers") as brokers:
+        group = OutageGroup(folder, brokers, "load")
+        try:
+            with group.load, group.controller("--log-dir", str(folder / "logs")):
+                group.at_rest(1)
+                yield group
+                group.brokers.heal()
+                group.at_rest()
+            group.assert_nothing_lost()
+        finally:
+            group.clean_up()
+
+
+@pytest.fixture(scope="module")
+def well(group: OutageGroup, pytestconfig: pytest.Config) -> Outcome:
+    """What a change takes without an outage."""
+    found = group.strike("none", 1.0, None)
+    tell(pytestconfig, str(found))
+    return found
+
+
+def tell(config: pytest.Config, line: str) -> None:
+    """Print a line, whatever pytest does with output."""
+    with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        print(f"\n{line}; machine's load {os.getloadavg()[0]:.0f}")
+
+
+def assert_survived(found: Outcome, well: Outcome) -> None:
+    problems = []
+    limit = UNREAD_S + max(gap.seconds for gap in (*well.others.values(), *well.lost.values()))
+    if (worst := max(gap.seconds for gap in found.others.values())) > limit:
+        problems.append(f"partitions of living leaders unread for {worst:.1f} s")
+    if found.lost_again_s > AGAIN_S:
+        problems.append(f"the lost leader's unread for {found.lost_again_s:.1f} s after the election")
+    if found.silent or found.gone:
+        problems.append(f"suspected {found.silent}, gone {found.gone}")
+    for command, took in found.commands.items():
+        if took > well.commands[command] + LATER_S:
+            problems.append(f"kgs {command} took {took:.1f} s")
+    if found.change_s is None or found.change_s > (well.change_s or 0) + LATER_S:
+        problems.append(f"a change took {found.change_s} s")
+    assert not problems, problems
+
+
+@pytest.mark.parametrize(
+    "outage", [pytest.param(each, marks=() if each in IN_EVERY_TEST_RUN else pytest.mark.soak) for each in OUTAGES]
+)
+def test_one_broker_is_out(outage: str, group: OutageGroup, well: Outcome, pytestconfig: pytest.Config) -> None:
+    found = group.strike(outage, OUTAGE_S, ELECT_AFTER_S if outage in BY_HAND else None)
+    tell(pytestconfig, str(found))
+    assert_survived(found, well)
+
+
+@pytest.mark.parametrize("for_s", [20.0, pytest.param(60.0, marks=pytest.mark.soak)])
+def test_two_brokers_are_out(for_s: float, group: OutageGroup, well: Outcome, pytestconfig: pytest.Config) -> None:
+    """Nothing can be written, and no topic of the group has a leader: everybody waits, says so, and goes on."""
+    members = {line.incarnation for line in group.at_rest().consumers}
+    told = group.told()
+    for node in (VICTIM, HEIR):
+        group.brokers.inflict("killed", node)
+    time.sleep(for_s)
+    new = group.told() - told
+    group.brokers.heal()
+    wait_until(lambda: -1 not in group.brokers.leaders().values(), 30, "every partition has a leader")
+    back = now()
+    again_s = group.wait_work(back)
+    assert {line.incarnation for line in group.at_rest().consumers} == members
+    tell(pytestconfig, f"two brokers out for {for_s:g} s: every partition is read {again_s:.1f} s after they are back")
+    assert {log for log, line in new if "Kafka" in line} == {log for log, _ in told}, "somebody does not say why"
+    assert again_s <= AGAIN_S + max(gap.seconds for gap in well.others.values())
+
+
+def start_s(brokers: ThreeBrokers, folder: Path, name: str, bootstrap: str) -> float:
+    """From `kgs control` of a new group, whose addresses these are, to rows of every partition."""
+    folder.mkdir()
+    direct = brokers.kafka.bootstrap_servers
+    KafkaAdmin({"bootstrap.servers": direct}).create_topic(name, PARTITIONS, 3)
+    brokers.arrange(lambda tp: HEIR if tp.partition % 2 else HEIR + 1)
+    produce(direct, name, (b"%d" % n for n in range(50 * PARTITIONS)))
+    rig = Rig(folder, Reached(bootstrap), name)
+    commits = rig.pipeline.lake / name
+    began = time.monotonic()
+    try:
+        with rig.controller("--log-dir", str(folder / "logs")):
+            wait_until(lambda: len(commits_of(commits)) == PARTITIONS, LIFE_S, f"rows: {rig.tail()}")
+            return time.monotonic() - began
+    finally:
+        rig.clean_up()
+
+
+@pytest.mark.parametrize("address", ["black", pytest.param("refused", marks=pytest.mark.soak)])
+def test_a_start_while_one_broker_is_out(
+    address: str, group: OutageGroup, tmp_path: Path, topic_prefix: str, pytestconfig: pytest.Config
+) -> None:
+    """Its address is the first in kgs.yaml, and drops what is sent to it, or refuses."""
+    group.at_rest()
+    brokers = group.brokers
+    every = brokers.bootstrap("tools")
+    with_all = start_s(brokers, tmp_path / "well", f"{topic_prefix}well", every)
+    with DarkAddress() as dark:
+        if address == "black":
+            brokers.inflict("black", VICTIM, ["tools"])
+            every = ",".join([f"{HOST}:{dark.port}", *every.split(",")[1:]])
+        else:
+            brokers.inflict("refused", VICTIM, ["tools"])
+        try:
+            without = start_s(brokers, tmp_path / "out", f"{topic_prefix}out", every)
+        finally:
+            brokers.heal()
+    tell(pytestconfig, f"start: {with_all:.1f} s with all brokers, {without:.1f} s with one that is {address}")
+    assert without <= with_all + START_LATER_S
