@@ -19,6 +19,7 @@ class Rule:
     """What kgs.yaml says of the topics.
 
     Attributes:
+        named: of a format with a registry: it says the columns itself.
         key: `key_format`.
         layout: "", "partition" or "partition few", which cuts batches at one file.
         route: rows of two values have side tables.
@@ -30,6 +31,7 @@ class Rule:
     """
 
     format: str = "json"
+    named: bool = False
     key: str = "raw"
     layout: str = ""
     sorted: bool = False

@@ -212,6 +212,8 @@ def rules_of(rule: Rule, edition: int) -> list[Mapping[str, Any]]:
             found["schema"]["p"] = "decimal(10,2)"
         elif rule.evolve != "none":
             found["schema"]["c"] = rule.added
+    if rule.named:
+        found["schema"] = {"n": "long", "s": "string"}
     if rule.rescue:
         found["unknown_fields"] = "rescue"
     if rule.key != "raw":

@@ -8,9 +8,10 @@ from tests.combinations.values import WHATS
 
 POINTS = (
     *("fetched", "written", "file-written", "before-commit", "after-dead-letter-commit", "after-commit"),
-    *("before-columns", "columns-added", "route-claimed", "side-fenced", "after-side-commit"),
     *("intent-left", "entry-made"),
 )
+SIDE_POINTS = ("route-claimed", "side-fenced", "after-side-commit", "after-side-commit", "before-commit")
+MORE = ("before-columns", "columns-added")
 
 
 @st.composite
@@ -32,6 +33,7 @@ def rules(draw: st.DrawFn) -> Rule:
         order = "timestamp"  # a key that is in two partitions
     return Rule(
         format=form,
+        named=form in REGISTRY_FORMATS and draw(st.booleans()),
         key=key,
         layout=draw(st.sampled_from(("", "partition", "partition few"))) if has_column else "",
         sorted=draw(st.booleans()),
@@ -70,13 +72,11 @@ def sends(rule: Rule) -> st.SearchStrategy[steps.Send]:
     return st.builds(steps.Send, st.lists(record, min_size=1, max_size=5).map(tuple))
 
 
-@st.composite
-def _until(draw: st.DrawFn, *points: str) -> str:
-    point = draw(st.sampled_from(("", "", *points)))
-    return f"{point}:{draw(st.integers(1, 3))}" if point else ""
+def _until(*points: str) -> st.SearchStrategy[str]:
+    return st.builds(lambda point, n: f"{point}:{n}", st.sampled_from(points), st.sampled_from((1, 1, 1, 2, 3)))
 
 
-def rounds() -> st.SearchStrategy[steps.Round]:
+def _rounds(until: st.SearchStrategy[str]) -> st.SearchStrategy[steps.Round]:
     """A round of either consumer."""
     return st.builds(
         steps.Round,
@@ -84,37 +84,56 @@ def rounds() -> st.SearchStrategy[steps.Round]:
         most=st.sampled_from((0, 0, 1, 60)),
         waits=st.sampled_from((False, False, False, True)),
         ahead=st.booleans(),
-        looks=st.sampled_from((True, True, False)),
-        until=_until(*POINTS),
+        looks=st.sampled_from((True, True, True, False)),
+        until=until,
     )
 
 
-def steps_of(rule: Rule) -> st.SearchStrategy[steps.Step]:
-    """Steps that make sense under a rule."""
-    found: list[st.SearchStrategy[steps.Step]] = [
-        *[sends(rule)] * 3,
-        *[rounds()] * 5,
-        st.builds(steps.Thaw),
-        st.builds(steps.Restart, st.sampled_from((0, 1))),
-        st.builds(steps.Redrive, _until("redrive-written", "redriven")),
-        st.builds(steps.Maintain),
-        st.builds(steps.Adopt, _until("adopted", "adopted")),
+def moves(rule: Rule) -> st.SearchStrategy[tuple[steps.Step, ...]]:
+    """Some steps in a row that make sense under a rule."""
+    send, whole, plain = sends(rule), _rounds(st.just("")), st.just(steps.Round())
+    frozen = _rounds(_until(*POINTS, *(SIDE_POINTS if rule.route else ()), *(() if rule.evolve == "none" else MORE)))
+    found: list[st.SearchStrategy[tuple[steps.Step, ...]]] = [
+        *[st.tuples(send, whole)] * 4,
+        *[st.tuples(send, frozen)] * 3,
+        st.tuples(whole),
+        st.tuples(send, frozen, whole, st.just(steps.Thaw())),
+        st.tuples(frozen, st.builds(steps.Thaw)),
+        st.tuples(st.builds(steps.Restart, st.sampled_from((0, 1)))),
+        st.tuples(st.builds(steps.Redrive)),
+        st.tuples(st.builds(steps.Redrive, _until("redrive-written", "redriven")), st.just(steps.Redrive())),
+        st.tuples(st.builds(steps.Maintain)),
+        st.tuples(st.builds(steps.Adopt, st.just("") | _until("adopted"))),
     ]
     if rule.newest:
-        found += [st.builds(steps.Materialize, _until("latest-read", "latest-merged"))] * 2
+        until = st.just("") | st.just("") | _until("latest-read", "latest-merged")
+        found += [st.tuples(st.builds(steps.Materialize, until))] * 4
     if rule.format in REGISTRY_FORMATS:
-        how = st.sampled_from(("answers", "answers", "away", "forgets 1", "forgets 2"))
-        found += [*[st.builds(steps.Registry, how)] * 2, st.builds(steps.Register)]
+        forgets = st.builds(steps.Registry, st.sampled_from(("forgets 1", "forgets 2", "away")))
+        answers = st.just(steps.Registry())
+        dead = st.builds(steps.Round, until=st.sampled_from(("after-dead-letter-commit", *POINTS)))
+        found += [
+            st.tuples(st.builds(steps.Register)),
+            *[st.tuples(send, dead, forgets, plain, answers)] * 2,
+            *[st.tuples(forgets, send, dead, answers, plain)] * 2,
+            st.tuples(forgets, send, plain, answers, st.builds(steps.Redrive)),
+        ]
     if rule.format == "json":
-        found += [st.builds(steps.Change)]
+        found += [st.tuples(st.builds(steps.Change))]
     if not rule.newest or (rule.order == "timestamp" and rule.newest == "ignore"):
-        topic = st.sampled_from(rule.topics)
-        found += [st.builds(steps.MakeAgain, topic), st.builds(steps.Accept, topic)]
+        topic = st.shared(st.sampled_from(rule.topics), key="topic")
+        again, accept = st.builds(steps.MakeAgain, topic), st.builds(steps.Accept, topic)
+        held = st.just(steps.Round(waits=True))
+        found += [
+            st.tuples(again, accept),
+            st.tuples(again, send, accept, whole),
+            st.tuples(send, held, again, accept, send, plain),
+        ]
     return st.one_of(found)
 
 
 @st.composite
-def cases(draw: st.DrawFn, most_steps: int = 12) -> Case:
+def cases(draw: st.DrawFn, most_moves: int = 7) -> Case:
     """A rule and a history."""
     rule = draw(rules())
-    return Case(rule, tuple(draw(st.lists(steps_of(rule), min_size=2, max_size=most_steps))))
+    return Case(rule, tuple(step for move in draw(st.lists(moves(rule), max_size=most_moves)) for step in move))

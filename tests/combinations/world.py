@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,7 +26,7 @@ from kgs_core.adapters.ingest.redrive import Redrive as DeadLetterRedrive
 from kgs_core.adapters.ingest.rounds import Ingest
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
 from kgs_core.adapters.ingest.topic_state import TopicState
-from kgs_core.adapters.lake import adoption, audit, maintenance, recovery
+from kgs_core.adapters.lake import adoption, audit, combined_commit, maintenance, recovery
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.materialize import materialize_lake
 from kgs_core.adapters.lake.storage import Storage
@@ -38,6 +39,7 @@ from tests.combinations import case as steps
 from tests.combinations.stand_ins import LogClient, MemoryKafka, RegistryAnswers, RegistryConnection, rules_of
 
 LOOK_S = 100.0
+_NUMBERS = count()
 _KILLED: list[greenlet] = []
 """Never collected: a greenlet that is runs its `finally`."""
 
@@ -47,8 +49,8 @@ class Act(greenlet):
 
     def __init__(self, call: Callable[[], object], until: str) -> None:
         super().__init__(call)
-        point, _, count = until.partition(":")
-        self.until, self.left = point, int(count or 1)
+        point, _, times = until.partition(":")
+        self.until, self.left = point, int(times or 1)
 
     def passes(self, point: str) -> None:
         """At a failpoint."""
@@ -159,19 +161,17 @@ class World:
         self.has_redriven = False
         self.now = 0.0
         self._processes: dict[int, Process] = {}
-        self._started = 0
         self._frozen: list[tuple[Act, int | None]] = []
 
     def settings(self) -> Settings:
         """Of a process that starts now; each has its own connection to the registry."""
-        self._started += 1
         return Settings.model_validate(
             {
                 "group": f"g{self.group}",
                 "kafka": {"bootstrap_servers": "memory:1"},
                 "lake": {"root": str(self.root), "commit": self.rule.commit, "checkpoint_interval": 5},
                 "consumer": {"wait_time_s": 0.0},
-                "registry": {"url": f"http://registry:1/{self._started}"},
+                "registry": {"url": f"http://registry:1/{next(_NUMBERS)}"},
                 "topics": rules_of(self.rule, self.edition),
             }
         )
@@ -294,6 +294,10 @@ class World:
         self._frozen.clear()
         self._processes.clear()
 
+    def sleep(self, seconds: float) -> None:
+        """Nobody else would do anything meanwhile."""
+        self.now += seconds
+
     def audit(self) -> Any:
         """What `kgs audit` says."""
         return audit.audit_lake(self.settings(), with_log=False)
@@ -302,13 +306,13 @@ class World:
 @contextmanager
 def patched(world: World) -> Iterator[None]:
     """The stand-ins in their places, and failpoints that freeze."""
-    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + world.now, time=time.time, sleep=time.sleep)
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + world.now, time=time.time, sleep=world.sleep)
     with pytest.MonkeyPatch.context() as patch:
         for name, module in list(sys.modules.items()):
             if name.startswith("kgs_core.") and getattr(module, "failpoint", None) is failpoints.failpoint:
                 if module is not failpoints:
                     patch.setattr(module, "failpoint", _failpoint)
-        for module in (rounds, registry_client, by_schema):
+        for module in (rounds, registry_client, by_schema, combined_commit):
             patch.setattr(module, "time", clock)
         for module in (rounds, reading_ahead):
             patch.setattr(module, "ThreadPoolExecutor", _AtOnce)
