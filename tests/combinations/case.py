@@ -28,6 +28,7 @@ class Rule:
         newest: "" or what `latest_by_key` does with tombstones.
         order: of `latest_by_key`.
         by: its key: "_key", or the routing column.
+        small: what is done in parts (merges, redrives) is done in the smallest ones.
     """
 
     format: str = "json"
@@ -44,6 +45,7 @@ class Rule:
     order: str = "offset"
     by: str = "_key"
     commit: str = "direct"
+    small: bool = False
 
     @property
     def column(self) -> str:
@@ -141,7 +143,9 @@ class Materialize(Step):
 
 @dataclass(frozen=True, repr=False)
 class Maintain(Step):
-    """`kgs maintain`."""
+    """`kgs maintain`; with `later` log entries before the checkpoint have expired."""
+
+    later: bool = False
 
 
 @dataclass(frozen=True, repr=False)

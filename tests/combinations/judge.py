@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from tests.combinations.case import Rule
-from tests.combinations.stand_ins import SIDES, MemoryKafka
+from tests.combinations.stand_ins import MemoryKafka, sides_of
 from tests.combinations.values import Message, is_good, row_of
 
 Place = tuple[str, int, int]
@@ -140,13 +140,12 @@ class Judge:
         if (letter["value"], letter["_key"], letter["_timestamp"]) != (message.value, message.key, message.timestamp):
             yield f"has another dead letter: {letter}"
 
-    def _of_row(
-        self, message: Message, table: str, row: dict[str, Any], wanted: list[dict[str, Any]]
-    ) -> Iterator[str]:
+    def _of_row(self, message: Message, table: str, row: dict[str, Any], wanted: list[dict[str, Any]]) -> Iterator[str]:
         value = {"s": message.record.s, "key": message.record.key, "": None}[self._rule.column]
-        place = SIDES[self._rule.column].get(value, "t") if self._rule.route and value is not None else "t"
-        if table != place:
-            yield f"lies in {table}, not in {place}"
+        column, is_routed = self._rule.column, self._rule.route and value is not None
+        places = {sides_of(column, edition).get(value, "t") if is_routed else "t" for edition in self._editions}
+        if table not in places:
+            yield f"lies in {table}, not in {' or '.join(places)}"
         if isinstance(row.get("_rescued"), str):
             row["_rescued"] = json.loads(row["_rescued"])
         for each in wanted:
@@ -181,7 +180,12 @@ class Judge:
         faults = []
         for by in sorted(wanted.keys() | have.keys(), key=str):
             one, other = have.get(by), wanted.get(by)
-            if one is None or other is None or _place(one) != _place(other) or not _is_row(_loaded(one), _loaded(other)):
+            if (
+                one is None
+                or other is None
+                or _place(one) != _place(other)
+                or not _is_row(_loaded(one), _loaded(other))
+            ):
                 faults.append(f"newest of {by}: is {one}, not {other}")
         return faults
 

@@ -227,7 +227,7 @@ def rules_of(rule: Rule, edition: int) -> list[Mapping[str, Any]]:
     if rule.sorted:
         found |= {"sort_by": ["_timestamp"], "z_order_by": ["_offset"]}
     if rule.route:
-        found["route"] = {"column": column, "tables": SIDES[column]}
+        found["route"] = {"column": column, "tables": sides_of(column, edition)}
     if rule.shared:
         found["topic_column"] = "topic"
     if rule.newest:
@@ -236,5 +236,7 @@ def rules_of(rule: Rule, edition: int) -> list[Mapping[str, Any]]:
     return [{"topic": topic, **found} for topic in rule.topics]
 
 
-SIDES = {"s": {"a": "t_a", "b": "t_b"}, "key": {"k1": "t_a", "k2": "t_b"}}
-"""Routing column -> its values' side tables."""
+def sides_of(column: str, edition: int) -> Mapping[str, str]:
+    """Values of the routing column -> their side tables."""
+    one, two, three = ("k1", "k2", "k3") if column == "key" else ("a", "b", "c")
+    return {one: "t_a", two: "t_b"} if edition == OLD else {one: "t_b", three: "t_a"}

@@ -6,12 +6,11 @@ from tests.combinations import case as steps
 from tests.combinations.case import ADDED, FIELD_FORMATS, REGISTRY_FORMATS, Case, Record, Rule
 from tests.combinations.values import WHATS
 
-POINTS = (
-    *("fetched", "written", "file-written", "before-commit", "after-dead-letter-commit", "after-commit"),
-    *("intent-left", "entry-made"),
-)
-SIDE_POINTS = ("route-claimed", "side-fenced", "after-side-commit", "after-side-commit", "before-commit")
-MORE = ("before-columns", "columns-added")
+LETTER = "after-dead-letter-commit"
+POINTS = ("fetched", "written", "file-written", "after-commit", *["before-commit"] * 2, *[LETTER] * 4)
+COMBINED_POINTS = ("intent-left", "entry-made")
+SIDE_POINTS = ("route-claimed", "side-fenced", *["after-side-commit"] * 4)
+EVOLVE_POINTS = ("before-columns", "columns-added")
 
 
 @st.composite
@@ -46,6 +45,7 @@ def rules(draw: st.DrawFn) -> Rule:
         order=order,
         by=by,
         commit=draw(st.sampled_from(("direct", "combined", "auto"))),
+        small=draw(st.booleans()),
     )
 
 
@@ -92,17 +92,18 @@ def _rounds(until: st.SearchStrategy[str]) -> st.SearchStrategy[steps.Round]:
 def moves(rule: Rule) -> st.SearchStrategy[tuple[steps.Step, ...]]:
     """Some steps in a row that make sense under a rule."""
     send, whole, plain = sends(rule), _rounds(st.just("")), st.just(steps.Round())
-    frozen = _rounds(_until(*POINTS, *(SIDE_POINTS if rule.route else ()), *(() if rule.evolve == "none" else MORE)))
+    points = [*POINTS, *(SIDE_POINTS if rule.route else ()), *(EVOLVE_POINTS if rule.evolve != "none" else ())]
+    frozen = _rounds(_until(*points, *(COMBINED_POINTS if rule.commit != "direct" else ())))
     found: list[st.SearchStrategy[tuple[steps.Step, ...]]] = [
         *[st.tuples(send, whole)] * 4,
-        *[st.tuples(send, frozen)] * 3,
+        *[st.tuples(send, frozen, whole)] * 4,
         st.tuples(whole),
         st.tuples(send, frozen, whole, st.just(steps.Thaw())),
         st.tuples(frozen, st.builds(steps.Thaw)),
         st.tuples(st.builds(steps.Restart, st.sampled_from((0, 1)))),
         st.tuples(st.builds(steps.Redrive)),
         st.tuples(st.builds(steps.Redrive, _until("redrive-written", "redriven")), st.just(steps.Redrive())),
-        st.tuples(st.builds(steps.Maintain)),
+        st.tuples(st.builds(steps.Maintain, st.booleans())),
         st.tuples(st.builds(steps.Adopt, st.just("") | _until("adopted"))),
     ]
     if rule.newest:
@@ -111,14 +112,14 @@ def moves(rule: Rule) -> st.SearchStrategy[tuple[steps.Step, ...]]:
     if rule.format in REGISTRY_FORMATS:
         forgets = st.builds(steps.Registry, st.sampled_from(("forgets 1", "forgets 2", "away")))
         answers = st.just(steps.Registry())
-        dead = st.builds(steps.Round, until=st.sampled_from(("after-dead-letter-commit", *POINTS)))
+        dead = st.builds(steps.Round, until=st.sampled_from(POINTS))
         found += [
             st.tuples(st.builds(steps.Register)),
             *[st.tuples(send, dead, forgets, plain, answers)] * 2,
             *[st.tuples(forgets, send, dead, answers, plain)] * 2,
             st.tuples(forgets, send, plain, answers, st.builds(steps.Redrive)),
         ]
-    if rule.format == "json":
+    if rule.format == "json" or rule.route:
         found += [st.tuples(st.builds(steps.Change))]
     if not rule.newest or (rule.order == "timestamp" and rule.newest == "ignore"):
         topic = st.shared(st.sampled_from(rule.topics), key="topic")
@@ -133,7 +134,7 @@ def moves(rule: Rule) -> st.SearchStrategy[tuple[steps.Step, ...]]:
 
 
 @st.composite
-def cases(draw: st.DrawFn, most_moves: int = 7) -> Case:
+def cases(draw: st.DrawFn) -> Case:
     """A rule and a history."""
     rule = draw(rules())
-    return Case(rule, tuple(step for move in draw(st.lists(moves(rule), max_size=most_moves)) for step in move))
+    return Case(rule, tuple(step for move in draw(st.lists(moves(rule), min_size=1, max_size=14)) for step in move))

@@ -22,10 +22,11 @@ def problems_of(case: Case, root: Path) -> list[str]:
             return stuck
         judge = Judge(world.kafka, world.editions)
         problems = judge.faults(tables_in(root), may_be_redriven=world.has_redriven)
-        world.redrive()
+        problems += world.redrive_all()
         problems += world.materialize()
         found = tables_in(root)
-        problems += judge.faults(found, may_be_redriven=True, is_redriven=True)
+        is_redriven = not world.has_unknown_route
+        problems += judge.faults(found, may_be_redriven=True, is_redriven=is_redriven)
         problems += judge.faults_of_newest(found) if case.rule.newest else []
         audited = world.audit()
         return problems if audited.ok else [*problems, f"audit: {audited}"]

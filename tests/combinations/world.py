@@ -4,6 +4,7 @@ What is frozen for good has been killed there: nothing of it runs any more, no `
 """
 
 import gc
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -18,15 +19,14 @@ from typing import Any
 import pytest
 from greenlet import getcurrent, greenlet
 
-from kgs_core.adapters.ingest import arrow_task, fetch, reading_ahead, rounds
+from kgs_core.adapters.ingest import arrow_task, fetch, reading_ahead, redrive, rounds
 from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext
 from kgs_core.adapters.ingest.formats import by_schema
 from kgs_core.adapters.ingest.local_batch_runner import LocalBatchRunner
-from kgs_core.adapters.ingest.redrive import Redrive as DeadLetterRedrive
 from kgs_core.adapters.ingest.rounds import Ingest
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
 from kgs_core.adapters.ingest.topic_state import TopicState
-from kgs_core.adapters.lake import adoption, audit, combined_commit, maintenance, recovery
+from kgs_core.adapters.lake import adoption, audit, combined_commit, latest_by_key, maintenance, recovery
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.materialize import materialize_lake
 from kgs_core.adapters.lake.storage import Storage
@@ -209,8 +209,10 @@ class World:
                     self.redrive()
                 case steps.Materialize():
                     self.materialize()
-                case steps.Maintain():
+                case steps.Maintain(later=later):
                     maintenance.maintain_lake(self.settings(), done=lambda _: None)
+                    if later:
+                        self._expire()
                 case steps.Accept(topic=topic):
                     recovery.Acceptance(self.settings()).accept_topic(topic)
                 case steps.Adopt():
@@ -218,10 +220,32 @@ class World:
         except KgsError as e:
             self.said.append(f"{step!r}: {e}")
 
+    def _expire(self) -> None:
+        """What a later maintenance would do to the log, with deltalake's bounds on time."""
+        for log in self.root.glob("*/_delta_log"):
+            if (last := log / "_last_checkpoint").exists():
+                version = json.loads(last.read_text())["version"]
+                for entry in log.glob("*.json"):
+                    if int(entry.stem) < version:
+                        entry.unlink()
+
     def redrive(self) -> None:
         """Of the one table."""
         self.has_redriven = True
-        DeadLetterRedrive(self.settings(), "t").run()
+        redrive.Redrive(self.settings(), "t").run()
+
+    @property
+    def has_unknown_route(self) -> bool:
+        """Whether rows of a topic that is gone go by a route that kgs.yaml no longer has: its letters stay."""
+        return self.rule.route and len(self.editions) > 1 and any(len(lives) > 1 for lives in self.kafka.lives.values())
+
+    def redrive_all(self) -> list[str]:
+        """The problem, if there is one."""
+        try:
+            self.redrive()
+        except KgsError as e:
+            return [] if self.has_unknown_route else [f"redrive: {e}"]
+        return []
 
     def materialize(self) -> list[str]:
         """The problems."""
@@ -268,22 +292,29 @@ class World:
         self.registry.known.add(steps.NEW)
         if self.heir:
             self.adopt()
-        for _ in range(6):
+        last = self.edition  # a side table may be ahead by the route of before: then consumers by that one go first
+        for self.edition in (last, last, *sorted(self.editions), last):
             self.now += 10_000.0
             process = Process(self)
             self.said.clear()
-            for topic in self.rule.topics:
-                if len(self.kafka.lives[topic]) > 1:
-                    with suppress(KgsError):
-                        recovery.Acceptance(self.settings()).accept_topic(topic)
-            for _ in range(60):
-                before = process.positions
-                process.round(steps.Round())
-                if self._is_read(process):
-                    return []
-                if process.positions == before:
-                    break
+            self._accept_all()
+            if self._drained(process) and self.edition == last:
+                return []
         return [f"not read to the end: {process.positions}", *self.said]
+
+    def _accept_all(self) -> None:
+        for topic in self.rule.topics:
+            if len(self.kafka.lives[topic]) > 1:
+                with suppress(KgsError):  # it was accepted, or never read
+                    recovery.Acceptance(self.settings()).accept_topic(topic)
+
+    def _drained(self, process: Process) -> bool:
+        """Whether everything is read, once rounds get no further."""
+        before = None
+        while process.positions != before:
+            before = process.positions
+            process.round(steps.Round())
+        return self._is_read(process)
 
     def _is_read(self, process: Process) -> bool:
         logs = {(t, p): len(log) for t in self.rule.topics for p, log in enumerate(self.kafka.log(t))}
@@ -319,6 +350,9 @@ def patched(world: World) -> Iterator[None]:
         for module in (adoption, maintenance, recovery):
             patch.setattr(module, "KafkaAdmin", lambda _: world.kafka)
             patch.setattr(module, "admin_client", lambda _: None)
+        if world.rule.small:
+            patch.setattr(latest_by_key, "MERGE_BYTES", 1)
+            patch.setattr(redrive, "MOST_LETTERS", 1)
         patch.setattr(fetch, "Consumer", lambda _: LogClient(world.kafka))
         patch.setattr(arrow_task, "session", lambda _, config, __: config["client"].client)
         patch.setattr(registry_client, "SchemaRegistryClient", lambda _: RegistryConnection(world.registry))
