@@ -11,7 +11,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from tests.combinations.case import Rule
-from tests.combinations.stand_ins import MemoryKafka, sides_of
+from tests.combinations.rules import newest_key, sides_of
+from tests.combinations.stand_ins import MemoryKafka
 from tests.combinations.values import Message, is_good, row_of
 
 Place = tuple[str, int, int]
@@ -68,6 +69,8 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     out = dict(row)
     if row.get("_timestamp") is not None:
         out["_timestamp"] = round(row["_timestamp"].timestamp() * 1000)
+    if isinstance(row.get("_rescued"), str):
+        out["_rescued"] = json.loads(row["_rescued"])
     if isinstance(row.get("c"), list) and row["c"] and isinstance(row["c"][0], tuple):
         out["c"] = dict(row["c"])
     return out
@@ -146,8 +149,6 @@ class Judge:
         places = {sides_of(column, edition).get(value, "t") if is_routed else "t" for edition in self._editions}
         if table not in places:
             yield f"lies in {table}, not in {' or '.join(places)}"
-        if isinstance(row.get("_rescued"), str):
-            row["_rescued"] = json.loads(row["_rescued"])
         for each in wanted:
             if self._rule.layout and each[self._rule.column] == "":
                 each[self._rule.column] = None  # Delta has no empty text there
@@ -155,39 +156,35 @@ class Judge:
             yield f"is {row}, not {' nor '.join(map(str, wanted))}"
 
     def faults_of_newest(self, found: Tables) -> list[str]:
-        """What is wrong with the derived table: a loop over all records in their order keeps the newest."""
+        """What is wrong with the derived table."""
+        wanted, have = self._newest(found), {}
+        for row in found.newest:
+            key = tuple(row[name] for name in newest_key(self._rule))
+            if key in have:
+                return [f"newest of {key}: twice"]
+            have[key] = row
+        return [
+            f"newest of {key}: is {one}, not {other}"
+            for key in sorted(wanted.keys() | have.keys(), key=str)
+            if (one := have.get(key)) is None or (other := wanted.get(key)) is None or not _is_row(one, other)
+        ]
+
+    def _newest(self, found: Tables) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """Key -> row, by a loop over all records."""
         rule, state = self._rule, {}
         for message, _ in self._messages():
             place = message.topic_id, message.partition, message.offset
-            rows = [row for _, row in found.rows.get(place, [])]
-            is_tombstone = message.value is None and (rows or place in found.letters)
-            key = message.key if rule.by == "_key" else rows[0].get(rule.by) if rows else None
-            if key is None or not (rows or is_tombstone):
+            row = next((row for _, row in found.rows.get(place, [])), None)
+            is_tombstone = message.value is None and (row is not None or place in found.letters)
+            if is_tombstone:
+                row = {"_key": message.key, "topic": message.topic}
+            if row is None or (is_tombstone and rule.newest == "ignore"):
                 continue
-            by = (message.topic if rule.shared and rule.order == "offset" else "", key)
+            key = tuple(row[name] for name in newest_key(rule))
             order = message.timestamp if rule.order == "timestamp" else message.offset
-            if is_tombstone and rule.newest == "ignore":
-                continue
-            if by not in state or state[by][0] < order:
-                state[by] = order, None if is_tombstone else rows[0]
-        wanted = {by: row for by, (_, row) in state.items() if row is not None}
-        have = {}
-        for row in found.newest:
-            by = (row["topic"] if rule.shared and rule.order == "offset" else "", row[rule.by])
-            if by in have:
-                return [f"newest of {by}: twice"]
-            have[by] = row
-        faults = []
-        for by in sorted(wanted.keys() | have.keys(), key=str):
-            one, other = have.get(by), wanted.get(by)
-            if (
-                one is None
-                or other is None
-                or _place(one) != _place(other)
-                or not _is_row(_loaded(one), _loaded(other))
-            ):
-                faults.append(f"newest of {by}: is {one}, not {other}")
-        return faults
+            if None not in key and (key not in state or state[key][0] < order):
+                state[key] = order, None if is_tombstone else row
+        return {key: row for key, (_, row) in state.items() if row is not None}
 
     def _messages(self) -> Iterator[tuple[Message, bool]]:
         """Every record, and whether its topic is still there."""
@@ -196,11 +193,6 @@ class Judge:
                 for log in logs:
                     for message in log:
                         yield message, number == len(lives)
-
-
-def _loaded(row: dict[str, Any]) -> dict[str, Any]:
-    rescued = row.get("_rescued")
-    return row | {"_rescued": json.loads(rescued)} if isinstance(rescued, str) else row
 
 
 def _is_row(row: dict[str, Any], wanted: dict[str, Any]) -> bool:

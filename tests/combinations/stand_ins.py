@@ -1,6 +1,6 @@
 """Kafka from memory, and the registry's answers: all that is not real in a case."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -47,6 +47,11 @@ class MemoryKafka:
     def log(self, topic: str) -> list[list[Message]]:
         """The present one's."""
         return self.lives[topic][self.id_of(topic)]
+
+    @property
+    def has_made_again(self) -> bool:
+        """Whether any topic has had several lives."""
+        return any(len(lives) > 1 for lives in self.lives.values())
 
     # What is asked of `KafkaAdmin`
 
@@ -200,43 +205,3 @@ class RegistryConnection:
         """Nothing is kept."""
 
     clear_caches = close = clear_latest_caches
-
-
-def rules_of(rule: Rule, edition: int) -> list[Mapping[str, Any]]:
-    """The rules as kgs.yaml has them."""
-    found: dict[str, Any] = {"format": rule.format, "table": "t"}
-    column = rule.column
-    if rule.format == "json":
-        found["schema"] = {"n": "long", "s": "string"}
-        if edition == OLD:
-            found["schema"]["p"] = "decimal(10,2)"
-        elif rule.evolve != "none":
-            found["schema"]["c"] = rule.added
-    if rule.named:
-        found["schema"] = {"n": "long", "s": "string"}
-    if rule.rescue:
-        found["unknown_fields"] = "rescue"
-    if rule.key != "raw":
-        found["key_format"] = rule.key
-    if rule.key == "json":
-        found["key_schema"] = {"k": "string"}
-    if rule.evolve != "none":
-        found["evolve"] = rule.evolve
-    if rule.layout:
-        found |= {"partition_by": [column], "max_files_per_batch": 1 if rule.layout == "partition few" else 20}
-    if rule.sorted:
-        found |= {"sort_by": ["_timestamp"], "z_order_by": ["_offset"]}
-    if rule.route:
-        found["route"] = {"column": column, "tables": sides_of(column, edition)}
-    if rule.shared:
-        found["topic_column"] = "topic"
-    if rule.newest:
-        by = [*(["topic"] if rule.shared and rule.order == "offset" else []), rule.by]
-        found["latest_by_key"] = {"table": "newest", "key": by, "tombstones": rule.newest, "order": rule.order}
-    return [{"topic": topic, **found} for topic in rule.topics]
-
-
-def sides_of(column: str, edition: int) -> Mapping[str, str]:
-    """Values of the routing column -> their side tables."""
-    one, two, three = ("k1", "k2", "k3") if column == "key" else ("a", "b", "c")
-    return {one: "t_a", two: "t_b"} if edition == OLD else {one: "t_b", three: "t_a"}

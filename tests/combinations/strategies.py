@@ -37,7 +37,7 @@ def rules(draw: st.DrawFn) -> Rule:
         layout=draw(st.sampled_from(("", "partition", "partition few"))) if has_column else "",
         sorted=draw(st.booleans()),
         route=route,
-        evolve=draw(st.sampled_from(("none", "add_columns"))) if form != "raw" and form != "string" else "none",
+        evolve=draw(st.sampled_from(("none", "add_columns"))) if form in FIELD_FORMATS else "none",
         rescue=form in ("json", "json_schema") and draw(st.booleans()),
         added=draw(st.sampled_from(ADDED)) if form == "json" else "long",
         shared=shared,

@@ -21,18 +21,16 @@ AVRO = {
     '{"name": "s", "type": ["null", "string"]}, {"name": "c", "type": ["null", '
     '{"type": "record", "name": "q", "fields": [{"name": "a", "type": "long"}]}]}]}',
 }
+_ADDED = (
+    'field { name: "c" number: 3 type: TYPE_MESSAGE type_name: ".p.R.Q" label: LABEL_OPTIONAL } '
+    'nested_type { name: "Q" field { name: "a" number: 1 type: TYPE_INT64 label: LABEL_OPTIONAL } }'
+)
 PROTOBUF = {
-    number: f'message_type {{ name: "R" oneof_decl {{ name: "_s" }} field {{ name: "n" number: 1 type: TYPE_INT64 label: '
-    'LABEL_OPTIONAL } field { name: "s" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL oneof_index: 0 '
-    f"proto3_optional: true }} {more} }}"
-    for number, more in (
-        (OLD, ""),
-        (
-            NEW,
-            'field { name: "c" number: 3 type: TYPE_MESSAGE type_name: ".p.R.Q" label: LABEL_OPTIONAL } nested_type { '
-            'name: "Q" field { name: "a" number: 1 type: TYPE_INT64 label: LABEL_OPTIONAL } }',
-        ),
-    )
+    number: 'message_type { name: "R" oneof_decl { name: "_s" } '
+    'field { name: "n" number: 1 type: TYPE_INT64 label: LABEL_OPTIONAL } '
+    'field { name: "s" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL oneof_index: 0 proto3_optional: true } '
+    f"{more} }}"
+    for number, more in ((OLD, ""), (NEW, _ADDED))
 }
 _PLAIN = {"n": {"type": "integer"}, "s": {"type": ["null", "string"]}}
 JSON_SCHEMA = {
@@ -179,25 +177,19 @@ def _is_broken(message: Message) -> bool:
 
 # What is to become of them
 
+_NO_OBJECT = ("tombstone", "odd tombstone", "empty", "broken", "wrong")
+
 
 def is_good(message: Message, edition: int) -> bool | None:
-    """Whether a record is a row by this edition of the rule, when the registry has its schema; None: either will do."""
+    """Whether a record is a row by this edition of the rule, if the registry has its schema; None: either will do."""
     what, rule = message.record.what, message.rule
-    if message.has_bad_header or (what == "bad key" and rule.key != "raw"):
+    bad = {"raw": (), "string": ("broken", "wrong")}.get(rule.format, _NO_OBJECT)
+    bad += ("bad key",) if rule.key != "raw" else ()
+    if rule.format == "json":
+        bad += ("wrong p", "long") if edition == OLD else ("wrong c",) if rule.evolve != "none" else ()
+    if message.has_bad_header or what in bad:
         return False
-    if rule.format == "raw":
-        return True
-    if rule.format == "string":
-        return not _is_broken(message)
-    if what in ("tombstone", "empty", "broken", "wrong"):
-        return False
-    if rule.format != "json":
-        return None if what == "long beside" else True
-    if edition == OLD:
-        return False if what in ("wrong p", "long") else None if what == "long beside" else True
-    if what in ("long", "long beside"):
-        return None
-    return not (what == "wrong c" and rule.evolve != "none")
+    return None if what in ("long", "long beside") and rule.format in ("json", "json_schema") else True
 
 
 def row_of(message: Message, edition: int, columns: frozenset[str]) -> dict[str, Any]:
