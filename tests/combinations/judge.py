@@ -163,10 +163,11 @@ class Judge:
             if key in have:
                 return [f"newest of {key}: twice"]
             have[key] = row
+        both = {key: (have.get(key), wanted.get(key)) for key in sorted(wanted.keys() | have.keys(), key=str)}
         return [
             f"newest of {key}: is {one}, not {other}"
-            for key in sorted(wanted.keys() | have.keys(), key=str)
-            if (one := have.get(key)) is None or (other := wanted.get(key)) is None or not _is_row(one, other)
+            for key, (one, other) in both.items()
+            if one is None or other is None or not _is_row(one, other)
         ]
 
     def _newest(self, found: Tables) -> dict[tuple[Any, ...], dict[str, Any]]:

@@ -10,6 +10,7 @@ LETTER = "after-dead-letter-commit"
 POINTS = ("fetched", "written", "file-written", "after-commit", *["before-commit"] * 2, *[LETTER] * 4)
 COMBINED_POINTS = ("intent-left", "entry-made")
 SIDE_POINTS = ("route-claimed", "side-fenced", *["after-side-commit"] * 4)
+REGISTRY_POINTS = ("judgement-announced", "judgement-fenced", "judgement-taken", LETTER, LETTER, "before-commit")
 EVOLVE_POINTS = ("before-columns", "columns-added")
 
 
@@ -112,11 +113,12 @@ def moves(rule: Rule) -> st.SearchStrategy[tuple[steps.Step, ...]]:
     if rule.format in REGISTRY_FORMATS:
         forgets = st.builds(steps.Registry, st.sampled_from(("forgets 1", "forgets 2", "away")))
         answers = st.just(steps.Registry())
-        dead = st.builds(steps.Round, until=st.sampled_from(POINTS))
+        dead = st.builds(steps.Round, until=st.sampled_from(REGISTRY_POINTS))
         found += [
             st.tuples(st.builds(steps.Register)),
             *[st.tuples(send, dead, forgets, plain, answers)] * 2,
             *[st.tuples(forgets, send, dead, answers, plain)] * 2,
+            *[st.tuples(forgets, send, plain, dead, answers, plain)] * 2,
             st.tuples(forgets, send, plain, answers, st.builds(steps.Redrive)),
         ]
     if rule.format == "json" or rule.route:

@@ -24,7 +24,7 @@ from tests.combinations.killing import Act, AtOnce, failpoint
 from tests.combinations.process import Process
 from tests.combinations.stand_ins import LogClient, MemoryKafka, RegistryAnswers, RegistryConnection
 
-LOOK_S, LONG_S = 100.0, 10_000.0
+LOOK_S, LONG_S = 130.0, 10_000.0
 """Time between two looks of a consumer after its topics; and time after which all that waits is tried again."""
 
 
