@@ -87,6 +87,7 @@ def test_any_history_of_any_rule(judged, case):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("part", range(4))
 @given(case=cases())
 @settings(max_examples=2500, suppress_health_check=SLOW)
