@@ -99,7 +99,7 @@ def moves(rule: Rule) -> st.SearchStrategy[tuple[steps.Step, ...]]:
         *[st.tuples(send, whole)] * 4,
         *[st.tuples(send, frozen, whole)] * 4,
         st.tuples(whole),
-        st.tuples(send, frozen, whole, st.just(steps.Thaw())),
+        st.tuples(send, frozen, whole | frozen, st.just(steps.Thaw())),
         st.tuples(frozen, st.builds(steps.Thaw)),
         st.tuples(st.builds(steps.Restart, st.sampled_from((0, 1)))),
         st.tuples(st.builds(steps.Redrive)),
