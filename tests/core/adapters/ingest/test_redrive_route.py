@@ -30,10 +30,6 @@ topics:
 """
 
 
-class KilledError(BaseException):
-    """In the place of the end of the process."""
-
-
 def mended(rows, topic):
     """Rows of raw values -> those of the table, with numbers that are texts."""
     values = [json.loads(value) if value else {"s": None, "i": 0} for value in rows["value"].to_pylist()]
@@ -63,26 +59,6 @@ def assert_all_once(sink, settings=None):
     assert offsets(sink) == {"side/a": [0, 3, 6, 9], "side/b": [1, 4, 7, 10], "t": [2, 5, 8, 11]}
     (table,) = audit_lake(settings or settings_of(sink), with_log=False).tables
     assert table.ok, [str(f) for p in table.partitions for f in p.findings]
-
-
-@pytest.mark.parametrize("point", ["redrive-written", "redriven"])
-@pytest.mark.parametrize("times", [1, 2, 3])
-def test_killed_between_the_tables_and_run_again(sink, monkeypatch, point, times):
-    left = [times]
-
-    def failpoint(name):
-        left[0] -= name == point
-        if name == point and left[0] == 0:
-            raise KilledError
-
-    monkeypatch.setattr(redrive, "failpoint", failpoint)
-    with pytest.raises(KilledError):
-        Redrive(settings_of(sink), "t").run()
-    assert audit_lake(settings_of(sink), with_log=False).ok
-    Redrive(settings_of(sink), "t").run()
-    assert_all_once(sink)
-    found = Redrive(settings_of(sink), "t").run()
-    assert (found.letters, found.done, found.passed) == (6, 6, 0)
 
 
 def test_one_that_looked_before_another_changed_a_table_looks_again(sink, monkeypatch):

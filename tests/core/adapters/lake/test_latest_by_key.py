@@ -1,10 +1,6 @@
 """Derived tables: what a plain loop over all records would keep, whatever is killed, repeated, compacted or cleaned."""
 
-import os
 import random
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,10 +18,8 @@ from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config import parse_settings, resolve_tables
 from kgs_core.errors import ConfigError, UnsafeError
-from tests.failpoints import crash_at
 from tests.sink import FakeRecord, Sink
 
-ROOT = Path(__file__).parents[4]
 TEXT = """
 group: g
 kafka: {{bootstrap_servers: "127.0.0.1:9"}}
@@ -168,30 +162,6 @@ def test_redriven_rows_bring_no_deleted_key_back(storage, sink, monkeypatch):
     assert "kgs redrive" in materialized(storage).anew
     monkeypatch.setitem(globals(), "value", mended)
     assert_latest(storage, {0: 60})
-
-
-@pytest.mark.parametrize("point", ["latest-read", "latest-merged"])
-@pytest.mark.parametrize("first", [True, False])
-def test_killed_anywhere_it_makes_no_difference(storage, sink, tmp_path, point, first):
-    """A process of its own: only a real kill leaves what a kill leaves."""
-    sink.ingest({0: (0, 30), 1: (0, 30)})
-    if not first:
-        materialized(storage)
-        sink.ingest({0: (30, 70)})
-    program = f"""
-from tests.core.adapters.lake import test_latest_by_key as t
-t.FakeRecord.key, t.FakeRecord.value = t.key, t.value
-t.materialized(t.Storage({storage.root!r}))
-"""
-    folder = tmp_path / "crash"
-    folder.mkdir()
-    environment = os.environ | crash_at(point, folder)
-    command = [sys.executable, "-c", program]
-    killed = subprocess.run(command, cwd=ROOT, env=environment, timeout=120, start_new_session=True, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    assert (folder / point).exists()
-    materialized(storage)
-    assert_latest(storage, {0: 30 if first else 70, 1: 30})
 
 
 def test_of_two_at_once_one_is_refused_and_looks_again(storage, sink, monkeypatch):

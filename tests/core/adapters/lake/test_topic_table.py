@@ -74,20 +74,6 @@ def test_partition_that_went_to_another_and_back_is_refused_when_stale(storage, 
     assert sink.assert_exact(2) == {0: 20, 1: 0}
 
 
-@pytest.mark.parametrize("ends", [(10,), (4, 10), (12,), (3, 7, 30), (25,), (5, 11)])
-def test_dead_letters_are_written_once_whatever_the_replay_after_a_kill_reads(storage, sink, ends):
-    """Killed between the dead letters and the rows; the next life's batches end elsewhere."""
-    batch = sink.read({0: (0, 10)})
-    assert sink.table._commit_dead_letters(batch) is CommitOutcome.COMMITTED
-    again = Sink(storage)
-    start = again.position(0)
-    assert start == 0
-    for end in ends:
-        assert again.ingest({0: (start, end)}) is CommitOutcome.COMMITTED
-        start = end
-    assert again.assert_exact(2) == {0: ends[-1], 1: 0}
-
-
 def test_dead_letters_filtered_by_a_mark_that_has_moved_since_are_refused(storage, sink):
     other = Sink(storage)
     batch = sink.read({0: (0, 30)})
