@@ -26,6 +26,8 @@ class Fault(StrEnum):
     """A row at or above the position, which will be read once more; or a position above the log's end."""
     FOREIGN = "foreign"
     """A row that no record of this topic between start and position can have become."""
+    CHANGED = "changed"
+    """A row with other values than today's rule makes of its record; looked for on demand."""
     CONTRADICTION = "contradiction"
     """Start, position and gaps that cannot all be true."""
 
@@ -142,6 +144,7 @@ class TableAudit:
         version: of the table that was looked at; None: there is no table.
         partitions: ascending by topic id and number, of every topic id that the table has positions or rows of.
         notes: what a reader should know and is no fault.
+        compared: rows whose values were compared with their records; None: they were not looked at.
         problem: why it could not be read, so that nothing is known of it; empty: it was.
     """
 
@@ -152,6 +155,7 @@ class TableAudit:
     partitions: tuple[PartitionAudit, ...] = ()
     notes: tuple[str, ...] = ()
     problem: str = ""
+    compared: int | None = None
 
     @property
     def ok(self) -> bool:

@@ -13,10 +13,10 @@ def audit_values(found: LakeAudit) -> dict[str, Any]:
 
     Returns:
         {"ok", "tables": [{"table", "topic", "ok", "promise", "version" (null: there is none), "rows", "dead_letters",
-        "lost", "doubled", "ahead", "foreign", "notes": [line], "problem" (why it could not be
-        read; empty: it was), "partitions": [{"topic_id", "partition", "ok", "start",
-        "position", "gaps": [[first offset, end]], "rows", "dead_letters", "lost", "doubled", "ahead", "foreign",
-        "findings": [line]}]}]}
+        "lost", "doubled", "ahead", "foreign", "compared" (rows; null: values were not), "changed" (null likewise),
+        "notes": [line], "problem" (why it could not be read; empty: it was), "partitions": [{"topic_id", "partition",
+        "ok", "start", "position", "gaps": [[first offset, end]], "rows", "dead_letters", "lost", "doubled", "ahead",
+        "foreign", "findings": [line]}]}]}
     """
     return {"ok": found.ok, "tables": [_table(table) for table in found.tables]}
 
@@ -31,6 +31,8 @@ def _table(table: TableAudit) -> dict[str, Any]:
         "rows": table.rows,
         "dead_letters": table.dead_letters,
         **{fault.value: table.count(fault) for fault in COUNTED},
+        "compared": table.compared,
+        "changed": None if table.compared is None else table.count(Fault.CHANGED),
         "notes": list(table.notes),
         "problem": table.problem,
         "partitions": [_partition(partition) for partition in table.partitions],

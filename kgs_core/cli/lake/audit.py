@@ -19,6 +19,7 @@ _ADVICE = {
     Fault.DOUBLED: "something writes the table without comparing positions: find it in the table's history, end it",
     Fault.AHEAD: "rows without position will be written once more; a log that is too short must be restored",
     Fault.FOREIGN: "something else writes this table: find it in the table's history, give it a table of its own",
+    Fault.CHANGED: "the rule was changed since, or something else wrote these rows: compare them with the records",
     Fault.CONTRADICTION: "the table's log was changed by other means than kgs: restore an earlier version",
 }
 
@@ -33,19 +34,36 @@ _ADVICE = {
     show_default=True,
     help="Also read the topics, as far as they are still there. Without: Kafka need not run, holes count as lost.",
 )
+@click.option(
+    "--values",
+    "with_values",
+    is_flag=True,
+    help="Also parse the records that the topics still have, and compare the values of rows with them.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.pass_context
-def audit(context: click.Context, *, config_file: Path, topics: tuple[str, ...], with_log: bool, as_json: bool) -> None:
+def audit(
+    context: click.Context,
+    *,
+    config_file: Path,
+    topics: tuple[str, ...],
+    with_log: bool,
+    with_values: bool,
+    as_json: bool,
+) -> None:
     """Check that every record is in its table once: rows against start, position, accepted gaps and Kafka's log.
 
     Changes nothing, and may run beside consumers. lost: read, but neither row nor dead letter. doubled: more than one
     row of a record. ahead: rows that the position does not know of. foreign: rows that no record of the topic became.
+    changed, with --values: rows with other values than the rule, as it is now, makes of their records.
     With `rows: filter` a missing row is right; with `rows: any` several rows of a record are, too.
 
     Exit status: 0 nothing found; 1 something found, or not everything could be read; 2 usage or configuration.
     """
+    if with_values and not with_log:
+        raise click.UsageError("--values reads the topics: leave out --no-log")
     with _progress_bar() as progress:
-        found = audit_tables(config_file, log=with_log, topics=topics or None, progress=progress)
+        found = audit_tables(config_file, log=with_log, values=with_values, topics=topics or None, progress=progress)
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
     else:
@@ -91,6 +109,8 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _details(table: TableAudit) -> Iterator[str]:
+    if table.compared is not None:
+        yield f"  values of {table.compared:,} rows compared with their records, {table.count(Fault.CHANGED):,} differ"
     if table.problem:
         yield f"  {table.problem}"
     for note in table.notes:
