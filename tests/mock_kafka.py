@@ -55,6 +55,8 @@ def _library() -> Any:
         "rd_kafka_mock_topic_create": (c.c_int, [pointer, text, c.c_int, c.c_int]),
         "rd_kafka_mock_push_request_errors_array": (None, [pointer, c.c_int16, size, c.POINTER(c.c_int)]),
         "rd_kafka_mock_partition_set_leader": (c.c_int, [pointer, text, c.c_int32, c.c_int32]),
+        "rd_kafka_mock_broker_set_down": (c.c_int, [pointer, c.c_int32]),
+        "rd_kafka_mock_broker_set_rtt": (c.c_int, [pointer, c.c_int32, c.c_int]),
         "rd_kafka_mock_clear_request_errors": (None, [pointer, c.c_int16]),
         "rd_kafka_flush": (c.c_int, [pointer, c.c_int]),
         "rd_kafka_produceva": (pointer, [pointer, c.POINTER(_Argument), size]),
@@ -67,7 +69,7 @@ def _library() -> Any:
 
 @dataclass
 class MockKafka:
-    """A cluster of one broker with a raw producer."""
+    """A cluster of brokers 1, 2, ... with a raw producer."""
 
     lib: Any
     handle: int
@@ -110,9 +112,17 @@ class MockKafka:
     def flush(self) -> None:
         assert self.lib.rd_kafka_flush(self.handle, 10_000) == 0
 
-    def new_epoch(self, topic: str, partition: int = 0) -> None:
+    def new_epoch(self, topic: str, partition: int = 0, leader: int = 1) -> None:
         """Elect the leader anew: what is produced from now on belongs to the next epoch."""
-        assert self.lib.rd_kafka_mock_partition_set_leader(self.cluster, topic.encode(), partition, 1) == 0
+        assert self.lib.rd_kafka_mock_partition_set_leader(self.cluster, topic.encode(), partition, leader) == 0
+
+    def kill(self, broker: int) -> None:
+        """Close a broker's port and connections."""
+        assert self.lib.rd_kafka_mock_broker_set_down(self.cluster, broker) == 0
+
+    def slow(self, broker: int, seconds: float) -> None:
+        """Have a broker answer so much later; an hour is as good as a frozen one."""
+        assert self.lib.rd_kafka_mock_broker_set_rtt(self.cluster, broker, round(seconds * 1000)) == 0
 
     def fail(self, api: int, *errors: int) -> None:
         """Answer the next requests of this kind (its number in Kafka's protocol) with these errors."""
@@ -137,11 +147,11 @@ class MockKafka:
 
 
 @contextmanager
-def mock_kafka() -> Iterator[MockKafka]:
+def mock_kafka(brokers: int = 1) -> Iterator[MockKafka]:
     """A cluster that is there for as long as the block."""
     lib = _library()
     conf, error = lib.rd_kafka_conf_new(), c.create_string_buffer(ERROR_SIZE)
-    for name, value in {"test.mock.num.brokers": "1", "client.id": "raw", "linger.ms": "0"}.items():
+    for name, value in {"test.mock.num.brokers": str(brokers), "client.id": "raw", "linger.ms": "0"}.items():
         assert lib.rd_kafka_conf_set(conf, name.encode(), value.encode(), error, ERROR_SIZE) == 0, error.value
     handle = lib.rd_kafka_new(PRODUCER, conf, error, ERROR_SIZE)
     assert handle, error.value

@@ -139,7 +139,7 @@ class ReportThread(threading.Thread):
         self._writer = writer
         self._outage = _Outage("reports cannot be appended")
         # An answer later than this is as good as none: the next report says all that this one says.
-        self._timeout_s = membership.now.pace.suspect_after_s / 3
+        self._timeout_s = membership.now.pace.suspect_after_s / 2
 
     def run(self) -> None:
         """Until the last word is in the log."""

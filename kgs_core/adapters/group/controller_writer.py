@@ -11,7 +11,7 @@ from confluent_kafka import Message as ClientMessage
 
 from kgs_core.adapters.group.topics import MAX_RECORD_BYTES, GroupTopic, GroupTopics, extra_time_s, transactional_id_of
 from kgs_core.adapters.group.write_id import WriteIds
-from kgs_core.adapters.kafka.client_config import admin_client
+from kgs_core.adapters.kafka.client_config import TIME_OUTS, admin_client
 from kgs_core.adapters.kafka.errors import ConnectionWatch
 from kgs_core.adapters.kafka.producers import make_producer, serve, write_error
 from kgs_core.adapters.system.failpoints import failpoint
@@ -21,10 +21,11 @@ from kgs_core.model import TopicPartition
 from kgs_core.protocol import MemberAssignment, Message, ProposedPlan, Received, Target, Tombstone
 from kgs_core.protocol.record_parts import leftover_keys, note_parts, records_of
 
-TRANSACTION_TIMEOUT_S = 10.0
+TRANSACTION_TIMEOUT_S = 27.0
 """And `GroupTopics.extra_time_s`."""
-WRITE_TIMEOUT_S = 8.0
-"""Of a whole write, and `extra_time_s` of the partitions that it goes to. Less than the transaction's, so that we give
+WRITE_TIMEOUT_S = 25.0
+"""Of a whole write, and `extra_time_s` of the partitions that it goes to: a broker that has to be connected to, then
+three requests, one after the other, 5 s each (rule 2 of `silent_brokers`). Less than the transaction's, so that we give
 up before the coordinator does."""
 FENCE_TIMEOUT_S = 25.0
 """An older controller's open transaction is ended first."""
@@ -110,7 +111,6 @@ class KafkaControllerWriter:
         self._transaction_timeout_s = TRANSACTION_TIMEOUT_S + topics.extra_time_s
         longest_ms = round((WRITE_TIMEOUT_S + topics.extra_time_s) * 1000)
         self._config: dict[str, Any] = {
-            "reconnect.backoff.max.ms": 1000,
             **admin_client(settings),
             "transactional.id": transactional_id_of(settings),
             "transaction.timeout.ms": round(self._transaction_timeout_s * 1000),
@@ -119,7 +119,7 @@ class KafkaControllerWriter:
             "compression.type": "lz4",
             "linger.ms": 0,
             # More than a transaction's time-out is refused by the client, whoever has set it
-            "socket.timeout.ms": longest_ms,
+            "socket.timeout.ms": min(longest_ms, TIME_OUTS["socket.timeout.ms"] + round(topics.extra_time_s * 1000)),
             "error_cb": self._watch.note,
         }
 

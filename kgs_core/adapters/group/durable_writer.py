@@ -39,7 +39,6 @@ class DurableWriter:
         self._files = SecretFiles({})
         self._producer: Producer | None = None
         self._config: dict[str, Any] = {
-            "reconnect.backoff.max.ms": 1000,
             **admin_client(settings),
             "acks": "all",
             "enable.idempotence": True,

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from kgs_core.adapters.group.reader import GroupReader, Refusals
+from kgs_core.adapters.group.topic_reader import READ_TIMEOUT_S
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.config import Settings
@@ -10,8 +11,6 @@ from kgs_core.controller.terms import other_terms
 from kgs_core.errors import ConfigError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import DesiredState, Message, RunState, Target
-
-READ_TIMEOUT_S = 30.0
 
 
 def refuse_other_terms(topics: GroupTopics, consumer: ConsumerId) -> None:

@@ -14,8 +14,8 @@ from kgs_core.protocol import Message, Received
 REPORTS_BACK_MS = 150_000
 """Every incarnation reports in full every 60 s, so that its sets are in here twice. Of those that have been silent for
 longer, `Target.known` and their last Assignments tell all that they may own."""
-READ_TIMEOUT_S = 30.0
-"""A dead controller's transaction holds readers back until the coordinator ends it: 10 s, looked at every 10 s."""
+READ_TIMEOUT_S = 40.0
+"""A dead controller's transaction holds readers back until the coordinator ends it: 27 s, looked at every 10 s."""
 _log = logging.getLogger(__name__)
 
 

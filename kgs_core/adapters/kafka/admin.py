@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping
-from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
@@ -11,13 +10,14 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec  # type: ignore[attr-defined]  # declares no re-exports
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+from kgs_core.adapters.kafka.client_config import TIME_OUTS
 from kgs_core.adapters.kafka.clients import RotatingClient
 from kgs_core.adapters.kafka.errors import NO_ANSWER, ConnectionWatch, is_stale, port_error
+from kgs_core.adapters.kafka.silent_brokers import MOST_REPEATS, Question, ask, in_thread
 from kgs_core.adapters.kafka.topic_description import TopicDescription, known_id, topic_id_of
 from kgs_core.errors import PortError, TransientError
 from kgs_core.model import TopicId, TopicPartition
 
-_GRACE_S = 1.0  # for librdkafka to say itself that nobody answered
 _SETTLE_TIMEOUT_S = 10.0
 _SETTLE_EACH_S = 0.02  # more for each partition that is made
 _POLL_S = 0.02
@@ -25,10 +25,11 @@ _INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__share_group_state", "__tr
 _DEFAULTS: Mapping[str, str | int] = {
     "client.id": "kgs-admin",
     "log_level": 2,  # librdkafka's lines on stderr say what our errors say, twenty times a second
-    "reconnect.backoff.max.ms": 1000,
+    **TIME_OUTS,
 }
 
 _Key = TypeVar("_Key", bound=Hashable)
+_Question = Question[AdminClient, _Key]
 _Answers = Mapping[_Key, Any]  # confluent-kafka types its futures' results not at all
 
 
@@ -46,17 +47,13 @@ class KafkaAdmin:
         settings: dict[str, Any] = {**_DEFAULTS, **config, "error_cb": self._watch.note}
         self._made = RotatingClient(settings, AdminClient)
 
-    @property
-    def _client(self) -> AdminClient:
-        return self._made.get()
-
     def create_topic(
         self, name: str, partitions: int, replication: int = 1, config: Mapping[str, str] | None = None
     ) -> bool:
         """Creates a topic and waits until all its partitions are served; False if there was one of that name."""
         what = f"create topic '{name}'"
         new = NewTopic(name, partitions, replication, config=dict(config or {}))
-        error = self._errors(what, lambda: self._client.create_topics([new], request_timeout=self._timeout_s)).get(name)
+        error = self._errors(what, lambda c, s: c.create_topics([new], request_timeout=s)).get(name)
         if error is not None and error.name() != "TOPIC_ALREADY_EXISTS":
             raise self._error(what, error)
         self._settle(what, lambda: self._is_served(name, 1 if error is not None else partitions), partitions)
@@ -65,7 +62,7 @@ class KafkaAdmin:
     def delete_topic(self, name: str) -> bool:
         """Deletes a topic and waits until it is unknown; False if there was none."""
         what, wanted = f"delete topic '{name}'", [name]
-        answers = self._errors(what, lambda: self._client.delete_topics(wanted, request_timeout=self._timeout_s))
+        answers = self._errors(what, lambda c, s: c.delete_topics(wanted, request_timeout=s))
         error = answers.get(name)
         if error is not None and error.name() != "UNKNOWN_TOPIC_OR_PART":
             raise self._error(what, error)
@@ -76,7 +73,7 @@ class KafkaAdmin:
         """Raises a topic's number of partitions to `total` and waits until all are served."""
         what = f"raise topic '{name}' to {total} partitions"
         more = [NewPartitions(name, total)]
-        answers = self._errors(what, lambda: self._client.create_partitions(more, request_timeout=self._timeout_s))
+        answers = self._errors(what, lambda c, s: c.create_partitions(more, request_timeout=s))
         for error in answers.values():
             raise self._error(what, error)
         self._settle(what, lambda: self._is_served(name, total), total)
@@ -89,9 +86,7 @@ class KafkaAdmin:
     def each_topic_id(self, topics: Collection[str]) -> dict[str, TopicId | PortError | None]:
         """As `topic_ids`, where what was refused or not answered of one topic is that topic's answer."""
         wanted = TopicCollection(sorted(set(topics)))
-        answers = self._gather(
-            "describe topics", lambda: self._client.describe_topics(wanted, request_timeout=self._timeout_s)
-        )
+        answers = self._gather("describe topics", lambda c, s: c.describe_topics(wanted, request_timeout=s))
         found: dict[str, TopicId | PortError | None] = {}
         for topic, answer in answers.items():
             if not isinstance(answer, KafkaError):
@@ -112,7 +107,7 @@ class KafkaAdmin:
             return {}
         wanted = TopicCollection(sorted(set(topics)))
         what = "describe topics"
-        answers = self._ask(what, lambda: self._client.describe_topics(wanted, request_timeout=self._timeout_s))
+        answers = self._ask(what, lambda c, s: c.describe_topics(wanted, request_timeout=s))
         found = {}
         for topic, answer in answers.items():
             if not isinstance(answer, KafkaError):
@@ -126,12 +121,10 @@ class KafkaAdmin:
 
     def list_topics(self) -> list[str]:
         """Names of all topics but Kafka's internal ones, sorted."""
-        started = time.monotonic()
-        try:
-            names = self._client.list_topics(timeout=self._timeout_s).topics
-        except KafkaException as error:
-            raise self._error("list topics", error.args[0], started) from error
-        return sorted(set(names) - _INTERNAL_TOPICS)
+        answer = self._ask("list topics", lambda c, s: in_thread(lambda: c.list_topics(timeout=s)))[None]
+        if isinstance(answer, KafkaError):
+            raise self._error("list topics", answer)
+        return sorted(set(answer.topics) - _INTERNAL_TOPICS)
 
     def offsets(
         self, tps: Collection[TopicPartition], which: Literal["earliest", "latest"], *, committed_reads: bool = False
@@ -151,9 +144,7 @@ class KafkaAdmin:
             return {}
         spec = getattr(OffsetSpec, which)()
         wanted = {ClientTopicPartition(tp.topic, tp.partition): spec for tp in tps}
-        answers = self._gather(
-            f"{which} offsets", lambda: self._client.list_offsets(wanted, request_timeout=self._timeout_s)
-        )
+        answers = self._gather(f"{which} offsets", lambda c, s: c.list_offsets(wanted, request_timeout=s))
         return {
             TopicPartition(theirs.topic, theirs.partition): int(answer.offset)
             for theirs, answer in answers.items()
@@ -171,7 +162,7 @@ class KafkaAdmin:
         wanted = {ClientTopicPartition(tp.topic, tp.partition): spec for tp in tps}
         answers = self._gather(
             what,
-            lambda: self._client.list_offsets(wanted, isolation_level=isolation, request_timeout=self._timeout_s),
+            lambda c, s: c.list_offsets(wanted, isolation_level=isolation, request_timeout=s),
         )
         found: dict[TopicPartition, int | PortError] = {}
         for theirs, answer in answers.items():
@@ -197,14 +188,14 @@ class KafkaAdmin:
         """The latest timestamp of the partition's records, ms since 1970; None without records."""
         what, spec = "newest timestamp", OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]  # theirs
         wanted = {ClientTopicPartition(tp.topic, tp.partition): spec}
-        answers = self._ask(what, lambda: self._client.list_offsets(wanted, request_timeout=self._timeout_s))
+        answers = self._ask(what, lambda c, s: c.list_offsets(wanted, request_timeout=s))
         timestamp = int(self._by_partition(what, answers)[tp].timestamp)
         return timestamp if timestamp >= 0 else None
 
     def topic_config(self, topic: str) -> dict[str, str]:
         """The settings that hold for a topic, its own and the cluster's."""
         what, resource = f"settings of topic '{topic}'", ConfigResource(ConfigResource.Type.TOPIC, topic)
-        answers = self._ask(what, lambda: self._client.describe_configs([resource], request_timeout=self._timeout_s))
+        answers = self._ask(what, lambda c, s: c.describe_configs([resource], request_timeout=s))
         answer = answers[resource]
         if isinstance(answer, KafkaError):
             raise self._error(what, answer)
@@ -216,13 +207,13 @@ class KafkaAdmin:
             return {}
         wanted = [ClientTopicPartition(tp.topic, tp.partition, offset) for tp, offset in before.items()]
         what = "delete records"
-        answers = self._ask(what, lambda: self._client.delete_records(wanted, request_timeout=self._timeout_s))
+        answers = self._ask(what, lambda c, s: c.delete_records(wanted, request_timeout=s), repeats=0)
         return {tp: int(answer.low_watermark) for tp, answer in self._by_partition(what, answers).items()}
 
     def delete_group(self, group: str) -> bool:
         """Deletes a group without members, with its offsets; False if there was none."""
-        what, ask = f"delete group '{group}'", self._client.delete_consumer_groups
-        error = self._errors(what, lambda: ask([group], request_timeout=self._timeout_s)).get(group)
+        what = f"delete group '{group}'"
+        error = self._errors(what, lambda c, s: c.delete_consumer_groups([group], request_timeout=s)).get(group)
         if error is not None and error.name() != "GROUP_ID_NOT_FOUND":
             raise self._error(what, error)
         return error is None
@@ -236,7 +227,7 @@ class KafkaAdmin:
         isolation = IsolationLevel.READ_COMMITTED if committed_reads else IsolationLevel.READ_UNCOMMITTED
         answers = self._ask(
             what,
-            lambda: self._client.list_offsets(wanted, isolation_level=isolation, request_timeout=self._timeout_s),
+            lambda c, s: c.list_offsets(wanted, isolation_level=isolation, request_timeout=s),
         )
         return {tp: int(answer.offset) for tp, answer in self._by_partition(what, answers).items()}
 
@@ -269,50 +260,45 @@ class KafkaAdmin:
                 raise TransientError(f"Kafka {self._where}: {what}: not carried out in {patience_s:.0f} s")
             time.sleep(_POLL_S)
 
-    def _errors(self, what: str, request: Callable[[], Mapping[_Key, "Future[Any]"]]) -> dict[_Key, KafkaError]:
-        """What a request failed with, where it did."""
-        return {key: answer for key, answer in self._ask(what, request).items() if isinstance(answer, KafkaError)}
+    def _errors(self, what: str, change: _Question[_Key]) -> dict[_Key, KafkaError]:
+        """What a request that changes something failed with, where it did."""
+        found = self._ask(what, change, repeats=0)
+        return {key: answer for key, answer in found.items() if isinstance(answer, KafkaError)}
 
-    def _ask(self, what: str, request: Callable[[], Mapping[_Key, "Future[Any]"]]) -> dict[_Key, Any]:
+    def _ask(self, what: str, question: _Question[_Key], repeats: int = MOST_REPEATS) -> dict[_Key, Any]:
         """Sends a request; the answer of each of its subjects is a result or a KafkaError of its own.
 
         Raises:
             PortError: no answer at all.
         """
         started = time.monotonic()
-        answers = self._gather(what, request)
-        for answer in answers.values():
+        found = self._gather(what, question, repeats)
+        for answer in found.values():
             if isinstance(answer, KafkaError) and answer.name() in NO_ANSWER:
                 raise self._error(what, answer, started)
-        return answers
+        return found
 
-    def _gather(self, what: str, request: Callable[[], Mapping[_Key, "Future[Any]"]]) -> dict[_Key, Any]:
+    def _gather(self, what: str, question: _Question[_Key], repeats: int = MOST_REPEATS) -> dict[_Key, Any]:
         """As `_ask`, where no answer from a broker is an answer of each of its subjects."""
-        answers = self._answers(what, request)
-        if not any(map(is_stale, answers.values())):
-            return answers
+        found = self._answers(what, question, repeats)
+        if not any(map(is_stale, found.values())):
+            return found
         # librdkafka would go by the leaders and epochs that it remembers for 15 minutes, whatever the answers are. All
         # topics in one request: to ask for one by its name could make a topic again that has just been deleted.
         with suppress(KafkaException):
-            self._client.list_topics(timeout=self._timeout_s)
-        return self._answers(what, request)
+            self._made.get().list_topics(timeout=self._timeout_s)
+        return self._answers(what, question, repeats)
 
-    def _answers(self, what: str, request: Callable[[], Mapping[_Key, "Future[Any]"]]) -> dict[_Key, Any]:
+    def _answers(self, what: str, question: _Question[_Key], repeats: int) -> dict[_Key, Any]:
         started = time.monotonic()
-        answers: dict[_Key, Any] = {}
         try:
-            for key, future in request().items():
-                try:
-                    answers[key] = future.result(max(0.0, started + self._timeout_s + _GRACE_S - time.monotonic()))
-                except KafkaException as error:
-                    answers[key] = error.args[0]
+            return ask(self._made, question, self._timeout_s, repeats)
         except TimeoutError as error:
             raise TransientError(f"Kafka {self._where}: {what}: no answer in {self._timeout_s:g} s") from error
         except KafkaException as error:
             raise self._error(what, error.args[0], started) from error
-        return answers
 
     def _error(self, what: str, error: KafkaError, started: float | None = None) -> PortError:
-        self._client.poll(0)  # delivers the connection errors
+        self._made.get().poll(0)  # delivers the connection errors
         cause = self._watch.cause_since(started) if started is not None else None
         return port_error(self._where, what, error, cause)

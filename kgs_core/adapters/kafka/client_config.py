@@ -1,21 +1,30 @@
 """librdkafka's settings for our clients, with the user's own between our defaults and what the guarantee needs."""
 
+from collections.abc import Mapping
+
 from kgs_core.config import Settings
 
 TOKEN_FUNCTION = "kgs.token.function"  # noqa: S105 - a name
 """Setting of ours among librdkafka's: `module:function` that gives the tokens. `clients` takes it out."""
+TIME_OUTS: Mapping[str, int] = {
+    "socket.timeout.ms": 8000,
+    "socket.connection.setup.timeout.ms": 8000,
+    "reconnect.backoff.max.ms": 1000,
+}
+"""Of every client: rules 1 and 2 of `silent_brokers`."""
 
 
 def reading_client(settings: Settings) -> dict[str, str | int | bool]:
     """What a reading client is made with. What the guarantee stands on is set last and cannot be overridden."""
     return {
+        **TIME_OUTS,
         "fetch.wait.max.ms": 100,
+        "fetch.max.bytes": 16_000_000,  # rule 8 of `silent_brokers`
         "fetch.queue.backoff.ms": 10,  # its default of 1000 stalls a client that has hit its queue's limit
         "max.partition.fetch.bytes": 4_000_000,
         "queued.max.messages.kbytes": 65_536,
         "receive.message.max.bytes": 1_000_000_000,  # its default cannot take a batch of records above 100 MB
         "metadata.max.age.ms": 30_000,
-        "reconnect.backoff.max.ms": 1000,
         "log_level": 2,  # its lines on stderr come twenty a second while a broker is away
         **_signing_in(settings),
         "bootstrap.servers": settings.kafka.bootstrap_servers,
@@ -34,7 +43,7 @@ def admin_client(settings: Settings) -> dict[str, str | int]:
     """What an administrating client, or one that writes, is made with."""
     skipped = ("fetch.", "max.partition.", "queued.", "receive.")
     passed = {k: v for k, v in _signing_in(settings).items() if not k.startswith(skipped)}
-    return {**passed, "bootstrap.servers": settings.kafka.bootstrap_servers}
+    return {**TIME_OUTS, **passed, "bootstrap.servers": settings.kafka.bootstrap_servers}
 
 
 def _signing_in(settings: Settings) -> dict[str, str | int | bool]:

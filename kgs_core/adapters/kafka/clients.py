@@ -123,6 +123,20 @@ class RotatingClient(Generic[T]):
                     self._log(f"secrets of the client have changed, and do not fit yet: {one_line(e)}")
             return self._client
 
+    def another(self) -> T:
+        """A new client, beside the one there is.
+
+        Raises:
+            PortError: there cannot be one now.
+        """
+        with self._lock:
+            return self._new()[0]
+
+    def keep(self, client: T) -> None:
+        """Hand out this one from now on."""
+        with self._lock:
+            self._client = client
+
     def take(self) -> T | None:
         """The client as it is, to be closed by the caller; None where there is none. The next `get` makes one anew."""
         with self._lock:
@@ -130,15 +144,19 @@ class RotatingClient(Generic[T]):
             return client
 
     def _renew(self) -> T:
+        self._client, self._files = self._new()
+        self._last_logged = ""
+        return self._client
+
+    def _new(self) -> tuple[T, SecretFiles]:
+        """A client, and the files whose secrets it was made with."""
         files = SecretFiles(self._config)
         settings = python_settings(self._config)
         try:
-            client = self._make(settings)
+            return self._make(settings), files
         except KafkaException as e:
             where = str(self._config.get("bootstrap.servers", "without bootstrap.servers"))
             raise port_error(where, "client settings", e.args[0]) from e
-        self._files, self._client, self._last_logged = files, client, ""
-        return client
 
     def _log(self, words: str) -> None:
         if words != self._last_logged:

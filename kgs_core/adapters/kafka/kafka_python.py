@@ -14,6 +14,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.kafka.clients import token_source
 from kgs_core.adapters.kafka.oidc_tokens import OidcTokens
+from kgs_core.adapters.kafka.silent_brokers import first
 from kgs_core.adapters.kafka.tokens import TokenSource
 from kgs_core.adapters.system.secret_files import with_secrets
 from kgs_core.config import Settings
@@ -80,6 +81,10 @@ def open_kafka_python(settings: Settings, timeout_s: float) -> KafkaAdminClient:
     """
     # What it logs of a broker that is away comes many times a second and stands in our errors
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    return first(lambda: _connected(settings, timeout_s), KafkaAdminClient.close)
+
+
+def _connected(settings: Settings, timeout_s: float) -> KafkaAdminClient:
     where = settings.kafka.bootstrap_servers
     made: list[KafkaNetClient] = []
 

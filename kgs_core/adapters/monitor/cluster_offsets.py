@@ -6,17 +6,19 @@ several objects of each, which takes ten times the CPU.
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Literal
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.adapters.kafka.clients import RotatingClient
 from kgs_core.adapters.kafka.errors import ConnectionWatch, port_error
+from kgs_core.adapters.kafka.silent_brokers import ask, in_thread
 from kgs_core.config import Settings
+from kgs_core.errors import TransientError
 from kgs_core.model import TopicPartition
 
 AT_ONCE = 5000
@@ -52,13 +54,14 @@ class ClusterOffsets:
         """
         began = time.monotonic()
         try:
-            topics = self._made.get().list_topics(timeout=self._timeout_s).topics
-        except KafkaException as e:
-            cause = self._watch.cause_since(began)
-            raise port_error(self._where, "list topics", e.args[0], cause) from e
+            found = ask(self._made, _list_topics, self._timeout_s)[None]
+        except TimeoutError as e:
+            raise TransientError(f"Kafka {self._where}: list topics: no answer in {self._timeout_s:g} s") from e
+        if isinstance(found, KafkaError):
+            raise port_error(self._where, "list topics", found, self._watch.cause_since(began))
         return {
             name: {number: partition.leader for number, partition in topic.partitions.items()}
-            for name, topic in topics.items()
+            for name, topic in found.topics.items()
             if topic.error is None and is_wanted(name)
         }
 
@@ -94,3 +97,7 @@ class ClusterOffsets:
                 break
             found |= {TopicPartition(a.topic, a.partition): a.offset for a in answers if a.error is None}
         return {tp: offset for tp, offset in found.items() if offset >= 0}
+
+
+def _list_topics(client: Consumer, timeout_s: float) -> Mapping[None, "Future[Any]"]:
+    return in_thread(lambda: client.list_topics(timeout=timeout_s))

@@ -21,7 +21,9 @@ def admin_that_answers(**topic_ids):
         return answers
 
     admin = KafkaAdmin({"bootstrap.servers": "127.0.0.1:9"})
-    admin._made = SimpleNamespace(get=lambda: SimpleNamespace(describe_topics=describe_topics))
+    admin._made = SimpleNamespace(
+        get=lambda: SimpleNamespace(describe_topics=describe_topics), keep=lambda client: None
+    )
     return admin
 
 
