@@ -1,12 +1,13 @@
 """What one run of chaos is: everything that repeating it needs."""
 
-import shlex
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar, get_args
 
 Control = Literal["bare", "dagster"]
 Store = Literal["disk", "s3"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +35,39 @@ class Options:
     bytes_per_s: float = 60_000.0
 
     @classmethod
-    def of_seed(cls, seconds: float, seed: int, control: Control | None, store: Store | None, **more: object) -> Self:
-        """What is not asked for is the seed's choice."""
-        random = Random(f"options {seed}")
-        chosen_control: Control = random.choice(("bare", "dagster"))
-        chosen_store: Store = random.choice(("disk", "s3"))
-        return cls(seconds, seed, control=control or chosen_control, store=store or chosen_store, **more)  # type: ignore[arg-type]
+    def of_words(cls, words: Sequence[str], seed: int) -> Self:
+        """Of `NAME=value`; what is not said of controller and store is the seed's choice.
+
+        Raises:
+            ValueError: a word that means nothing.
+        """
+        given = dict(word.split("=", 1) for word in words)
+        if unknown := given.keys() - {"SECONDS", "SEED", "BROKERS", "FAULTS", "CONTROL", "STORE", "SPARK"}:
+            raise ValueError(f"nothing is called {', '.join(sorted(unknown))}")
+        number = int(given.get("SEED", seed))
+        chosen = Random(f"options {number}")
+        controls: tuple[Control, ...] = get_args(Control)
+        stores: tuple[Store, ...] = get_args(Store)
+        return cls(
+            float(given.get("SECONDS", 300)),
+            number,
+            int(given.get("BROKERS", 3)),
+            tuple(name for name in given.get("FAULTS", "").split(",") if name),
+            _one_of(controls, given.get("CONTROL") or chosen.choice(controls)),
+            _one_of(stores, given.get("STORE") or chosen.choice(stores)),
+            given.get("SPARK", "1") != "0",
+        )
 
     def command(self) -> str:
         """What repeats the run."""
-        named = {name: value for name, value in asdict(self).items() if name not in ("faults", "spark", "bytes_per_s")}
-        words = [
-            f"{name.upper()}={value:g}" if name == "seconds" else f"{name.upper()}={value}"
-            for name, value in named.items()
-        ]
-        if self.faults:
-            words.append(f"FAULTS={shlex.quote(','.join(self.faults))}")
-        if not self.spark:
-            words.append("SPARK=0")
+        words = [f"SECONDS={self.seconds:g}", f"SEED={self.seed}", f"BROKERS={self.brokers}"]
+        words += [f"FAULTS={','.join(self.faults)}"] if self.faults else []
+        words += [f"CONTROL={self.control}", f"STORE={self.store}", *([] if self.spark else ["SPARK=0"])]
         return " ".join(["make chaos", *words])
+
+
+def _one_of(known: tuple[T, ...], word: object) -> T:
+    for each in known:
+        if each == word:
+            return each
+    raise ValueError(f"{word}: give one of {', '.join(map(str, known))}")

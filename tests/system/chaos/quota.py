@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.java_gateway import (  # type: ignore[import-untyped]  # ships no types
+    GatewayParameters,
+    JavaGateway,
+    launch_gateway,
+)
 
 from kgs_core.adapters.embedded_kafka.jars import kafka_jars
 from kgs_core.adapters.spark.java import find_java

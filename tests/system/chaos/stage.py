@@ -13,7 +13,8 @@ from typing import Any
 import psutil
 import pytest
 import yaml
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from kgs_core.benchmarks.three_brokers import ThreeBrokers
 from kgs_core.benchmarks.toxiproxy import find_toxiproxy

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # declares no re-exports
@@ -148,7 +149,7 @@ def _allow_unclean(stage: Stage, topic: str, value: str) -> None:
         future.result()
 
 
-def _partition(stage: Stage, topic: str, number: int) -> object:
+def _partition(stage: Stage, topic: str, number: int) -> Any:
     return stage.admin.list_topics(topic, timeout=ASKED_S).topics[topic].partitions[number]
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import psutil
 import yaml
-from confluent_kafka.admin import NewPartitions
+from confluent_kafka.cimpl import NewPartitions
 
 from tests.system.chaos.controls import BareControl, DagsterControl
 from tests.system.chaos.faults.consumers import frozen
