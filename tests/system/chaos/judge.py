@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from tests.system.chaos.journal import Journal
-from tests.system.chaos.producers import OK, digest, json_value
+from tests.system.chaos.producers import OK, UNTOLD, digest, json_value
 from tests.system.ledger import files_of
 
 
@@ -60,7 +60,9 @@ def judge(
     """Compare them; of partitions with an unclean election the log at the end is what there is."""
     found = Values(len(acknowledged), len(log), rows.total())
     found.doubled = sorted(row for row, count in rows.items() if count > 1)
-    found.lost_by_kafka = sorted(each for each in acknowledged.keys() - log if each[:2] not in truncated)
+    values = {each._replace(offset=UNTOLD) for each in log}
+    gone = acknowledged.keys() - log - values
+    found.lost_by_kafka = sorted(each for each in gone if each[:2] not in truncated)
     for row in sorted(rows.keys() - log):
         if row[:2] in truncated:
             found.outdated.setdefault(row[:2], []).append(row)

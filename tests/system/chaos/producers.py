@@ -21,6 +21,8 @@ from confluent_kafka import KafkaException, Message, Producer
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 OK, ABORTED, UNKNOWN = "ok", "aborted", "unknown"
+UNTOLD = -1
+"""Offset of a record whose first acknowledgement was lost: the broker only says that it has it."""
 BAD_SHARE = 0.01
 ABORTED_SHARE = 0.3
 LOOK_S = 1.0
@@ -114,6 +116,7 @@ class Source(threading.Thread):
 
     def _write(self, outcome: str, *record: Any) -> None:
         self.counts[outcome] += 1
+        record = tuple(UNTOLD if each is None else each for each in record)
         self._log.write(" ".join(map(str, (outcome, *record, round(time.time() * 1000)))) + "\n")  # noqa: TID251
 
 

@@ -36,8 +36,8 @@ def _write(folder: Path, options: Options, verdict: Verdict) -> None:
     tree = {"again": options.command(), "options": asdict(options), **asdict(verdict)}
     (folder / "verdict.json").write_text(json.dumps(tree, indent=1, default=str))
     (folder / "timeline.txt").write_text("".join(f"{line}\n" for line in _timeline(folder)))
-    for node in folder.glob("kafka/node-*/data"):
-        shutil.rmtree(node)  # the log's segments; brokers' own logs stay
+    for large in (*folder.glob("kafka/node-*/data"), folder / "store"):
+        shutil.rmtree(large, ignore_errors=True)  # segments, and what `tables` has; brokers' own logs stay
 
 
 def _timeline(folder: Path) -> list[str]:

@@ -105,6 +105,7 @@ class Stage:
         self.pipeline.config.write_text(yaml.safe_dump({**tree, **SECTIONS, "lake": store, "kafka": kafka}))
         direct = {"KGS_SET_KAFKA__BOOTSTRAP_SERVERS": self.kafka.bootstrap_servers}
         self.settings = self.pipeline.settings = load_settings(self.pipeline.config, direct)
+        self.pipeline.lake = lake.tables
         self.control: ChaosControl = (
             BareControl(self.command("control", "--log-dir", str(folder / "logs")), folder, journal.tell)
             if options.control == "bare"

@@ -11,6 +11,7 @@ from tests.system.chaos import bounds
 from tests.system.chaos.bystander import Bystander
 from tests.system.chaos.journal import Excuse, Journal
 from tests.system.chaos.judge import Entry, judge, waits
+from tests.system.chaos.producers import UNTOLD
 from tests.system.chaos.witness import Use
 
 A, B, C = (Entry("t", 0, offset, f"v{offset}") for offset in range(3))
@@ -27,6 +28,8 @@ NAMES = ("lost", "doubled", "foreign", "lost_by_kafka")
         ([A], [A], [A, A], {"doubled": [A]}),
         ([A], [A], [A, B], {"foreign": [B]}),
         ([A, B], [A], [A], {"lost_by_kafka": [B]}),
+        ([A._replace(offset=UNTOLD)], [A], [A], {}),
+        ([B._replace(offset=UNTOLD)], [A], [A], {"lost_by_kafka": [B._replace(offset=UNTOLD)]}),
         ([A, B], [A, B], [A, ELSE], {"lost": [B], "foreign": [ELSE]}),
     ],
 )
