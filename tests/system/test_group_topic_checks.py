@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.group import topics
 from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
@@ -33,10 +32,7 @@ def group(kafka: EmbeddedKafka, topic_prefix: str) -> Iterator[Group]:
         yield group
 
 
-def test_a_topic_that_is_made_again_is_noticed_by_everybody_who_decides_by_it(
-    group: Group, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(topics, "ABSENT_S", 0.0)
+def test_a_topic_that_is_made_again_is_noticed_by_everybody_who_decides_by_it(group: Group) -> None:
     writer, reader, port, newest_writer = (
         group.writer(),
         group.reader(),

@@ -15,20 +15,18 @@ can end a transaction that Kafka leaves hanging (`hanging_transactions`); withou
 
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.topic_description import TopicDescription, message_limit_problems
 from kgs_core.config import Settings
-from kgs_core.errors import ConfigError, PermanentError, TransientError, UnsafeError
+from kgs_core.errors import ConfigError, PermanentError, UnsafeError
 from kgs_core.model import ConsumerId, TopicId, TopicPartition
 
 MAX_RECORD_BYTES = 8_388_608
 """Of one record as the brokers get it, compressed. Larger messages are several: `protocol/record_parts.py`."""
 CHECK_EVERY_S = 10.0
-ABSENT_S = 30.0
-"""A broker that lags behind the others lists no topic that was made a moment ago: for so long that is no deletion."""
 _EXTRA_S_PER_PARTITION = 0.02
 _WITHOUT_EXTRA_TIME = 100
 _CLUSTER_DEFAULT = -1
@@ -125,7 +123,6 @@ class GroupTopics:
         self._ids: Mapping[str, TopicId] = {name: found.topic_id for name, found in known.items()}
         self._known = known
         self._checked_at = time.monotonic()
-        self._absent_since: float | None = None
 
     def name(self, which: GroupTopic) -> str:
         """The topic's full name."""
@@ -162,11 +159,9 @@ class GroupTopics:
 
         Raises:
             UnsafeError: one was deleted, and maybe made again.
-            TransientError: no answer, or one without a topic, which counts as a deletion after `ABSENT_S`.
-            PermanentError: refused.
+            PortError: refused, or no answer.
         """
         known = self.admin.describe(self._names.values())
-        self._tolerate_absence([name for name in self._ids if name not in known])
         for name, opened in self._ids.items():
             now = known[name].topic_id if name in known else None
             if now != opened:
@@ -176,14 +171,6 @@ class GroupTopics:
                     + " while this process used it: what it said is lost; start this process again"
                 )
         self._known, self._checked_at = known, time.monotonic()
-
-    def _tolerate_absence(self, absent: Sequence[str]) -> None:
-        now = time.monotonic()
-        if not absent:
-            self._absent_since = None
-        elif now - (since := self._absent_since or now) < ABSENT_S:
-            self._absent_since = since
-            raise TransientError(f"topic {absent[0]}: Kafka lists no such topic for now: a broker may lag behind")
 
     def check_now_and_then(self) -> None:
         """As `check`, at most once in ten seconds. While Kafka does not answer, every call asks.

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 import pytest
 import yaml
@@ -6,10 +6,9 @@ import yaml
 from kgs_core.adapters.group import topics as group_topics
 from kgs_core.adapters.group.reader import Refusals, belongs
 from kgs_core.adapters.group.topics import GroupTopic
-from kgs_core.adapters.kafka.topic_description import TopicDescription
 from kgs_core.config import Settings, parse_settings
-from kgs_core.errors import ProtocolError, TransientError, UnsafeError
-from kgs_core.model import ConsumerId, TopicId, TopicPartition
+from kgs_core.errors import ProtocolError
+from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import (
     DesiredState,
     DesiredVersion,
@@ -54,38 +53,6 @@ def settings(**membership: int) -> Settings:
 @pytest.mark.parametrize(("message", "home"), MESSAGES, ids=lambda value: type(value).__name__)
 def test_every_message_belongs_into_one_place_only(message: Message, home: tuple[GroupTopic, int]) -> None:
     assert [place for place in PLACES if belongs(message, *place, OWN_QUEUE)] == [home]
-
-
-class Broker:
-    """One that may lag behind the others."""
-
-    def __init__(self) -> None:
-        self.lags = False
-
-    def describe(self, names: Collection[str]) -> dict[str, TopicDescription]:
-        return {} if self.lags else {name: TopicDescription(TopicId(f"id of {name}"), 1) for name in names}
-
-
-def test_a_broker_that_lags_deletes_no_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seen with three brokers: the controller ended for good ten seconds after it had made its topics."""
-    broker, clock = Broker(), [100.0]
-    monkeypatch.setattr(group_topics.time, "monotonic", lambda: clock[0])
-    opened = group_topics.GroupTopics(settings(), broker, [GroupTopic.REPORTS])  # type: ignore[arg-type]
-    for pause_s in (1.0, group_topics.ABSENT_S - 1):
-        broker.lags = True
-        for _ in range(2):
-            with pytest.raises(TransientError, match="lists no such topic for now"):
-                opened.check()
-            clock[0] += pause_s
-        broker.lags = False
-        opened.check()
-        clock[0] += group_topics.ABSENT_S
-    broker.lags = True
-    with pytest.raises(TransientError):
-        opened.check()
-    clock[0] += group_topics.ABSENT_S
-    with pytest.raises(UnsafeError, match="Kafka now has no such topic: it was deleted"):
-        opened.check()
 
 
 @pytest.mark.parametrize(("replicas", "in_sync"), [(1, "1"), (2, "1"), (3, "2")])
