@@ -27,6 +27,8 @@ from kgs_core.model import ConsumerId, TopicId, TopicPartition
 MAX_RECORD_BYTES = 8_388_608
 """Of one record as the brokers get it, compressed. Larger messages are several: `protocol/record_parts.py`."""
 CHECK_EVERY_S = 10.0
+CONFIRMATIONS = 3
+CONFIRM_AFTER_S = 0.7
 _EXTRA_S_PER_PARTITION = 0.02
 _WITHOUT_EXTRA_TIME = 100
 _CLUSTER_DEFAULT = -1
@@ -162,6 +164,13 @@ class GroupTopics:
             PortError: refused, or no answer.
         """
         known = self.admin.describe(self._names.values())
+        for _ in range(CONFIRMATIONS):
+            if all(name in known and known[name].topic_id == opened for name, opened in self._ids.items()):
+                break
+            # A broker that lags or is cut off does not know a new topic yet (rule 9 of `silent_brokers`)
+            time.sleep(CONFIRM_AFTER_S)
+            self.admin.choose_anew()
+            known = self.admin.describe(self._names.values())
         for name, opened in self._ids.items():
             now = known[name].topic_id if name in known else None
             if now != opened:

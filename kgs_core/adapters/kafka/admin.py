@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
@@ -22,15 +23,22 @@ _SETTLE_TIMEOUT_S = 10.0
 _SETTLE_EACH_S = 0.02  # more for each partition that is made
 _POLL_S = 0.02
 _INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})  # Kafka's own list
-_DEFAULTS: Mapping[str, str | int] = {
+_DEFAULTS: Mapping[str, str | int | bool] = {
     "client.id": "kgs-admin",
     "log_level": 2,  # librdkafka's lines on stderr say what our errors say, twenty times a second
+    "allow.auto.create.topics": False,
     **TIME_OUTS,
 }
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Question = Question[AdminClient, _Key]
+_Look = Question[AdminClient, None] | None
 _Answers = Mapping[_Key, Any]  # confluent-kafka types its futures' results not at all
+
+
+def _look(client: AdminClient, timeout_s: float) -> Mapping[None, "Future[Any]"]:
+    """Question to any broker, about a topic that most have and nobody needs."""
+    return in_thread(lambda: client.list_topics("__consumer_offsets", timeout_s))
 
 
 class KafkaAdmin:
@@ -46,6 +54,14 @@ class KafkaAdmin:
         self._where = str(config.get("bootstrap.servers", "without bootstrap.servers"))
         settings: dict[str, Any] = {**_DEFAULTS, **config, "error_cb": self._watch.note}
         self._made = RotatingClient(settings, AdminClient)
+
+    def choose_anew(self) -> None:
+        """Ask by a new client from now on, which may choose another broker.
+
+        Raises:
+            PortError: there cannot be one now.
+        """
+        self._made.keep(self._made.another())
 
     def create_topic(
         self, name: str, partitions: int, replication: int = 1, config: Mapping[str, str] | None = None
@@ -121,7 +137,7 @@ class KafkaAdmin:
 
     def list_topics(self) -> list[str]:
         """Names of all topics but Kafka's internal ones, sorted."""
-        answer = self._ask("list topics", lambda c, s: in_thread(lambda: c.list_topics(timeout=s)))[None]
+        answer = self._ask("list topics", lambda c, s: in_thread(lambda: c.list_topics(timeout=s)), None)[None]
         if isinstance(answer, KafkaError):
             raise self._error("list topics", answer)
         return sorted(set(answer.topics) - _INTERNAL_TOPICS)
@@ -136,21 +152,6 @@ class KafkaAdmin:
         spec = getattr(OffsetSpec, which)()
         return self._list_offsets(f"{which} offsets", tps, spec, committed_reads=committed_reads)
 
-    def known_offsets(
-        self, tps: Collection[TopicPartition], which: Literal["earliest", "latest"]
-    ) -> dict[TopicPartition, int]:
-        """As `offsets`, without the partitions whose leader did not answer or refused."""
-        if not tps:
-            return {}
-        spec = getattr(OffsetSpec, which)()
-        wanted = {ClientTopicPartition(tp.topic, tp.partition): spec for tp in tps}
-        answers = self._gather(f"{which} offsets", lambda c, s: c.list_offsets(wanted, request_timeout=s))
-        return {
-            TopicPartition(theirs.topic, theirs.partition): int(answer.offset)
-            for theirs, answer in answers.items()
-            if not isinstance(answer, KafkaError)
-        }
-
     def each_offset(
         self, tps: Collection[TopicPartition], which: Literal["earliest", "latest"], *, committed_reads: bool = False
     ) -> dict[TopicPartition, int | PortError]:
@@ -163,6 +164,7 @@ class KafkaAdmin:
         answers = self._gather(
             what,
             lambda c, s: c.list_offsets(wanted, isolation_level=isolation, request_timeout=s),
+            None,
         )
         found: dict[TopicPartition, int | PortError] = {}
         for theirs, answer in answers.items():
@@ -188,7 +190,7 @@ class KafkaAdmin:
         """The latest timestamp of the partition's records, ms since 1970; None without records."""
         what, spec = "newest timestamp", OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]  # theirs
         wanted = {ClientTopicPartition(tp.topic, tp.partition): spec}
-        answers = self._ask(what, lambda c, s: c.list_offsets(wanted, request_timeout=s))
+        answers = self._ask(what, lambda c, s: c.list_offsets(wanted, request_timeout=s), None)
         timestamp = int(self._by_partition(what, answers)[tp].timestamp)
         return timestamp if timestamp >= 0 else None
 
@@ -207,7 +209,7 @@ class KafkaAdmin:
             return {}
         wanted = [ClientTopicPartition(tp.topic, tp.partition, offset) for tp, offset in before.items()]
         what = "delete records"
-        answers = self._ask(what, lambda c, s: c.delete_records(wanted, request_timeout=s), repeats=0)
+        answers = self._ask(what, lambda c, s: c.delete_records(wanted, request_timeout=s), None, 0)
         return {tp: int(answer.low_watermark) for tp, answer in self._by_partition(what, answers).items()}
 
     def delete_group(self, group: str) -> bool:
@@ -228,6 +230,7 @@ class KafkaAdmin:
         answers = self._ask(
             what,
             lambda c, s: c.list_offsets(wanted, isolation_level=isolation, request_timeout=s),
+            None,
         )
         return {tp: int(answer.offset) for tp, answer in self._by_partition(what, answers).items()}
 
@@ -265,38 +268,39 @@ class KafkaAdmin:
         found = self._ask(what, change, repeats=0)
         return {key: answer for key, answer in found.items() if isinstance(answer, KafkaError)}
 
-    def _ask(self, what: str, question: _Question[_Key], repeats: int = MOST_REPEATS) -> dict[_Key, Any]:
+    def _ask(
+        self, what: str, question: _Question[_Key], look: _Look = _look, repeats: int = MOST_REPEATS
+    ) -> dict[_Key, Any]:
         """Sends a request; the answer of each of its subjects is a result or a KafkaError of its own.
 
         Raises:
             PortError: no answer at all.
         """
         started = time.monotonic()
-        found = self._gather(what, question, repeats)
+        found = self._gather(what, question, look, repeats)
         for answer in found.values():
             if isinstance(answer, KafkaError) and answer.name() in NO_ANSWER:
                 raise self._error(what, answer, started)
         return found
 
-    def _gather(self, what: str, question: _Question[_Key], repeats: int = MOST_REPEATS) -> dict[_Key, Any]:
+    def _gather(
+        self, what: str, question: _Question[_Key], look: _Look = _look, repeats: int = MOST_REPEATS
+    ) -> dict[_Key, Any]:
         """As `_ask`, where no answer from a broker is an answer of each of its subjects."""
-        found = self._answers(what, question, repeats)
-        if not any(map(is_stale, found.values())):
-            return found
-        # librdkafka would go by the leaders and epochs that it remembers for 15 minutes, whatever the answers are. All
-        # topics in one request: to ask for one by its name could make a topic again that has just been deleted.
-        with suppress(KafkaException):
-            self._made.get().list_topics(timeout=self._timeout_s)
-        return self._answers(what, question, repeats)
-
-    def _answers(self, what: str, question: _Question[_Key], repeats: int) -> dict[_Key, Any]:
         started = time.monotonic()
         try:
-            return ask(self._made, question, self._timeout_s, repeats)
+            found = ask(self._made, question, self._timeout_s, repeats, look)
+            if any(map(is_stale, found.values())):
+                # librdkafka would go by the leaders and epochs that it remembers for 15 minutes, whatever the answers
+                # are. All topics in one request: to ask for one by its name could make one again that was just deleted.
+                with suppress(KafkaException):
+                    self._made.get().list_topics(timeout=self._timeout_s)
+                found = ask(self._made, question, self._timeout_s, repeats, look)
         except TimeoutError as error:
             raise TransientError(f"Kafka {self._where}: {what}: no answer in {self._timeout_s:g} s") from error
         except KafkaException as error:
             raise self._error(what, error.args[0], started) from error
+        return found
 
     def _error(self, what: str, error: KafkaError, started: float | None = None) -> PortError:
         self._made.get().poll(0)  # delivers the connection errors

@@ -102,6 +102,7 @@ class RotatingClient(Generic[T]):
         self._lock = threading.Lock()
         self._last_logged = ""
         self._client: T | None = None
+        self._answered: T | None = None
         try:
             self._renew()
         except TransientError:
@@ -133,9 +134,17 @@ class RotatingClient(Generic[T]):
             return self._new()[0]
 
     def keep(self, client: T) -> None:
-        """Hand out this one from now on."""
+        """Hand out this one from now on: it has had an answer."""
         with self._lock:
-            self._client = client
+            self._client = self._answered = client
+
+    def has_answered(self, client: T) -> bool:
+        """Whether this one had an answer to the last question."""
+        return client is self._answered
+
+    def doubt(self) -> None:
+        """No client had an answer to the last question."""
+        self._answered = None
 
     def take(self) -> T | None:
         """The client as it is, to be closed by the caller; None where there is none. The next `get` makes one anew."""

@@ -18,13 +18,19 @@ its connections up: no answer comes on them, and no error either. No other part 
    this itself, given rule 1. Without it: it refreshes its metadata every few minutes.
 8. The answer to one fetch has about 16 MB (`client_config.reading_client`). Without it: 50 MB take longer than rule 1
    allows on a link below 6 MB/s; the answer would be dropped and fetched again, for ever.
+9. A topic of the group counts as deleted, or as another one, after four answers to four clients in a row
+   (`GroupTopics.check`). Without it: a broker whose metadata lag, or that is cut off from the others, ends a controller
+   that has just made the topic.
+10. A question to the controller is sent by a client that a broker has just answered, and waits 2 s while it can be
+   repeated. Without it: librdkafka spends a core on connecting to a controller that is down, for as long as it waits.
 """
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
@@ -35,6 +41,7 @@ from kgs_core.errors import PortError, TransientError
 
 REPEAT_S = 0.75
 MOST_REPEATS = 5
+SHORT_S = 2.0
 _GRACE_S = 1.0  # for librdkafka to report itself that nobody answered
 _Key = TypeVar("_Key", bound=Hashable)
 _Client = TypeVar("_Client")
@@ -43,7 +50,11 @@ Question = Callable[[_Client, float], Mapping[_Key, "Future[Any]"]]
 
 
 def ask(
-    clients: RotatingClient[_Client], question: Question[_Client, _Key], timeout_s: float, repeats: int = MOST_REPEATS
+    clients: RotatingClient[_Client],
+    question: Question[_Client, _Key],
+    timeout_s: float,
+    repeats: int = MOST_REPEATS,
+    look: Question[_Client, None] | None = None,
 ) -> dict[_Key, Any]:
     """Answer to each subject of a question: a result or a KafkaError.
 
@@ -52,34 +63,34 @@ def ask(
         question: sends it.
         timeout_s: of the whole.
         repeats: maximum number of repetitions; 0 for requests that change something.
+        look: question to any broker, for one to the controller (rule 10).
 
     Raises:
         TimeoutError: librdkafka did not even report a time-out.
-        KafkaException: the request is refused.
+        KafkaException: the request is refused, or no broker answers.
         PortError: there is no client.
     """
+    asking: _Asking[_Client, _Key] = _Asking(clients, question, look, repeats)
     began_s = time.monotonic()
-    attempts = [_Attempt.begin(clients.get(), question, timeout_s)]
+    asking.begin(clients.get(), timeout_s)
     while True:
         left_s = began_s + timeout_s - time.monotonic()
-        for each in attempts:
-            if each.take() and each.is_answered:
-                clients.keep(each.client)
-                return each.found
-        are_over, may_repeat = all(each.is_over for each in attempts), len(attempts) <= repeats and left_s > 0
-        due_s = REPEAT_S * len(attempts) + began_s - time.monotonic()
-        if may_repeat and (due_s <= 0 or are_over):
+        if (winner := asking.winner()) is not None:
+            clients.keep(winner.client)
+            return winner.found
+        due_s = REPEAT_S * len(asking.attempts) - (timeout_s - left_s)
+        if asking.may_repeat(left_s) and (due_s <= 0 or asking.is_over):
             try:
-                attempts.append(_Attempt.begin(clients.another(), question, left_s))
+                asking.begin(clients.another(), left_s)
             except PortError:  # no token now, say
-                repeats = 0
-        elif are_over:
-            return max((each.found for each in attempts), key=_known)
-        elif left_s + _GRACE_S <= 0:
-            raise TimeoutError
+                asking.repeats = 0
+        elif asking.is_over or left_s + _GRACE_S <= 0:
+            break
         else:
-            open_ = [each.open[-1][1] for each in attempts if not each.is_over]
-            wait(open_, min(due_s if may_repeat else left_s + _GRACE_S, left_s + _GRACE_S), FIRST_COMPLETED)
+            longest_s = left_s + _GRACE_S
+            asking.wait(min(due_s, longest_s) if asking.may_repeat(left_s) else longest_s)
+    clients.doubt()
+    return _best(asking.attempts)
 
 
 def first(connect: Callable[[], _Client], discard: Callable[[_Client], object]) -> _Client:
@@ -121,44 +132,108 @@ def in_thread(call: Callable[[], Any]) -> "Mapping[None, Future[Any]]":
 
 
 @dataclass(slots=True)
+class _Asking(Generic[_Client, _Key]):
+    """One question, and the attempts to have an answer."""
+
+    clients: RotatingClient[_Client]
+    question: Question[_Client, _Key]
+    look: Question[_Client, None] | None
+    repeats: int
+    attempts: "list[_Attempt[_Client, _Key]]" = field(default_factory=list)
+
+    def begin(self, client: _Client, left_s: float) -> None:
+        is_short = self.look is not None and len(self.attempts) < self.repeats
+        send = partial(self.question, client, min(left_s, SHORT_S) if is_short else left_s)
+        if self.look is None or self.clients.has_answered(client):
+            self.attempts.append(_Attempt(client, list(send().items())))
+        else:
+            self.attempts.append(_Attempt(client, [], self.look(client, left_s)[None], send))
+
+    def winner(self) -> "_Attempt[_Client, _Key] | None":
+        return next((each for each in self.attempts if each.take() and each.is_answered), None)
+
+    def may_repeat(self, left_s: float) -> bool:
+        return len(self.attempts) <= self.repeats and left_s > 0
+
+    @property
+    def is_over(self) -> bool:
+        return all(each.is_over for each in self.attempts)
+
+    def wait(self, timeout_s: float) -> None:
+        wait([each.next for each in self.attempts if not each.is_over], timeout_s, FIRST_COMPLETED)
+
+
+@dataclass(slots=True)
 class _Attempt(Generic[_Client, _Key]):
     """One way a question was sent.
 
     Attributes:
         open: subjects without an answer yet. librdkafka answers all subjects of a request at once.
-        found: the other subjects.
+        looking: answer of the look before it, while that is waited for.
+        send: sends the question after the look.
+        found: answers so far.
+        failure: why the look had none.
     """
 
     client: _Client
     open: list[tuple[_Key, "Future[Any]"]]
+    looking: "Future[Any] | None" = None
+    send: Callable[[], Mapping[_Key, "Future[Any]"]] | None = None
     found: dict[_Key, Any] = field(default_factory=dict)
-
-    @classmethod
-    def begin(cls, client: _Client, question: Question[_Client, _Key], timeout_s: float) -> "_Attempt[_Client, _Key]":
-        return cls(client, list(question(client, timeout_s).items()))
+    failure: KafkaError | None = None
 
     def take(self) -> bool:
         """Take in what has come; whether all has."""
+        if self.looking is not None and self.send is not None and self.looking.done():
+            answer, self.looking = _answer(self.looking), None
+            if _is_missing(answer):
+                self.failure = answer
+            else:
+                self.open = list(self.send().items())
         while self.open and self.open[-1][1].done():
             key, future = self.open.pop()
-            try:
-                answer = future.result()
-            except KafkaException as e:
-                answer = e.args[0]
-            # Of a leader that did not answer, librdkafka may give this offset, and no error
-            is_missing = getattr(answer, "offset", None) == OFFSET_INVALID
-            self.found[key] = KafkaError(KafkaError._TIMED_OUT) if is_missing else answer  # noqa: SLF001 - a constant
+            self.found[key] = _answer(future)
         return self.is_over
 
     @property
+    def next(self) -> "Future[Any]":
+        """What is waited for."""
+        return self.looking or self.open[-1][1]
+
+    @property
     def is_over(self) -> bool:
-        return not self.open
+        return not self.open and self.looking is None
 
     @property
     def is_answered(self) -> bool:
-        return _known(self.found) == len(self.found)
+        return self.failure is None and not any(map(_is_missing, self.found.values()))
+
+    @property
+    def known(self) -> int:
+        """Number of subjects that a broker has answered about."""
+        return -1 if self.failure is not None else sum(not _is_missing(answer) for answer in self.found.values())
 
 
-def _known(found: Mapping[Any, Any]) -> int:
-    """Number of subjects that a broker has answered about."""
-    return sum(not (isinstance(answer, KafkaError) and answer.name() in NO_ANSWER) for answer in found.values())
+def _best(attempts: "Sequence[_Attempt[_Client, _Key]]") -> dict[_Key, Any]:
+    """What is known of most subjects, of the attempts that are over."""
+    over = [each for each in attempts if each.is_over]
+    if not over:
+        raise TimeoutError
+    best = max(over, key=lambda each: each.known)
+    if best.failure is not None:
+        raise KafkaException(best.failure)
+    return best.found
+
+
+def _answer(future: "Future[Any]") -> Any:
+    try:
+        answer = future.result()
+    except KafkaException as e:
+        return e.args[0]
+    # Of a leader that did not answer, librdkafka may give this offset, and no error
+    is_unknown = getattr(answer, "offset", None) == OFFSET_INVALID
+    return KafkaError(KafkaError._TIMED_OUT) if is_unknown else answer  # noqa: SLF001 - a public constant
+
+
+def _is_missing(answer: object) -> bool:
+    return isinstance(answer, KafkaError) and answer.name() in NO_ANSWER

@@ -5,9 +5,10 @@ import yaml
 
 from kgs_core.adapters.group import topics as group_topics
 from kgs_core.adapters.group.reader import Refusals, belongs
-from kgs_core.adapters.group.topics import GroupTopic
+from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
+from kgs_core.adapters.kafka.topic_description import TopicDescription
 from kgs_core.config import Settings, parse_settings
-from kgs_core.errors import ProtocolError
+from kgs_core.errors import ProtocolError, UnsafeError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import (
     DesiredState,
@@ -94,3 +95,34 @@ def test_whoever_floods_the_topic_with_new_reasons_does_not_flood_the_log(caplog
         refusals.note(TopicPartition("t", 0), offset, ProtocolError(f"reason {offset}"))
     assert refusals.count == 1000
     assert len(caplog.records) == 100
+
+
+class Brokers:
+    """`KafkaAdmin` whose clients each ask another broker; some of these know a topic by another id, or not at all."""
+
+    def __init__(self, *known):
+        self._known, self._asked = known, 0
+
+    def choose_anew(self):
+        self._asked += 1
+
+    def describe(self, topics):
+        topic_id = self._known[min(self._asked, len(self._known) - 1)]
+        return {topic: TopicDescription(topic_id, 64 if "consumer" in topic else 1) for topic in topics if topic_id}
+
+
+@pytest.mark.parametrize("others", [(None,), ("older",), (None, "older", None)])
+def test_a_topic_that_one_broker_does_not_know_is_asked_of_others(monkeypatch, others):
+    monkeypatch.setattr(group_topics, "CONFIRM_AFTER_S", 0.0)
+    opened = GroupTopics(settings(), Brokers("new"))
+    opened.admin = Brokers(*others, "new")
+    opened.check()
+
+
+@pytest.mark.parametrize("now", [None, "another"])
+def test_a_topic_that_no_broker_knows_is_gone(monkeypatch, now):
+    monkeypatch.setattr(group_topics, "CONFIRM_AFTER_S", 0.0)
+    opened = GroupTopics(settings(), Brokers("new"))
+    opened.admin = Brokers(now)
+    with pytest.raises(UnsafeError, match=r"opened as topic id new, Kafka now has"):
+        opened.check()

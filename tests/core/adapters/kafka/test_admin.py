@@ -22,7 +22,9 @@ def admin_that_answers(**topic_ids):
 
     admin = KafkaAdmin({"bootstrap.servers": "127.0.0.1:9"})
     admin._made = SimpleNamespace(
-        get=lambda: SimpleNamespace(describe_topics=describe_topics), keep=lambda client: None
+        get=lambda: SimpleNamespace(describe_topics=describe_topics),
+        keep=lambda client: None,
+        has_answered=lambda client: True,
     )
     return admin
 

@@ -37,7 +37,7 @@ class Clients:
     """`RotatingClient` of clients that are numbers."""
 
     def __init__(self):
-        self.made, self.used = 1, 1
+        self.made, self.used, self.answered = 1, 1, None
 
     def get(self):
         return self.used
@@ -47,16 +47,22 @@ class Clients:
         return self.made
 
     def keep(self, client):
-        self.used = client
+        self.used = self.answered = client
+
+    def has_answered(self, client):
+        return client == self.answered
+
+    def doubt(self):
+        self.answered = None
 
 
-def answered_by(*numbers, error=None):
+def answered_by(*numbers, error=None, keys="ab"):
     """Question that only these clients have an answer to."""
     asked = []
 
     def question(client, timeout_s):
         asked.append(client)
-        futures = {key: Future() for key in "ab"}
+        futures = {key: Future() for key in keys}
         if client in numbers:
             for key, future in futures.items():
                 future.set_result((key, client))
@@ -98,6 +104,29 @@ def test_what_changes_something_is_sent_once(hurried):
     with pytest.raises(TimeoutError):
         ask(clients, question, 0.1, repeats=0)
     assert asked == [1]
+
+
+def test_a_question_to_the_controller_goes_by_clients_that_a_broker_has_just_answered(hurried):
+    clients, (asked, question), (looked, look) = Clients(), answered_by(3), answered_by(2, 3, keys=[None])
+    assert ask(clients, question, 5.0, look=look)["a"] == ("a", 3)
+    assert (looked, asked) == ([1, 2, 3], [2, 3])
+    ask(clients, question, 5.0, look=look)
+    assert (looked, asked) == ([1, 2, 3], [2, 3, 3])
+
+
+def test_where_no_broker_answers_nothing_is_asked_of_the_controller(hurried):
+    clients, (asked, question), (_, look) = (
+        Clients(),
+        answered_by(1),
+        answered_by(error=KafkaError._TRANSPORT, keys=[None]),
+    )
+    with pytest.raises(KafkaException):
+        ask(clients, question, 0.3, look=look)
+    assert asked == []
+    _, question = answered_by()
+    with pytest.raises(TimeoutError):
+        ask(clients, question, 0.1, look=answered_by(1, keys=[None])[1], repeats=0)
+    assert clients.answered is None, "what answered before has to be looked at first"
 
 
 def test_a_refusal_is_an_answer(hurried):
