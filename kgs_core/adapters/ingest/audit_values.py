@@ -4,7 +4,9 @@ The log is read once more than by the audit of offsets. Rows and records are hel
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +18,7 @@ from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.kafka.records import Record
 from kgs_core.adapters.lake.audit_kafka_log import load_log
-from kgs_core.adapters.lake.audit_snapshot import offsets_of
+from kgs_core.adapters.lake.audit_snapshot import READ_THREADS, offsets_of
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.row_digests import Digests, row_digests
 from kgs_core.adapters.lake.row_schema import value_schema
@@ -103,8 +105,10 @@ def _rows_in(settings: Settings, lake: Lake, job: TopicJob) -> _Rows:
         for name in (spec.table, *side_tables_of(lake, spec, settings.group)):
             pinned = lake.pin(name)
             if pinned is not None:
-                for file in pinned.files():
-                    _add(parts, job.topic_id, pinned.read(file, job.given.names).cast(job.given))
+                read = partial(pinned.read, columns=job.given.names)
+                with ThreadPoolExecutor(READ_THREADS) as pool:
+                    for rows in pool.map(read, pinned.files()):
+                        _add(parts, job.topic_id, rows.cast(job.given))
     except PortError:
         raise
     except Exception as e:

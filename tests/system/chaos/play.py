@@ -25,7 +25,7 @@ from tests.system.chaos.witness import Witness
 from tests.system.pipeline import read_log
 from tests.system.s3_meddler import ROOT
 
-FLUSH_S, LONGEST_FACTOR = 300.0, 6.0
+FLUSH_S, AUDIT_S, LONGEST_FACTOR = 300.0, 900.0, 6.0
 KEPT_BYTES = 100_000_000
 """Of the lake's files; of more, only its logs are kept."""
 
@@ -234,7 +234,7 @@ def _judge_values(verdict: Verdict, stage: Stage, load: Path, journal: Journal, 
 
 def _judge_audit(verdict: Verdict, stage: Stage, outdated: set[tuple[str, int]]) -> None:
     """`kgs audit` finds what is gone from the log, and nothing else; and its partition stands still."""
-    done = stage.run("audit", "--json", "--values", timeout_s=300)
+    done = stage.run("audit", "--json", "--values", timeout_s=AUDIT_S)
     (stage.folder / "audit.json").write_text(done.stdout)
     try:
         tables = json.loads(done.stdout)["tables"]
