@@ -29,11 +29,11 @@ from kgs_core.errors import PortError, TransientError, one_line
 from kgs_core.exactly_once import NO_OFFSETS, LakeAudit, Offsets, TableAudit
 from kgs_core.exactly_once.audit import changed
 from kgs_core.model import OffsetRange, TopicId
-from kgs_core.ports import Lake
+from kgs_core.ports import Lake, PinnedTable
 
 Progress = Callable[[str, int, int], None]
 _Rows = Mapping[int, tuple[Offsets, Digests]]
-"""By partition: offsets, ascending, each once, and what its rows come to."""
+"""By partition: offsets, and what their rows come to."""
 
 
 def audit_values(settings: Settings, found: LakeAudit, progress: Progress | None = None) -> LakeAudit:
@@ -105,24 +105,32 @@ def _rows_in(settings: Settings, lake: Lake, job: TopicJob) -> _Rows:
         for name in (spec.table, *side_tables_of(lake, spec, settings.group)):
             pinned = lake.pin(name)
             if pinned is not None:
-                read = partial(pinned.read, columns=job.given.names)
                 with ThreadPoolExecutor(READ_THREADS) as pool:
-                    for rows in pool.map(read, pinned.files()):
-                        _add(parts, job.topic_id, rows.cast(job.given))
+                    for found in pool.map(partial(_of_file, job, pinned), pinned.files()):
+                        for partition, rows in found.items():
+                            parts.setdefault(partition, []).append(rows)
     except PortError:
         raise
     except Exception as e:
         raise TransientError(f"table {spec.table}: cannot be read: {one_line(e)}: audit again") from e
-    return {partition: _of_each_offset(found) for partition, found in parts.items()}
+    return {partition: _of_each_offset(rows) for partition, rows in parts.items()}
 
 
-def _add(parts: dict[int, list[tuple[Offsets, Digests]]], topic_id: TopicId, rows: pa.Table) -> None:
-    digests = row_digests(rows)
-    at = rows.select(["_topic_id", "_partition", "_offset"])
-    offsets, numbers = at["_offset"].to_numpy(), pa.array(np.arange(rows.num_rows, dtype=np.int64))
-    for key, places in offsets_of(at.set_column(2, "_offset", numbers)).items():
-        if key.topic_id == topic_id:
-            parts.setdefault(key.partition, []).append((offsets[places], digests[places]))
+def _of_file(job: TopicJob, pinned: PinnedTable, file: str) -> _Rows:
+    """No more than numbers is kept of a file."""
+    return _by_partition(job, pinned.read(file, job.given.names))
+
+
+def _by_partition(job: TopicJob, rows: pa.Table) -> _Rows:
+    """Of each row of this topic id, in no order."""
+    rows = rows.select(job.given.names).cast(job.given)
+    digests, offsets = row_digests(rows), rows["_offset"].to_numpy()
+    places = rows.select(["_topic_id", "_partition"]).append_column("_offset", pa.array(np.arange(rows.num_rows)))
+    return {
+        key.partition: (offsets[at], digests[at])
+        for key, at in offsets_of(places).items()
+        if key.topic_id == job.topic_id
+    }
 
 
 def _of_each_offset(parts: Iterable[tuple[Offsets, Digests]]) -> tuple[Offsets, Digests]:
@@ -160,21 +168,19 @@ class _Comparison:
         rows = rows_of(parsed, records, self.job.topic_id, without=records.faults)
         if rows.num_rows:
             rows = transform_arrow(self.job, rows)
-        made: dict[int, list[tuple[Offsets, Digests]]] = {}
-        _add(made, self.job.topic_id, rows.select(self.job.given.names).cast(self.job.given))
+        made, partitions = _by_partition(self.job, rows), records.origin["_partition"].to_numpy()
         offsets = records.origin["_offset"].to_numpy()
-        for partition in np.unique(records.origin["_partition"].to_numpy()):
-            of_records = np.unique(offsets[records.origin["_partition"].to_numpy() == partition])
-            self._compare(int(partition), of_records, made.get(int(partition), []))
+        for partition in map(int, np.unique(partitions)):
+            self._compare(partition, offsets[partitions == partition], made.get(partition))
 
-    def _compare(self, partition: int, records: Offsets, made: list[tuple[Offsets, Digests]]) -> None:
+    def _compare(self, partition: int, records: Offsets, made: tuple[Offsets, Digests] | None) -> None:
         if partition not in self.rows:
             return
         there, digests = self.rows[partition]
         inside = np.isin(there, records)
         there, digests = there[inside], digests[inside]
         self.compared += len(there)
-        offsets, wanted = _of_each_offset(made) if made else (NO_OFFSETS, np.empty(0, np.uint64))
+        offsets, wanted = _of_each_offset([made]) if made is not None else (NO_OFFSETS, np.empty(0, np.uint64))
         at = np.searchsorted(offsets, there)
         is_made = np.isin(there, offsets)
         is_equal = is_made.copy()
