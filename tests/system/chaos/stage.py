@@ -52,7 +52,7 @@ SECTIONS: Mapping[str, Mapping[str, Any]] = {
         "suspect_after_s": SUSPECT_S,
         "metadata_partitions": 16,
         "start_backoff_s": 1.0,
-        "start_timeout_s": 120.0,
+        "start_timeout_s": 300.0,
     },
 }
 
