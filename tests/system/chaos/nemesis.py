@@ -70,7 +70,10 @@ class Nemesis:
         self._play(faults)
         while time.monotonic() < end:
             self._play(faults)
-        self.heal(due=float("inf"))
+        while self._lasting:  # the last ones have their time, too
+            self.stage.control.keep()
+            self.heal(due=time.monotonic())
+            time.sleep(APART_S[0])
 
     def _play(self, faults: Sequence[Fault]) -> None:
         """Each of them once, a moment apart; one that finds nothing to strike has its turn again after the others."""
