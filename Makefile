@@ -27,7 +27,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the parts of `test` share two cores and one environment
-.PHONY: help setup dev demo test test-fast lint fast system soak test-peer test-k8s mutants s3-server toxiproxy bench experiments image alerts alerts-live prometheus-rule cluster-demo lock clean
+.PHONY: help setup dev demo test test-fast lint fast system chaos soak test-peer test-k8s mutants s3-server toxiproxy bench experiments image alerts alerts-live prometheus-rule cluster-demo lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -61,6 +61,10 @@ system: dev ## the tests with a real Kafka, Spark and object store; one that fai
 	$(BIN)/python -m pytest tests/system -m 'not soak and not k8s and not peer and not alerts' -n 4 --durations=20 || { \
 		echo 'FAILED BESIDE OTHERS (see above); now each alone, but those that inject faults, which stay failed:'; \
 		$(BIN)/python -m pytest tests/system -m 'not soak and not k8s and not peer and not alerts' --second-try --last-failed --last-failed-no-failures none; }
+
+chaos: dev s3-server toxiproxy ## faults by seed on three brokers: SECONDS=600 SEED=1 BROKERS=3 FAULTS=a,b CONTROL=dagster STORE=s3 SPARK=0; no part of `test`
+	@$(BIN)/kgs prepare
+	@exec $(BIN)/python -m tests.system.chaos $(foreach name,SECONDS SEED BROKERS FAULTS CONTROL STORE SPARK,$(if $($(name)),$(name)=$($(name))))
 
 soak: dev ## half an hour of steady load, then a step and a death, and longer explorations; no part of `test`
 	@$(BIN)/kgs prepare

@@ -88,6 +88,7 @@ def audit(
     config: Config = "kgs.yaml",
     *,
     log: bool = True,
+    values: bool = False,
     topics: Collection[str] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> AuditReport:
@@ -96,6 +97,7 @@ def audit(
     Args:
         config: of the group.
         log: also read the topics, as far as they are still there; without, Kafka need not run, and holes count as lost.
+        values: also parse the records that the log still has, and compare rows with what becomes of them.
         topics: only these; None: all that a rule fits.
         progress: is told a topic, offsets of its log read, and offsets to read.
 
@@ -106,7 +108,12 @@ def audit(
     settings = settings_of(config)
     from kgs_core.adapters.lake.audit import audit_lake
 
-    return AuditReport(audit_lake(settings, with_log=log, topics=topics, progress=progress).tables)
+    found = audit_lake(settings, with_log=log, topics=topics, progress=progress)
+    if values:
+        from kgs_core.adapters.ingest.audit_values import audit_values as with_values
+
+        found = with_values(settings, found, progress)
+    return AuditReport(found.tables)
 
 
 def _attributes(value: GroupStatus) -> dict[str, Any]:

@@ -70,6 +70,11 @@ def check_partition(
     return PartitionAudit(stored, in_all, len(dead_letters), tuple(findings), unread)
 
 
+def changed(offsets: Offsets) -> list[Finding]:
+    """Finding of rows whose values are not those that their records give, ascending; nothing where there are none."""
+    return _found(Fault.CHANGED, offsets, "not what the rule makes of the record")
+
+
 def _without_start(stored: StoredPositions, rows: Offsets, dead_letters: Offsets) -> list[Finding]:
     if stored.start is not None or stored.position is not None or stored.gaps:
         what = "start without position" if stored.position is None else "position without start"

@@ -28,6 +28,8 @@ class Fault(StrEnum):
     """A row that no record of this topic between start and position can have become."""
     DELETED_UNREAD = "deleted_unread"
     """An offset at or above the position that Kafka has deleted: no consumer can read it any more."""
+    CHANGED = "changed"
+    """A row with other values than today's rule makes of its record; looked for on demand."""
     CONTRADICTION = "contradiction"
     """Start, position and gaps that cannot all be true."""
 
@@ -153,6 +155,7 @@ class TableAudit:
         version: of the table that was looked at; None: there is no table.
         partitions: ascending by topic id and number, of every topic id that the table has positions or rows of.
         notes: what a reader should know and is no fault.
+        compared: rows whose values were compared with their records; None: they were not looked at.
         problem: why it could not be read, so that nothing is known of it, or that it is missing; empty: it was.
     """
 
@@ -163,6 +166,7 @@ class TableAudit:
     partitions: tuple[PartitionAudit, ...] = ()
     notes: tuple[str, ...] = ()
     problem: str = ""
+    compared: int | None = None
 
     @property
     def ok(self) -> bool:

@@ -13,10 +13,11 @@ def audit_values(found: LakeAudit) -> dict[str, Any]:
 
     Returns:
         {"ok", "tables": [{"table", "topic", "ok", "promise", "version" (null: there is none), "rows", "dead_letters",
-        "unread" (null: unknown), "lost", "doubled", "ahead", "foreign", "deleted_unread", "notes": [line], "problem"
-        (why it could not be read, or that it is missing; empty: it was read), "partitions": [{"topic_id", "partition",
-        "ok", "start", "position", "gaps": [[first offset, end]], "rows", "dead_letters", "unread", "lost", "doubled",
-        "ahead", "foreign", "deleted_unread", "findings": [line]}]}]}
+        "unread" (null: unknown), "lost", "doubled", "ahead", "foreign", "deleted_unread", "compared" (rows; null:
+        values were not), "changed" (null likewise), "notes": [line], "problem" (why it could not be read, or that it
+        is missing; empty: it was read), "partitions": [{"topic_id", "partition", "ok", "start", "position", "gaps":
+        [[first offset, end]], "rows", "dead_letters", "unread", "lost", "doubled", "ahead", "foreign",
+        "deleted_unread", "findings": [line]}]}]}
     """
     return {"ok": found.ok, "tables": [_table(table) for table in found.tables]}
 
@@ -32,6 +33,8 @@ def _table(table: TableAudit) -> dict[str, Any]:
         "dead_letters": table.dead_letters,
         "unread": table.unread,
         **{fault.value: table.count(fault) for fault in COUNTED},
+        "compared": table.compared,
+        "changed": None if table.compared is None else table.count(Fault.CHANGED),
         "notes": list(table.notes),
         "problem": table.problem,
         "partitions": [_partition(partition) for partition in table.partitions],

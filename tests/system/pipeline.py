@@ -39,6 +39,9 @@ def spark_double(df, topic):
     from pyspark.sql import functions as F
     return df.withColumn("twice", F.col("i") * 2)
 
+def spark_same(df, topic):
+    return df
+
 def spark_odd(df, topic):
     return df.filter("i % 2 = 1")
 

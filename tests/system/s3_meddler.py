@@ -9,6 +9,7 @@ import io
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,15 @@ LOSE_REPLIES = "lose_replies"
 """Carry out the next n writes of log entries, but do not answer."""
 LOSE_REQUESTS = "lose_requests"
 """Neither carry them out nor answer."""
+CONFLICT = "conflict"
+"""Answer 409 and carry nothing out, as S3 does while another conditional write is under way."""
+TWICE = "twice"
+"""Carry them out twice, as after a connection that broke on the way, and give the second answer."""
+LATE = "late"
+"""Carry them out, and answer `LATE_S` later."""
+LATE_S = 3.0
+UNAVAILABLE = "unavailable"
+"""Answer 503 to the next n requests of any kind."""
 
 _CONTROL = "/-/"
 _SIGNED = ("range", "content-type", "x-amz-content-sha256", "x-amz-copy-source")
@@ -98,14 +108,31 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.startswith(_CONTROL):
             self._obey(self.path.removeprefix(_CONTROL))
             return
-        is_entry = self.command == "PUT" and "_delta_log/" in self.path and self.path.endswith(".json")
-        if is_entry and self._due(LOSE_REQUESTS):
+        if self._due(UNAVAILABLE):
+            self._refuse(503, "SlowDown")
+        elif self.command == "PUT" and "_delta_log/" in self.path and self.path.endswith(".json"):
+            self._pass_on_entry(body)
+        else:
+            self._reply(*self._ask(body))
+
+    def _pass_on_entry(self, body: bytes) -> None:
+        if self._due(LOSE_REQUESTS):
             self.close_connection = True
+            return
+        if self._due(CONFLICT):
+            self._refuse(409, "ConditionalRequestConflict")
             return
         status, headers, answer = self._ask(body)
-        if is_entry and self._due(LOSE_REPLIES):
+        if self._due(TWICE):
+            status, headers, answer = self._ask(body)
+        if self._due(LATE):
+            time.sleep(LATE_S)
+        if self._due(LOSE_REPLIES):
             self.close_connection = True
             return
+        self._reply(status, headers, answer)
+
+    def _reply(self, status: int, headers: list[tuple[str, str]], answer: bytes) -> None:
         length = str(len(answer)) if self.command != "HEAD" else dict(headers).get("Content-Length", "0")
         self._answer(status, [(k, v) for k, v in headers if k.lower() not in _HOP], length, answer)
 
@@ -122,6 +149,10 @@ class _Handler(BaseHTTPRequestHandler):
         due = self.orders[what] > 0
         self.orders[what] -= due
         return due
+
+    def _refuse(self, status: int, code: str) -> None:
+        body = b"" if self.command == "HEAD" else f"<Error><Code>{code}</Code></Error>".encode()
+        self._answer(status, [("Content-Type", "application/xml")], str(len(body)), body)
 
     def _answer(self, status: int, headers: list[tuple[str, str]], length: str, body: bytes) -> None:
         self.send_response(status)

@@ -15,7 +15,7 @@ from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.ports import CommitOutcome
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_for, transactional
 
-FAULTS = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN, Fault.CONTRADICTION)
+FAULTS = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN, Fault.CHANGED, Fault.CONTRADICTION)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from kgs_core.adapters.ingest.dataframe_rows import SparkTransform
 from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS
 from kgs_core.adapters.ingest.process_batch import TransformError, transform_arrow
 from kgs_core.adapters.ingest.redrive_result import RedriveResult
-from kgs_core.adapters.ingest.sorted_records import MoreColumnsError, TopicJob, more_columns, parse_records
+from kgs_core.adapters.ingest.sorted_records import MoreColumnsError, TopicJob, more_columns, parse_records, rows_of
 from kgs_core.adapters.ingest.topic_opener import columns_of
 from kgs_core.adapters.ingest.topic_records import NO_EPOCH, TopicRecords, origin_table
 from kgs_core.adapters.lake.discovery import UnreadTable, find_tables, refuse_unknown
@@ -235,12 +235,7 @@ class TopicRedrive:
             found.failed[code] += 1
             place = f"{spec.topic}:{letters['_partition'][i]} at {letters['_offset'][i]}"
             found.examples.setdefault(code, f"{place}: {with_code(reason)}")
-        keep = [n for n, i in enumerate(parsed.good) if i not in bad]
-        values = parsed.table.take(pa.array(keep, pa.int64()))
-        origin = letters.select([f.name for f in ORIGIN_FIELDS])
-        origin = origin.take(pa.array([parsed.good[n] for n in keep], pa.int64()))
-        columns = pa.schema([*values.schema, *origin.schema])
-        rows = pa.Table.from_arrays([*values.columns, *origin.columns], schema=columns)
+        rows = rows_of(parsed, records, topic_id, without=bad)
         try:
             return self._transform(job, rows) if rows.num_rows else job.given.empty_table()
         except TransformError as e:

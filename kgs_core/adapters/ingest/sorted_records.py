@@ -2,7 +2,7 @@
 
 import contextlib
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -224,6 +224,15 @@ def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
     if rule.headers:
         parts.append(header_columns(headers, rule.headers))
     return _without_unfit(job, with_topic(side_by_side(parts), job.topic, rule.topic_columns))
+
+
+def rows_of(parsed: Parsed, records: TopicRecords, topic_id: TopicId, without: Container[int]) -> pa.Table:
+    """Rows of the good records, before a transform, but for those at the positions `without`."""
+    keep = [n for n, i in enumerate(parsed.good) if i not in without]
+    values = parsed.table.take(pa.array(keep, pa.int64()))
+    origin = records.with_topic(topic_id).take(pa.array([parsed.good[n] for n in keep], pa.int64()))
+    columns = pa.schema([*values.schema, *origin.schema])
+    return pa.Table.from_arrays([*values.columns, *origin.columns], schema=columns)
 
 
 def load_parsers(rules: Iterable[TopicRule]) -> None:

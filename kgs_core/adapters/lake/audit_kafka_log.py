@@ -2,7 +2,7 @@
 
 import time
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,11 +26,19 @@ Advance = Callable[[int, int], None]
 
 
 def load_log(
-    settings: Settings, admin: KafkaAdmin, topic: str, wanted: Mapping[int, OffsetRange], advance: Advance
+    settings: Settings,
+    admin: KafkaAdmin,
+    topic: str,
+    wanted: Mapping[int, OffsetRange],
+    advance: Advance,
+    taken: Callable[[Sequence[Record]], None] = lambda _: None,
 ) -> dict[int, LogPart]:
     """What the log has of the wanted offsets of each partition.
 
     Takes 8 bytes of memory per record.
+
+    Args:
+        taken: is given the records, some at a time.
 
     Raises:
         PortError: Kafka did not answer, or refused.
@@ -39,7 +47,7 @@ def load_log(
     first = admin.offsets(tps, "earliest")
     end = admin.offsets(tps, "latest", committed_reads=True)
     spans = {tp.partition: OffsetRange(max(span.start, first[tp]), min(span.end, end[tp])) for tp, span in tps.items()}
-    reading = LogReading(settings, admin, topic, {p: span for p, span in spans.items() if span.end > span.start})
+    reading = LogReading(settings, admin, topic, {p: span for p, span in spans.items() if span.end > span.start}, taken)
     found = reading.run(advance)
     return {tp.partition: replace(LogPart(*found.get(tp.partition, ())), start=first[tp], end=end[tp]) for tp in tps}
 
@@ -47,10 +55,18 @@ def load_log(
 class LogReading:
     """One pass over ranges of one topic, each of which must have been written; used once."""
 
-    def __init__(self, settings: Settings, admin: KafkaAdmin, topic: str, spans: Mapping[int, OffsetRange]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        admin: KafkaAdmin,
+        topic: str,
+        spans: Mapping[int, OffsetRange],
+        taken: Callable[[Sequence[Record]], None] = lambda _: None,
+    ) -> None:
         self._settings = settings
         self._admin = admin
         self._topic = topic
+        self._taken = taken
         self._spans = dict(spans)
         self._total = sum(span.end - span.start for span in spans.values())
         self._next = {partition: span.start for partition, span in spans.items()}
@@ -78,7 +94,10 @@ class LogReading:
         progress_at, problem = time.monotonic(), None
         while self._open:
             before = dict(self._next), len(self._open)
-            for message in arrived(consumer, POLL_MESSAGES, POLL_S):
+            messages = arrived(consumer, POLL_MESSAGES, POLL_S)
+            if records := [m for m in messages if m.error() is None]:
+                self._taken(records)
+            for message in messages:
                 if message.error() is None:
                     self._take(message.partition(), message.offset())
                 else:

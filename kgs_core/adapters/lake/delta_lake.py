@@ -182,4 +182,6 @@ class PinnedDelta:
         for name in columns:
             if name in values:
                 rows = rows.append_column(name, pa.repeat(values[name], rows.num_rows))
+            elif name not in rows.column_names:  # the column came later than the file
+                rows = rows.append_column(name, pa.nulls(rows.num_rows))
         return rows.select(list(columns))

@@ -21,6 +21,7 @@ _ADVICE = {
     Fault.FOREIGN: "something else writes this table: find it in the table's history, give it a table of its own; if "
     "it is this group under its earlier name: kgs adopt --from-group",
     Fault.DELETED_UNREAD: "these records are gone for good; the partition stands still until kgs accept-loss",
+    Fault.CHANGED: "the rule was changed since, or something else wrote these rows: compare them with the records",
     Fault.CONTRADICTION: "the table's log was changed by other means than kgs: restore an earlier version",
 }
 
@@ -35,21 +36,38 @@ _ADVICE = {
     show_default=True,
     help="Also read the topics, as far as they are still there. Without: Kafka need not run, holes count as lost.",
 )
+@click.option(
+    "--values",
+    "with_values",
+    is_flag=True,
+    help="Also parse the records that the topics still have, and compare the values of rows with them.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.pass_context
-def audit(context: click.Context, *, config_file: Path, topics: tuple[str, ...], with_log: bool, as_json: bool) -> None:
+def audit(
+    context: click.Context,
+    *,
+    config_file: Path,
+    topics: tuple[str, ...],
+    with_log: bool,
+    with_values: bool,
+    as_json: bool,
+) -> None:
     """Check that every record is in its table once: rows against start, position, accepted gaps and Kafka's log.
 
     Changes nothing, and may run beside consumers. unread: still in Kafka, to be read; no fault. lost: read, but neither
     row nor dead letter. doubled: more than one row of a record. ahead: rows that the position does not know of.
     foreign: rows that no record of the topic became. deleted unread: Kafka deleted them before they were read.
     A table that is missing, though the group has read its topic, is NOT READ.
+    changed, with --values: rows with other values than the rule, as it is now, makes of their records.
     With `rows: filter` a missing row is right; with `rows: any` several rows of a record are, too.
 
     Exit status: 0 nothing found; 1 something found, or not everything could be read; 2 usage or configuration.
     """
+    if with_values and not with_log:
+        raise click.UsageError("--values reads the topics: leave out --no-log")
     with _progress_bar() as progress:
-        found = audit_tables(config_file, log=with_log, topics=topics or None, progress=progress)
+        found = audit_tables(config_file, log=with_log, values=with_values, topics=topics or None, progress=progress)
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
     else:
@@ -95,6 +113,8 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _details(table: TableAudit) -> Iterator[str]:
+    if table.compared is not None:
+        yield f"  values of {table.compared:,} rows compared with their records, {table.count(Fault.CHANGED):,} differ"
     if table.problem:
         yield f"  {table.problem}"
     for note in table.notes:

@@ -1,0 +1,86 @@
+"""What the lake lies on, and what can happen to it: a small disk, or an object store behind a meddler."""
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.system.s3_meddler import Meddler, meddling
+from tests.system.s3_server import BUCKET, S3Server, find_versitygw, storage_at
+
+DISK_BYTES = 256_000_000
+
+
+@dataclass
+class ChaosLake:
+    """Where the lake is.
+
+    Attributes:
+        root: as kgs.yaml has it.
+        tables: the same as a folder of this machine, for a reader that shares nothing with the product.
+        environ: what the store's keys are given by.
+    """
+
+    root: str
+    tables: Path
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class SmallDisk(ChaosLake):
+    """A disk of its own, so that it can be full or read-only; needs the right to mount."""
+
+    @property
+    def _disk(self) -> Path:
+        return self.tables.parent
+
+    def fill(self) -> Path:
+        """Nothing is left; gives the file to remove."""
+        filler = self._disk / "filler"
+        with suppress(OSError), filler.open("ab", buffering=0) as file:
+            while True:
+                file.write(bytes(100_000))
+        return filler
+
+    def remount(self, how: str) -> None:
+        """`ro` or `rw`."""
+        subprocess.run(["mount", "-o", f"remount,{how},size={DISK_BYTES}", self._disk], check=True)
+
+
+@dataclass
+class MeddledStore(ChaosLake):
+    """An S3 server that can be killed, behind a meddler that answers what it likes."""
+
+    server: S3Server = field(kw_only=True)
+    meddler: Meddler = field(kw_only=True)
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[SmallDisk]:
+    """Mounted while the block runs."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", folder], check=True)
+    try:
+        yield SmallDisk(str(folder / "lake"), folder / "lake")
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@contextmanager
+def meddled_store(folder: Path) -> Iterator[MeddledStore]:
+    """Running while the block does."""
+    program = find_versitygw()
+    if program is None:
+        pytest.skip("no versitygw (the S3 test server): `make s3-server` builds it where Go is installed")
+    folder.mkdir()
+    with ExitStack() as held:
+        server = S3Server(program, folder)
+        held.callback(server.close)
+        server.start()
+        meddler = held.enter_context(meddling(server.port))
+        storage = storage_at(meddler.port, "chaos")
+        tables = folder / "data" / BUCKET / "chaos"
+        yield MeddledStore(storage.root, tables, dict(storage.options), server=server, meddler=meddler)

@@ -1,0 +1,139 @@
+"""What strikes the group, at random from a seed: each fault begins, lasts a while, and is healed."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+
+import psutil
+from confluent_kafka import KafkaException
+
+from kgs_core.errors import KgsError
+from tests.system.chaos.journal import Journal
+from tests.system.chaos.stage import Stage
+
+APART_S = (0.5, 5.0)
+AT_ONCE = 3
+GIVEN_UP_S = 120.0
+"""After all others have struck: a fault that still finds nothing to strike is left out, and named."""
+Heal = Callable[[], object]
+Strike = Callable[["Nemesis"], "Heal | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that can happen.
+
+    Attributes:
+        subject: what it strikes, as a name for several.
+        lasts_s: from and to; of what `strike` gives an end to.
+        fits: whether it can happen on this stage at all.
+        alone: faults with the same word here are never there at a time; empty: any number of them.
+        excused_s: nobody can be asked to read while it lasts, and so long after it; None: they can.
+    """
+
+    strike: Strike
+    subject: str
+    lasts_s: tuple[float, float] = (1.0, 15.0)
+    fits: Callable[[Stage], bool] = lambda _: True
+    alone: str = ""
+    excused_s: float | None = None
+
+    @property
+    def name(self) -> str:
+        return self.strike.__name__
+
+
+@dataclass
+class Nemesis:
+    """The faults of one run.
+
+    Attributes:
+        after_each: called after each fault.
+        struck: how often each fault found something to strike.
+        never: faults that found nothing.
+    """
+
+    random: Random
+    stage: Stage
+    journal: Journal
+    after_each: Callable[[], object] = lambda: None
+    struck: Counter[str] = field(default_factory=Counter)
+    never: list[str] = field(default_factory=list)
+    _lasting: list[tuple[float, Fault, Heal]] = field(default_factory=list)
+
+    def run(self, faults: Sequence[Fault], seconds: float) -> None:
+        """All of these, in an order of the seed, and then in others until so many seconds are over."""
+        end = time.monotonic() + seconds
+        self._play(faults)
+        while time.monotonic() < end:
+            self._play(faults)
+        while self._lasting:  # the last ones have their time, too
+            self.stage.control.keep()
+            self.heal(due=time.monotonic())
+            time.sleep(APART_S[0])
+
+    def _play(self, faults: Sequence[Fault]) -> None:
+        """Each of them once, a moment apart; one that finds nothing to strike has its turn again after the others."""
+        turns = self.random.sample(faults, len(faults))
+        gave_up = time.monotonic() + GIVEN_UP_S + len(turns) * sum(APART_S)
+        while turns:
+            self.stage.control.keep()
+            self.heal(due=time.monotonic())
+            if len(self._lasting) < AT_ONCE:
+                fault = turns.pop(0)
+                if not self.strike(fault):
+                    if time.monotonic() > gave_up:
+                        self.never.append(fault.name)
+                    else:
+                        turns.append(fault)
+            time.sleep(self.random.uniform(*APART_S))
+
+    def strike(self, fault: Fault) -> bool:
+        """One fault; False where it finds nothing to strike."""
+        if fault.alone and any(other.alone == fault.alone for _, other, _ in self._lasting):
+            return False
+        ended = (
+            self.journal.excused(fault.name, fault.excused_s or 0.0) if fault.excused_s is not None else lambda: None
+        )
+        try:
+            heal = fault.strike(self)
+        except (psutil.Error, ProcessLookupError, LookupError, KgsError, KafkaException, OSError) as e:
+            self.journal.tell(f"{fault.name}: not now", why=f"{type(e).__name__} {e}"[:120])
+            ended()
+            return False
+        self.struck[fault.name] += 1
+        self.after_each()
+        if heal is None:
+            ended()
+            self.journal.tell(fault.name)
+            return True
+
+        def over() -> None:
+            try:
+                heal()
+            finally:
+                ended()
+
+        lasts = self.random.uniform(*fault.lasts_s)
+        self._lasting.append((time.monotonic() + lasts, fault, over))
+        self.journal.tell(fault.name, lasts_s=round(lasts, 1))
+        return True
+
+    def heal(self, due: float) -> None:
+        """End the faults whose time is over."""
+        for entry in sorted((each for each in self._lasting if each[0] <= due), key=lambda each: each[0]):
+            self._lasting.remove(entry)
+            with suppress(psutil.Error):
+                entry[2]()
+            self.journal.tell(f"{entry[1].name} is over")
+
+    def choose_consumer(self) -> int:
+        """The number of one that lives.
+
+        Raises:
+            LookupError: there is none.
+        """
+        return self.random.choice(sorted(self.stage.consumers()))

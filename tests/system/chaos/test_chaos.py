@@ -1,0 +1,32 @@
+"""Chaos on three brokers in `make test`, and for an hour in `make soak`; `make chaos` is the same by hand."""
+
+import time
+
+import pytest
+
+from tests.system.chaos.__main__ import FOLDER
+from tests.system.chaos.options import Options
+from tests.system.chaos.report import run
+
+pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow(300)]
+
+
+def assert_right(options: Options, capsys: pytest.CaptureFixture[str]) -> None:
+    lines: list[str] = []
+    verdict = run(FOLDER / f"test-{options.seed}", options, lines.append)
+    assert not verdict.problems, "\n".join(lines[-60:])
+    with capsys.disabled():
+        print(f"\n{options.command()}: {verdict.figures}")
+
+
+@pytest.mark.timeout(2400)
+def test_every_fault_once_on_three_brokers(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever the seed, each fault strikes: it says when, whom, for how long, and beside which others."""
+    assert_right(Options(0, 1), capsys)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(9000)
+def test_an_hour_of_a_seed_that_nobody_has_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    """Told when it fails, so that it can be repeated."""
+    assert_right(Options.of_words(["SECONDS=3600"], int(time.time())), capsys)  # noqa: TID251 - a new one each time
