@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 import pyarrow as pa
@@ -68,6 +68,14 @@ LogKey = tuple[str, int, int, str]
 def fingerprint(value: bytes | None) -> str:
     """What a value is compared by."""
     return hashlib.sha256(value or b"\0none").hexdigest()[:16]
+
+
+class HasAddresses(Protocol):
+    """A cluster."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`host:port`, comma-separated."""
 
 
 class Pipeline:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import psutil
 import pytest
@@ -25,7 +25,7 @@ from kgs_core.runtime.group_status import GroupWatch
 from tests.failpoints import crash_at
 from tests.system.billing import billed
 from tests.system.exporter import Scrape, counted, exporter, scraped_beside
-from tests.system.pipeline import KGS, Pipeline, json_values, produce
+from tests.system.pipeline import KGS, HasAddresses, Pipeline, json_values, produce
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -47,14 +47,6 @@ SECTIONS = {
         "start_backoff_s": 0.5,
     },
 }
-
-
-class HasAddresses(Protocol):
-    """A cluster."""
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """`host:port`, comma-separated."""
 
 
 class Rig:
