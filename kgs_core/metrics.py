@@ -296,12 +296,7 @@ METRICS: dict[str, Metric] = {
             "kgs metrics --audit-every",
             unit="seconds",
         ),
-        _gauge(
-            "kgs_audit_every_seconds",
-            "Time between two audits.",
-            "kgs metrics --audit-every",
-            unit="seconds",
-        ),
+        _gauge("kgs_audit_every_seconds", "Time between two audits.", "kgs metrics --audit-every", unit="seconds"),
         _gauge(
             "kgs_state",
             "1 for what people want of the group: running, paused or stopped.",

@@ -84,3 +84,8 @@ class Drains:
     def and_one_of(self, seconds: float) -> "Drains":
         """With one more."""
         return Drains(self.count + 1, seconds, max(seconds, self.longest_s or 0.0))
+
+
+def degrees(shares: Mapping[str, float]) -> dict[str, bool]:
+    """Topics that are bad -> whether all of their records are."""
+    return {topic: share >= 1 for topic, share in shares.items()}

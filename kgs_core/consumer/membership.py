@@ -30,10 +30,10 @@ the older one stands before its own first assignment. An incarnation that never 
 stays, until it gets its first (empty, or to retire) and the next gift to its successor follows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from kgs_core.consumer.member import Decision, Drains, Facts, Identity, MembershipTiming
+from kgs_core.consumer.member import Decision, Drains, Facts, Identity, MembershipTiming, degrees
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import Ending, Heartbeat, Member, MemberAssignment, Phase, Received, Report
 
@@ -59,8 +59,7 @@ class Membership:
         last_report: the last full report, if it is known to be appended and no other one has been tried since.
         reported_at: when that was made.
         appended_at: when the last message known to be appended was made; at first, when the incarnation joined.
-        listened_at: when the queue was last looked at with success, whether there was an assignment or not; at first,
-            when the incarnation joined.
+        listened_at: when the queue was last looked at with success; at first likewise.
         heard_since: since when reports have been appended without a gap of `suspect_after_s`.
         landed_at: when a batch was last committed.
     """
@@ -94,8 +93,6 @@ class Membership:
     def member(self) -> Member:
         """Which incarnation of which consumer this is."""
         return self.identity.member
-
-    # What to do
 
     def received(self, assignments: Sequence[Received[MemberAssignment]], now: float) -> "Membership":
         """Assignments of our queue, oldest first; those seen before do no harm."""
@@ -163,8 +160,6 @@ class Membership:
         new = self.asked_to_end()
         return new if new.ended else new.acted(new.decision, now)
 
-    # What the batch loop is at
-
     def noted(self, facts: Facts) -> "Membership":
         """News of the partitions."""
         return replace(self, facts=facts)
@@ -192,9 +187,8 @@ class Membership:
         """Why the process must end at once, whatever it is doing; None while it need not.
 
         A consumer that cannot be heard will be held for dead, and one that is stuck must not look alive. One that
-        cannot hear has `suspect_after_s` more to end in order. One that neither can be heard nor commits anything waits
-        for Kafka, as everybody does; once Kafka is back, it is sooner at work than a new process. Silence of the
-        controller is no reason; nor is anything for who holds nothing any more.
+        cannot hear has `suspect_after_s` more to end in order. One that cannot be heard and commits nothing waits for
+        Kafka, as all do. Silence of the controller is no reason; nor is anything for who holds nothing any more.
         """
         silent_s = FENCE_FACTOR * self.pace.suspect_after_s
         if self.ended:
@@ -216,8 +210,6 @@ class Membership:
         if now - max(self.listened_at, self.heard_since) <= deaf_s:
             return None
         return f"no assignment could be read for {deaf_s:g} s ({factor} x suspect_after_s)"
-
-    # What to report
 
     @property
     def phase(self) -> Phase:
@@ -254,8 +246,8 @@ class Membership:
     def appended(self, message: Report | Heartbeat, made_at: float) -> "Membership":
         """The message is in the log for certain."""
         last_report = message if isinstance(message, Report) else self.last_report
-        since = self.heard_since if self._is_heard(made_at) else made_at
-        return replace(self, last_report=last_report, appended_at=max(made_at, self.appended_at), heard_since=since)
+        new = self if self._is_heard(made_at) else replace(self, heard_since=made_at)
+        return replace(new, last_report=last_report, appended_at=max(made_at, self.appended_at))
 
     @property
     def _must_be_full(self) -> bool:
@@ -273,7 +265,7 @@ class Membership:
         is_new = reported != (self.phase, self.applied, self.owned, self._stopped, self._positions.keys())
         is_new |= (last_report.ready, dict(last_report.unready)) != (self._ready, self._unready)
         # Of a share the same: which topics are bad is news, and which wholly; how bad the others are is not.
-        return is_new or _degrees(last_report.bad_shares) != _degrees(self._bad_shares)
+        return is_new or degrees(last_report.bad_shares) != degrees(self._bad_shares)
 
     @property
     def _stopped(self) -> dict[TopicPartition, str]:
@@ -326,8 +318,3 @@ class Membership:
             work=self.facts.work,
             flat_out=self.facts.flat_out,
         )
-
-
-def _degrees(shares: Mapping[str, float]) -> dict[str, bool]:
-    """Topics that are bad -> whether all of their records are."""
-    return {topic: share >= 1 for topic, share in shares.items()}

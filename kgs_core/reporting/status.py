@@ -60,8 +60,7 @@ class ConsumerRow:
         load: sum of the write speeds of these, stored bytes/s; None where one is not known.
         bytes_per_s: what it has consumed of late, uncompressed.
         lag: offsets of these that the lake has not yet; None where one is not known.
-        known_lag: without those that are not known; None where none is.
-        lag_unknown_partitions: how many are not known.
+        known_lag: of the others (None: of none), without `lag_unknown_partitions`.
         batch_age_s: age of the batch in hand at its last sign of life; 0.0 without one; None before the first.
         stopped: which of these stand still, and why.
         state: for people.
@@ -133,8 +132,7 @@ class GroupStatus:
         is_converged: whether all is as it shall be: by the target, and by what people want.
         waiting: partitions that are not where they shall be -> why.
         lag: offsets that the lake has not yet; None where one partition's is not known.
-        known_lag: without those partitions; None where no partition's is known.
-        lag_unknown_partitions: how many they are.
+        known_lag: of the others (None: of none), without `lag_unknown_partitions`.
         surroundings: what it was made with.
         outdated: consumers of another version or configuration than wanted.
         bad_shares: topics of which too many records are bad -> share of these, 0 to 1.
@@ -307,8 +305,7 @@ class _Lines:
 
     def _state(self, member: MemberView) -> str:
         """What it is doing, the most important thing first."""
-        consumer, incarnation = member.member
-        report = member.report
+        (consumer, incarnation), report = member.member, member.report
         if incarnation in self._suspects:
             return "silent"
         if report is None:

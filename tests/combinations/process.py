@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 
 from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext
 from kgs_core.adapters.ingest.fetch import FetchSession
@@ -17,6 +16,7 @@ from kgs_core.consumer.round.questions import ReadResult
 from kgs_core.errors import KgsError
 from tests.combinations.case import Round
 from tests.combinations.stand_ins import MemoryKafka
+from tests.group_offsets import MemoryOffsets
 
 
 class _Runner(LocalBatchRunner):
@@ -40,7 +40,7 @@ class Process:
     def __init__(self, settings: Settings, kafka: MemoryKafka, say: Callable[[str], None]) -> None:
         self._kafka, self._say = kafka, say
         self._specs = resolve_tables(settings, kafka.list_topics())
-        offsets = SimpleNamespace(report=lambda _: None)
+        offsets = MemoryOffsets()
         self._opener = TopicOpener(settings, open_lake(settings.lake, "7"), kafka, offsets, lambda *_: None)
         self.client = FetchSession({"bootstrap.servers": "memory:1"})
         context = TaskContext({"client": self}, Storage(settings.lake.root), None)

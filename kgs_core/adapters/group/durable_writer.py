@@ -90,8 +90,8 @@ class DurableWriter:
         reason = f": {write_error(self._where, 'connect', cause)}" if cause is not None else ""
         raise TransientError(f"Kafka {self._where}: write to {self._tp}: no answer in {timeout_s:g} s{reason}")
 
-    def _begin(self, producer: Producer, records: Sequence[Record]) -> "_Attempt":
-        attempt = _Attempt(producer, self._tp, len(records))
+    def _begin(self, producer: Producer, records: Sequence[Record]) -> "_Delivery":
+        attempt = _Delivery(producer, self._tp, len(records))
         try:
             for key, value in records:
                 producer.produce(self._tp.topic, value, key, self._tp.partition, on_delivery=attempt.note)
@@ -105,7 +105,7 @@ class DurableWriter:
 
 
 @dataclass(slots=True)
-class _Attempt:
+class _Delivery:
     """Records of one message on their way by one producer."""
 
     producer: Producer

@@ -7,8 +7,8 @@ from kgs_core.config import Settings
 TOKEN_FUNCTION = "kgs.token.function"  # noqa: S105 - a name
 """Setting of ours among librdkafka's: `module:function` that gives the tokens. `clients` takes it out."""
 TIME_OUTS: Mapping[str, int] = {
-    "socket.timeout.ms": 8000,
-    "socket.connection.setup.timeout.ms": 8000,
+    "socket.timeout.ms": 6500,
+    "socket.connection.setup.timeout.ms": 6500,
     "reconnect.backoff.max.ms": 1000,
 }
 """Of every client: rules 1 and 2 of `silent_brokers`."""

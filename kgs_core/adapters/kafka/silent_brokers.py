@@ -3,7 +3,7 @@
 A broker may be killed, frozen, without power, cut off in one direction or both, or slow by seconds. Most of these leave
 its connections up: no answer comes on them, and no error either. No other part of kgs knows about it.
 
-1. Requests, and the setup of connections, end after 8 s in every client (`client_config.TIME_OUTS`). Without it:
+1. Requests, and the setup of connections, end after 6.5 s in every client (`client_config.TIME_OUTS`). Without it:
    librdkafka waits 60 s, until then takes the silent connection for up, and prefers it for further requests.
 2. That is longer than a slow broker takes, say 5 s. Without it: its partitions would never be read, and no report to it
    would ever arrive.
@@ -18,7 +18,7 @@ its connections up: no answer comes on them, and no error either. No other part 
 7. While the connection to a partition's leader is down, a client looks for a new leader every second. librdkafka does
    this itself, given rule 1. Without it: it refreshes its metadata every few minutes.
 8. The answer to one fetch has about 16 MB (`client_config.reading_client`). Without it: 50 MB take longer than rule 1
-   allows on a link below 6 MB/s; the answer would be dropped and fetched again, for ever.
+   allows on a link below 8 MB/s; the answer would be dropped and fetched again, for ever.
 9. A topic of the group counts as deleted, or as another one, after four answers to four clients in a row
    (`GroupTopics.check`). Without it: a broker whose metadata lag, or that is cut off from the others, ends a controller
    that has just made the topic.

@@ -96,6 +96,8 @@ def test_a_batch_counts_its_bad_records_whether_their_dead_letters_are_new_or_no
     from kgs_core.adapters.lake.storage import Storage
 
     sink = Sink(Storage(str(tmp_path))).started(1)
-    first, again = sink.read({0: (0, 50)}), sink.read({0: (0, 50)}, {0: 50})
+    first = sink.read({0: (0, 50)})
+    sink.table.commit(first)
+    again = sink.read({0: (0, 50)}, {0: 50})
     assert (first.records, first.bad_records, again.bad_records) == (50, 10, 10)
     assert (first.dead_letters is None, again.dead_letters) == (False, None)

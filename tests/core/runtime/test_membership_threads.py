@@ -31,7 +31,7 @@ class MemoryReports:
         self.away = threading.Event()
 
     def send(self, report, timeout_s):
-        assert timeout_s == 10, "a third of suspect_after_s"
+        assert timeout_s == 15, "half of suspect_after_s"
         self.tries += 1
         if self.away.is_set():
             raise TransientError("away")

@@ -204,7 +204,7 @@ def test_a_round_is_told_of_an_assignment_or_a_signal_that_comes_while_it_lasts(
 
     ingest.round = stopped
     told.clear()
-    loop._reader.attempt = lambda step, _: step()
+    loop._reader.attempt = lambda step, *_: step()
     loop.run(stop)
     assert told[:2] == [False, True]
 

@@ -130,12 +130,6 @@ def test_headers_count_in_a_batch_and_in_what_was_read(reader):
     assert topic in by_topic(reader.round())
 
 
-def test_dead_letters_that_are_in_the_lake_already_count_as_bad_records(reader):
-    reader.topic("again", b"bad", b'{"a": 1}', b"bad", marks={0: 1}, format="json", schema={"a": "long"})
-    (batch,) = reader.round().batches
-    assert (batch.records, batch.bad_records, batch.dead_letters.rows) == (3, 2, 1)
-
-
 def test_table_that_cannot_be_written_holds_up_its_topic_alone(reader, tmp_path):
     sick, well = reader.topic("sick", b"x"), reader.topic("well", b"x")
     (tmp_path / sick).rmdir()

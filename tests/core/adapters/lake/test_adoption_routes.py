@@ -30,7 +30,7 @@ def sink(folder, group="g", **rule):
 def killed_ahead(folder, **rule):
     """A consumer of the old name begins its first route, and is killed when the side tables have its batch."""
     found = sink(folder, **{"route": ROUTE, **rule}).started()
-    found.table._sides.commit(found.read(6))
+    found.table._sides.commit(found.read(6), {})
     assert found.rows(found.spec.side_tables["a"])
 
 

@@ -206,6 +206,7 @@ def test_dictionary_is_given_up_where_values_do_not_come_again(tmp_path):
 
 
 def test_folder_that_cannot_be_written_is_worth_another_try(tmp_path):
+    (tmp_path / "t").rmdir()
     (tmp_path / "t").write_text("a file where the folder should be")
     with pytest.raises(TransientError, match="table t: "):
         written(tmp_path, batch_of([{"long": 1}]))

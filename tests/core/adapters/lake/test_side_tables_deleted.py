@@ -68,7 +68,7 @@ def test_one_that_nothing_was_committed_beside_is_made_again(tmp_path):
     """What it had was ahead of the own table, and is read again."""
     log = log_of()
     sink = LayoutSink(tmp_path, log, route=ROUTE).started()
-    sink.table._sides.commit(sink.read(9))
+    sink.table._sides.commit(sink.read(9), {})
     assert places(sink, "side/a")
     shutil.rmtree(tmp_path / "side/a")
     again = LayoutSink(tmp_path, log, route=ROUTE).started()

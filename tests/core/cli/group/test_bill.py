@@ -29,6 +29,7 @@ def here(tmp_path, monkeypatch):
     ]  # fmt: skip
     (tmp_path / "week.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (tmp_path / "kgs.yaml").write_text(CONFIG)
+    (tmp_path / "lake").mkdir()
     return tmp_path
 
 
