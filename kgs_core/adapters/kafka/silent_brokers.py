@@ -7,9 +7,10 @@ its connections up: no answer comes on them, and no error either. No other part 
    librdkafka waits 60 s, until then takes the silent connection for up, and prefers it for further requests.
 2. That is longer than a slow broker takes, say 5 s. Without it: its partitions would never be read, and no report to it
    would ever arrive.
-3. A question without an answer is repeated by a new client every 0.75 s, up to five times. Without it: the client has
-   chosen the silent broker and asks no other. Most questions go to the controller. With KRaft, each response names any
-   broker as such, so that a new client may choose the silent one again.
+3. A question without an answer is repeated by a new client every 0.9 s, up to four times, and by two in a process at
+   most at a time. Without it: the client has chosen the silent broker and asks no other. Most questions go to the
+   controller. With KRaft, each response names any broker as such, so that a new client may choose the silent one again.
+   Without the limit: a machine that is busy is made busier by clients that are not needed.
    So it is with a report, every 2.5 s (`DurableWriter`).
 4. The client that answers first is used from then on. Without it: every question waits for the silent broker again.
 5. A client is only replaced by one that has answered. Without it: a new client has to connect first; with a slow leader
@@ -40,9 +41,11 @@ from kgs_core.adapters.kafka.clients import RotatingClient
 from kgs_core.adapters.kafka.errors import NO_ANSWER
 from kgs_core.errors import PortError, TransientError
 
-REPEAT_S = 0.75
-MOST_REPEATS = 5
+REPEAT_S = 0.9
+MOST_REPEATS = 4
+MOST_AT_ONCE = 2
 SHORT_S = 2.0
+_repeating = threading.BoundedSemaphore(MOST_AT_ONCE)
 _GRACE_S = 1.0  # for librdkafka to report itself that nobody answered
 _Key = TypeVar("_Key", bound=Hashable)
 _Client = TypeVar("_Client")
@@ -72,25 +75,29 @@ def ask(
         PortError: there is no client.
     """
     asking: _Asking[_Client, _Key] = _Asking(clients, question, look, repeats)
+    try:
+        return _answered(asking, timeout_s)
+    finally:
+        asking.end()
+
+
+def _answered(asking: "_Asking[_Client, _Key]", timeout_s: float) -> dict[_Key, Any]:
     began_s = time.monotonic()
-    asking.begin(clients.get(), timeout_s)
+    asking.begin(asking.clients.get(), timeout_s)
     while True:
         left_s = began_s + timeout_s - time.monotonic()
         if (winner := asking.winner()) is not None:
-            clients.keep(winner.client)
+            asking.clients.keep(winner.client)
             return winner.found
-        due_s = REPEAT_S * len(asking.attempts) - (timeout_s - left_s)
+        due_s = REPEAT_S * (len(asking.attempts) + asking.skipped) - (timeout_s - left_s)
         if asking.may_repeat(left_s) and (due_s <= 0 or asking.is_over):
-            try:
-                asking.begin(clients.another(), left_s)
-            except PortError:  # no token now, say
-                asking.repeats = 0
+            asking.repeat(left_s)
         elif asking.is_over or left_s + _GRACE_S <= 0:
             break
         else:
             longest_s = left_s + _GRACE_S
             asking.wait(min(due_s, longest_s) if asking.may_repeat(left_s) else longest_s)
-    clients.doubt()
+    asking.clients.doubt()
     return _best(asking.attempts)
 
 
@@ -141,6 +148,8 @@ class _Asking(Generic[_Client, _Key]):
     look: Question[_Client, None] | None
     repeats: int
     attempts: "list[_Attempt[_Client, _Key]]" = field(default_factory=list)
+    skipped: int = 0
+    held: int = 0
 
     def begin(self, client: _Client, left_s: float) -> None:
         is_short = self.look is not None and len(self.attempts) < self.repeats
@@ -150,11 +159,27 @@ class _Asking(Generic[_Client, _Key]):
         else:
             self.attempts.append(_Attempt(client, [], self.look(client, left_s)[None], send))
 
+    def repeat(self, left_s: float) -> None:
+        """One more attempt, where the process has not begun too many."""
+        if not _repeating.acquire(blocking=False):
+            self.skipped += 1
+            return
+        self.held += 1
+        try:
+            self.begin(self.clients.another(), left_s)
+        except PortError:  # no token now, say
+            self.repeats = 0
+
+    def end(self) -> None:
+        """Let others repeat theirs."""
+        for _ in range(self.held):
+            _repeating.release()
+
     def winner(self) -> "_Attempt[_Client, _Key] | None":
         return next((each for each in self.attempts if each.take() and each.is_answered), None)
 
     def may_repeat(self, left_s: float) -> bool:
-        return len(self.attempts) <= self.repeats and left_s > 0
+        return len(self.attempts) + self.skipped <= self.repeats and left_s > 0
 
     @property
     def is_over(self) -> bool:

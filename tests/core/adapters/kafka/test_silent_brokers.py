@@ -81,7 +81,7 @@ def hurried(monkeypatch):
 
 
 @pytest.mark.parametrize("error", [None, KafkaError._TRANSPORT])
-@pytest.mark.parametrize("who", [1, 2, 4, 6])
+@pytest.mark.parametrize("who", [1, 2, 3])
 def test_a_question_is_repeated_until_a_client_has_an_answer_and_that_one_is_used_from_then_on(who, error, hurried):
     clients, (asked, question) = Clients(), answered_by(who, error=error)
     assert ask(clients, question, 5.0) == {"a": ("a", who), "b": ("b", who)}
@@ -95,7 +95,7 @@ def test_a_client_without_an_answer_is_not_thrown_away_while_no_other_has_one(hu
     clients, (asked, question) = Clients(), answered_by()
     with pytest.raises(TimeoutError):
         ask(clients, question, 0.2)
-    assert asked == [1, 2, 3, 4, 5, 6]
+    assert asked == [1, 2, 3]
     assert clients.used == 1
 
 
@@ -149,7 +149,7 @@ def test_of_partial_answers_the_fullest_is_given(hurried):
     assert (found["a"], found["b"], found["c"].name()) == (3, 3, "_TIMED_OUT")
 
 
-@pytest.mark.parametrize("silent", [0, 1, 5])
+@pytest.mark.parametrize("silent", [0, 1, 4])
 def test_a_connection_is_made_beside_those_that_are_not(silent, hurried):
     begun, ended, waiting = count(), [], Event()
 
