@@ -3,7 +3,6 @@
 Another project takes it in with `dg.Definitions.merge(own, build_defs(...))`, see docs/dagster.md.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -120,8 +119,7 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
 
 
 def _code_location() -> dg.Definitions:
-    found = configured_groups()
-    return build_defs(groups=found, experiments=not found or bool(os.environ.get("KGS_EXPERIMENTS")))
+    return build_defs(groups=configured_groups(), experiments=True)
 
 
 defs = _code_location()
