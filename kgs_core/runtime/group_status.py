@@ -179,13 +179,21 @@ def load_target(settings: Settings) -> Target | None:
     return target.message if target is not None else None
 
 
+def has_topics(settings: Settings) -> bool:
+    """Whether the group's topics exist, as they do once a controller has begun.
+
+    Raises:
+        PortError: Kafka does not answer, or refuses.
+    """
+    names = [kind.of(settings.group) for kind in GroupTopic]
+    return len(KafkaAdmin(admin_client(settings)).describe(names)) == len(names)
+
+
 def _load_view(settings: Settings) -> GroupView:
     """What the group's topics say; nothing where they are not there yet."""
-    admin = KafkaAdmin(admin_client(settings))
-    names = [kind.of(settings.group) for kind in GroupTopic]
-    if len(admin.describe(names)) < len(names):
+    if not has_topics(settings):
         return GroupView()
-    reader = KafkaGroupTopicReader(GroupTopics(settings, admin))
+    reader = KafkaGroupTopicReader(GroupTopics(settings, KafkaAdmin(admin_client(settings))))
     try:
         return GroupView().take_all(reader.read_to_end(), time.monotonic())
     finally:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -220,6 +221,8 @@ def test_of_a_days_bills_the_one_that_knows_most_is_kept(new_lake: NewLake) -> N
         {},
     )
     lake = LakeSettings(root=storage.root, storage_options=dict(storage.options))
+    if "://" not in storage.root:
+        Path(storage.root).mkdir(parents=True, exist_ok=True)
     kept = KeptBills(settings.model_copy(update={"lake": lake}))
     assert kept.load(DAY) is None
     assert [kept.keep(DAY, bill(known)) for known in (3600.0, 60.0, 7200.0)] == [True, False, True]

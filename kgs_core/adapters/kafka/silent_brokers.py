@@ -155,7 +155,7 @@ class _Asking(Generic[_Client, _Key]):
         is_short = self.look is not None and len(self.attempts) < self.repeats
         send = partial(self.question, client, min(left_s, SHORT_S) if is_short else left_s)
         if self.look is None or self.clients.has_answered(client):
-            self.attempts.append(_Attempt(client, list(send().items())))
+            self.attempts.append(_Attempt(client, list(send().items())[::-1]))
         else:
             self.attempts.append(_Attempt(client, [], self.look(client, left_s)[None], send))
 
@@ -194,7 +194,7 @@ class _Attempt(Generic[_Client, _Key]):
     """One way a question was sent.
 
     Attributes:
-        open: subjects without an answer yet. librdkafka answers all subjects of a request at once.
+        open: subjects without an answer yet, the first one last. librdkafka answers all of a request at once.
         looking: answer of the look before it, while that is waited for.
         send: sends the question after the look.
         found: answers so far.
@@ -215,7 +215,7 @@ class _Attempt(Generic[_Client, _Key]):
             if _is_missing(answer):
                 self.failure = answer
             else:
-                self.open = list(self.send().items())
+                self.open = list(self.send().items())[::-1]
         while self.open and self.open[-1][1].done():
             key, future = self.open.pop()
             self.found[key] = _answer(future)

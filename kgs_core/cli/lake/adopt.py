@@ -107,9 +107,11 @@ def _from_group(settings: Settings, old: str, topics: tuple[str, ...], *, yes: b
 
 def _note_running(settings: Settings, old: str) -> None:
     """Say who still reads under the old name: it is refused as soon as a table has changed hands."""
-    from kgs_core.runtime.group_status import GroupWatch
+    from kgs_core.runtime.group_status import GroupWatch, has_topics
 
     try:
+        if not has_topics(settings.model_copy(update={"group": old})):
+            return  # nobody has ever controlled it
         with GroupWatch(settings.model_copy(update={"group": old})) as group:
             found = group.look(with_lake=False)
     except PortError as e:
