@@ -59,5 +59,6 @@ def test_a_dry_run_says_who_still_runs_under_the_old_name(monkeypatch, tmp_path,
     old = SimpleNamespace(pending=lambda _: [Adopted("t", ("t",), 1)])
     monkeypatch.setattr(adoption, "GroupAdoption", lambda *_: old)
     monkeypatch.setattr(group_status, "GroupWatch", watch)
+    monkeypatch.setattr(group_status, "has_topics", lambda _: True)
     result = CliRunner().invoke(cli, ["adopt", "--config", str(file), "--from-group", "old"])
     assert (result.exit_code, result.stderr) == (0, said)
