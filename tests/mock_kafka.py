@@ -56,6 +56,7 @@ def _library() -> Any:
         "rd_kafka_mock_push_request_errors_array": (None, [pointer, c.c_int16, size, c.POINTER(c.c_int)]),
         "rd_kafka_mock_partition_set_leader": (c.c_int, [pointer, text, c.c_int32, c.c_int32]),
         "rd_kafka_mock_broker_set_down": (c.c_int, [pointer, c.c_int32]),
+        "rd_kafka_mock_broker_set_up": (c.c_int, [pointer, c.c_int32]),
         "rd_kafka_mock_broker_set_rtt": (c.c_int, [pointer, c.c_int32, c.c_int]),
         "rd_kafka_mock_clear_request_errors": (None, [pointer, c.c_int16]),
         "rd_kafka_flush": (c.c_int, [pointer, c.c_int]),
@@ -119,6 +120,9 @@ class MockKafka:
     def kill(self, broker: int) -> None:
         """Close a broker's port and connections."""
         assert self.lib.rd_kafka_mock_broker_set_down(self.cluster, broker) == 0
+
+    def revive(self, broker: int) -> None:
+        assert self.lib.rd_kafka_mock_broker_set_up(self.cluster, broker) == 0
 
     def slow(self, broker: int, seconds: float) -> None:
         """Have a broker answer so much later; an hour is as good as a frozen one."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -78,14 +79,19 @@ class DurableWriter:
             self._producer = make_producer(self._where, self._config)
         # Kept only after a success. Who has had no answer for a while is beside a new one (rules 3 to 5)
         attempts, self._producer = [self._begin(self._producer, records)], None
-        while (left_s := started + timeout_s - time.monotonic()) > 0:
+        try:
+            while (left_s := started + timeout_s - time.monotonic()) > 0:
+                for each in attempts:
+                    if (record := each.written(self._where, left_s / len(attempts))) is not None:
+                        self._producer = each.producer
+                        return Received(message, int(record.offset() or 0), int(record.timestamp()[1]))
+                is_due = len(attempts) <= MOST_REPEATS and time.monotonic() > started + REPEAT_S * len(attempts)
+                if is_due and len(records) == 1:  # parts of two would mix
+                    attempts.append(self._begin(make_producer(self._where, self._config), records))
+        finally:
             for each in attempts:
-                if (record := each.written(self._where, left_s / len(attempts))) is not None:
-                    self._producer = each.producer
-                    return Received(message, int(record.offset() or 0), int(record.timestamp()[1]))
-            is_due = len(attempts) <= MOST_REPEATS and time.monotonic() > started + REPEAT_S * len(attempts)
-            if is_due and len(records) == 1:  # parts of two would mix
-                attempts.append(self._begin(make_producer(self._where, self._config), records))
+                if each.producer is not self._producer:
+                    each.give_up()
         cause = self._watch.cause_since(started)
         reason = f": {write_error(self._where, 'connect', cause)}" if cause is not None else ""
         raise TransientError(f"Kafka {self._where}: write to {self._tp}: no answer in {timeout_s:g} s{reason}")
@@ -115,6 +121,12 @@ class _Delivery:
 
     def note(self, error: KafkaError | None, record: ClientMessage) -> None:
         self.answers.append((error, record))
+
+    def give_up(self) -> None:
+        """Nothing is sent from now on. Without it a client lives, and sends, until its records have their answer."""
+        self.producer.purge()
+        with suppress(KafkaException):
+            serve(self.producer.poll, 0)  # a record holds this object until its answer is served, and by it the client
 
     def written(self, where: str, longest_s: float) -> ClientMessage | None:
         """The last record, where all have arrived.

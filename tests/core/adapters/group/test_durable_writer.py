@@ -3,6 +3,7 @@
 from functools import partial
 from types import SimpleNamespace
 
+import psutil
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ClientPartition
@@ -16,6 +17,7 @@ from kgs_core.protocol import DesiredState, Incarnation, Member, RunState, Start
 from kgs_core.protocol.codec import decode
 from kgs_core.protocol.record_parts import PartsReader, records_of
 from tests.processes import a_process
+from tests.waiting import wait_until
 
 DESIRED = DesiredState(RunState.PAUSED, "sam", 1)
 WAITS = Starting(Member(ConsumerId(3), Incarnation("x")), a_process(run_id="run-1"), "no space left")
@@ -72,6 +74,21 @@ def test_no_answer_in_time_is_a_failure_that_says_so(writer_of):
     writer = writer_of("late")
     with pytest.raises(TransientError, match="no answer in 0 s"):
         writer.send(WAITS, 0)
+
+
+def test_what_got_no_answer_is_not_sent_later_and_keeps_no_client_alive(writer_of, kafka):
+    """Each failure of an outage left a client whose record had no answer: it sent that when Kafka came back."""
+    writer = writer_of("outage")
+    writer.send(WAITS, 20)
+    kafka.kill(1)
+    before = psutil.Process().num_threads()
+    for _ in range(4):
+        with pytest.raises(TransientError, match="no answer"):
+            writer.append(DESIRED, 0.5)
+    wait_until(lambda: psutil.Process().num_threads() <= before, 20, "the clients have ended")
+    kafka.revive(1)
+    writer.send(WAITS, 20)
+    assert read(kafka, "outage", 2) == [WAITS, WAITS]
 
 
 def test_a_message_in_parts_is_there_with_its_last_part_and_half_of_one_is_passed_over(writer_of, kafka, monkeypatch):
