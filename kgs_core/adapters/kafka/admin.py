@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping
-from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
@@ -14,7 +13,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from kgs_core.adapters.kafka.client_config import TIME_OUTS
 from kgs_core.adapters.kafka.clients import RotatingClient
 from kgs_core.adapters.kafka.errors import NO_ANSWER, ConnectionWatch, is_stale, port_error
-from kgs_core.adapters.kafka.silent_brokers import MOST_REPEATS, Question, ask, in_thread
+from kgs_core.adapters.kafka.silent_brokers import Question, ask, in_thread
 from kgs_core.adapters.kafka.topic_description import TopicDescription, known_id, topic_id_of
 from kgs_core.errors import PortError, TransientError
 from kgs_core.model import TopicId, TopicPartition
@@ -22,23 +21,20 @@ from kgs_core.model import TopicId, TopicPartition
 _SETTLE_TIMEOUT_S = 10.0
 _SETTLE_EACH_S = 0.02  # more for each partition that is made
 _POLL_S = 0.02
+_ELECTION_FACTOR = 2.0
+"""How much longer offsets are asked for: rule 11 of `silent_brokers`."""
 _INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})  # Kafka's own list
 _DEFAULTS: Mapping[str, str | int | bool] = {
     "client.id": "kgs-admin",
     "log_level": 2,  # librdkafka's lines on stderr say what our errors say, twenty times a second
     "allow.auto.create.topics": False,
+    "enable.sparse.connections": False,  # rule 10 of `silent_brokers`
     **TIME_OUTS,
 }
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Question = Question[AdminClient, _Key]
-_Look = Question[AdminClient, None] | None
 _Answers = Mapping[_Key, Any]  # confluent-kafka types its futures' results not at all
-
-
-def _look(client: AdminClient, timeout_s: float) -> Mapping[None, "Future[Any]"]:
-    """Question to any broker, about a topic that most have and nobody needs."""
-    return in_thread(lambda: client.list_topics("__consumer_offsets", timeout_s))
 
 
 class KafkaAdmin:
@@ -137,7 +133,7 @@ class KafkaAdmin:
 
     def list_topics(self) -> list[str]:
         """Names of all topics but Kafka's internal ones, sorted."""
-        answer = self._ask("list topics", lambda c, s: in_thread(lambda: c.list_topics(timeout=s)), None)[None]
+        answer = self._ask("list topics", lambda c, s: in_thread(lambda: c.list_topics(timeout=s)))[None]
         if isinstance(answer, KafkaError):
             raise self._error("list topics", answer)
         return sorted(set(answer.topics) - _INTERNAL_TOPICS)
@@ -161,11 +157,7 @@ class KafkaAdmin:
         what, spec = f"{which} offsets", getattr(OffsetSpec, which)()
         isolation = IsolationLevel.READ_COMMITTED if committed_reads else IsolationLevel.READ_UNCOMMITTED
         wanted = {ClientTopicPartition(tp.topic, tp.partition): spec for tp in tps}
-        answers = self._gather(
-            what,
-            lambda c, s: c.list_offsets(wanted, isolation_level=isolation, request_timeout=s),
-            None,
-        )
+        answers = self._gather(what, lambda c, s: c.list_offsets(wanted, isolation_level=isolation, request_timeout=s))
         found: dict[TopicPartition, int | PortError] = {}
         for theirs, answer in answers.items():
             tp = TopicPartition(theirs.topic, theirs.partition)
@@ -190,7 +182,7 @@ class KafkaAdmin:
         """The latest timestamp of the partition's records, ms since 1970; None without records."""
         what, spec = "newest timestamp", OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]  # theirs
         wanted = {ClientTopicPartition(tp.topic, tp.partition): spec}
-        answers = self._ask(what, lambda c, s: c.list_offsets(wanted, request_timeout=s), None)
+        answers = self._ask(what, lambda c, s: c.list_offsets(wanted, request_timeout=s), _ELECTION_FACTOR)
         timestamp = int(self._by_partition(what, answers)[tp].timestamp)
         return timestamp if timestamp >= 0 else None
 
@@ -209,7 +201,7 @@ class KafkaAdmin:
             return {}
         wanted = [ClientTopicPartition(tp.topic, tp.partition, offset) for tp, offset in before.items()]
         what = "delete records"
-        answers = self._ask(what, lambda c, s: c.delete_records(wanted, request_timeout=s), None, 0)
+        answers = self._ask(what, lambda c, s: c.delete_records(wanted, request_timeout=s), once=True)
         return {tp: int(answer.low_watermark) for tp, answer in self._by_partition(what, answers).items()}
 
     def delete_group(self, group: str) -> bool:
@@ -228,9 +220,7 @@ class KafkaAdmin:
         wanted = {ClientTopicPartition(tp.topic, tp.partition): spec for tp in tps}
         isolation = IsolationLevel.READ_COMMITTED if committed_reads else IsolationLevel.READ_UNCOMMITTED
         answers = self._ask(
-            what,
-            lambda c, s: c.list_offsets(wanted, isolation_level=isolation, request_timeout=s),
-            None,
+            what, lambda c, s: c.list_offsets(wanted, isolation_level=isolation, request_timeout=s), _ELECTION_FACTOR
         )
         return {tp: int(answer.offset) for tp, answer in self._by_partition(what, answers).items()}
 
@@ -265,11 +255,11 @@ class KafkaAdmin:
 
     def _errors(self, what: str, change: _Question[_Key]) -> dict[_Key, KafkaError]:
         """What a request that changes something failed with, where it did."""
-        found = self._ask(what, change, repeats=0)
+        found = self._ask(what, change, once=True)
         return {key: answer for key, answer in found.items() if isinstance(answer, KafkaError)}
 
     def _ask(
-        self, what: str, question: _Question[_Key], look: _Look = _look, repeats: int = MOST_REPEATS
+        self, what: str, question: _Question[_Key], patience: float = 1.0, *, once: bool = False
     ) -> dict[_Key, Any]:
         """Sends a request; the answer of each of its subjects is a result or a KafkaError of its own.
 
@@ -277,27 +267,27 @@ class KafkaAdmin:
             PortError: no answer at all.
         """
         started = time.monotonic()
-        found = self._gather(what, question, look, repeats)
+        found = self._gather(what, question, patience, once=once)
         for answer in found.values():
             if isinstance(answer, KafkaError) and answer.name() in NO_ANSWER:
                 raise self._error(what, answer, started)
         return found
 
     def _gather(
-        self, what: str, question: _Question[_Key], look: _Look = _look, repeats: int = MOST_REPEATS
+        self, what: str, question: _Question[_Key], patience: float = 1.0, *, once: bool = False
     ) -> dict[_Key, Any]:
         """As `_ask`, where no answer from a broker is an answer of each of its subjects."""
-        started = time.monotonic()
+        started, timeout_s = time.monotonic(), self._timeout_s * patience
         try:
-            found = ask(self._made, question, self._timeout_s, repeats, look)
+            found = ask(self._made, question, timeout_s, once=once)
             if any(map(is_stale, found.values())):
                 # librdkafka would go by the leaders and epochs that it remembers for 15 minutes, whatever the answers
                 # are. All topics in one request: to ask for one by its name could make one again that was just deleted.
                 with suppress(KafkaException):
                     self._made.get().list_topics(timeout=self._timeout_s)
-                found = ask(self._made, question, self._timeout_s, repeats, look)
+                found = ask(self._made, question, timeout_s, once=once)
         except TimeoutError as error:
-            raise TransientError(f"Kafka {self._where}: {what}: no answer in {self._timeout_s:g} s") from error
+            raise TransientError(f"Kafka {self._where}: {what}: no answer in {timeout_s:g} s") from error
         except KafkaException as error:
             raise self._error(what, error.args[0], started) from error
         return found

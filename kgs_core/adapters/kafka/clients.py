@@ -102,7 +102,6 @@ class RotatingClient(Generic[T]):
         self._lock = threading.Lock()
         self._last_logged = ""
         self._client: T | None = None
-        self._answered: T | None = None
         try:
             self._renew()
         except TransientError:
@@ -136,15 +135,7 @@ class RotatingClient(Generic[T]):
     def keep(self, client: T) -> None:
         """Hand out this one from now on: it has had an answer."""
         with self._lock:
-            self._client = self._answered = client
-
-    def has_answered(self, client: T) -> bool:
-        """Whether this one had an answer to the last question."""
-        return client is self._answered
-
-    def doubt(self) -> None:
-        """No client had an answer to the last question."""
-        self._answered = None
+            self._client = client
 
     def take(self) -> T | None:
         """The client as it is, to be closed by the caller; None where there is none. The next `get` makes one anew."""

@@ -7,10 +7,11 @@ its connections up: no answer comes on them, and no error either. No other part 
    librdkafka waits 60 s, until then takes the silent connection for up, and prefers it for further requests.
 2. That is longer than a slow broker takes, say 5 s. Without it: its partitions would never be read, and no report to it
    would ever arrive.
-3. A question without an answer is repeated by a new client every 0.9 s, up to four times, and by two in a process at
-   most at a time. Without it: the client has chosen the silent broker and asks no other. Most questions go to the
-   controller. With KRaft, each response names any broker as such, so that a new client may choose the silent one again.
-   Without the limit: a machine that is busy is made busier by clients that are not needed.
+3. A question without an answer is repeated by a new client after 0.9 s, 1.8 s and so on, until its time is over; by two
+   in a process at most at a time, each of which waits 7 s. Without it: the client has chosen the silent broker and asks
+   no other. Most questions go to the controller. With KRaft, each response names any broker as such, so that a new
+   client may choose the silent one again; and who has lost its leader finds the next one by a client that asks after
+   the election. Without the limit: a machine that is busy is made busier by clients that are not needed.
    So it is with a report, every 2.5 s (`DurableWriter`).
 4. The client that answers first is used from then on. Without it: every question waits for the silent broker again.
 5. A client is only replaced by one that has answered. Without it: a new client has to connect first; with a slow leader
@@ -23,16 +24,18 @@ its connections up: no answer comes on them, and no error either. No other part 
 9. A topic of the group counts as deleted, or as another one, after four answers to four clients in a row
    (`GroupTopics.check`). Without it: a broker whose metadata lag, or that is cut off from the others, ends a controller
    that has just made the topic.
-10. A question to the controller is sent by a client that a broker has just answered, and waits 2 s while it can be
-   repeated. Without it: librdkafka spends a core on connecting to a controller that is down, for as long as it waits.
+10. A client of Kafka's administration keeps a connection to every broker (`admin.KafkaAdmin`). Without it: librdkafka
+   connects when a question needs a broker, and spends a core and more on that while the broker refuses.
+11. A question about offsets may be asked for 16 s (`admin.KafkaAdmin`). Without it: it fails before Kafka has given the
+   partitions of a lost broker to another, which takes Kafka 9 s.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
@@ -42,9 +45,10 @@ from kgs_core.adapters.kafka.errors import NO_ANSWER
 from kgs_core.errors import PortError, TransientError
 
 REPEAT_S = 0.9
-MOST_REPEATS = 4
+QUICK_REPEATS = 4
 MOST_AT_ONCE = 2
-SHORT_S = 2.0
+ANSWER_S = 7.0
+"""What one attempt waits: longer than rule 1, so that it says why."""
 _repeating = threading.BoundedSemaphore(MOST_AT_ONCE)
 _GRACE_S = 1.0  # for librdkafka to report itself that nobody answered
 _Key = TypeVar("_Key", bound=Hashable)
@@ -54,11 +58,7 @@ Question = Callable[[_Client, float], Mapping[_Key, "Future[Any]"]]
 
 
 def ask(
-    clients: RotatingClient[_Client],
-    question: Question[_Client, _Key],
-    timeout_s: float,
-    repeats: int = MOST_REPEATS,
-    look: Question[_Client, None] | None = None,
+    clients: RotatingClient[_Client], question: Question[_Client, _Key], timeout_s: float, *, once: bool = False
 ) -> dict[_Key, Any]:
     """Answer to each subject of a question: a result or a KafkaError.
 
@@ -66,46 +66,25 @@ def ask(
         clients: the client to ask, replaced by the one that answers.
         question: sends it.
         timeout_s: of the whole.
-        repeats: maximum number of repetitions; 0 for requests that change something.
-        look: question to any broker, for one to the controller (rule 10).
+        once: for requests that change something.
 
     Raises:
         TimeoutError: librdkafka did not even report a time-out.
-        KafkaException: the request is refused, or no broker answers.
+        KafkaException: the request is refused.
         PortError: there is no client.
     """
-    asking: _Asking[_Client, _Key] = _Asking(clients, question, look, repeats)
+    asking: _Asking[_Client, _Key] = _Asking(clients, question, timeout_s, once=once)
     try:
-        return _answered(asking, timeout_s)
+        return asking.answered()
     finally:
         asking.end()
-
-
-def _answered(asking: "_Asking[_Client, _Key]", timeout_s: float) -> dict[_Key, Any]:
-    began_s = time.monotonic()
-    asking.begin(asking.clients.get(), timeout_s)
-    while True:
-        left_s = began_s + timeout_s - time.monotonic()
-        if (winner := asking.winner()) is not None:
-            asking.clients.keep(winner.client)
-            return winner.found
-        due_s = REPEAT_S * (len(asking.attempts) + asking.skipped) - (timeout_s - left_s)
-        if asking.may_repeat(left_s) and (due_s <= 0 or asking.is_over):
-            asking.repeat(left_s)
-        elif asking.is_over or left_s + _GRACE_S <= 0:
-            break
-        else:
-            longest_s = left_s + _GRACE_S
-            asking.wait(min(due_s, longest_s) if asking.may_repeat(left_s) else longest_s)
-    asking.clients.doubt()
-    return _best(asking.attempts)
 
 
 def first(connect: Callable[[], _Client], discard: Callable[[_Client], object]) -> _Client:
     """The connection that is made first, where a client waits for the one address that it has chosen (rule 3).
 
     Args:
-        connect: makes a connection or raises; called again every 0.75 s until one is there.
+        connect: makes a connection or raises; called again every 0.9 s until one is there.
         discard: ends a connection that came too late.
 
     Raises:
@@ -114,10 +93,10 @@ def first(connect: Callable[[], _Client], discard: Callable[[_Client], object]) 
     open_: set[Future[_Client]] = set()
     begun = 0
     while True:
-        if begun <= MOST_REPEATS:
+        if begun <= QUICK_REPEATS:
             open_.add(in_thread(connect)[None])
             begun += 1
-        done, open_ = wait(open_, REPEAT_S if begun <= MOST_REPEATS else None, FIRST_COMPLETED)
+        done, open_ = wait(open_, REPEAT_S if begun <= QUICK_REPEATS else None, FIRST_COMPLETED)
         final = [each for each in done if not isinstance(each.exception(), TransientError)]
         if final or not open_:
             for late in open_ | set(final[1:]):
@@ -139,54 +118,69 @@ def in_thread(call: Callable[[], Any]) -> "Mapping[None, Future[Any]]":
     return {None: future}
 
 
-@dataclass(slots=True)
 class _Asking(Generic[_Client, _Key]):
     """One question, and the attempts to have an answer."""
 
-    clients: RotatingClient[_Client]
-    question: Question[_Client, _Key]
-    look: Question[_Client, None] | None
-    repeats: int
-    attempts: "list[_Attempt[_Client, _Key]]" = field(default_factory=list)
-    skipped: int = 0
-    held: int = 0
+    def __init__(
+        self, clients: RotatingClient[_Client], question: Question[_Client, _Key], timeout_s: float, *, once: bool
+    ) -> None:
+        self._clients, self._question, self._once = clients, question, once
+        self._end_s = time.monotonic() + timeout_s
+        self._began_s = time.monotonic()
+        self._turns = 0
+        self._attempts: list[_Attempt[_Client, _Key]] = []
 
-    def begin(self, client: _Client, left_s: float) -> None:
-        is_short = self.look is not None and len(self.attempts) < self.repeats
-        send = partial(self.question, client, min(left_s, SHORT_S) if is_short else left_s)
-        if self.look is None or self.clients.has_answered(client):
-            self.attempts.append(_Attempt(client, list(send().items())[::-1]))
-        else:
-            self.attempts.append(_Attempt(client, [], self.look(client, left_s)[None], send))
+    def answered(self) -> dict[_Key, Any]:
+        """See `ask`."""
+        self._begin(self._clients.get(), is_extra=False)
+        while True:
+            for attempt in self._attempts:
+                if attempt.take() and attempt.is_answered:
+                    self._clients.keep(attempt.client)
+                    return attempt.found
+            left_s, due_s = self._end_s - time.monotonic(), self._next_due_s()
+            open_ = [attempt.next for attempt in self._attempts if not attempt.is_over]
+            if due_s <= 0 < left_s:
+                self._repeat()
+            elif left_s + (_GRACE_S if open_ else 0.0) <= 0 or (self._once and not open_):
+                return _best(self._attempts)
+            elif open_:
+                wait(open_, min(due_s, left_s + _GRACE_S), FIRST_COMPLETED)
+            else:
+                time.sleep(min(due_s, left_s))
 
-    def repeat(self, left_s: float) -> None:
+    def _next_due_s(self) -> float:
+        """Seconds until the question is to be repeated."""
+        if self._once:
+            return math.inf
+        turns = self._turns if self._turns <= QUICK_REPEATS else 3 * self._turns - 2 * QUICK_REPEATS
+        return self._began_s + REPEAT_S * turns - time.monotonic()
+
+    def _repeat(self) -> None:
         """One more attempt, where the process has not begun too many."""
         if not _repeating.acquire(blocking=False):
-            self.skipped += 1
+            self._turns += 1
             return
-        self.held += 1
         try:
-            self.begin(self.clients.another(), left_s)
+            client = self._clients.another()
         except PortError:  # no token now, say
-            self.repeats = 0
+            _repeating.release()
+            self._turns += 1
+            return
+        self._begin(client, is_extra=True)
+
+    def _begin(self, client: _Client, *, is_extra: bool) -> None:
+        self._turns += 1
+        left_s = self._end_s - time.monotonic()
+        attempt: _Attempt[_Client, _Key] = _Attempt(client, is_extra)
+        self._attempts.append(attempt)
+        futures = self._question(client, left_s if self._once else min(left_s, ANSWER_S))
+        attempt.open = list(futures.items())[::-1]
 
     def end(self) -> None:
         """Let others repeat theirs."""
-        for _ in range(self.held):
-            _repeating.release()
-
-    def winner(self) -> "_Attempt[_Client, _Key] | None":
-        return next((each for each in self.attempts if each.take() and each.is_answered), None)
-
-    def may_repeat(self, left_s: float) -> bool:
-        return len(self.attempts) + self.skipped <= self.repeats and left_s > 0
-
-    @property
-    def is_over(self) -> bool:
-        return all(each.is_over for each in self.attempts)
-
-    def wait(self, timeout_s: float) -> None:
-        wait([each.next for each in self.attempts if not each.is_over], timeout_s, FIRST_COMPLETED)
+        for attempt in self._attempts:
+            attempt.release()
 
 
 @dataclass(slots=True)
@@ -194,50 +188,48 @@ class _Attempt(Generic[_Client, _Key]):
     """One way a question was sent.
 
     Attributes:
+        is_held: it is one of the process's repetitions, until it is over.
         open: subjects without an answer yet, the first one last. librdkafka answers all of a request at once.
-        looking: answer of the look before it, while that is waited for.
-        send: sends the question after the look.
         found: answers so far.
-        failure: why the look had none.
     """
 
     client: _Client
-    open: list[tuple[_Key, "Future[Any]"]]
-    looking: "Future[Any] | None" = None
-    send: Callable[[], Mapping[_Key, "Future[Any]"]] | None = None
+    is_held: bool
+    open: list[tuple[_Key, "Future[Any]"]] = field(default_factory=list)
     found: dict[_Key, Any] = field(default_factory=dict)
-    failure: KafkaError | None = None
 
     def take(self) -> bool:
         """Take in what has come; whether all has."""
-        if self.looking is not None and self.send is not None and self.looking.done():
-            answer, self.looking = _answer(self.looking), None
-            if _is_missing(answer):
-                self.failure = answer
-            else:
-                self.open = list(self.send().items())[::-1]
         while self.open and self.open[-1][1].done():
             key, future = self.open.pop()
             self.found[key] = _answer(future)
+        if self.is_over:
+            self.release()
         return self.is_over
+
+    def release(self) -> None:
+        """Let another one begin."""
+        if self.is_held:
+            self.is_held = False
+            _repeating.release()
 
     @property
     def next(self) -> "Future[Any]":
         """What is waited for."""
-        return self.looking or self.open[-1][1]
+        return self.open[-1][1]
 
     @property
     def is_over(self) -> bool:
-        return not self.open and self.looking is None
+        return not self.open
 
     @property
     def is_answered(self) -> bool:
-        return self.failure is None and not any(map(_is_missing, self.found.values()))
+        return not any(map(_is_missing, self.found.values()))
 
     @property
     def known(self) -> int:
         """Number of subjects that a broker has answered about."""
-        return -1 if self.failure is not None else sum(not _is_missing(answer) for answer in self.found.values())
+        return sum(not _is_missing(answer) for answer in self.found.values())
 
 
 def _best(attempts: "Sequence[_Attempt[_Client, _Key]]") -> dict[_Key, Any]:
@@ -245,10 +237,7 @@ def _best(attempts: "Sequence[_Attempt[_Client, _Key]]") -> dict[_Key, Any]:
     over = [each for each in attempts if each.is_over]
     if not over:
         raise TimeoutError
-    best = max(over, key=lambda each: each.known)
-    if best.failure is not None:
-        raise KafkaException(best.failure)
-    return best.found
+    return max(over, key=lambda each: each.known).found
 
 
 def _answer(future: "Future[Any]") -> Any:

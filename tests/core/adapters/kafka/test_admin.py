@@ -24,7 +24,6 @@ def admin_that_answers(**topic_ids):
     admin._made = SimpleNamespace(
         get=lambda: SimpleNamespace(describe_topics=describe_topics),
         keep=lambda client: None,
-        has_answered=lambda client: True,
     )
     return admin
 
