@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.benchmarks.three_brokers import ThreeBrokers
+from kgs_core.benchmarks.three_brokers import FLAP_S, ThreeBrokers
 from kgs_core.benchmarks.unread import AcknowledgedLoad, Gap, commits_of, longest_gaps
 from kgs_core.errors import TransientError
 from kgs_core.invariants.group_events import silences
@@ -169,7 +169,7 @@ class OutageGroup(Rig):
         gaps = self.gaps(began_at, until)
         outcome.others = {p: gap for p, gap in gaps.items() if p % 3 + 1 != VICTIM}
         outcome.lost = {p: gap for p, gap in gaps.items() if p % 3 + 1 == VICTIM}
-        elected_at = began_at + (outcome.elected_s or 0.0)
+        elected_at = began_at + (FLAP_S if outcome.elected_s is None else outcome.elected_s)  # it may be back before
         late = [gap.until_s - elected_at for gap in outcome.lost.values() if gap.seconds > 5]
         outcome.lost_again_s = max([0.0, *late])
         records = [each for each in load_records(self.settings) if each.timestamp_ms / 1000 > began_at - 1]

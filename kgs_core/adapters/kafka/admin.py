@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from kgs_core.adapters.kafka.client_config import TIME_OUTS
 from kgs_core.adapters.kafka.clients import RotatingClient
 from kgs_core.adapters.kafka.errors import NO_ANSWER, ConnectionWatch, is_stale, port_error
-from kgs_core.adapters.kafka.silent_brokers import Question, ask, in_thread
+from kgs_core.adapters.kafka.silent_brokers import ANSWER_S, SHORT_S, Question, ask, in_thread
 from kgs_core.adapters.kafka.topic_description import TopicDescription, known_id, topic_id_of
 from kgs_core.errors import PortError, TransientError
 from kgs_core.model import TopicId, TopicPartition
@@ -133,7 +133,7 @@ class KafkaAdmin:
 
     def list_topics(self) -> list[str]:
         """Names of all topics but Kafka's internal ones, sorted."""
-        answer = self._ask("list topics", lambda c, s: in_thread(lambda: c.list_topics(timeout=s)))[None]
+        answer = self._ask("list topics", lambda c, s: in_thread(lambda: c.list_topics(timeout=s)), ANSWER_S)[None]
         if isinstance(answer, KafkaError):
             raise self._error("list topics", answer)
         return sorted(set(answer.topics) - _INTERNAL_TOPICS)
@@ -157,7 +157,9 @@ class KafkaAdmin:
         what, spec = f"{which} offsets", getattr(OffsetSpec, which)()
         isolation = IsolationLevel.READ_COMMITTED if committed_reads else IsolationLevel.READ_UNCOMMITTED
         wanted = {ClientTopicPartition(tp.topic, tp.partition): spec for tp in tps}
-        answers = self._gather(what, lambda c, s: c.list_offsets(wanted, isolation_level=isolation, request_timeout=s))
+        answers = self._gather(
+            what, lambda c, s: c.list_offsets(wanted, isolation_level=isolation, request_timeout=s), ANSWER_S
+        )
         found: dict[TopicPartition, int | PortError] = {}
         for theirs, answer in answers.items():
             tp = TopicPartition(theirs.topic, theirs.partition)
@@ -182,7 +184,9 @@ class KafkaAdmin:
         """The latest timestamp of the partition's records, ms since 1970; None without records."""
         what, spec = "newest timestamp", OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]  # theirs
         wanted = {ClientTopicPartition(tp.topic, tp.partition): spec}
-        answers = self._ask(what, lambda c, s: c.list_offsets(wanted, request_timeout=s), _ELECTION_FACTOR)
+        answers = self._ask(
+            what, lambda c, s: c.list_offsets(wanted, request_timeout=s), ANSWER_S, patience=_ELECTION_FACTOR
+        )
         timestamp = int(self._by_partition(what, answers)[tp].timestamp)
         return timestamp if timestamp >= 0 else None
 
@@ -220,7 +224,10 @@ class KafkaAdmin:
         wanted = {ClientTopicPartition(tp.topic, tp.partition): spec for tp in tps}
         isolation = IsolationLevel.READ_COMMITTED if committed_reads else IsolationLevel.READ_UNCOMMITTED
         answers = self._ask(
-            what, lambda c, s: c.list_offsets(wanted, isolation_level=isolation, request_timeout=s), _ELECTION_FACTOR
+            what,
+            lambda c, s: c.list_offsets(wanted, isolation_level=isolation, request_timeout=s),
+            ANSWER_S,
+            patience=_ELECTION_FACTOR,
         )
         return {tp: int(answer.offset) for tp, answer in self._by_partition(what, answers).items()}
 
@@ -259,7 +266,13 @@ class KafkaAdmin:
         return {key: answer for key, answer in found.items() if isinstance(answer, KafkaError)}
 
     def _ask(
-        self, what: str, question: _Question[_Key], patience: float = 1.0, *, once: bool = False
+        self,
+        what: str,
+        question: _Question[_Key],
+        attempt_s: float = SHORT_S,
+        *,
+        patience: float = 1.0,
+        once: bool = False,
     ) -> dict[_Key, Any]:
         """Sends a request; the answer of each of its subjects is a result or a KafkaError of its own.
 
@@ -267,25 +280,31 @@ class KafkaAdmin:
             PortError: no answer at all.
         """
         started = time.monotonic()
-        found = self._gather(what, question, patience, once=once)
+        found = self._gather(what, question, attempt_s, patience=patience, once=once)
         for answer in found.values():
             if isinstance(answer, KafkaError) and answer.name() in NO_ANSWER:
                 raise self._error(what, answer, started)
         return found
 
     def _gather(
-        self, what: str, question: _Question[_Key], patience: float = 1.0, *, once: bool = False
+        self,
+        what: str,
+        question: _Question[_Key],
+        attempt_s: float = SHORT_S,
+        *,
+        patience: float = 1.0,
+        once: bool = False,
     ) -> dict[_Key, Any]:
         """As `_ask`, where no answer from a broker is an answer of each of its subjects."""
         started, timeout_s = time.monotonic(), self._timeout_s * patience
         try:
-            found = ask(self._made, question, timeout_s, once=once)
+            found = ask(self._made, question, timeout_s, attempt_s, once=once)
             if any(map(is_stale, found.values())):
                 # librdkafka would go by the leaders and epochs that it remembers for 15 minutes, whatever the answers
                 # are. All topics in one request: to ask for one by its name could make one again that was just deleted.
                 with suppress(KafkaException):
                     self._made.get().list_topics(timeout=self._timeout_s)
-                found = ask(self._made, question, timeout_s, once=once)
+                found = ask(self._made, question, timeout_s, attempt_s, once=once)
         except TimeoutError as error:
             raise TransientError(f"Kafka {self._where}: {what}: no answer in {timeout_s:g} s") from error
         except KafkaException as error:

@@ -8,10 +8,11 @@ its connections up: no answer comes on them, and no error either. No other part 
 2. That is longer than a slow broker takes, say 5 s. Without it: its partitions would never be read, and no report to it
    would ever arrive.
 3. A question without an answer is repeated by a new client after 0.9 s, 1.8 s and so on, until its time is over; by two
-   in a process at most at a time, each of which waits 7 s. Without it: the client has chosen the silent broker and asks
-   no other. Most questions go to the controller. With KRaft, each response names any broker as such, so that a new
-   client may choose the silent one again; and who has lost its leader finds the next one by a client that asks after
-   the election. Without the limit: a machine that is busy is made busier by clients that are not needed.
+   in a process at most at a time. Each of these waits 7 s; for the controller 1.5 s, but the later ones. Without it: the
+   client has chosen the silent broker and asks no other. Most questions go to the controller. With KRaft, each response
+   names any broker as such, so that a new client may choose the silent one again; and who has lost a leader finds the
+   next one by a client that asks after the election. Without the limit: a machine that is busy is made busier by
+   clients that are not needed.
    So it is with a report, every 2.5 s (`DurableWriter`).
 4. The client that answers first is used from then on. Without it: every question waits for the silent broker again.
 5. A client is only replaced by one that has answered. Without it: a new client has to connect first; with a slow leader
@@ -48,7 +49,8 @@ REPEAT_S = 0.9
 QUICK_REPEATS = 4
 MOST_AT_ONCE = 2
 ANSWER_S = 7.0
-"""What one attempt waits: longer than rule 1, so that it says why."""
+SHORT_S = 1.5
+"""What one attempt waits: longer than rule 1, so that it says why; or for the controller at first."""
 _repeating = threading.BoundedSemaphore(MOST_AT_ONCE)
 _GRACE_S = 1.0  # for librdkafka to report itself that nobody answered
 _Key = TypeVar("_Key", bound=Hashable)
@@ -58,7 +60,12 @@ Question = Callable[[_Client, float], Mapping[_Key, "Future[Any]"]]
 
 
 def ask(
-    clients: RotatingClient[_Client], question: Question[_Client, _Key], timeout_s: float, *, once: bool = False
+    clients: RotatingClient[_Client],
+    question: Question[_Client, _Key],
+    timeout_s: float,
+    attempt_s: float = ANSWER_S,
+    *,
+    once: bool = False,
 ) -> dict[_Key, Any]:
     """Answer to each subject of a question: a result or a KafkaError.
 
@@ -66,6 +73,7 @@ def ask(
         clients: the client to ask, replaced by the one that answers.
         question: sends it.
         timeout_s: of the whole.
+        attempt_s: what each of the first attempts waits.
         once: for requests that change something.
 
     Raises:
@@ -73,7 +81,7 @@ def ask(
         KafkaException: the request is refused.
         PortError: there is no client.
     """
-    asking: _Asking[_Client, _Key] = _Asking(clients, question, timeout_s, once=once)
+    asking: _Asking[_Client, _Key] = _Asking(clients, question, timeout_s, attempt_s, once=once)
     try:
         return asking.answered()
     finally:
@@ -122,9 +130,15 @@ class _Asking(Generic[_Client, _Key]):
     """One question, and the attempts to have an answer."""
 
     def __init__(
-        self, clients: RotatingClient[_Client], question: Question[_Client, _Key], timeout_s: float, *, once: bool
+        self,
+        clients: RotatingClient[_Client],
+        question: Question[_Client, _Key],
+        timeout_s: float,
+        attempt_s: float,
+        *,
+        once: bool,
     ) -> None:
-        self._clients, self._question, self._once = clients, question, once
+        self._clients, self._question, self._attempt_s, self._once = clients, question, attempt_s, once
         self._end_s = time.monotonic() + timeout_s
         self._began_s = time.monotonic()
         self._turns = 0
@@ -172,9 +186,10 @@ class _Asking(Generic[_Client, _Key]):
     def _begin(self, client: _Client, *, is_extra: bool) -> None:
         self._turns += 1
         left_s = self._end_s - time.monotonic()
+        attempt_s = self._attempt_s if self._turns <= QUICK_REPEATS else ANSWER_S
         attempt: _Attempt[_Client, _Key] = _Attempt(client, is_extra)
         self._attempts.append(attempt)
-        futures = self._question(client, left_s if self._once else min(left_s, ANSWER_S))
+        futures = self._question(client, left_s if self._once else min(left_s, attempt_s))
         attempt.open = list(futures.items())[::-1]
 
     def end(self) -> None:
