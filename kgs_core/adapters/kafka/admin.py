@@ -61,7 +61,7 @@ class KafkaAdmin:
         Raises:
             PortError: there cannot be one now.
         """
-        self._made.keep(self._made.another())
+        self._made.renew()
 
     def create_topic(
         self, name: str, partitions: int, replication: int = 1, config: Mapping[str, str] | None = None
@@ -293,9 +293,10 @@ class KafkaAdmin:
             if any(map(is_stale, found.values())):
                 # librdkafka would go by the leaders and epochs that it remembers for 15 minutes, whatever the answers
                 # are. All topics in one request: to ask for one by its name could make one again that was just deleted.
+                ends_at = started + self._timeout_s
                 with suppress(KafkaException):
-                    self._made.get().list_topics(timeout=self._timeout_s)
-                found = ask(self._made, question, self._timeout_s, repeats, look)
+                    self._made.get().list_topics(timeout=max(0.1, ends_at - time.monotonic()))
+                found = ask(self._made, question, max(0.1, ends_at - time.monotonic()), repeats, look)
         except TimeoutError as error:
             raise TransientError(f"Kafka {self._where}: {what}: no answer in {self._timeout_s:g} s") from error
         except KafkaException as error:

@@ -133,10 +133,20 @@ class RotatingClient(Generic[T]):
         with self._lock:
             return self._new()[0]
 
-    def keep(self, client: T) -> None:
-        """Hand out this one from now on: it has had an answer."""
+    def keep(self, client: T, instead_of: T) -> None:
+        """Hand out one that has had an answer from now on, unless another thread has replaced the former one by now."""
         with self._lock:
-            self._client = self._answered = client
+            if self._client is instead_of:
+                self._client = self._answered = client
+
+    def renew(self) -> None:
+        """Hand out a new client from now on.
+
+        Raises:
+            PortError: there cannot be one now.
+        """
+        with self._lock:
+            self._renew()
 
     def has_answered(self, client: T) -> bool:
         """Whether this one had an answer to the last question."""

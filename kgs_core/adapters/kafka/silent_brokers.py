@@ -87,7 +87,7 @@ def _answered(asking: "_Asking[_Client, _Key]", timeout_s: float) -> dict[_Key, 
     while True:
         left_s = began_s + timeout_s - time.monotonic()
         if (winner := asking.winner()) is not None:
-            asking.clients.keep(winner.client)
+            asking.clients.keep(winner.client, asking.attempts[0].client)
             return winner.found
         due_s = REPEAT_S * (len(asking.attempts) + asking.skipped) - (timeout_s - left_s)
         if asking.may_repeat(left_s) and (due_s <= 0 or asking.is_over):
@@ -105,7 +105,7 @@ def first(connect: Callable[[], _Client], discard: Callable[[_Client], object]) 
     """The connection that is made first, where a client waits for the one address that it has chosen (rule 3).
 
     Args:
-        connect: makes a connection or raises; called again every 0.75 s until one is there.
+        connect: makes a connection or raises; called again every `REPEAT_S` until one is there, up to four times.
         discard: ends a connection that came too late.
 
     Raises:
@@ -160,8 +160,8 @@ class _Asking(Generic[_Client, _Key]):
             self.attempts.append(_Attempt(client, [], self.look(client, left_s)[None], send))
 
     def repeat(self, left_s: float) -> None:
-        """One more attempt, where the process has not begun too many."""
-        if not _repeating.acquire(blocking=False):
+        """One more attempt, where the process has not begun too many; waits for that where nothing else is open."""
+        if not _repeating.acquire(timeout=left_s if self.is_over else 0):
             self.skipped += 1
             return
         self.held += 1
@@ -179,7 +179,7 @@ class _Asking(Generic[_Client, _Key]):
         return next((each for each in self.attempts if each.take() and each.is_answered), None)
 
     def may_repeat(self, left_s: float) -> bool:
-        return len(self.attempts) + self.skipped <= self.repeats and left_s > 0
+        return len(self.attempts) <= self.repeats and left_s > 0
 
     @property
     def is_over(self) -> bool:
