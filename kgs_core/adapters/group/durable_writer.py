@@ -79,7 +79,7 @@ class DurableWriter:
             self._producer = make_producer(self._where, self._config)
         producer, self._producer = self._producer, None  # kept only after a success
         attempts: list[_Delivery] = []
-        repeats = MOST_REPEATS if len(records) == 1 else 0  # parts of two would mix
+        begun = 1
         try:
             self._begin(attempts, producer, records)
             while (left_s := started + timeout_s - time.monotonic()) > 0:
@@ -87,13 +87,11 @@ class DurableWriter:
                     if (record := each.written(self._where, left_s / len(attempts))) is not None:
                         self._producer = each.producer
                         return Received(message, int(record.offset() or 0), int(record.timestamp()[1]))
-                if len(attempts) <= repeats and time.monotonic() > started + REPEAT_S * len(attempts):
-                    try:  # rules 3 to 5
-                        producer = make_producer(self._where, self._config)
-                    except PortError:  # no token now, say
-                        repeats = 0
-                    else:
-                        self._begin(attempts, producer, records)
+                is_due = begun <= MOST_REPEATS and time.monotonic() > started + REPEAT_S * begun
+                if is_due and len(records) == 1:  # parts of two would mix
+                    begun += 1
+                    with suppress(PortError):  # no token now, say
+                        self._begin(attempts, make_producer(self._where, self._config), records)
         finally:
             for each in attempts:
                 if each.producer is not self._producer:

@@ -132,7 +132,7 @@ def test_a_repetition_that_cannot_be_made_does_not_end_the_wait(writer_of, monke
 
     monkeypatch.setattr(durable_writer, "make_producer", make)
     monkeypatch.setattr(durable_writer, "REPEAT_S", 0.02)
-    with pytest.raises(TransientError, match="no answer in 0.2 s"):
+    with pytest.raises(TransientError, match=r"no answer in 0\.2 s"):
         writer.send(WAITS, 0.2)
     assert first.is_purged
 
