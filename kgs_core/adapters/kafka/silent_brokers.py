@@ -20,8 +20,8 @@ its connections up: no answer comes on them, and no error either. No other part 
    this itself, given rule 1. Without it: it refreshes its metadata every few minutes.
 8. The answer to one fetch has about 16 MB (`client_config.reading_client`). Without it: 50 MB take longer than rule 1
    allows on a link below 8 MB/s; the answer would be dropped and fetched again, for ever.
-9. A topic of the group counts as deleted, or as another one, after four answers to four clients in a row
-   (`GroupTopics.check`). Without it: a broker whose metadata lag, or that is cut off from the others, ends a controller
+9. A topic of the group counts as missing, or as another one, after four answers to four clients in a row
+   (`GroupTopics`). Without it: a broker whose metadata lag, or that is cut off from the others, ends a controller
    that has just made the topic.
 10. A question to the controller is sent by a client that a broker has just answered, and waits 2 s while it can be
    repeated. Without it: librdkafka spends a core on connecting to a controller that is down, for as long as it waits.
