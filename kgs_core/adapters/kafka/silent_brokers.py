@@ -6,7 +6,8 @@ its connections up: no answer comes on them, and no error either. No other part 
 1. Requests, and the setup of connections, end after 6.5 s in every client (`client_config.TIME_OUTS`). Without it:
    librdkafka waits 60 s, until then takes the silent connection for up, and prefers it for further requests.
 2. That is longer than a slow broker takes, say 5 s. Without it: its partitions would never be read, and no report to it
-   would ever arrive.
+   would ever arrive. A new connection takes one answer within that time, with SASL three or four, so a broker that
+   is slow by more than 1.6 s may be out of reach there.
 3. A question without an answer is repeated by a new client every 0.9 s, up to four times, and by two in a process at
    most at a time. Without it: the client has chosen the silent broker and asks no other. Most questions go to the
    controller. With KRaft, each response names any broker as such, so that a new client may choose the silent one again.
