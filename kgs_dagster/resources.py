@@ -30,8 +30,6 @@ UNWANTED = "kgs/unwanted"
 NOBODY_WANTS_IT = "nobody wants it any more"
 UNFINISHED = ".dagster/kgs-unfinished"
 """Of a rebalance run whose change is not carried out, though nothing went wrong: no reason to wait with the next."""
-READ_TIMEOUT_S = 25.0
-"""An older controller's open transaction may last for 20 s."""
 Connect = Callable[[GroupConfig, dg.DagsterInstance], AbstractContextManager["RunPorts"]]
 
 
@@ -212,7 +210,7 @@ def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator["RunPo
     from kgs_core.runtime.rebalance_ports import RunPorts
 
     feed = MeasurementFeed(group.settings)
-    with GroupConnections(group.settings, READ_TIMEOUT_S) as topics:
+    with GroupConnections(group.settings) as topics:
         try:
             yield RunPorts(topics, FleetWithExcuses(instance, group), feed)
         finally:

@@ -248,12 +248,14 @@ class _Draft:
         )
 
     def _take_report(self, report: Report | Heartbeat, offset: int, timestamp_ms: int, last_seen_at: float) -> None:
+        view = self._member(report.member)
+        if view is not None and report.sequence <= view.sequence:
+            return
         if isinstance(report, Report):
             self._failures.pop(report.member.consumer, None)
             if report.why:
                 self._failures[report.member.consumer] = report.why
-        view = self._member(report.member)
-        if view is None or report.sequence <= view.sequence:
+        if view is None:
             return
         self._members[report.member.incarnation] = view.with_sign(report, offset, timestamp_ms, last_seen_at)
 

@@ -7,7 +7,6 @@ from random import Random
 
 from kgs_core.adapters.fleet.controller_fleet import ControllerFleet
 from kgs_core.adapters.group.connections import GroupConnections
-from kgs_core.adapters.group.topic_reader import READ_TIMEOUT_S
 from kgs_core.adapters.monitor.measurement_thread import MeasurementThread
 from kgs_core.adapters.system.patience import try_until
 from kgs_core.adapters.system.shutdown import StopFlag
@@ -52,7 +51,7 @@ class LocalControl:
     def _connect(self, held: ExitStack) -> ControlPorts:
         """The world as the controller needs it; `held` ends the connections, those of a failed attempt have ended."""
         with ExitStack() as opened:
-            reader, writer = opened.enter_context(GroupConnections(self._settings, READ_TIMEOUT_S)).controller()
+            reader, writer = opened.enter_context(GroupConnections(self._settings)).controller()
             measurements = opened.enter_context(MeasurementThread(self._settings))
             held.push(opened.pop_all())
         return ControlPorts(reader, writer, self._fleet, measurements)

@@ -102,7 +102,8 @@ def test_two_brokers_are_out(for_s: float, group: OutageGroup, well: Outcome, py
     wait_until(lambda: -1 not in group.brokers.leaders().values(), 30, "every partition has a leader")
     back = now()
     again_s = group.wait_work(back)
-    assert {line.incarnation for line in group.at_rest().consumers} == members
+    # The producer's backlog may need one more
+    assert members <= {line.incarnation for line in group.at_rest().consumers}
     tell(pytestconfig, f"two brokers out for {for_s:g} s: every partition is read {again_s:.1f} s after they are back")
     assert {log for log, line in new if " WARNING " in line} == {log for log, _ in told}, "somebody does not say why"
     assert again_s <= AGAIN_S + max(gap.seconds for gap in well.others.values())

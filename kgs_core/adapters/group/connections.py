@@ -5,7 +5,7 @@ from typing import Self
 
 from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
 from kgs_core.adapters.group.hanging_transactions import HangingTransactions
-from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
+from kgs_core.adapters.group.topic_reader import READ_TIMEOUT_S, KafkaGroupTopicReader
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
@@ -15,7 +15,7 @@ from kgs_core.config import Settings
 class GroupConnections:
     """Connections to the topics of one group; a context manager that ends them. For one thread."""
 
-    def __init__(self, settings: Settings, read_timeout_s: float) -> None:
+    def __init__(self, settings: Settings, read_timeout_s: float = READ_TIMEOUT_S) -> None:
         """Does nothing yet.
 
         Args:

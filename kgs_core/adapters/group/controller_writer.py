@@ -11,7 +11,7 @@ from confluent_kafka import Message as ClientMessage
 
 from kgs_core.adapters.group.topics import MAX_RECORD_BYTES, GroupTopic, GroupTopics, extra_time_s, transactional_id_of
 from kgs_core.adapters.group.write_id import WriteIds
-from kgs_core.adapters.kafka.client_config import TIME_OUTS, admin_client
+from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.kafka.errors import ConnectionWatch
 from kgs_core.adapters.kafka.producers import make_producer, serve, write_error
 from kgs_core.adapters.system.failpoints import failpoint
@@ -111,8 +111,9 @@ class KafkaControllerWriter:
         self._fenced: FencedError | None = None
         self._transaction_timeout_s = TRANSACTION_TIMEOUT_S + topics.extra_time_s
         longest_s = min(PATIENT_TIMEOUT_S + topics.extra_time_s, self._transaction_timeout_s)
+        client = admin_client(settings)
         self._config: dict[str, Any] = {
-            **admin_client(settings),
+            **client,
             "transactional.id": transactional_id_of(settings),
             "transaction.timeout.ms": round(self._transaction_timeout_s * 1000),
             "message.timeout.ms": round(longest_s * 1000),
@@ -121,7 +122,7 @@ class KafkaControllerWriter:
             "linger.ms": 0,
             # More than a transaction's time-out is refused by the client, whoever has set it
             "socket.timeout.ms": round(
-                min(longest_s * 1000, TIME_OUTS["socket.timeout.ms"] + topics.extra_time_s * 1000)
+                min(longest_s * 1000, int(client["socket.timeout.ms"]) + topics.extra_time_s * 1000)
             ),
             "error_cb": self._watch.note,
         }

@@ -14,7 +14,7 @@ from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.kafka.errors import ConnectionWatch
 from kgs_core.adapters.kafka.producers import make_producer, serve, write_error
 from kgs_core.adapters.system.secret_files import SecretFiles
-from kgs_core.errors import TransientError
+from kgs_core.errors import PortError, TransientError
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import Approval, DesiredState, DesiredVersion, Heartbeat, Received, Report, Starting
 from kgs_core.protocol.record_parts import Record, records_of
@@ -77,17 +77,21 @@ class DurableWriter:
         if self._producer is None or self._files.have_changed():
             self._files = SecretFiles(self._config)
             self._producer = make_producer(self._where, self._config)
-        # Kept only after a success. Who has had no answer for a while is beside a new one (rules 3 to 5)
-        attempts, self._producer = [self._begin(self._producer, records)], None
+        producer, self._producer = self._producer, None  # kept only after a success
+        attempts: list[_Delivery] = []
+        begun = 1
         try:
+            self._begin(attempts, producer, records)
             while (left_s := started + timeout_s - time.monotonic()) > 0:
                 for each in attempts:
                     if (record := each.written(self._where, left_s / len(attempts))) is not None:
                         self._producer = each.producer
                         return Received(message, int(record.offset() or 0), int(record.timestamp()[1]))
-                is_due = len(attempts) <= MOST_REPEATS and time.monotonic() > started + REPEAT_S * len(attempts)
+                is_due = begun <= MOST_REPEATS and time.monotonic() > started + REPEAT_S * begun
                 if is_due and len(records) == 1:  # parts of two would mix
-                    attempts.append(self._begin(make_producer(self._where, self._config), records))
+                    begun += 1
+                    with suppress(PortError):  # no token now, say
+                        self._begin(attempts, make_producer(self._where, self._config), records)
         finally:
             for each in attempts:
                 if each.producer is not self._producer:
@@ -96,14 +100,13 @@ class DurableWriter:
         reason = f": {write_error(self._where, 'connect', cause)}" if cause is not None else ""
         raise TransientError(f"Kafka {self._where}: write to {self._tp}: no answer in {timeout_s:g} s{reason}")
 
-    def _begin(self, producer: Producer, records: Sequence[Record]) -> "_Delivery":
-        attempt = _Delivery(producer, self._tp, len(records))
+    def _begin(self, attempts: "list[_Delivery]", producer: Producer, records: Sequence[Record]) -> None:
+        attempts.append(_Delivery(producer, self._tp, len(records)))
         try:
             for key, value in records:
-                producer.produce(self._tp.topic, value, key, self._tp.partition, on_delivery=attempt.note)
+                producer.produce(self._tp.topic, value, key, self._tp.partition, on_delivery=attempts[-1].note)
         except KafkaException as e:
             raise write_error(self._where, f"write to {self._tp}", e.args[0]) from e
-        return attempt
 
     def close(self) -> None:
         """End the client."""

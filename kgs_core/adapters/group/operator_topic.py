@@ -7,7 +7,7 @@ from kgs_core.adapters.group.reader import GroupReader, Refusals
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
 from kgs_core.protocol import Approval, DesiredState, DesiredVersion, Received
 
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 15.0  # each time by a new client: a slow broker takes 5 s to connect to, and 5 s for the answer
 OperatorMessage = DesiredState | DesiredVersion | Approval
 
 

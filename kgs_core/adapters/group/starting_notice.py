@@ -12,7 +12,7 @@ from kgs_core.errors import KgsError
 from kgs_core.protocol import Member, Process, Starting
 
 SEND_EVERY_S = 30.0
-_SEND_S = 5.0
+_SEND_S = 15.0  # a failure ends the client: a slow broker takes 5 s to connect to, and 5 s for the answer
 _log = logging.getLogger(__name__)
 
 

@@ -15,7 +15,7 @@ can end a transaction that Kafka leaves hanging (`hanging_transactions`); withou
 
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
@@ -112,7 +112,7 @@ class GroupTopics:
         self.part_counts: dict[bytes, int] = {}
         self.written: dict[TopicPartition, tuple[int, float]] = {}
         self._names = {each: each.of(settings.group) for each in which}
-        known = admin.describe(self._names.values())
+        known = self._described(lambda known: known.keys() >= {*self._names.values()})
         missing = [name for name in self._names.values() if name not in known]
         if missing:
             raise PermanentError(
@@ -163,14 +163,8 @@ class GroupTopics:
             UnsafeError: one was deleted, and maybe made again.
             PortError: refused, or no answer.
         """
-        known = self.admin.describe(self._names.values())
-        for _ in range(CONFIRMATIONS):
-            if all(name in known and known[name].topic_id == opened for name, opened in self._ids.items()):
-                break
-            # A broker that lags or is cut off does not know a new topic yet (rule 9 of `silent_brokers`)
-            time.sleep(CONFIRM_AFTER_S)
-            self.admin.choose_anew()
-            known = self.admin.describe(self._names.values())
+        ids = self._ids.items()
+        known = self._described(lambda known: all(n in known and known[n].topic_id == opened for n, opened in ids))
         for name, opened in self._ids.items():
             now = known[name].topic_id if name in known else None
             if now != opened:
@@ -180,6 +174,17 @@ class GroupTopics:
                     + " while this process used it: what it said is lost; start this process again"
                 )
         self._known, self._checked_at = known, time.monotonic()
+
+    def _described(self, is_expected: Callable[[Mapping[str, TopicDescription]], bool]) -> dict[str, TopicDescription]:
+        known = self.admin.describe(self._names.values())
+        for _ in range(CONFIRMATIONS):
+            if is_expected(known):
+                break
+            # A broker that lags or is cut off does not know a new topic yet (rule 9 of `silent_brokers`)
+            time.sleep(CONFIRM_AFTER_S)
+            self.admin.choose_anew()
+            known = self.admin.describe(self._names.values())
+        return known
 
     def check_now_and_then(self) -> None:
         """As `check`, at most once in ten seconds. While Kafka does not answer, every call asks.

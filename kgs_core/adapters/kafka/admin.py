@@ -57,7 +57,7 @@ class KafkaAdmin:
         Raises:
             PortError: there cannot be one now.
         """
-        self._made.keep(self._made.another())
+        self._made.renew()
 
     def create_topic(
         self, name: str, partitions: int, replication: int = 1, config: Mapping[str, str] | None = None
@@ -302,9 +302,10 @@ class KafkaAdmin:
             if any(map(is_stale, found.values())):
                 # librdkafka would go by the leaders and epochs that it remembers for 15 minutes, whatever the answers
                 # are. All topics in one request: to ask for one by its name could make one again that was just deleted.
+                ends_at = started + timeout_s
                 with suppress(KafkaException):
-                    self._made.get().list_topics(timeout=self._timeout_s)
-                found = ask(self._made, question, timeout_s, attempt_s, once=once)
+                    self._made.get().list_topics(timeout=max(0.1, ends_at - time.monotonic()))
+                found = ask(self._made, question, max(0.1, ends_at - time.monotonic()), attempt_s, once=once)
         except TimeoutError as error:
             raise TransientError(f"Kafka {self._where}: {what}: no answer in {timeout_s:g} s") from error
         except KafkaException as error:

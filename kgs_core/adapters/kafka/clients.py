@@ -132,10 +132,20 @@ class RotatingClient(Generic[T]):
         with self._lock:
             return self._new()[0]
 
-    def keep(self, client: T) -> None:
-        """Hand out this one from now on: it has had an answer."""
+    def keep(self, client: T, instead_of: T) -> None:
+        """Hand out one that has had an answer from now on, unless another thread has replaced the former one by now."""
         with self._lock:
-            self._client = client
+            if self._client is instead_of:
+                self._client = client
+
+    def renew(self) -> None:
+        """Hand out a new client from now on.
+
+        Raises:
+            PortError: there cannot be one now.
+        """
+        with self._lock:
+            self._renew()
 
     def take(self) -> T | None:
         """The client as it is, to be closed by the caller; None where there is none. The next `get` makes one anew."""

@@ -85,11 +85,9 @@ class GroupOffsets:
             raise port_error(self._where, f"commit offsets of group {self._group}", e.args[0]) from e
 
     def close(self) -> None:
-        """Send what is waiting, then end."""
+        """Send what is waiting, then end; a commit without an answer is left to its thread."""
         self._stop.set()
         self._thread.join(timeout=2 * TIMEOUT_S)
-        if (client := self._made.take()) is not None:
-            client.close()
 
     def _run(self) -> None:
         while not self._stop.wait(INTERVAL_S):
@@ -101,6 +99,9 @@ class GroupOffsets:
                 self._sent = {}
             self._try(self._send)
         self._try(self._send)
+        # Here, since it would not return while this thread waits for the answer to a commit, which has no time-out
+        if (client := self._made.take()) is not None:
+            client.close()
 
     def _try(self, step: Callable[[], None]) -> None:
         try:

@@ -6,13 +6,14 @@ its connections up: no answer comes on them, and no error either. No other part 
 1. Requests, and the setup of connections, end after 6.5 s in every client (`client_config.TIME_OUTS`). Without it:
    librdkafka waits 60 s, until then takes the silent connection for up, and prefers it for further requests.
 2. That is longer than a slow broker takes, say 5 s. Without it: its partitions would never be read, and no report to it
-   would ever arrive.
+   would ever arrive. A new connection takes one answer within that time, with SASL three or four, so a broker that
+   is slow by more than 1.6 s may be out of reach there.
 3. A question without an answer is repeated by a new client after 0.9 s, 1.8 s and so on, until its time is over; by two
-   in a process at most at a time. Each of these waits 7 s; for the controller 1.5 s, but the later ones. Without it: the
-   client has chosen the silent broker and asks no other. Most questions go to the controller. With KRaft, each response
-   names any broker as such, so that a new client may choose the silent one again; and who has lost a leader finds the
-   next one by a client that asks after the election. Without the limit: a machine that is busy is made busier by
-   clients that are not needed.
+   in a process at most at a time. Each of these waits 7 s; for the controller 1.5 s, but the later ones. Without it:
+   the client has chosen the silent broker and asks no other. Most questions go to the controller. With KRaft, each
+   response names any broker as such, so that a new client may choose the silent one again; and who has lost a leader
+   finds the next one by a client that asks after the election. Without the limit: a machine that is busy is made busier
+   by clients that are not needed.
    So it is with a report, every 2.5 s (`DurableWriter`).
 4. The client that answers first is used from then on. Without it: every question waits for the silent broker again.
 5. A client is only replaced by one that has answered. Without it: a new client has to connect first; with a slow leader
@@ -22,8 +23,8 @@ its connections up: no answer comes on them, and no error either. No other part 
    this itself, given rule 1. Without it: it refreshes its metadata every few minutes.
 8. The answer to one fetch has about 16 MB (`client_config.reading_client`). Without it: 50 MB take longer than rule 1
    allows on a link below 8 MB/s; the answer would be dropped and fetched again, for ever.
-9. A topic of the group counts as deleted, or as another one, after four answers to four clients in a row
-   (`GroupTopics.check`). Without it: a broker whose metadata lag, or that is cut off from the others, ends a controller
+9. A topic of the group counts as missing, or as another one, after four answers to four clients in a row
+   (`GroupTopics`). Without it: a broker whose metadata lag, or that is cut off from the others, ends a controller
    that has just made the topic.
 10. A client of Kafka's administration keeps a connection to every broker (`admin.KafkaAdmin`). Without it: librdkafka
    connects when a question needs a broker, and spends a core and more on that while the broker refuses.
@@ -52,6 +53,7 @@ ANSWER_S = 7.0
 SHORT_S = 1.5
 """What one attempt waits: longer than rule 1, so that it says why; or for the controller at first."""
 _repeating = threading.BoundedSemaphore(MOST_AT_ONCE)
+_NEXT_TRY_S = 0.2
 _GRACE_S = 1.0  # for librdkafka to report itself that nobody answered
 _Key = TypeVar("_Key", bound=Hashable)
 _Client = TypeVar("_Client")
@@ -92,7 +94,7 @@ def first(connect: Callable[[], _Client], discard: Callable[[_Client], object]) 
     """The connection that is made first, where a client waits for the one address that it has chosen (rule 3).
 
     Args:
-        connect: makes a connection or raises; called again every 0.9 s until one is there.
+        connect: makes a connection or raises; called again every `REPEAT_S` until one is there, up to four times.
         discard: ends a connection that came too late.
 
     Raises:
@@ -150,7 +152,7 @@ class _Asking(Generic[_Client, _Key]):
         while True:
             for attempt in self._attempts:
                 if attempt.take() and attempt.is_answered:
-                    self._clients.keep(attempt.client)
+                    self._clients.keep(attempt.client, self._attempts[0].client)
                     return attempt.found
             left_s, due_s = self._end_s - time.monotonic(), self._next_due_s()
             open_ = [attempt.next for attempt in self._attempts if not attempt.is_over]
@@ -173,7 +175,7 @@ class _Asking(Generic[_Client, _Key]):
     def _repeat(self) -> None:
         """One more attempt, where the process has not begun too many."""
         if not _repeating.acquire(blocking=False):
-            self._turns += 1
+            self._began_s += _NEXT_TRY_S  # all turns are later
             return
         try:
             client = self._clients.another()

@@ -42,6 +42,14 @@ def only(view, name="1a"):
     return view.members[member(name).incarnation]
 
 
+def test_an_earlier_report_that_arrives_once_more_takes_no_last_word_away():
+    """A report without an answer is sent by a second client as well."""
+    first, last = report("1a"), replace(report("1a", sequence=1, phase=Phase.ENDED), why="5 rounds failed")
+    failures = {ConsumerId(1): "5 rounds failed"}
+    assert view_of(at(0, first), at(1, last), at(2, first)).failures == failures
+    assert view_of(at(0, first), at(1, last), at(2, report("1b"))).failures == {}
+
+
 @pytest.mark.parametrize(
     ("last_assignment", "last_report", "possible"),
     [

@@ -39,11 +39,11 @@ def client(monkeypatch):
     return client
 
 
-def test_a_write_that_failed_takes_the_right_to_write_though_its_abort_worked(client):
-    """Kafka may have forgotten the abort's marker: the next commit of the same epoch would commit what was aborted."""
-    topics = SimpleNamespace(
+def topics_of(settings):
+    """The group's topics with these settings of `kafka.client`."""
+    return SimpleNamespace(
         settings=SimpleNamespace(
-            group="g", kafka=SimpleNamespace(bootstrap_servers="broker:1", client={}, token_function=None)
+            group="g", kafka=SimpleNamespace(bootstrap_servers="broker:1", client=settings, token_function=None)
         ),
         name=lambda _: "kgs.g.consumer.metadata",
         check=lambda: None,
@@ -53,6 +53,20 @@ def test_a_write_that_failed_takes_the_right_to_write_though_its_abort_worked(cl
         part_counts={},
         written={},
     )
+
+
+@pytest.mark.parametrize(("given_ms", "used_ms"), [(None, 6500), (20_000, 20_000), (60_000, 25_000)])
+def test_requests_end_when_people_want_or_with_the_write(monkeypatch, given_ms, used_ms):
+    """librdkafka refuses a time-out above the transaction's."""
+    made = []
+    monkeypatch.setattr(controller_writer, "make_producer", lambda _, config: made.append(config) or Client())
+    KafkaControllerWriter(topics_of({} if given_ms is None else {"socket.timeout.ms": given_ms})).fence()
+    assert made[0]["socket.timeout.ms"] == used_ms
+
+
+def test_a_write_that_failed_takes_the_right_to_write_though_its_abort_worked(client):
+    """Kafka may have forgotten the abort's marker: the next commit of the same epoch would commit what was aborted."""
+    topics = topics_of({})
     writer = KafkaControllerWriter(topics)
     writer.fence()
     # Committed and not seen to be read yet; what failed may stand behind it in the same open transaction

@@ -1,17 +1,18 @@
 """The writer of reports and desired states, on librdkafka's own cluster: what it says is there can be read."""
 
+import time
 from functools import partial
 from types import SimpleNamespace
 
 import psutil
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 
 from kgs_core.adapters.group import durable_writer
 from kgs_core.adapters.group.durable_writer import DurableWriter
 from kgs_core.adapters.group.topics import GroupTopic
-from kgs_core.errors import ProtocolError, TransientError
+from kgs_core.errors import PermanentError, ProtocolError, TransientError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import DesiredState, Incarnation, Member, RunState, Starting
 from kgs_core.protocol.codec import decode
@@ -89,6 +90,61 @@ def test_what_got_no_answer_is_not_sent_later_and_keeps_no_client_alive(writer_o
     kafka.revive(1)
     writer.send(WAITS, 20)
     assert read(kafka, "outage", 2) == [WAITS, WAITS]
+
+
+class BrokenProducer:
+    """A client that never answers; takes some records and refuses the next."""
+
+    def __init__(self, takes, error=None):
+        self.takes, self.error = takes, error
+        self.is_purged = False
+
+    def produce(self, *_, **__):
+        self.takes -= 1
+        if self.takes < 0:
+            raise KafkaException(KafkaError(self.error))
+
+    def poll(self, timeout_s):
+        time.sleep(min(timeout_s, 0.01))
+
+    def purge(self):
+        self.is_purged = True
+
+
+def test_a_client_that_takes_nothing_more_is_thrown_away(writer_of, kafka):
+    writer = writer_of("broken")
+    writer._producer = BrokenProducer(0, KafkaError._FATAL)
+    with pytest.raises(TransientError, match="write to broken:0"):
+        writer.send(WAITS, 20)
+    writer.send(WAITS, 20)
+    assert read(kafka, "broken", 1) == [WAITS]
+
+
+def test_a_repetition_that_cannot_be_made_does_not_end_the_wait(writer_of, monkeypatch):
+    """A token that is not to be had for a moment, say: the first client may have an answer yet."""
+    writer, first = writer_of("beside"), BrokenProducer(1)
+    made = iter([first])
+
+    def make(*_):
+        if (producer := next(made, None)) is None:
+            raise TransientError("there is no token now")
+        return producer
+
+    monkeypatch.setattr(durable_writer, "make_producer", make)
+    monkeypatch.setattr(durable_writer, "REPEAT_S", 0.02)
+    with pytest.raises(TransientError, match=r"no answer in 0\.2 s"):
+        writer.send(WAITS, 0.2)
+    assert first.is_purged
+
+
+def test_what_is_queued_in_part_only_is_not_sent(writer_of, monkeypatch):
+    """Its delivery would keep the client alive, and that would send it later."""
+    writer, producer = writer_of("part"), BrokenProducer(1, KafkaError.MSG_SIZE_TOO_LARGE)
+    monkeypatch.setattr(durable_writer, "make_producer", lambda *_: producer)
+    monkeypatch.setattr(durable_writer, "records_of", partial(records_of, most_bytes=50, part_characters=40))
+    with pytest.raises(PermanentError, match="write to part:0"):
+        writer.send(WAITS, 20)
+    assert producer.is_purged
 
 
 def test_a_message_in_parts_is_there_with_its_last_part_and_half_of_one_is_passed_over(writer_of, kafka, monkeypatch):

@@ -8,7 +8,7 @@ from kgs_core.adapters.group.reader import Refusals, belongs
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
 from kgs_core.adapters.kafka.topic_description import TopicDescription
 from kgs_core.config import Settings, parse_settings
-from kgs_core.errors import ProtocolError, UnsafeError
+from kgs_core.errors import PermanentError, ProtocolError, UnsafeError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import (
     DesiredState,
@@ -114,9 +114,15 @@ class Brokers:
 @pytest.mark.parametrize("others", [(None,), ("older",), (None, "older", None)])
 def test_a_topic_that_one_broker_does_not_know_is_asked_of_others(monkeypatch, others):
     monkeypatch.setattr(group_topics, "CONFIRM_AFTER_S", 0.0)
-    opened = GroupTopics(settings(), Brokers("new"))
+    opened = GroupTopics(settings(), Brokers(None, None, None, "new"))
     opened.admin = Brokers(*others, "new")
     opened.check()
+
+
+def test_a_topic_that_no_broker_knows_cannot_be_opened(monkeypatch):
+    monkeypatch.setattr(group_topics, "CONFIRM_AFTER_S", 0.0)
+    with pytest.raises(PermanentError, match=r"no topic kgs\.g\.consumer\.metadata, .*start the controller first"):
+        GroupTopics(settings(), Brokers(None))
 
 
 @pytest.mark.parametrize("now", [None, "another"])

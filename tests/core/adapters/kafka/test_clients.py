@@ -1,11 +1,14 @@
 """Clients that are made anew when a file of their secrets changes."""
 
+from concurrent.futures import Future
+
 import pytest
 
 from kgs_core.adapters.kafka import clients
 from kgs_core.adapters.kafka.client_config import TOKEN_FUNCTION
 from kgs_core.adapters.kafka.clients import RotatingClient, plain_settings, token_source
 from kgs_core.adapters.kafka.oidc_tokens import OidcTokens
+from kgs_core.adapters.kafka.silent_brokers import ask
 from kgs_core.adapters.kafka.tokens import FunctionTokens
 from kgs_core.adapters.system import secret_files
 from kgs_core.errors import PermanentError, TransientError
@@ -28,6 +31,22 @@ def test_a_new_password_makes_a_new_client(tmp_path):
     assert [client.get(), client.get()] == [2, 2]
     assert made == [{"sasl.password": "one", "a": "b"}, {"sasl.password": "two", "a": "b"}]
     path.unlink()
+    assert client.get() == 2
+
+
+def test_an_answer_to_a_client_of_the_old_password_does_not_bring_it_back(tmp_path):
+    path, made = tmp_path / "p", []
+    path.write_text("one")
+    client = RotatingClient({"sasl.password": f"${{file:{path}}}"}, lambda given: made.append(given) or len(made))
+
+    def question(_client, _timeout_s):
+        path.write_text("two")
+        assert client.get() == 2, "another thread's"
+        answer = Future()
+        answer.set_result("answer")
+        return {"a": answer}
+
+    assert ask(client, question, 1.0) == {"a": "answer"}
     assert client.get() == 2
 
 

@@ -1,5 +1,6 @@
 """The group's offsets: what Kafka does not say is not "nothing", and what was set back is set right again."""
 
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.exactly_once.first_start import BEGINS_ANEW, GroupOffset
 from kgs_core.model import TopicId, TopicPartition
+from tests.waiting import wait_until
 
 ID = TopicId("id")
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -23,6 +25,8 @@ class FakeConsumer:
         self.marks: dict[tuple[str, int], str] = {}
         self.errors: dict[tuple[str, int], KafkaError] = {}
         self.failure: KafkaError | None = None
+        self.is_idle, self.is_closed = Event(), False
+        self.is_idle.set()
 
     def committed(self, wanted, timeout):
         assert timeout > 0
@@ -42,11 +46,13 @@ class FakeConsumer:
 
     def commit(self, offsets, asynchronous):
         assert not asynchronous
+        self.is_idle.wait()
         self.stored |= {(p.topic, p.partition): p.offset for p in offsets}
         self.marks |= {(p.topic, p.partition): p.metadata for p in offsets}
 
     def close(self) -> None:
-        """Nothing to close."""
+        assert self.is_idle.is_set(), "librdkafka's close would never return"
+        self.is_closed = True
 
 
 @pytest.fixture
@@ -56,6 +62,17 @@ def offsets(monkeypatch):
     offsets = GroupOffsets({"bootstrap.servers": "b:9092"}, "g")
     yield offsets
     offsets.close()
+
+
+def test_the_end_does_not_wait_for_a_commit_without_an_answer(offsets, monkeypatch):
+    monkeypatch.setattr(committed_offsets, "TIMEOUT_S", 0.05)
+    client = offsets._made.get()
+    client.is_idle.clear()
+    offsets.report(ID, "t", {A: 100})
+    offsets.close()
+    assert not client.is_closed
+    client.is_idle.set()
+    wait_until(lambda: client.is_closed, 5, "the client is closed once it has its answer")
 
 
 def test_partition_without_a_commit_is_absent(offsets):

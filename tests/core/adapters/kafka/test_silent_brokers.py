@@ -3,7 +3,7 @@
 import time
 from concurrent.futures import Future
 from itertools import count
-from threading import Event
+from threading import BoundedSemaphore, Event, Timer
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -46,7 +46,8 @@ class Clients:
         self.made += 1
         return self.made
 
-    def keep(self, client):
+    def keep(self, client, instead_of):
+        assert instead_of == self.used
         self.used = client
 
 
@@ -72,6 +73,16 @@ def answered_by(*numbers, error=None, keys="ab"):
 def hurried(monkeypatch):
     monkeypatch.setattr(silent_brokers, "REPEAT_S", 0.02)
     monkeypatch.setattr(silent_brokers, "_GRACE_S", 0.01)
+
+
+@pytest.mark.parametrize("error", [None, KafkaError._TRANSPORT])
+def test_a_question_waits_with_its_repetition_while_others_repeat_theirs(error, hurried, monkeypatch):
+    repeating = BoundedSemaphore(1)
+    monkeypatch.setattr(silent_brokers, "_repeating", repeating)
+    repeating.acquire()
+    Timer(10 * silent_brokers.REPEAT_S, repeating.release).start()
+    assert ask(Clients(), answered_by(2, error=error)[1], 5.0)["a"] == ("a", 2)
+    assert repeating.acquire(blocking=False)
 
 
 @pytest.mark.parametrize("error", [None, KafkaError._TRANSPORT])
