@@ -40,7 +40,7 @@ def audit_values(settings: Settings, found: LakeAudit, progress: Progress | None
     """The audit of offsets, with what the values of rows say. Changes nothing.
 
     Raises:
-        PortError: Kafka or the lake did not answer.
+        PortError: Kafka did not answer. A table whose values cannot be compared is a `problem` of its audit.
     """
     lake, admin = open_lake(settings.lake), KafkaAdmin(admin_client(settings))
     specs = resolve_tables(settings, [table.topic for table in found.tables if table.topic and not table.problem])
@@ -65,22 +65,25 @@ def _audited(
         if p.stored.topic_id == known.topic_id and p.stored.start is not None and p.stored.position is not None
     }
     wanted = {partition: span for partition, span in ranges.items() if partition < known.partitions}
-    job = _job(lake, spec, known.topic_id)
-    comparison = _Comparison(job, _rows_in(settings, lake, job))
     try:
+        job = _job(lake, spec, known.topic_id)
+        comparison = _Comparison(job, _rows_in(settings, lake, job))
         load_log(
             settings, admin, spec.topic, wanted, lambda done, total: progress and progress(spec.topic, done, total),
             comparison.take,
         )  # fmt: skip
-    except TransformError as e:
-        return replace(table, notes=(*table.notes, f"values not compared: {one_line(e)}"))
+    except (PortError, TransformError) as e:
+        return replace(table, problem=f"values not compared: {one_line(e)}")
     partitions = tuple(
         replace(p, findings=(*p.findings, *changed(comparison.changed_in(p.stored.partition))))
         if p.stored.topic_id == known.topic_id
         else p
         for p in table.partitions
     )
-    return replace(table, partitions=partitions, compared=comparison.compared)
+    left = f"values of {comparison.unjudged:,} rows not compared: the schema registry lacks their schemas: audit again"
+    return replace(
+        table, partitions=partitions, compared=comparison.compared, problem=left if comparison.unjudged else ""
+    )
 
 
 def _job(lake: Lake, spec: TableSpec, topic_id: TopicId) -> TopicJob:
@@ -147,11 +150,13 @@ class _Comparison:
 
     Attributes:
         compared: rows whose record has come.
+        unjudged: rows whose record has come, and its schema not.
     """
 
     job: TopicJob
     rows: _Rows
     compared: int = 0
+    unjudged: int = 0
     _changed: dict[int, list[Offsets]] = field(default_factory=dict)
 
     def take(self, messages: Sequence[Record]) -> None:
@@ -170,12 +175,13 @@ class _Comparison:
             rows = transform_arrow(self.job, rows)
         made, partitions = _by_partition(self.job, rows), records.origin["_partition"].to_numpy()
         offsets = records.origin["_offset"].to_numpy()
-        for partition in map(int, np.unique(partitions)):
-            self._compare(partition, offsets[partitions == partition], made.get(partition))
+        is_judged = ~np.isin(np.arange(len(records)), list(parsed.unknown))
+        for partition in self.rows.keys() & {*partitions.tolist()}:
+            is_here = partitions == partition
+            self.unjudged += int(np.isin(self.rows[partition][0], offsets[is_here & ~is_judged]).sum())
+            self._compare(partition, offsets[is_here & is_judged], made.get(partition))
 
     def _compare(self, partition: int, records: Offsets, made: tuple[Offsets, Digests] | None) -> None:
-        if partition not in self.rows:
-            return
         there, digests = self.rows[partition]
         inside = np.isin(there, records)
         there, digests = there[inside], digests[inside]
