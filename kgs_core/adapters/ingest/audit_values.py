@@ -20,6 +20,7 @@ from kgs_core.adapters.kafka.records import Record
 from kgs_core.adapters.lake.audit_kafka_log import load_log
 from kgs_core.adapters.lake.audit_snapshot import READ_THREADS, offsets_of
 from kgs_core.adapters.lake.factory import open_lake
+from kgs_core.adapters.lake.layout import as_kept
 from kgs_core.adapters.lake.row_digests import Digests, row_digests
 from kgs_core.adapters.lake.row_schema import value_schema
 from kgs_core.adapters.lake.side_tables import side_tables_of
@@ -171,9 +172,11 @@ class _Comparison:
         if parsed.waiting:
             raise TransientError(f"topic {self.job.topic}: {next(iter(parsed.waiting.values()))}: audit again")
         rows = rows_of(parsed, records, self.job.topic_id, without=records.faults)
-        if rows.num_rows:
-            rows = transform_arrow(self.job, rows)
-        made, partitions = _by_partition(self.job, rows), records.origin["_partition"].to_numpy()
+        rows = transform_arrow(self.job, rows) if rows.num_rows else self.job.given.empty_table()
+        made, partitions = (
+            _by_partition(self.job, as_kept(self.job.rule, rows)),
+            records.origin["_partition"].to_numpy(),
+        )
         offsets = records.origin["_offset"].to_numpy()
         is_judged = ~np.isin(np.arange(len(records)), list(parsed.unknown))
         for partition in self.rows.keys() & {*partitions.tolist()}:

@@ -1,29 +1,33 @@
 """`kgs audit --values` where values cannot be judged; with a real broker it is in tests/system/test_audit_values.py."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from kgs_core.adapters.ingest import audit_values as module
 from kgs_core.adapters.ingest.audit_values import audit_values
 from kgs_core.adapters.ingest.process_batch import TransformError
 from kgs_core.adapters.kafka.topic_description import TopicDescription
+from kgs_core.adapters.lake.layout import NULL_FOLDER
 from kgs_core.config import parse_settings
+from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import TransientError
 from kgs_core.exactly_once import Fault, LakeAudit, PartitionAudit, StoredPositions, TableAudit
 from kgs_core.model import TopicId
 from tests.core.adapters.lake.test_judgements import SCHEMAS, AvroRecord, AvroSink, registry
 
 __all__ = ["registry"]
-LOG = [(7, "a"), (8, "b"), (9, "c"), (7, None)]
+LOG = [(7, "a"), (8, "b"), (9, "c"), (7, None), (7, ""), (7, NULL_FOLDER)]
 
 
 @pytest.fixture
 def settings(tmp_path, monkeypatch, registry):
-    """Of two topics, whose tables are in a folder; record 2 is a dead letter."""
+    """Of two topics, whose tables are in a folder; records 2 and 3 are dead letters, 4 and 5 null in Delta's form."""
     for topic in ("t", "u"):
-        AvroSink(tmp_path, {0: LOG}, topic=topic).started().drain()
-    columns = "format: avro, schema: {s: string, n: long}"
+        AvroSink(tmp_path, {0: LOG}, topic=topic, partition_by=["s"]).started().drain()
+    columns = "format: avro, schema: {s: string, n: long}, partition_by: [s]"
     text = (
         f"group: g\nkafka: {{bootstrap_servers: 'b:9'}}\nlake: {{root: {tmp_path}}}\n"
         f"registry: {{url: 'http://127.0.0.1:9'}}\ntopics: [{{topic: t, {columns}}}, {{topic: u, {columns}}}]"
@@ -37,16 +41,16 @@ def settings(tmp_path, monkeypatch, registry):
 
 def audited(settings):
     stored = StoredPositions(TopicId("id1"), 0, 0, len(LOG))
-    part = PartitionAudit(stored, 2, 2, ())
+    part = PartitionAudit(stored, 4, 2, ())
     return audit_values(settings, LakeAudit(tuple(TableAudit(t, t, "one_to_one", 1, (part,)) for t in ("t", "u"))))
 
 
 def test_rows_whose_schema_the_registry_forgot_are_neither_right_nor_changed(settings, registry):
     found = audited(settings)
-    assert [(table.ok, table.compared) for table in found.tables] == [(True, 2)] * 2
+    assert [(table.ok, table.compared) for table in found.tables] == [(True, 4)] * 2
     registry.known = SCHEMAS - {8}
     table = audited(settings).tables[0]
-    assert (table.ok, table.compared, table.count(Fault.CHANGED)) == (False, 1, 0)
+    assert (table.ok, table.compared, table.count(Fault.CHANGED)) == (False, 3, 0)
     assert table.problem == "values of 1 rows not compared: the schema registry lacks their schemas: audit again"
 
 
@@ -61,4 +65,14 @@ def test_a_table_that_cannot_be_compared_hides_no_other(settings, monkeypatch, e
     monkeypatch.setattr(module, "parse_records", parse)
     first, second = audited(settings).tables
     assert (first.ok, first.problem, first.compared) == (False, "values not compared: no answer", None)
-    assert (second.ok, second.compared) == (True, 2)
+    assert (second.ok, second.compared) == (True, 4)
+
+
+def test_bad_records_alone_are_not_given_to_a_transform(tmp_path, registry):
+    sink = AvroSink(tmp_path, {0: LOG}, transform_arrow="os:getcwd").started()
+    job = sink.job(sink.table.positions({0}))
+    url = RegistrySettings(url="http://127.0.0.1:9")
+    job = replace(job, schema=job.schema.append(pa.field("more", pa.int64())), registry=url)
+    comparison = module._Comparison(job, {})
+    comparison.take([AvroRecord(0, 3, LOG[3])])
+    assert comparison.compared == 0
