@@ -13,20 +13,21 @@ import pyarrow as pa
 
 from kgs_core.adapters.ingest.process_batch import TransformError, transform_arrow
 from kgs_core.adapters.ingest.sorted_records import TopicJob, parse_records, rows_of
+from kgs_core.adapters.ingest.topic_opener import columns_of
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.kafka.records import Record
 from kgs_core.adapters.lake.audit_kafka_log import load_log
 from kgs_core.adapters.lake.audit_snapshot import READ_THREADS, offsets_of
+from kgs_core.adapters.lake.columns import as_wide_as_there, widened
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.layout import as_kept
 from kgs_core.adapters.lake.row_digests import Digests, row_digests
-from kgs_core.adapters.lake.row_schema import value_schema
 from kgs_core.adapters.lake.side_tables import side_tables_of
 from kgs_core.adapters.lake.topic_table import value_columns
 from kgs_core.config import Settings, TableSpec, resolve_tables
-from kgs_core.errors import PortError, TransientError, one_line
+from kgs_core.errors import KgsError, PortError, TransientError, one_line
 from kgs_core.exactly_once import NO_OFFSETS, LakeAudit, Offsets, TableAudit
 from kgs_core.exactly_once.audit import changed
 from kgs_core.model import OffsetRange, TopicId
@@ -73,7 +74,7 @@ def _audited(
             settings, admin, spec.topic, wanted, lambda done, total: progress and progress(spec.topic, done, total),
             comparison.take,
         )  # fmt: skip
-    except (PortError, TransformError) as e:
+    except (KgsError, TransformError) as e:
         return replace(table, problem=f"values not compared: {one_line(e)}")
     partitions = tuple(
         replace(p, findings=(*p.findings, *changed(comparison.changed_in(p.stored.partition))))
@@ -89,8 +90,10 @@ def _audited(
 
 def _job(lake: Lake, spec: TableSpec, topic_id: TopicId) -> TopicJob:
     schema, rule = lake.open(spec.table).schema, spec.rule
-    plain = rule.names_columns and rule.evolve == "none"
-    columns = value_schema(rule) if plain else value_columns(rule, schema)
+    columns = value_columns(rule, schema)
+    if rule.names_columns or rule.transform_arrow is not None:
+        columns = columns_of(spec, lake)
+        columns = as_wide_as_there(widened(columns), schema) if rule.evolve == "widen" else columns
     return TopicJob(
         spec.topic, topic_id, rule, spec.table, spec.dead_letters_table, schema, {},
         columns=columns, registry=spec.registry,
@@ -127,7 +130,8 @@ def _of_file(job: TopicJob, pinned: PinnedTable, file: str) -> _Rows:
 
 def _by_partition(job: TopicJob, rows: pa.Table) -> _Rows:
     """Of each row of this topic id, in no order."""
-    rows = rows.select(job.given.names).cast(job.given)
+    given = pa.schema([field for field in job.given if field.name in rows.column_names])
+    rows = rows.select(given.names).cast(given)
     digests, offsets = row_digests(rows), rows["_offset"].to_numpy()
     places = rows.select(["_topic_id", "_partition"]).append_column("_offset", pa.array(np.arange(rows.num_rows)))
     return {

@@ -17,32 +17,45 @@ from kgs_core.errors import TransientError
 from kgs_core.exactly_once import Fault, LakeAudit, PartitionAudit, StoredPositions, TableAudit
 from kgs_core.model import TopicId
 from tests.core.adapters.lake.test_judgements import SCHEMAS, AvroRecord, AvroSink, registry
+from tests.layout_sink import GivenRecord, LayoutSink
 
 __all__ = ["registry"]
 LOG = [(7, "a"), (8, "b"), (9, "c"), (7, None), (7, ""), (7, NULL_FOLDER)]
 
 
-@pytest.fixture
-def settings(tmp_path, monkeypatch, registry):
-    """Of two topics, whose tables are in a folder; records 2 and 3 are dead letters, 4 and 5 null in Delta's form."""
-    for topic in ("t", "u"):
-        AvroSink(tmp_path, {0: LOG}, topic=topic, partition_by=["s"]).started().drain()
-    columns = "format: avro, schema: {s: string, n: long}, partition_by: [s]"
+def settings_of(root, rules):
     text = (
-        f"group: g\nkafka: {{bootstrap_servers: 'b:9'}}\nlake: {{root: {tmp_path}}}\n"
-        f"registry: {{url: 'http://127.0.0.1:9'}}\ntopics: [{{topic: t, {columns}}}, {{topic: u, {columns}}}]"
+        f"group: g\nkafka: {{bootstrap_servers: 'b:9'}}\nlake: {{root: {root}}}\n"
+        f"registry: {{url: 'http://127.0.0.1:9'}}\ntopics: [{rules}]"
     )
-    known = TopicDescription(TopicId("id1"), 1)
-    monkeypatch.setattr(module, "admin_client", lambda _: None)
-    monkeypatch.setattr(module, "KafkaAdmin", lambda _: SimpleNamespace(describe=lambda names: {names[0]: known}))
-    monkeypatch.setattr(module, "load_log", lambda *given: given[-1]([AvroRecord(0, o, r) for o, r in enumerate(LOG)]))
     return parse_settings(text.encode(), "kgs.yaml", {})
 
 
-def audited(settings):
+@pytest.fixture
+def kafka(monkeypatch):
+    """Takes the records that topics have."""
+    known, records = TopicDescription(TopicId("id1"), 1), []
+    monkeypatch.setattr(module, "admin_client", lambda _: None)
+    monkeypatch.setattr(module, "KafkaAdmin", lambda _: SimpleNamespace(describe=lambda names: {names[0]: known}))
+    monkeypatch.setattr(module, "load_log", lambda *given: given[-1](records))
+    return records
+
+
+@pytest.fixture
+def settings(tmp_path, kafka, registry):
+    """Of two topics, whose tables are in a folder; records 2 and 3 are dead letters, 4 and 5 null in Delta's form."""
+    for topic in ("t", "u"):
+        AvroSink(tmp_path, {0: LOG}, topic=topic, partition_by=["s"]).started().drain()
+    kafka += [AvroRecord(0, o, record) for o, record in enumerate(LOG)]
+    columns = "format: avro, schema: {s: string, n: long}, partition_by: [s]"
+    return settings_of(tmp_path, f"{{topic: t, {columns}}}, {{topic: u, {columns}}}")
+
+
+def audited(settings, *topics):
     stored = StoredPositions(TopicId("id1"), 0, 0, len(LOG))
     part = PartitionAudit(stored, 4, 2, ())
-    return audit_values(settings, LakeAudit(tuple(TableAudit(t, t, "one_to_one", 1, (part,)) for t in ("t", "u"))))
+    tables = (TableAudit(topic, topic, "one_to_one", 1, (part,)) for topic in topics or ("t", "u"))
+    return audit_values(settings, LakeAudit(tuple(tables)))
 
 
 def test_rows_whose_schema_the_registry_forgot_are_neither_right_nor_changed(settings, registry):
@@ -76,3 +89,14 @@ def test_bad_records_alone_are_not_given_to_a_transform(tmp_path, registry):
     comparison = module._Comparison(job, {})
     comparison.take([AvroRecord(0, 3, LOG[3])])
     assert comparison.compared == 0
+
+
+def test_columns_are_those_that_a_consumer_makes_of_a_value_and_not_those_of_the_table(tmp_path, kafka):
+    """The table has one more, of an earlier rule or of a transform."""
+    log = {0: [{"s": "a", "i": 1}, {"s": "b", "i": 2}]}
+    LayoutSink(tmp_path, {0: []}, schema={"s": "string", "i": "long"}, evolve="add_columns").started()
+    LayoutSink(tmp_path, log, schema={"s": "string"}, evolve="add_columns").started().drain()
+    kafka += [GivenRecord(0, o, record) for o, record in enumerate(log[0])]
+    rule = "{topic: t, format: json, schema: {s: string}, evolve: add_columns}"
+    (table,) = audited(settings_of(tmp_path, rule), "t").tables
+    assert (table.ok, table.compared, table.problem) == (True, 2, "")
