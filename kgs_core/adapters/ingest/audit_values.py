@@ -45,18 +45,17 @@ def audit_values(settings: Settings, found: LakeAudit, progress: Progress | None
         PortError: Kafka did not answer. A table whose values cannot be compared is a `problem` of its audit.
     """
     lake, admin = open_lake(settings.lake), KafkaAdmin(admin_client(settings))
-    specs = resolve_tables(settings, [table.topic for table in found.tables if table.topic and not table.problem])
-    return LakeAudit(
-        tuple(
-            _audited(settings, lake, admin, specs[table.topic], table, progress) if table.topic in specs else table
-            for table in found.tables
-        )
-    )
+    return LakeAudit(tuple(_audited(settings, lake, admin, table, progress) for table in found.tables))
 
 
 def _audited(
-    settings: Settings, lake: Lake, admin: KafkaAdmin, spec: TableSpec, table: TableAudit, progress: Progress | None
+    settings: Settings, lake: Lake, admin: KafkaAdmin, table: TableAudit, progress: Progress | None
 ) -> TableAudit:
+    is_known = table.topic and not table.problem
+    # One by one: a topic that is gone may have a name that no other one could have beside it
+    spec = resolve_tables(settings, [table.topic]).get(table.topic) if is_known else None
+    if spec is None:
+        return table
     known = admin.describe([spec.topic]).get(spec.topic)
     if table.version is None or known is None or spec.rule.transform is not None:
         why = "made by a Spark transform" if spec.rule.transform is not None else "no table or no topic"
@@ -69,7 +68,7 @@ def _audited(
     wanted = {partition: span for partition, span in ranges.items() if partition < known.partitions}
     try:
         job = _job(lake, spec, known.topic_id)
-        comparison = _Comparison(job, _rows_in(settings, lake, job))
+        comparison = _Comparison(job, _rows_in(lake, spec, settings.group, job))
         load_log(
             settings, admin, spec.topic, wanted, lambda done, total: progress and progress(spec.topic, done, total),
             comparison.take,
@@ -100,16 +99,15 @@ def _job(lake: Lake, spec: TableSpec, topic_id: TopicId) -> TopicJob:
     )  # fmt: skip
 
 
-def _rows_in(settings: Settings, lake: Lake, job: TopicJob) -> _Rows:
+def _rows_in(lake: Lake, spec: TableSpec, group: str, job: TopicJob) -> _Rows:
     """Of all rows of this topic id, in whatever table they are.
 
     Raises:
         TransientError: the store did not answer, or files went away while they were read.
     """
-    spec = resolve_tables(settings, [job.topic])[job.topic]
     parts: dict[int, list[tuple[Offsets, Digests]]] = {}
     try:
-        for name in (spec.table, *side_tables_of(lake, spec, settings.group)):
+        for name in (spec.table, *side_tables_of(lake, spec, group)):
             pinned = lake.pin(name)
             if pinned is not None:
                 with ThreadPoolExecutor(READ_THREADS) as pool:

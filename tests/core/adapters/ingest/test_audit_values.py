@@ -34,9 +34,9 @@ def settings_of(root, rules):
 @pytest.fixture
 def kafka(monkeypatch):
     """Takes the records that topics have."""
-    known, records = TopicDescription(TopicId("id1"), 1), []
+    known, records = dict.fromkeys("tu", TopicDescription(TopicId("id1"), 1)), []
     monkeypatch.setattr(module, "admin_client", lambda _: None)
-    monkeypatch.setattr(module, "KafkaAdmin", lambda _: SimpleNamespace(describe=lambda names: {names[0]: known}))
+    monkeypatch.setattr(module, "KafkaAdmin", lambda _: SimpleNamespace(describe=lambda _: known))
     monkeypatch.setattr(module, "load_log", lambda *given: given[-1](records))
     return records
 
@@ -100,3 +100,10 @@ def test_columns_are_those_that_a_consumer_makes_of_a_value_and_not_those_of_the
     rule = "{topic: t, format: json, schema: {s: string}, evolve: add_columns}"
     (table,) = audited(settings_of(tmp_path, rule), "t").tables
     assert (table.ok, table.compared, table.problem) == (True, 2, "")
+
+
+def test_a_topic_that_is_gone_hinders_no_other_of_nearly_its_name(tmp_path, kafka, registry):
+    AvroSink(tmp_path, {0: []}).started()
+    rule = "{pattern: '[tT]', format: avro, schema: {s: string, n: long}}"
+    gone, there = audited(settings_of(tmp_path, rule), "T", "t").tables
+    assert (gone.notes, there.compared) == (("values not compared: no table or no topic",), 0)
