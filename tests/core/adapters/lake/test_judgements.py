@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import shutil
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -199,6 +200,21 @@ def test_what_is_in_a_side_table_does_not_wait_for_its_schema(tmp_path, registry
     AvroSink(tmp_path, log, route=ROUTE).drain()
     sink.assert_exact()
     assert sink.places()["t_dead_letters"].keys() == {(0, 1), (0, 3)}
+
+
+@pytest.mark.parametrize("layout", [{}, {"route": ROUTE}])
+def test_a_table_that_is_made_anew_beside_its_dead_letters_goes_on_with_their_numbers(tmp_path, registry, layout):
+    """As after `kgs accept-topic`: letters would be refused for ever, which expect the number of the own table."""
+    log = {0: [(7, "a"), (8, "b")], 1: [(7, "c")]}
+    registry.known = frozenset({7})
+    sink = AvroSink(tmp_path, log).started()
+    sink.drain()
+    shutil.rmtree(tmp_path / "t")
+    log = {0: [*log[0], (7, None)], 1: [*log[1], (7, None)]}
+    sink = AvroSink(tmp_path, log, **layout).started()
+    sink.drain()
+    sink.assert_exact()
+    assert sink.places()["t_dead_letters"].keys() == {(0, 1), (0, 2), (1, 1)}
 
 
 def test_a_topic_without_such_letters_has_no_such_numbers(tmp_path, registry):
