@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgs_core.api.configuration import Config, settings_of
 from kgs_core.exactly_once import LakeAudit
-from kgs_core.reporting.audit_json import audit_values
+from kgs_core.reporting.audit_json import COUNTED, audit_values
 from kgs_core.reporting.status import CONSUMER_KEYS, GroupStatus
 from kgs_core.reporting.status_json import status_values
 
@@ -58,7 +58,7 @@ class AuditReport(LakeAudit):
             for partition in table["partitions"]
         ]
         columns = ["table", "partition", "topic", "topic_id", "ok", "start", "position", "gaps", "rows", "dead_letters"]
-        frame = pd.DataFrame(rows, columns=[*columns, "lost", "doubled", "ahead", "foreign", "findings"])
+        frame = pd.DataFrame(rows, columns=[*columns, "unread", *(fault.value for fault in COUNTED), "findings"])
         return frame.set_index(["table", "partition"])
 
     def _repr_html_(self) -> str:

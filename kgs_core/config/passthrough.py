@@ -66,6 +66,11 @@ def is_secret(name: str) -> bool:
     return any(word in name.lower() for word in SECRET_WORDS)
 
 
+def is_secret_of_spark(name: str) -> bool:
+    """The same of one of Spark's: some of its SQL settings change rows, and have such a word in their names."""
+    return is_secret(name) and (not name.startswith("spark.sql.") or name.startswith("spark.sql.catalog."))
+
+
 def check_kafka_client(
     client: Mapping[str, Scalar], secrets_dir: str | None, token_function: str | None = None
 ) -> None:

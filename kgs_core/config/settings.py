@@ -19,6 +19,7 @@ from kgs_core.config.passthrough import (
     is_own_of_spark,
     is_own_of_storage,
     is_secret,
+    is_secret_of_spark,
 )
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.secret_files import reference_problems
@@ -157,7 +158,9 @@ class SparkSettings(Section):
     """The Spark session of each consumer."""
 
     master: Annotated[str, StringConstraints(min_length=1)] = "local[1]"
-    settings: Annotated[Passthrough, Own(is_own_of_spark), Secret(is_secret)] = Field(default_factory=dict, repr=False)
+    settings: Annotated[Passthrough, Own(is_own_of_spark), Secret(is_secret_of_spark)] = Field(
+        default_factory=dict, repr=False
+    )
 
 
 class Settings(Section):

@@ -156,7 +156,8 @@ class TableAudit:
         partitions: ascending by topic id and number, of every topic id that the table has positions or rows of.
         notes: what a reader should know and is no fault.
         compared: rows whose values were compared with their records; None: they were not looked at.
-        problem: why it could not be read, so that nothing is known of it, or that it is missing; empty: it was.
+        problem: why it could not be read, so that nothing is known of it, or that it is missing; or why values could
+            not be compared; empty: all was.
     """
 
     topic: str

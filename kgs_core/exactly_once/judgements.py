@@ -4,8 +4,8 @@ Whether a record is good follows from the record and its rule, so that a replay 
 two exceptions: a schema that the registry lacks at one reading and has at another, and a rule that was changed while a
 batch was half committed. Dead letters are committed before rows and in another table, so without more a replay might
 make a row of a letter, or make neither, and a writer that was frozen might add a letter to a row.
-1. Below the mark of the dead-letter table its letters are the verdict: what is there is no row, whatever it would be
-   now. Only between position and mark, after a kill, anybody has to look.
+1. Below the mark of the dead-letter table, or of a side table, what is there is the verdict, whatever it would be now.
+   Only between position and mark, after a kill, anybody has to look.
 2. Letters that another reading might not find are *announced*: by a number in the log of the topic's own table, under
    the condition that the position is where the batch begins. From then on no batch that was read before may land.
 3. The number then goes into the log of the dead-letter table and of every side table, before the letters do. Every

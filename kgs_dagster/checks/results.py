@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
 _NO_RUN = ""
-_SEARCHED = 50
-"""Runs in a row without a result, after which an older one is no longer looked for."""
 
 
 def unless_shown(instance: dg.DagsterInstance, now: dg.AssetCheckEvaluation) -> dg.AssetCheckEvaluation | None:
@@ -51,15 +49,17 @@ def unless_shown(instance: dg.DagsterInstance, now: dg.AssetCheckEvaluation) -> 
 def result_to_repeat(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> dg.AssetCheckEvaluation | None:
     """Last result of a run of a check, to be reported once more without a run: so it stays visible.
 
-    A run that fails has none: the last one is repeated. While a run is at work nothing is: it would hide its result.
+    A run that ended without one could not look, which is no passed check. While a run is at work nothing is reported:
+    it would hide its result.
     """
     newest = instance.get_latest_asset_check_evaluation_record(key)
     if newest is None or newest.run_id == _NO_RUN:
         return None
-    if _result(newest) is None and (run := instance.get_run_by_id(newest.run_id)) and run.status not in ENDED:
-        return None
-    history = instance.event_log_storage.get_asset_check_execution_history(key, limit=_SEARCHED)
-    return next((found for found in map(_result, history) if found is not None), None)
+    found = _result(newest)
+    if found is None and ((run := instance.get_run_by_id(newest.run_id)) is None or run.status in ENDED):
+        why = f"not known: run {newest.run_id} of the check ended without a result: see its log, and run it again"
+        return dg.AssetCheckEvaluation(asset_key=key.asset_key, check_name=key.name, passed=False, description=why)
+    return found
 
 
 def _result(record: "AssetCheckExecutionRecord") -> dg.AssetCheckEvaluation | None:

@@ -89,10 +89,12 @@ def test_the_last_result_of_the_audit_stays_visible_whatever_is_recorded_of_the_
         look(rows)
     run_audit(instance, away)
     look(3)
+    last = instance.get_latest_asset_check_evaluation_record(key).evaluation
+    assert "ended without a result" in last.description, "an audit that could not look has not passed"
     run_audit(instance, lambda _: LakeAudit((audited("orders", LOST), audited("flights.a"))))
     for rows in (4, 5):
         look(rows)
-    assert seen == [(1, True), (2, True), (3, True), (4, False), (5, False)]
+    assert seen == [(1, True), (2, True), (3, False), (4, False), (5, False)]
     results = instance.event_log_storage.get_asset_check_execution_history(key, limit=100)
     assert len(results) == 3 + 3, "repeated once after each run, not with every look"
 

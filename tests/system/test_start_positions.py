@@ -40,7 +40,7 @@ topics: [{{topic: {topic}, start: "{start}"}}]
         offsets = GroupOffsets(reading_client(settings), settings.group)
         try:
             opener = TopicOpener(settings, open_lake(settings.lake), admin, offsets, lambda *_: None)
-            return opener._first_offsets(resolve_tables(settings, [topic])[topic], 1)[0]
+            return opener._first_offsets(resolve_tables(settings, [topic])[topic], TopicId("id"), 1)[0]
         finally:
             offsets.close()
 
@@ -50,7 +50,7 @@ topics: [{{topic: {topic}, start: "{start}"}}]
     assert first("timestamp:2026-01-01T00:00:06Z") == 5
     assert first("committed") == 0
     committed = GroupOffsets({"bootstrap.servers": kafka.bootstrap_servers}, f"{topic_prefix}g")
-    committed.report(TopicId("another"), "table", {TopicPartition(topic, 0): 3})
+    committed.report(TopicId("id"), "another", {TopicPartition(topic, 0): 3})
     committed.close()
     assert first("committed") == 3
     producer.commit_transaction(20)

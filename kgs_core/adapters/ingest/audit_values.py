@@ -13,19 +13,21 @@ import pyarrow as pa
 
 from kgs_core.adapters.ingest.process_batch import TransformError, transform_arrow
 from kgs_core.adapters.ingest.sorted_records import TopicJob, parse_records, rows_of
+from kgs_core.adapters.ingest.topic_opener import columns_of
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.adapters.kafka.records import Record
 from kgs_core.adapters.lake.audit_kafka_log import load_log
 from kgs_core.adapters.lake.audit_snapshot import READ_THREADS, offsets_of
+from kgs_core.adapters.lake.columns import as_wide_as_there, widened
 from kgs_core.adapters.lake.factory import open_lake
+from kgs_core.adapters.lake.layout import as_kept
 from kgs_core.adapters.lake.row_digests import Digests, row_digests
-from kgs_core.adapters.lake.row_schema import value_schema
 from kgs_core.adapters.lake.side_tables import side_tables_of
 from kgs_core.adapters.lake.topic_table import value_columns
 from kgs_core.config import Settings, TableSpec, resolve_tables
-from kgs_core.errors import PortError, TransientError, one_line
+from kgs_core.errors import KgsError, PortError, TransientError, one_line
 from kgs_core.exactly_once import NO_OFFSETS, LakeAudit, Offsets, TableAudit
 from kgs_core.exactly_once.audit import changed
 from kgs_core.model import OffsetRange, TopicId
@@ -40,21 +42,20 @@ def audit_values(settings: Settings, found: LakeAudit, progress: Progress | None
     """The audit of offsets, with what the values of rows say. Changes nothing.
 
     Raises:
-        PortError: Kafka or the lake did not answer.
+        PortError: Kafka did not answer. A table whose values cannot be compared is a `problem` of its audit.
     """
     lake, admin = open_lake(settings.lake), KafkaAdmin(admin_client(settings))
-    specs = resolve_tables(settings, [table.topic for table in found.tables if table.topic and not table.problem])
-    return LakeAudit(
-        tuple(
-            _audited(settings, lake, admin, specs[table.topic], table, progress) if table.topic in specs else table
-            for table in found.tables
-        )
-    )
+    return LakeAudit(tuple(_audited(settings, lake, admin, table, progress) for table in found.tables))
 
 
 def _audited(
-    settings: Settings, lake: Lake, admin: KafkaAdmin, spec: TableSpec, table: TableAudit, progress: Progress | None
+    settings: Settings, lake: Lake, admin: KafkaAdmin, table: TableAudit, progress: Progress | None
 ) -> TableAudit:
+    is_known = table.topic and not table.problem
+    # One by one: a topic that is gone may have a name that no other one could have beside it
+    spec = resolve_tables(settings, [table.topic]).get(table.topic) if is_known else None
+    if spec is None:
+        return table
     known = admin.describe([spec.topic]).get(spec.topic)
     if table.version is None or known is None or spec.rule.transform is not None:
         why = "made by a Spark transform" if spec.rule.transform is not None else "no table or no topic"
@@ -65,44 +66,48 @@ def _audited(
         if p.stored.topic_id == known.topic_id and p.stored.start is not None and p.stored.position is not None
     }
     wanted = {partition: span for partition, span in ranges.items() if partition < known.partitions}
-    job = _job(lake, spec, known.topic_id)
-    comparison = _Comparison(job, _rows_in(settings, lake, job))
     try:
+        job = _job(lake, spec, known.topic_id)
+        comparison = _Comparison(job, _rows_in(lake, spec, settings.group, job))
         load_log(
             settings, admin, spec.topic, wanted, lambda done, total: progress and progress(spec.topic, done, total),
             comparison.take,
         )  # fmt: skip
-    except TransformError as e:
-        return replace(table, notes=(*table.notes, f"values not compared: {one_line(e)}"))
+    except (KgsError, TransformError) as e:
+        return replace(table, problem=f"values not compared: {one_line(e)}")
     partitions = tuple(
         replace(p, findings=(*p.findings, *changed(comparison.changed_in(p.stored.partition))))
         if p.stored.topic_id == known.topic_id
         else p
         for p in table.partitions
     )
-    return replace(table, partitions=partitions, compared=comparison.compared)
+    left = f"values of {comparison.unjudged:,} rows not compared: the schema registry lacks their schemas: audit again"
+    return replace(
+        table, partitions=partitions, compared=comparison.compared, problem=left if comparison.unjudged else ""
+    )
 
 
 def _job(lake: Lake, spec: TableSpec, topic_id: TopicId) -> TopicJob:
     schema, rule = lake.open(spec.table).schema, spec.rule
-    plain = rule.names_columns and rule.evolve == "none"
-    columns = value_schema(rule) if plain else value_columns(rule, schema)
+    columns = value_columns(rule, schema)
+    if rule.names_columns or rule.transform_arrow is not None:
+        columns = columns_of(spec, lake)
+        columns = as_wide_as_there(widened(columns), schema) if rule.evolve == "widen" else columns
     return TopicJob(
         spec.topic, topic_id, rule, spec.table, spec.dead_letters_table, schema, {},
         columns=columns, registry=spec.registry,
     )  # fmt: skip
 
 
-def _rows_in(settings: Settings, lake: Lake, job: TopicJob) -> _Rows:
+def _rows_in(lake: Lake, spec: TableSpec, group: str, job: TopicJob) -> _Rows:
     """Of all rows of this topic id, in whatever table they are.
 
     Raises:
         TransientError: the store did not answer, or files went away while they were read.
     """
-    spec = resolve_tables(settings, [job.topic])[job.topic]
     parts: dict[int, list[tuple[Offsets, Digests]]] = {}
     try:
-        for name in (spec.table, *side_tables_of(lake, spec, settings.group)):
+        for name in (spec.table, *side_tables_of(lake, spec, group)):
             pinned = lake.pin(name)
             if pinned is not None:
                 with ThreadPoolExecutor(READ_THREADS) as pool:
@@ -123,7 +128,8 @@ def _of_file(job: TopicJob, pinned: PinnedTable, file: str) -> _Rows:
 
 def _by_partition(job: TopicJob, rows: pa.Table) -> _Rows:
     """Of each row of this topic id, in no order."""
-    rows = rows.select(job.given.names).cast(job.given)
+    given = pa.schema([field for field in job.given if field.name in rows.column_names])
+    rows = rows.select(given.names).cast(given)
     digests, offsets = row_digests(rows), rows["_offset"].to_numpy()
     places = rows.select(["_topic_id", "_partition"]).append_column("_offset", pa.array(np.arange(rows.num_rows)))
     return {
@@ -147,11 +153,13 @@ class _Comparison:
 
     Attributes:
         compared: rows whose record has come.
+        unjudged: rows whose record has come, and its schema not.
     """
 
     job: TopicJob
     rows: _Rows
     compared: int = 0
+    unjudged: int = 0
     _changed: dict[int, list[Offsets]] = field(default_factory=dict)
 
     def take(self, messages: Sequence[Record]) -> None:
@@ -166,16 +174,19 @@ class _Comparison:
         if parsed.waiting:
             raise TransientError(f"topic {self.job.topic}: {next(iter(parsed.waiting.values()))}: audit again")
         rows = rows_of(parsed, records, self.job.topic_id, without=records.faults)
-        if rows.num_rows:
-            rows = transform_arrow(self.job, rows)
-        made, partitions = _by_partition(self.job, rows), records.origin["_partition"].to_numpy()
+        rows = transform_arrow(self.job, rows) if rows.num_rows else self.job.given.empty_table()
+        made, partitions = (
+            _by_partition(self.job, as_kept(self.job.rule, rows)),
+            records.origin["_partition"].to_numpy(),
+        )
         offsets = records.origin["_offset"].to_numpy()
-        for partition in map(int, np.unique(partitions)):
-            self._compare(partition, offsets[partitions == partition], made.get(partition))
+        is_judged = ~np.isin(np.arange(len(records)), list(parsed.unknown))
+        for partition in self.rows.keys() & {*partitions.tolist()}:
+            is_here = partitions == partition
+            self.unjudged += int(np.isin(self.rows[partition][0], offsets[is_here & ~is_judged]).sum())
+            self._compare(partition, offsets[is_here & is_judged], made.get(partition))
 
     def _compare(self, partition: int, records: Offsets, made: tuple[Offsets, Digests] | None) -> None:
-        if partition not in self.rows:
-            return
         there, digests = self.rows[partition]
         inside = np.isin(there, records)
         there, digests = there[inside], digests[inside]

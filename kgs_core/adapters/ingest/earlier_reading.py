@@ -16,22 +16,30 @@ def earlier_reading(storage: Storage, job: TopicJob, ranges: Mapping[int, Offset
     """What of these ranges is there; the lake is asked only where a mark is above a start, as after a kill.
 
     Raises:
-        TransientError: the dead letters could not be read.
+        TransientError: dead letters or side tables could not be read.
     """
-    marks = job.side_marks.values()
-    ahead = frozenset(p for p, r in ranges.items() if any((each.get(p) or 0) > r.start for each in marks))
-    spans = {p: OffsetRange(r.start, job.dead_letter_marks.get(p) or 0) for p, r in ranges.items()}
-    spans = {p: span for p, span in spans.items() if span.end > span.start}
-    if not spans:
-        return EarlierReading({}, {}, ahead)
+    marks: dict[int, int] = {}
+    found: dict[str, dict[int, set[int]]] = {}
+    for table, of_table in {job.dead_letters_table: job.dead_letter_marks, **job.side_marks}.items():
+        ends = {p: end for p, r in ranges.items() if (end := of_table.get(p) or 0) > r.start}
+        if ends:
+            marks |= {p: max(end, marks.get(p, 0)) for p, end in ends.items()}
+            found[table] = _offsets(
+                storage, job, table, {p: OffsetRange(ranges[p].start, end) for p, end in ends.items()}
+            )
+    letters = found.pop(job.dead_letters_table, {})
+    rows = {p: set().union(*(each.get(p, ()) for each in found.values())) for p in marks}
+    return EarlierReading(marks, letters, rows)
+
+
+def _offsets(storage: Storage, job: TopicJob, table: str, spans: Mapping[int, OffsetRange]) -> dict[int, set[int]]:
     within = OffsetRange(min(span.start for span in spans.values()), max(span.end for span in spans.values()))
     try:
         lake = open_lake(LakeSettings(root=storage.root, storage_options=dict(storage.options)))
-        found = offsets_in(lake.pin(job.dead_letters_table), within)
+        there = offsets_in(lake.pin(table), within)
     except PortError:
         raise
     except Exception as e:
-        raise TransientError(f"table {job.dead_letters_table}: cannot be read: {one_line(e)}") from e
-    there = {p: found.get(PartitionKey(job.topic_id, p), NO_OFFSETS).tolist() for p in spans}
-    letters = {p: frozenset(o for o in there[p] if o in range(*span)) for p, span in spans.items()}
-    return EarlierReading({p: span.end for p, span in spans.items()}, letters, ahead)
+        raise TransientError(f"table {table}: cannot be read: {one_line(e)}") from e
+    found = {p: there.get(PartitionKey(job.topic_id, p), NO_OFFSETS).tolist() for p in spans}
+    return {p: {offset for offset in found[p] if offset in range(*span)} for p, span in spans.items()}

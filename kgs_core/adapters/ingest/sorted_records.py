@@ -72,17 +72,17 @@ class EarlierReading:
     """What an earlier reading of the same offsets has left in the lake, where its batch was committed in part.
 
     Attributes:
-        marks: of dead letters, of the partitions that are read from below them.
-        letters: partition -> offsets of the dead letters below its mark.
-        ahead: partitions of which side tables may have rows already.
+        marks: partition that is read from below marks of dead letters or side tables -> the highest of these.
+        letters: partition -> offsets of the dead letters that are there.
+        rows: likewise, of rows in side tables.
     """
 
     marks: Mapping[int, int]
     letters: Mapping[int, AbstractSet[int]]
-    ahead: AbstractSet[int]
+    rows: Mapping[int, AbstractSet[int]]
 
 
-NOTHING_EARLIER = EarlierReading({}, {}, frozenset())
+NOTHING_EARLIER = EarlierReading({}, {}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +134,13 @@ def sort_records(job: TopicJob, records: TopicRecords, earlier: EarlierReading =
     origin = records.with_topic(job.topic_id)
     judged = _judged(records, parsed, earlier)
     cuts = _cuts(job, records, judged.bad, judged.waiting)
-    bad, done = {} if job.rule.on_error == "stop" else judged.bad, judged.done
+    bad, letters = {} if job.rule.on_error == "stop" else judged.bad, judged.letters
     rows, good, ends = parsed.table, parsed.good, cuts.by_partition
     if ends:
-        at = zip(both := [*bad, *done], records.places(both), strict=True)
+        at = zip(both := [*bad, *letters], records.places(both), strict=True)
         before = {i for i, place in at if not _is_behind(place, ends)}
-        bad, done = {i: why for i, why in bad.items() if i in before}, done & before
-    if ends or records.faults or done:
+        bad, letters = {i: why for i, why in bad.items() if i in before}, letters & before
+    if ends or records.faults or judged.done:
         places = records.places(good)
         kept = (i not in records.faults and i not in judged.done for i in good)
         keep = [n for n, is_kept in enumerate(kept) if is_kept and not _is_behind(places[n], ends)]
@@ -149,8 +149,7 @@ def sort_records(job: TopicJob, records: TopicRecords, earlier: EarlierReading =
     columns = pa.schema([*rows.schema, *chosen.schema])
     rows = pa.Table.from_arrays([*rows.columns, *chosen.columns], schema=columns)
     unsettled = frozenset(p for p, _ in records.places(sorted(judged.unsettled & bad.keys())))
-    letters = _dead_letters(records, bad, origin)
-    return Sorted(rows, letters, len(bad) + len(done), cuts, parsed.missing, unsettled)
+    return Sorted(rows, _dead_letters(records, bad, origin), len(bad) + len(letters), cuts, parsed.missing, unsettled)
 
 
 @dataclass(slots=True)
@@ -160,12 +159,14 @@ class _Judged:
     Attributes:
         bad: with the reason.
         waiting: with what they wait for.
-        done: whose dead letters an earlier reading has left, whatever they would be now.
+        letters: whose dead letters an earlier reading has left, whatever they would be now.
+        done: these, and those whose rows it has left in side tables.
         unsettled: those of `bad` that another reading might find good.
     """
 
     bad: dict[int, str]
     waiting: dict[int, str]
+    letters: AbstractSet[int] = frozenset()
     done: AbstractSet[int] = frozenset()
     unsettled: set[int] = field(default_factory=set)
 
@@ -173,20 +174,18 @@ class _Judged:
 def _judged(records: TopicRecords, parsed: Parsed, earlier: EarlierReading) -> _Judged:
     found = _Judged({**parsed.bad, **records.faults}, {})  # what no column took is lost in the dead letter, whatever
     found.waiting = {i: why for i, why in parsed.waiting.items() if i not in found.bad}
-    if earlier.letters:
-        places = enumerate(records.places(range(len(records))))
-        found.done = {i for i, (p, offset) in places if offset in earlier.letters.get(p, ())}
+    if earlier.marks:
+        places = list(enumerate(records.places(range(len(records)))))
+        found.letters = {i for i, (p, offset) in places if offset in earlier.letters.get(p, ())}
+        found.done = found.letters | {i for i, (p, offset) in places if offset in earlier.rows.get(p, ())}
         found.bad = {i: why for i, why in found.bad.items() if i not in found.done}
         found.waiting = {i: why for i, why in found.waiting.items() if i not in found.done}
-    if not parsed.unknown and not earlier.letters:
+    if not parsed.unknown and not earlier.marks:
         return found
     for i, (partition, offset) in zip(list(found.bad), records.places(list(found.bad)), strict=True):
         for_s = None if i in records.faults else parsed.unknown.get(i)
         if for_s is not None and for_s < UNKNOWN_SCHEMA_S:
             words = f"the registry is asked until it has said so for {UNKNOWN_SCHEMA_S:g} s"
-            found.waiting[i] = f"{found.bad.pop(i)}: {words}"
-        elif for_s is not None and partition in earlier.ahead:
-            words = "side tables may have its row already: if this stays, give the registry the schema back"
             found.waiting[i] = f"{found.bad.pop(i)}: {words}"
         elif for_s is not None or offset < earlier.marks.get(partition, 0):
             found.unsettled.add(i)

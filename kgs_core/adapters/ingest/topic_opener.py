@@ -22,7 +22,7 @@ from kgs_core.config.start import start_timestamp_ms
 from kgs_core.config.value_formats import FORMATS
 from kgs_core.consumer.round.reasons import recreated
 from kgs_core.errors import ConfigError, UnsafeError
-from kgs_core.exactly_once.first_start import offsets_read, second_start
+from kgs_core.exactly_once.first_start import BEGINS_ANEW, offsets_read, second_start
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.ports import Lake
@@ -100,7 +100,7 @@ class TopicOpener:
             if earlier:
                 raise UnsafeError(recreated(spec.topic, earlier, topic_id))
             self._refuse_second_start(spec, ids, partitions)
-            table.fix_start(self._first_offsets(spec, partitions))
+            table.fix_start(self._first_offsets(spec, topic_id, partitions))
             _log.info("started topic=%s id=%s table=%s start=%s", spec.topic, topic_id, spec.table, spec.rule.start)
         return table
 
@@ -149,7 +149,7 @@ class TopicOpener:
         except ValueError as e:
             raise ConfigError([f"topic {spec.topic}: {e}"]) from e
 
-    def _first_offsets(self, spec: TableSpec, partitions: int) -> dict[int, int]:
+    def _first_offsets(self, spec: TableSpec, topic_id: TopicId, partitions: int) -> dict[int, int]:
         """Where reading begins. "latest" ends before an open transaction: its records are not read by anybody yet."""
         tps = [TopicPartition(spec.topic, p) for p in range(partitions)]
         start = spec.rule.start
@@ -160,5 +160,6 @@ class TopicOpener:
         else:
             found = self._admin.offsets(tps, "earliest")
         if start == "committed":
-            found |= {tp: at.offset for tp, at in self._group_offsets.committed(tps).items()}
+            committed = self._group_offsets.committed(tps)
+            found |= {tp: at.offset for tp, at in committed.items() if at.topic_id in (None, topic_id, BEGINS_ANEW)}
         return {tp.partition: offset for tp, offset in found.items()}

@@ -177,8 +177,9 @@ class PinnedDelta:
         """See `PinnedTable`; by pyarrow, since deltalake's own reader can abort the process when it ends."""
         path, filesystem = self._storage.path(self._name, file), self._storage.filesystem()
         values = self._values.get(file, {})  # of partition columns, which are not in the file
-        in_file = [name for name in columns if name not in values]
-        rows = pq.read_table(path, columns=in_file, filesystem=filesystem, use_threads=False, partitioning=None)
+        with pq.ParquetFile(path, filesystem=filesystem) as found:
+            in_file = [n for n in columns if n in found.schema_arrow.names and n not in values]
+            rows = found.read(columns=in_file, use_threads=False)
         for name in columns:
             if name in values:
                 rows = rows.append_column(name, pa.repeat(values[name], rows.num_rows))

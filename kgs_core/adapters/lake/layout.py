@@ -242,6 +242,15 @@ def _texts(column: PartitionColumn, values: pa.ChunkedArray) -> pa.ChunkedArray:
     return values.cast(pa.string())
 
 
+def as_kept(rule: TopicRule, rows: pa.Table) -> pa.Table:
+    """The rows as they are read from the table: texts that no partition can have are null."""
+    for column in rule.partition_columns:
+        if column.unit is None and is_text(rows[column.source].type):
+            at = rows.column_names.index(column.source)
+            rows = rows.set_column(at, rows.field(at), _texts(column, rows[column.source]))
+    return rows
+
+
 def _computed(unit: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Day or hour in UTC; null where the time lies outside the years 1 to 9999: no form of a date has room for it."""
     if pa.types.is_date32(values.type):

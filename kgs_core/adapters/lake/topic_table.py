@@ -16,6 +16,7 @@ from kgs_core.config import TableSpec, TopicRule
 from kgs_core.consumer.round.progress import TablePositions
 from kgs_core.errors import TransientError, UnsafeError
 from kgs_core.exactly_once.batch import TopicBatch
+from kgs_core.exactly_once.judgements import closed
 from kgs_core.exactly_once.positions import CLOSED, AppIds, epoch_at, epoch_stamp, parse_app_id
 from kgs_core.exactly_once.route_tokens import ROUTED
 from kgs_core.exactly_once.table_owner import STARTS, is_over
@@ -137,10 +138,18 @@ class TopicTable:
             known = refuse_other_groups(self._lake, self.spec.table, self.ids.group)
             if is_over(known, self.ids):  # a partition that appeared in a cluster that the topic has moved from
                 raise self._handed_over(self.spec.table)
-            expected = dict.fromkeys(apps) | {STARTS: stored[STARTS]}
-            versions[STARTS] = (stored[STARTS] or 0) + 1
+            numbers = self._numbers_of_letters(new)
+            expected = dict.fromkeys([*apps, *numbers]) | {STARTS: stored[STARTS]}
+            versions |= {STARTS: (stored[STARTS] or 0) + 1, **numbers}
             if self._rows.commit(expected, versions, ()) is CommitOutcome.REFUSED:
                 self._check_starts(new)
+
+    def _numbers_of_letters(self, partitions: Collection[int]) -> dict[str, int]:
+        """Of partitions that begin: the numbers (`judgements`) that a table that is gone has left with its letters."""
+        if not (self._dead_letters_exist or self._dead_letters.exists()):
+            return {}
+        found = self._dead_letters.versions([self.ids.judgement(p) for p in partitions])
+        return {app: closed(number) for app, number in found.items() if number is not None}
 
     def _check_starts(self, offsets: Mapping[int, int]) -> None:
         """A position without a start is of nobody's making: fixing a start would be refused for ever."""

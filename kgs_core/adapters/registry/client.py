@@ -72,7 +72,7 @@ class RegistryClient:
         self._kept: dict[int | str, RegisteredSchema] = {}
         self._unreachable: tuple[float, str] | None = None
         self._took: deque[tuple[float, float]] = deque(maxlen=10_000)  # when questions began, and what they took
-        self._lacks: dict[int | str, tuple[float, float]] = {}  # schema -> when it first and last said that it has none
+        self._lacks: dict[str, tuple[float, float]] = {}  # what -> when it first and last said that it has none
         self._failing: set[str] = set()  # what it failed to answer since it last answered anything
 
     def _connect(self) -> None:
@@ -144,20 +144,20 @@ class RegistryClient:
             again = partial(get, self._serialized, _SERIALIZED)
             found = self._resolved(self._descriptor(f"schema {key}", schema, again), number)
         except UnknownSchemaError as e:
-            raise UnknownSchemaError(str(e), self._lacking_s(key)) from e
+            raise UnknownSchemaError(str(e), self._lacking_s(f"schema {key}")) from e
         with self._lock:
-            self._lacks.pop(key, None)
+            self._lacks.pop(f"schema {key}", None)
             return self._kept.setdefault(key, found)
 
-    def _lacking_s(self, key: int | str) -> float:
+    def _lacking_s(self, what: str) -> float:
         """How long the registry has said that it has no such schema, which it says now."""
         now = time.monotonic()
         with self._lock:
-            first, last = self._lacks.pop(key, (now, now))
-            self._lacks[key] = first if now - last < BREAK_S else now, now
+            first, last = self._lacks.pop(what, (now, now))
+            self._lacks[what] = first if now - last < BREAK_S else now, now
             while now - self._lacks[oldest := next(iter(self._lacks))][1] > BREAK_S:
                 del self._lacks[oldest]
-            return now - self._lacks[key][0]
+            return now - self._lacks[what][0]
 
     def _descriptor(self, what: str, schema: Schema, again: Callable[[], Schema]) -> Schema:
         """The schema as kgs reads it: of Protobuf the descriptor in base64, whichever answer of the registry has it.
@@ -284,9 +284,10 @@ class RegistryClient:
     def _note_failure(self, what: str, words: str, *, is_there: bool = True) -> None:
         """Nobody is at the address; or several questions in a row had no answer, which one alone need not mean."""
         self._failing.add(what)
+        is_away = not is_there or len(self._failing) >= FAILING_SCHEMAS
         with self._lock:
-            self._lacks.clear()  # one that is starting has nothing to say yet
-        if not is_there or len(self._failing) >= FAILING_SCHEMAS:
+            self._lacks = {w: at for w, at in self._lacks.items() if w != what and not is_away}  # it may be starting
+        if is_away:
             self._unreachable = (time.monotonic() + UNREACHABLE_S, words)
             self._failing.clear()
 

@@ -98,10 +98,11 @@ def lines(found: LakeAudit) -> Iterator[str]:
 
 def _cells(name: str, table: TableAudit) -> tuple[str, ...]:
     counts = (table.rows, table.dead_letters, table.unread, *(table.count(fault) for fault in COUNTED))
-    if table.problem:
-        return (name, *("?" for _ in counts), "NOT READ")
-    state = "-" if table.version is None and table.ok else "ok" if table.ok else "WRONG"
-    return (name, *("?" if count is None else f"{count:,}" for count in counts), state)
+    is_known = table.partitions or not table.problem
+    state = (
+        "NOT READ" if table.problem else "-" if table.version is None and table.ok else "ok" if table.ok else "WRONG"
+    )
+    return (name, *(f"{count:,}" if is_known and count is not None else "?" for count in counts), state)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -112,9 +112,14 @@ def accept_topic(*, topics: tuple[str, ...], config_file: Path, yes: bool) -> No
     _only_with_yes(yes, f"topic {names}: would begin anew, beside the rows of the old topic or without the old table")
     from kgs_core.adapters.lake.recovery import Acceptance
 
-    acceptance = Acceptance(settings)
+    acceptance, refused = Acceptance(settings), []
     for topic in topics:
-        click.echo(_accepted(topic, acceptance.accept_topic(topic)))
+        try:
+            click.echo(_accepted(topic, acceptance.accept_topic(topic)))
+        except UnsafeError as e:  # also one that was accepted by this command before, and was cut short
+            refused.append(str(e))
+    if refused:
+        raise UnsafeError("\n".join(refused))
 
 
 def _accepted(topic: str, start: "NewStart") -> str:

@@ -73,7 +73,7 @@ def test_a_status_is_what_the_command_shows(group):
 def test_an_audit_is_what_the_command_shows(config, monkeypatch):
     stored = StoredPositions(TopicId("x"), 0, 0, 10, (OffsetRange(3, 5),))
     lost = Finding(Fault.LOST, 1, (OffsetRange(7, 8),), "in the log")
-    table = TableAudit("t", "bronze/t", "one_to_one", 7, (PartitionAudit(stored, 7, 0, (lost,)),), ("a note",))
+    table = TableAudit("t", "bronze/t", "one_to_one", 7, (PartitionAudit(stored, 7, 0, (lost,), 5),), ("a note",))
     asked = []
 
     def audit_lake(settings, **given):
@@ -87,7 +87,7 @@ def test_an_audit_is_what_the_command_shows(config, monkeypatch):
     assert asked == [("g", {"with_log": False, "topics": ["t"]}), ("g", {"with_log": False, "topics": ("t",)})]
     assert not found.ok
     row = found.to_frame().loc[("bronze/t", 0)]
-    assert (row["lost"], row["rows"], row["gaps"]) == (1, 7, [[3, 5]])
+    assert (row["lost"], row["deleted_unread"], row["unread"], row["rows"], row["gaps"]) == (1, 0, 5, 7, [[3, 5]])
     assert row["findings"] == ["lost 1: 7 (in the log)"]
     assert "wrong: bronze/t" in found._repr_html_()
 

@@ -85,6 +85,15 @@ def test_secrets_are_left_out_by_value_and_kept_by_name():
     )
 
 
+def test_of_spark_what_changes_rows_counts_though_its_name_speaks_of_keys():
+    def hashes(name):
+        return [hash_of(more=f"spark: {{settings: {{{name}: {value}}}}}") for value in ("EXCEPTION", "LAST_WIN")]
+
+    assert len({*hashes("spark.sql.mapKeyDedupPolicy")}) == 2
+    for name in ("spark.hadoop.fs.s3a.secret.key", "spark.sql.catalog.main.token"):
+        assert len({*hashes(name)}) == 1
+
+
 def test_order_of_keys_is_irrelevant():
     client = ["fetch.min.bytes: 7", "fetch.max.bytes: 9000000"]
     assert hash_of(client=", ".join(client)) == hash_of(client=", ".join(reversed(client)))

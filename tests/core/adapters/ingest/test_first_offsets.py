@@ -11,8 +11,8 @@ from kgs_core.adapters.ingest.topic_opener import TopicOpener
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import TableSpec, parse_settings
 from kgs_core.errors import TransientError
-from kgs_core.exactly_once.first_start import GroupOffset
-from kgs_core.model import TopicPartition
+from kgs_core.exactly_once.first_start import BEGINS_ANEW, GroupOffset
+from kgs_core.model import TopicId, TopicPartition
 
 EARLIEST, COMMITTED, STABLE, END = 3, 40, 90, 100
 AT_MS, AT = 1_700_000_000_000, 60
@@ -38,7 +38,7 @@ def first_offsets(start, committed):
         settings, open_lake(settings.lake), FakeAdmin(), SimpleNamespace(committed=committed), lambda *_: None
     )
     rule = settings.topics[0]
-    return opener._first_offsets(TableSpec("t", "t", "t_dead_letters", rule), 2)
+    return opener._first_offsets(TableSpec("t", "t", "t_dead_letters", rule), TopicId("id"), 2)
 
 
 def none_committed(_):
@@ -62,6 +62,15 @@ def test_every_partition_begins_where_its_rule_says(start, expected):
 def test_committed_offsets_count_where_there_are_any():
     found = first_offsets("committed", lambda _: {TopicPartition("t", 1): GroupOffset(COMMITTED)})
     assert found == {0: EARLIEST, 1: COMMITTED}
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "expected"),
+    [("id", COMMITTED), (BEGINS_ANEW, COMMITTED), ("id of a topic that was deleted", EARLIEST)],
+)
+def test_committed_offsets_of_a_deleted_topic_say_nothing_of_one_made_again(topic_id, expected):
+    found = first_offsets("committed", lambda tps: dict.fromkeys(tps, GroupOffset(COMMITTED, TopicId(topic_id), "u")))
+    assert found == {0: expected, 1: expected}
 
 
 @pytest.mark.parametrize("start", ["earliest", "latest", "timestamp:2023-11-14T22:13:20Z"])

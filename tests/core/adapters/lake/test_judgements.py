@@ -3,7 +3,9 @@
 import json
 import math
 import random
+import shutil
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -168,33 +170,51 @@ def test_rows_of_a_frozen_owner_are_refused_beside_letters_that_are_on_their_way
     frozen.assert_exact()
 
 
-def test_a_rule_that_was_changed_while_a_batch_was_half_committed(tmp_path, killer, registry):
-    log = {0: [(7, "a"), (7, None), (7, "b")]}
-    first = AvroSink(tmp_path, log).started()
-    killer["after-dead-letter-commit"] = 1
-    with pytest.raises(KilledError):
+@pytest.mark.parametrize("layout", [{}, {"route": ROUTE}])
+@pytest.mark.parametrize("bad", [None, "b"])
+@pytest.mark.parametrize("point", ["after-dead-letter-commit", "after-side-commit", "before-commit"])
+def test_a_rule_that_was_changed_while_a_batch_was_half_committed(tmp_path, killer, registry, layout, bad, point):
+    log = {0: [(7, "a"), (7, "b"), (7, "d"), (7, bad), (7, "a")]}
+    first = AvroSink(tmp_path, log, **layout).started()
+    killer[point] = 1
+    with suppress(KilledError):
         first.drain()
+    are_rows = Counter(first.places()["t"]) + sum(
+        (first.places()[name] for name in first.spec.side_tables.values()), Counter()
+    )
     # With another column nothing of it can be read any more
-    then = AvroSink(tmp_path, log, schema={"s": "string", "n": "boolean"})
+    then = AvroSink(tmp_path, log, schema={"s": "string", "n": "boolean"}, **layout)
     then.table = topic_table.TopicTable(then.table._lake, then.spec, then.ids, first.table.schema, then.table.columns)
     then.drain()
     then.assert_exact()
-    assert len(then.places()["t_dead_letters"]) == 3
+    assert then.places()["t_dead_letters"].keys() == {(0, n) for n in range(5)} - are_rows.keys()
 
 
-def test_what_may_be_in_a_side_table_waits_for_its_schema(tmp_path, registry, killer):
-    log = {0: [(7, "a"), (7, "c"), (8, "b")]}
+def test_what_is_in_a_side_table_does_not_wait_for_its_schema(tmp_path, registry, killer):
+    log = {0: [(7, "a"), (7, "c"), (8, "b"), (7, "c")]}
     sink = AvroSink(tmp_path, log, route=ROUTE).started()
     killer["after-side-commit"] = 1
     with pytest.raises(KilledError):
         sink.drain()
     registry.known = frozenset({8})
-    sink = AvroSink(tmp_path, log, route=ROUTE)
-    assert sink.read() is None
-    registry.known = SCHEMAS
+    AvroSink(tmp_path, log, route=ROUTE).drain()
+    sink.assert_exact()
+    assert sink.places()["t_dead_letters"].keys() == {(0, 1), (0, 3)}
+
+
+@pytest.mark.parametrize("layout", [{}, {"route": ROUTE}])
+def test_a_table_that_is_made_anew_beside_its_dead_letters_goes_on_with_their_numbers(tmp_path, registry, layout):
+    """As after `kgs accept-topic`: letters would be refused for ever, which expect the number of the own table."""
+    log = {0: [(7, "a"), (8, "b")], 1: [(7, "c")]}
+    registry.known = frozenset({7})
+    sink = AvroSink(tmp_path, log).started()
+    sink.drain()
+    shutil.rmtree(tmp_path / "t")
+    log = {0: [*log[0], (7, None)], 1: [*log[1], (7, None)]}
+    sink = AvroSink(tmp_path, log, **layout).started()
     sink.drain()
     sink.assert_exact()
-    assert not sink.places()["t_dead_letters"]
+    assert sink.places()["t_dead_letters"].keys() == {(0, 1), (0, 2), (1, 1)}
 
 
 def test_a_topic_without_such_letters_has_no_such_numbers(tmp_path, registry):

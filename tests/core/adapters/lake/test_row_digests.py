@@ -53,9 +53,8 @@ def test_other_kinds_of_column_order_and_chunks_change_nothing(rows):
     large = table.set_column(2, "s", table["s"].cast(pa.large_string())).set_column(
         3, "b", table["b"].cast(pa.large_binary())
     )
-    coded = table.set_column(2, "s", table["s"].dictionary_encode())
     cut = pa.concat_tables([table.slice(0, 1), table.slice(1)]).select(SCHEMA.names[::-1])
-    for other in (large, coded, cut):
+    for other in (large, cut):
         assert row_digests(other).tolist() == row_digests(table).tolist()
 
 
@@ -78,3 +77,11 @@ def test_decimals_of_one_number_are_equal():
         pa.table({"m": pa.array([Decimal("1.50")], kind)}) for kind in (pa.decimal128(5, 2), pa.decimal128(9, 2))
     )
     assert row_digests(one).tolist() == row_digests(other).tolist()
+
+
+@pytest.mark.parametrize("number", [2**60, -(2**60)])
+def test_times_in_a_struct_may_be_of_any_year(number):
+    """As a producer gives them that takes milliseconds for microseconds, and as no calendar of Python's has them."""
+    times = [pa.array([n], pa.int64()).cast(pa.timestamp("us", tz="UTC")) for n in (number, number, number + 1)]
+    one, same, other = (row_digests(pa.table({"x": pa.StructArray.from_arrays([at], ["at"])})) for at in times)
+    assert one.tolist() == same.tolist() != other.tolist()

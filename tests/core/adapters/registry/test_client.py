@@ -216,6 +216,25 @@ def test_one_schema_that_cannot_be_answered_keeps_no_other_waiting(registry, mon
     assert asking.by_id(good).text == AVRO
 
 
+def test_one_schema_that_cannot_be_answered_keeps_no_verdict_on_another_waiting(registry, monkeypatch):
+    """Partitions with both are read again and again: the one must not begin the count of the other anew each time."""
+    now, asking = [1000.0], client(registry)
+    monkeypatch.setattr(registry_client, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    right = registry.answer
+    monkeypatch.setattr(
+        registry,
+        "answer",
+        lambda method, path, body: (500, {}) if path.startswith("/schemas/ids/99") else right(method, path, body),
+    )
+    for after_s in (0, 60, 120):
+        with pytest.raises(UnknownSchemaError) as found:
+            asking.by_id(1)
+        assert found.value.for_s == after_s
+        with pytest.raises(TransientError, match="500"):
+            asking.by_id(99)
+        now[0] += 60
+
+
 def test_a_slow_registry_takes_no_more_than_its_share_of_a_round(registry, monkeypatch):
     """What is known is there all the while."""
     known, later = registry.register("t-value", AVRO), registry.register("u-value", '"long"')

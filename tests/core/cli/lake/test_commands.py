@@ -1,9 +1,13 @@
-"""`kgs maintain`: what it says of a lake that has no table."""
+"""`kgs maintain` of a lake that has no table, `kgs accept-topic` of several topics."""
 
 import pytest
 from click.testing import CliRunner
 
+from kgs_core.adapters.lake import recovery
+from kgs_core.adapters.lake.recovery import NewStart
 from kgs_core.cli.main import cli
+from kgs_core.errors import UnsafeError
+from kgs_core.model import TopicId
 from tests.mock_kafka import mock_kafka
 from tests.sink import Sink, Storage
 
@@ -58,3 +62,24 @@ def test_a_table_that_is_there_has_a_line_and_the_others_have_none(tmp_path, mai
     Sink(Storage(str(tmp_path / "lake"))).started(1).ingest({0: (0, 20)})
     status, lines = maintain()
     assert (status, [line.split(":")[0] for line in lines]) == (0, ["t", "t_dead_letters"])
+
+
+def test_a_topic_that_was_accepted_before_holds_up_no_other_one(tmp_path, monkeypatch):
+    """As where the command is given again after it was cut short."""
+
+    class Acceptance:
+        def __init__(self, settings):
+            pass
+
+        def accept_topic(self, topic):
+            if topic == "a":
+                raise UnsafeError("topic a: filled already")
+            return NewStart(topic, (), TopicId("id"), {0: 0})
+
+    monkeypatch.setattr(recovery, "Acceptance", Acceptance)
+    config = tmp_path / "kgs.yaml"
+    config.write_text(TEXT.format(kafka="b:9", root=tmp_path))
+    done = CliRunner().invoke(cli, ["accept-topic", "a", "b", "--yes", "--config", str(config)])
+    assert done.exit_code == 3
+    assert done.stdout.startswith("table b: made anew")
+    assert done.stderr == "error: topic a: filled already\n"
