@@ -21,6 +21,7 @@ BEGIN_S = 90.0
 REST_S = 60.0
 DRAINED_S = 60.0
 STOPPED_S = 60.0
+GONE_S = 30.0
 LIFE_S = 180.0
 """Lives shorter than this say nothing about growth."""
 WARM_S = 60.0

@@ -124,8 +124,9 @@ class Play:
         self._took["stopped"] = Timed(round(now() - began, 1), bounds.STOPPED_S, began)
         if done.returncode != 0:
             self.verdict.problems.append(f"kgs stop ended with {done.returncode}: {done.stderr[-300:]}")
-        self.verdict.problems += stage.control.end()
+        _until(stage, lambda: not stage.left_over(), bounds.GONE_S)  # a JVM ends after its consumer's last word
         self.verdict.problems += [f"left over after kgs stop: {line}" for line in stage.left_over()]
+        self.verdict.problems += stage.control.end()
 
     def _judge(self) -> None:
         verdict, bystander = self.verdict, Bystander(self._busy)
