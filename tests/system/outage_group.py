@@ -17,6 +17,7 @@ from kgs_core.errors import TransientError
 from kgs_core.invariants.group_events import silences
 from kgs_core.protocol import Heartbeat, Incarnation, Message, Received, Report
 from kgs_core.reporting.status import GroupStatus
+from tests.system.chaos.bystander import Bystander
 from tests.system.group_record import gone_in_order, load_records, now
 from tests.system.ledger import lost_and_doubled, rows_of
 from tests.system.test_control import BUSY, CALM, SECTIONS, Rig
@@ -49,6 +50,7 @@ class Outcome:
         silent: incarnations that were silent for longer than makes a suspect.
         gone: incarnations that ended though nobody wanted it.
         notes: what commands that failed have said; their time is infinite.
+        busy: how many times longer things took on this machine.
     """
 
     what: str
@@ -61,6 +63,7 @@ class Outcome:
     silent: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    busy: float = 1.0
 
     def __str__(self) -> str:
         """One line for people."""
@@ -75,8 +78,8 @@ class Outcome:
         return (
             f"{self.what}: unread, others' partitions {longest(self.others)} s, the victim's {longest(self.lost)} s"
             f" (again {self.lost_again_s:.1f} s after the election at {seconds(self.elected_s)} s); {commands};"
-            f" change {seconds(self.change_s)} s; silent {len(self.silent)}, gone {len(self.gone)}"
-            + "".join(f"\n  {note}" for note in self.notes)
+            f" change {seconds(self.change_s)} s; silent {len(self.silent)}, gone {len(self.gone)};"
+            f" machine's factor {self.busy:.1f}" + "".join(f"\n  {note}" for note in self.notes)
         )
 
 
@@ -86,10 +89,11 @@ class OutageGroup(Rig):
     Attributes:
         brokers: may be struck.
         load: what is written, and when it was acknowledged.
+        busy: what a bystander writes.
     """
 
-    def __init__(self, folder: Path, brokers: ThreeBrokers, topic: str) -> None:
-        self.brokers = brokers
+    def __init__(self, folder: Path, brokers: ThreeBrokers, topic: str, busy: Path) -> None:
+        self.brokers, self.busy = brokers, busy
         self.direct = KafkaAdmin({"bootstrap.servers": brokers.kafka.bootstrap_servers})
         self.direct.create_topic(topic, PARTITIONS, 3)
         packing = {**SECTIONS["packing"], "max_consumers": 2}
@@ -166,6 +170,7 @@ class OutageGroup(Rig):
 
     def _judge(self, outcome: Outcome, began_at: float, before: Collection[str], may_go: int) -> None:
         until = now()
+        outcome.busy = Bystander(self.busy).factor(began_at, until)
         gaps = self.gaps(began_at, until)
         outcome.others = {p: gap for p, gap in gaps.items() if p % 3 + 1 != VICTIM}
         outcome.lost = {p: gap for p, gap in gaps.items() if p % 3 + 1 == VICTIM}

@@ -88,33 +88,6 @@ def test_topic_made_again_under_its_name_is_stopped_with_both_ids_until_accepted
 @pytest.mark.chaos
 @pytest.mark.spark
 @pytest.mark.slow(60)
-def test_broker_killed_and_restarted_under_load(tmp_path: Path) -> None:
-    with EmbeddedKafka.start(tmp_path / "kafka", log=print) as kafka:
-        rules = [
-            {"topic": "a"},
-            {"topic": "b", "format": "json", "schema": JSON_FIELDS, "transform": "hooks:spark_double"},
-        ]
-        pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, rules)
-        for topic in ("a", "b"):
-            pipeline.admin.create_topic(topic, 3)
-            produce(kafka.bootstrap_servers, topic, json_values(0, 2000))
-        with pipeline.consumer() as consumer:
-            pipeline.wait_caught_up(["a", "b"])
-            for topic in ("a", "b"):
-                produce(kafka.bootstrap_servers, topic, json_values(2000, 2000))
-            kafka.kill(kafka.nodes[0])
-            wait_until(lambda: f"waits: Kafka {kafka.bootstrap_servers}" in consumer.log.read_text(), 60, "noticed")
-            consumer.assert_alive()
-            kafka.restart(kafka.nodes[0])
-            for topic in ("a", "b"):
-                produce(kafka.bootstrap_servers, topic, json_values(4000, 2000))
-            pipeline.wait_caught_up(["a", "b"], timeout_s=90)
-            consumer.terminate()
-        pipeline.assert_exact("a")
-        pipeline.assert_exact("b", raw=False)
-        pipeline.assert_audit_is_clean()
-
-
 def test_table_whose_properties_break_the_guarantee_is_refused_by_name(
     kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:

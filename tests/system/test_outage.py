@@ -1,6 +1,5 @@
 """One broker of three is out in any way: the group goes on, with all that its users can see of it."""
 
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +12,14 @@ from kgs_core.benchmarks.three_brokers import OUTAGES, ThreeBrokers
 from kgs_core.benchmarks.toxiproxy import DarkAddress
 from kgs_core.benchmarks.unread import commits_of
 from tests.system.brokers3 import three_brokers
+from tests.system.chaos.bystander import Bystander, standing_by
 from tests.system.group_record import now
 from tests.system.outage_group import HEIR, PARTITIONS, VICTIM, OutageGroup, Outcome, Reached
 from tests.system.pipeline import produce
 from tests.system.test_control import Rig
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.soak, pytest.mark.chaos, pytest.mark.slow(240), pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow(240), pytest.mark.timeout(1800)]
 OUTAGE_S = 25.0
 ELECT_AFTER_S = 8.0
 UNREAD_S = 5.0
@@ -36,8 +36,8 @@ IN_EVERY_TEST_RUN = ("killed", "frozen", "black")
 @pytest.fixture(scope="module")
 def group(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OutageGroup]:
     folder = tmp_path_factory.mktemp("outage")
-    with three_brokers(folder / "brokers") as brokers:
-        group = OutageGroup(folder, brokers, "load")
+    with three_brokers(folder / "brokers") as brokers, standing_by(folder / "busy"):
+        group = OutageGroup(folder, brokers, "load", folder / "busy")
         try:
             with group.load, group.controller("--log-dir", str(folder / "logs")):
                 group.at_rest(1)
@@ -60,22 +60,23 @@ def well(group: OutageGroup, pytestconfig: pytest.Config) -> Outcome:
 def tell(config: pytest.Config, line: str) -> None:
     """Print a line, whatever pytest does with output."""
     with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        print(f"\n{line}; machine's load {os.getloadavg()[0]:.0f}")
+        print(f"\n{line}")
 
 
 def assert_survived(found: Outcome, well: Outcome) -> None:
-    problems = []
-    limit = UNREAD_S + max(gap.seconds for gap in (*well.others.values(), *well.lost.values()))
+    """Times are of an idle machine: on a busy one they are longer by as much as everything takes longer there."""
+    problems, busy = [], found.busy
+    limit = UNREAD_S * busy + max(gap.seconds for gap in (*well.others.values(), *well.lost.values()))
     if (worst := max(gap.seconds for gap in found.others.values())) > limit:
         problems.append(f"partitions of living leaders unread for {worst:.1f} s")
-    if found.lost_again_s > AGAIN_S:
+    if found.lost_again_s > AGAIN_S * busy:
         problems.append(f"the lost leader's unread for {found.lost_again_s:.1f} s after the election")
     if found.silent or found.gone:
         problems.append(f"suspected {found.silent}, gone {found.gone}")
     for command, took in found.commands.items():
-        if took > well.commands[command] + LATER_S:
+        if took > well.commands[command] + LATER_S * busy:
             problems.append(f"kgs {command} took {took:.1f} s")
-    if found.change_s is None or found.change_s > (well.change_s or 0) + LATER_S:
+    if found.change_s is None or found.change_s > (well.change_s or 0) + LATER_S * busy:
         problems.append(f"a change took {found.change_s} s")
     assert not problems, problems
 
@@ -102,11 +103,12 @@ def test_two_brokers_are_out(for_s: float, group: OutageGroup, well: Outcome, py
     wait_until(lambda: -1 not in group.brokers.leaders().values(), 30, "every partition has a leader")
     back = now()
     again_s = group.wait_work(back)
+    busy = Bystander(group.busy).factor(back, now())
     # The producer's backlog may need one more
     assert members <= {line.incarnation for line in group.at_rest().consumers}
     tell(pytestconfig, f"two brokers out for {for_s:g} s: every partition is read {again_s:.1f} s after they are back")
     assert {log for log, line in new if " WARNING " in line} == {log for log, _ in told}, "somebody does not say why"
-    assert again_s <= AGAIN_S + max(gap.seconds for gap in well.others.values())
+    assert again_s <= AGAIN_S * busy + max(gap.seconds for gap in well.others.values())
 
 
 def start_s(brokers: ThreeBrokers, rig: Rig) -> float:
@@ -150,9 +152,10 @@ def test_a_start_while_one_broker_is_out(
             rig.pipeline.config.write_text(text.replace(every, ",".join([f"{HOST}:{dark.port}", *others])))
         else:
             brokers.inflict("refused", VICTIM, ["tools"])
+        began = now()
         try:
             without = start_s(brokers, rig)
         finally:
             brokers.heal()
     tell(pytestconfig, f"start: {with_all:.1f} s with all brokers, {without:.1f} s with one that is {address}")
-    assert without <= with_all + START_LATER_S
+    assert without <= with_all + START_LATER_S * Bystander(group.busy).factor(began, now())

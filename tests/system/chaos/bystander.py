@@ -3,9 +3,14 @@
 `python -m tests.system.chaos.bystander FILE`: a line each second, seconds since 1970 and the ratio.
 """
 
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from tests.system.s3_meddler import ROOT
 
 WORK_S, EVERY_S = 0.1, 1.0
 """Long enough that the scheduler gives no more than a fair share, and a tenth of one core at most."""
@@ -22,6 +27,17 @@ class Bystander:
         """Mean over this time, seconds since 1970; 1 is an idle machine, and the least that is given."""
         found = [ratio for at, ratio in self.samples if begin - EVERY_S <= at <= end + EVERY_S]
         return max(1.0, sum(found) / len(found)) if found else 1.0
+
+
+@contextmanager
+def standing_by(file: Path) -> Iterator[None]:
+    """It writes until the end of the block."""
+    process = subprocess.Popen([sys.executable, "-m", __name__, str(file)], cwd=ROOT)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait(10)
 
 
 def main(file: Path) -> None:

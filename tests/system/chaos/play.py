@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from tests.system.chaos import bounds
-from tests.system.chaos.bystander import Bystander
+from tests.system.chaos.bystander import Bystander, standing_by
 from tests.system.chaos.faults import chosen
 from tests.system.chaos.journal import Journal, now
 from tests.system.chaos.judge import Entry, acknowledged_in, by_partition, judge, rows_in, waits
@@ -44,10 +44,10 @@ class Verdict:
 
 
 @contextmanager
-def _beside(stage: Stage, module: str, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process of ours that has no part in the group."""
-    with (stage.folder / f"{module}.log").open("ab") as log:
-        command = [sys.executable, "-m", f"tests.system.chaos.{module}", *arguments]
+def _producing(stage: Stage, load: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """The process that writes the load."""
+    with (stage.folder / "producers.log").open("ab") as log:
+        command = [sys.executable, "-m", "tests.system.chaos.producers", str(load)]
         process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
     try:
         yield process
@@ -90,8 +90,8 @@ class Play:
         self._journal.tell("stage", **{name: getattr(options, name) for name in ("brokers", "control", "store")})
         _write_load(stage, self._load)
         with (
-            _beside(stage, "bystander", str(self._busy)),
-            _beside(stage, "producers", str(self._load)) as producers,
+            standing_by(self._busy),
+            _producing(stage, self._load) as producers,
         ):
             self._wait("at rest at first", stage.is_at_rest, bounds.BEGIN_S)
             if self._took["at rest at first"].seconds is not None:
