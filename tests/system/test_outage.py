@@ -8,6 +8,7 @@ import pytest
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.system.tcp_ports import HOST
+from kgs_core.benchmarks.outage import BY_HAND
 from kgs_core.benchmarks.three_brokers import OUTAGES, ThreeBrokers
 from kgs_core.benchmarks.toxiproxy import DarkAddress
 from kgs_core.benchmarks.unread import commits_of
@@ -28,8 +29,6 @@ AGAIN_S = 10.0
 START_LATER_S = 8.0
 LATER_S = 15.0
 """What commands and changes may take longer than with three brokers."""
-BY_HAND = ("refused", "black", "black in", "black out", "slow", "reset")
-"""Outages that Kafka does not see: another leader is what an operator gives."""
 IN_EVERY_TEST_RUN = ("killed", "frozen", "black")
 
 

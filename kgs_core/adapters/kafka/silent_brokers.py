@@ -122,7 +122,7 @@ def in_thread(call: Callable[[], Any]) -> "Mapping[None, Future[Any]]":
         try:
             future.set_result(call())
         except BaseException as e:  # noqa: BLE001 - raised where the future is read
-            future.set_exception(e)
+            future.set_exception(e.with_traceback(None))  # as in `_answer`
 
     threading.Thread(target=run, name="kafka-question", daemon=True).start()
     return {None: future}
@@ -258,10 +258,10 @@ def _best(attempts: "Sequence[_Attempt[_Client, _Key]]") -> dict[_Key, Any]:
 
 
 def _answer(future: "Future[Any]") -> Any:
-    try:
-        answer = future.result()
-    except KafkaException as e:
-        return e.args[0]
+    error = future.exception()  # raised here, it would keep the client alive until the next garbage collection
+    if isinstance(error, KafkaException):
+        return error.args[0]
+    answer = future.result()
     # Of a leader that did not answer, librdkafka may give this offset, and no error
     is_unknown = getattr(answer, "offset", None) == OFFSET_INVALID
     return KafkaError(KafkaError._TIMED_OUT) if is_unknown else answer  # noqa: SLF001 - a public constant

@@ -15,7 +15,7 @@ from kgs_core.errors import ConfigError, PermanentError
 if TYPE_CHECKING:
     from kgs_core.benchmarks.outage import OutageFigures
 
-_KINDS = "killed,frozen,black,black in,black out,slow,reset,flapping"
+_KINDS = "killed,frozen,refused,black,black in,black out,slow,reset,flapping"
 _SIZES = ("1", "2", "3", "4", "5")
 _WIDTH_IN_FILE = 160
 

@@ -1,10 +1,12 @@
 """One broker of three that does not answer: on librdkafka's mock cluster, and by futures alone."""
 
+import gc
 import time
 from concurrent.futures import Future
 from itertools import count
 from threading import BoundedSemaphore, Event, Timer
 
+import psutil
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -109,6 +111,24 @@ def test_what_changes_something_is_sent_once(hurried):
     with pytest.raises(TimeoutError):
         ask(clients, question, 0.1, once=True)
     assert asked == [1]
+
+
+def test_clients_that_are_not_kept_are_gone_at_once(three, lose):
+    """They hold threads and sockets; a process may be long without a garbage collection."""
+    three.topic("a")
+    three.new_epoch("a", leader=3)
+    admin = KafkaAdmin(admin_client(three.settings()), timeout_s=2.5)
+    admin.list_topics()
+    before = psutil.Process().num_threads()
+    lose(3)
+    gc.disable()
+    try:
+        for _ in range(2):
+            assert isinstance(admin.each_offset([TopicPartition("a", 0)], "latest")["a", 0], TransientError)
+            admin.list_topics()
+        wait_until(lambda: psutil.Process().num_threads() <= before, 20, "the clients have ended")
+    finally:
+        gc.enable()
 
 
 def test_a_refusal_is_an_answer(hurried):
