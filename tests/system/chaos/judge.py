@@ -73,10 +73,10 @@ def judge(
     return found
 
 
-def acknowledged_in(folder: Path) -> dict[Entry, int]:
-    """What producers were told is there, with the ms at which they were."""
+def acknowledged_in(folder: Path, source: str = "*") -> dict[Entry, int]:
+    """What producers, or one of them, were told is there, with the ms at which they were."""
     found = {}
-    for file in sorted(folder.glob("acknowledged-*.log")):
+    for file in sorted(folder.glob(f"acknowledged-{source}.log")):
         for line in file.read_text().splitlines():
             outcome, topic, partition, offset, of, ms = line.split()
             if outcome == OK:

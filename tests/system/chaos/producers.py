@@ -209,7 +209,7 @@ def main(folder: Path) -> None:
         Source(codec, folder, load, each, **{"compression.type": codec, "enable.idempotence": True}) for codec in CODECS
     ]
     bounded = {"delivery.timeout.ms": 50_000, "transaction.timeout.ms": 60_000}
-    sources.append(TransactionalSource("transactional", folder, load, 2 * each, **bounded))
+    sources.append(TransactionalSource(TRANSACTIONAL, folder, load, 2 * each, **bounded))
     if load["unclean"]:  # by itself: its broker forgets what it has acknowledged
         sources.append(Source(UNCLEAN, folder, {**load, "topics": load["unclean"]}, each / 2, acks="all"))
     for source in sources:
@@ -219,6 +219,6 @@ def main(folder: Path) -> None:
     print(json.dumps({source.name: source.counts for source in sources}), flush=True)
 
 
-UNCLEAN = "unclean"
+UNCLEAN, TRANSACTIONAL = "unclean", "transactional"
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
