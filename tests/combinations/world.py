@@ -23,6 +23,7 @@ from tests.combinations.judge import Judge, tables_in
 from tests.combinations.killing import Act, AtOnce, failpoint
 from tests.combinations.process import Process
 from tests.combinations.stand_ins import LogClient, MemoryKafka, RegistryAnswers, RegistryConnection
+from tests.group_offsets import MemoryOffsets
 
 LOOK_S, LONG_S = 130.0, 10_000.0
 """Time between two looks of a consumer after its topics; and time after which all that waits is tried again."""
@@ -172,6 +173,7 @@ def _patched(world: World) -> Iterator[None]:
         for module in (adoption, maintenance, recovery):
             patch.setattr(module, "KafkaAdmin", lambda _: world.kafka)
             patch.setattr(module, "admin_client", lambda _: None)
+        patch.setattr(recovery, "GroupOffsets", lambda *_: MemoryOffsets())
         if world.rule.small:
             patch.setattr(latest_by_key, "MERGE_BYTES", 1)
             patch.setattr(redrive, "MOST_LETTERS", 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kgs_core.errors import PortError, UnsafeError
-from tests.core.adapters.lake.test_side_tables import ROUTE, assert_exact, log_of, places
+from tests.core.adapters.lake.test_side_tables import ROUTE, KilledError, assert_exact, killer, log_of, places  # noqa: F401
 from tests.layout_sink import LayoutSink
 
 ELSEWHERE = {"column": "s", "tables": {"a": "side/new", "b": "side/b"}}
@@ -64,11 +64,13 @@ def test_one_of_an_earlier_route_whose_log_is_broken_may_be_moved_away(tmp_path,
     LayoutSink(tmp_path, log, route=ELSEWHERE).started().drain(most=9)
 
 
-def test_one_that_nothing_was_committed_beside_is_made_again(tmp_path):
+def test_one_that_nothing_was_committed_beside_is_made_again(tmp_path, killer):  # noqa: F811
     """What it had was ahead of the own table, and is read again."""
     log = log_of()
     sink = LayoutSink(tmp_path, log, route=ROUTE).started()
-    sink.table._sides.commit(sink.read(9), {})
+    killer["after-side-commit"] = 2
+    with pytest.raises(KilledError):
+        sink.drain(most=9)
     assert places(sink, "side/a")
     shutil.rmtree(tmp_path / "side/a")
     again = LayoutSink(tmp_path, log, route=ROUTE).started()
