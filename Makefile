@@ -54,13 +54,15 @@ lint: dev ## format, style, types and import rules, without changing a file
 fast: dev ## the tests that need no broker, no Spark and no network
 	$(BIN)/python -m pytest --ignore=tests/system -n 3 --dist worksteal --durations=20
 
-# Real processes, four tests at once, on few cores: one that fails in the crowd must pass by itself, and is named. Not so
+# Three brokers with all their clients take the machine alone. Else real processes, four tests at once, on few cores: one that fails in the crowd must pass by itself, and is named. Not so
 # one that injects faults: what it finds once in ten times is a fault of kgs, so it fails at its second try untried.
+SYSTEM := not soak and not k8s and not peer and not alerts
 system: dev ## the tests with a real Kafka, Spark and object store; one that fails is run again alone, unless it injects faults
 	@$(BIN)/kgs prepare
-	$(BIN)/python -m pytest tests/system -m 'not soak and not k8s and not peer and not alerts' -n 4 --durations=20 || { \
+	$(BIN)/python -m pytest tests/system -m '$(SYSTEM) and not alone' -n 4 --durations=20 || { \
 		echo 'FAILED BESIDE OTHERS (see above); now each alone, but those that inject faults, which stay failed:'; \
-		$(BIN)/python -m pytest tests/system -m 'not soak and not k8s and not peer and not alerts' --second-try --last-failed --last-failed-no-failures none; }
+		$(BIN)/python -m pytest tests/system -m '$(SYSTEM) and not alone' --second-try --last-failed --last-failed-no-failures none; }
+	$(BIN)/python -m pytest tests/system -m '$(SYSTEM) and alone'
 
 chaos: dev s3-server toxiproxy ## faults by seed on three brokers: SECONDS=600 SEED=1 BROKERS=3 FAULTS=a,b CONTROL=dagster STORE=s3 SPARK=0; no part of `test`
 	@$(BIN)/kgs prepare

@@ -20,7 +20,7 @@ from tests.system.pipeline import produce
 from tests.system.test_control import Rig
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow(240), pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.chaos, pytest.mark.alone, pytest.mark.slow(240), pytest.mark.timeout(1800)]
 OUTAGE_S = 25.0
 ELECT_AFTER_S = 8.0
 UNREAD_S = 5.0

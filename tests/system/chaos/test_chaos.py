@@ -1,4 +1,4 @@
-"""Chaos on three brokers; `make chaos` is the same by hand. Beside other tests without Spark, which needs a core."""
+"""Chaos on three brokers, in `make test` without Spark; `make chaos` is the same by hand."""
 
 import time
 
@@ -8,7 +8,7 @@ from tests.system.chaos.__main__ import FOLDER
 from tests.system.chaos.options import Options
 from tests.system.chaos.report import run
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow(300)]
+pytestmark = [pytest.mark.chaos, pytest.mark.alone, pytest.mark.slow(300)]
 
 
 def assert_right(options: Options, capsys: pytest.CaptureFixture[str]) -> None:
