@@ -54,8 +54,9 @@ lint: dev ## format, style, types and import rules, without changing a file
 fast: dev ## the tests that need no broker, no Spark and no network
 	$(BIN)/python -m pytest --ignore=tests/system -n 3 --dist worksteal --durations=20
 
-# Three brokers with all their clients take the machine alone. Else real processes, four tests at once, on few cores: one that fails in the crowd must pass by itself, and is named. Not so
-# one that injects faults: what it finds once in ten times is a fault of kgs, so it fails at its second try untried.
+# Real processes, four tests at once, on few cores: one that fails in the crowd must pass by itself, and is named. Not so
+# one that injects faults: what it finds once in ten times is a fault of kgs, so it fails at its second try untried. Three
+# brokers with all their clients take the machine alone.
 SYSTEM := not soak and not k8s and not peer and not alerts
 system: dev ## the tests with a real Kafka, Spark and object store; one that fails is run again alone, unless it injects faults
 	@$(BIN)/kgs prepare

@@ -14,6 +14,7 @@ from tests.conftest import seconds_of
 ROOT = Path(__file__).parents[1]
 SYSTEM_TESTS = sorted((ROOT / "tests/system").glob("test_*.py"))
 TESTS = """
+import os
 from pathlib import Path
 import pytest
 
@@ -29,6 +30,10 @@ def test_sound():
 
 def test_crowded():
     fails_once("crowded")
+
+@pytest.mark.alone
+def test_of_three_brokers():
+    assert "PYTEST_XDIST_WORKER" not in os.environ
 """
 CHAOS = """
 @pytest.mark.chaos
@@ -60,6 +65,7 @@ markers =
     peer
     alerts
     k8s
+    alone
     chaos
 """
 
@@ -99,6 +105,7 @@ def test_what_fails_in_the_crowd_alone_is_named_and_passes(project):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "\nFAILED BESIDE OTHERS" in done.stdout
     assert re.search(r"FAILED tests/system/test_these.py::test_crowded.*only at first", done.stdout)
+    assert "1 passed, 2 deselected" in done.stdout, "what takes the whole machine"
 
 
 @pytest.mark.slow
