@@ -13,11 +13,11 @@ from kgs_core.invariants.assignments import check_single_owner
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.runtime.rebalance_ports import Clocks, RunPorts
-from kgs_core.testing.chance import Chance
-from kgs_core.testing.consumers import Habits
-from kgs_core.testing.fleet import SimFleet
-from kgs_core.testing.ports import SimControllerWriter, SimGroupTopicReader
-from kgs_core.testing.topics import TARGETS, Clock, Topics
+from tests.world.chance import Chance
+from tests.world.consumers import Habits
+from tests.world.fleet import SimFleet
+from tests.world.ports import SimControllerWriter, SimGroupTopicReader
+from tests.world.topics import TARGETS, Clock, Topics
 
 START_S = 1_000_000.0
 LIMIT_S = 3600.0

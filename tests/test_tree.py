@@ -9,13 +9,15 @@ import click
 import grimp
 import pytest
 
+from bench.__main__ import bench_group
 from kgs_core.cli.main import cli
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("kgs_core", "kgs_dagster", "ops", "tests")
+FOLDERS = ("bench", "kgs_core", "kgs_dagster", "ops", "tests")
 SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 REQUIREMENTS = sorted((ROOT / "requirements").glob("*.txt"))
 MAX_LINES = 320
+ROOMS = {"kgs_core": "tests/core", "bench": "tests/bench"}
 
 
 def pins(path):
@@ -44,14 +46,14 @@ def test_no_source_file_is_too_long_to_read():
 
 def test_no_module_imports_itself_by_way_of_others():
     """The walls between rooms are import-linter's; this is about the modules within one."""
-    graph = grimp.build_graph("kgs_core", "kgs_dagster")
+    graph = grimp.build_graph("bench", "kgs_core", "kgs_dagster")
     TopologicalSorter({each: graph.find_modules_directly_imported_by(each) for each in graph.modules}).prepare()
 
 
 def test_tests_lie_where_what_they_test_lies():
-    rooms = {path.parent.relative_to(ROOT / "kgs_core") for path in SOURCES if ROOT / "kgs_core" in path.parents}
-    folders = {path.parent.relative_to(ROOT / "tests/core") for path in SOURCES if ROOT / "tests/core" in path.parents}
-    assert folders <= rooms
+    for house, tests in ROOMS.items():
+        rooms = {path.parent.relative_to(ROOT / house) for path in SOURCES if ROOT / house in path.parents}
+        assert {path.parent.relative_to(ROOT / tests) for path in SOURCES if ROOT / tests in path.parents} <= rooms
 
 
 def code_of(page):
@@ -63,9 +65,9 @@ def code_of(page):
     return [*lines, *(" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose))]
 
 
-def missing_of_command(words):
+def missing_of_command(command, words):
     """What of `kgs ...` there is not: a command, or an option of it."""
-    command, context = cli, click.Context(cli)
+    context = click.Context(command)
     while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z][a-z-]*", words[0]):
         name = words.pop(0)
         if (found := command.get_command(context, name)) is None:
@@ -92,7 +94,11 @@ def missing_commands(page, targets):
         made = re.findall(r"(?:^|[;&] )make ([a-z0-9-]+)", code)
         yield from (f"make {target}" for target in made if target not in targets)
         for line in re.findall(r"(?:^|[|;&] |/)kgs ([a-z][^|;&#>]*)", code):
-            yield from (f"kgs {line}: {found}" for found in missing_of_command(re.split(r"[\s\[\]]+", line)))
+            yield from (f"kgs {line}: {found}" for found in missing_of_command(cli, re.split(r"[\s\[\]]+", line)))
+        for line in re.findall(r"python -m bench ([a-z][^|;&#>]*)", code):
+            yield from (
+                f"bench {line}: {found}" for found in missing_of_command(bench_group, re.split(r"[\s\[\]]+", line))
+            )
 
 
 def test_what_documents_name_is_there():

@@ -39,9 +39,8 @@ _COMMANDS = {
     "topics": "local.kafka:topics_group",
     "generate": "local.generate:generate",
     "prepare": "local.prepare:prepare",
-    "bench": "bench.command:bench_group",
     "monitor": "group.monitor:monitor",
-    "capacity": "bench.capacity:capacity",
+    "capacity": "group.capacity:capacity",
 }
 """Name -> module under `kgs_core.cli`, and its command there."""
 

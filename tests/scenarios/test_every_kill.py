@@ -15,9 +15,9 @@ from kgs_core.controller.events import Command, Note, Write
 from kgs_core.controller.state import Options
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
-from kgs_core.testing.consumers import Habits
-from kgs_core.testing.controllers import Moment
-from kgs_core.testing.world import World
+from tests.world.consumers import Habits
+from tests.world.controllers import Moment
+from tests.world.world import World
 
 MOST_ROUNDS = 60
 

@@ -53,9 +53,9 @@ from kgs_core.protocol import (
     Target,
     Tombstone,
 )
-from kgs_core.testing.chance import NO_TROUBLE, FaultRates
-from kgs_core.testing.consumers import Habits
-from kgs_core.testing.world import World
+from tests.world.chance import NO_TROUBLE, FaultRates
+from tests.world.consumers import Habits
+from tests.world.world import World
 
 FOLDER, RULE = Path(__file__).parent, "----"
 MOST_ROUNDS, QUIET_ROUNDS = 120, 2

@@ -10,9 +10,9 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.three_brokers import FLAP_S, ThreeBrokers
+from bench.unread import AcknowledgedLoad, Gap, commits_of, longest_gaps
 from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.benchmarks.three_brokers import FLAP_S, ThreeBrokers
-from kgs_core.benchmarks.unread import AcknowledgedLoad, Gap, commits_of, longest_gaps
 from kgs_core.errors import TransientError
 from kgs_core.invariants.group_events import silences
 from kgs_core.protocol import Heartbeat, Incarnation, Message, Received, Report

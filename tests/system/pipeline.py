@@ -28,6 +28,7 @@ from kgs_core.model import TopicPartition
 from tests.waiting import wait_until
 
 KGS = str(Path(sys.executable).with_name("kgs"))
+BENCH = (sys.executable, "-m", "bench")
 HOOKS = """
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -14,9 +14,9 @@ import psutil
 import pytest
 import yaml
 
+from bench.load_shapes import KnownLoad
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.system.processes import find_runs
-from kgs_core.benchmarks.load_shapes import KnownLoad
 from kgs_core.config.file import load_settings
 from kgs_core.errors import KgsError
 from kgs_core.model import TopicPartition

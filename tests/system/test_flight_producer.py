@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from confluent_kafka import Consumer, TopicPartition
 
 from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.adapters.kafka.paced_producer import FlightProducer
 from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.benchmarks.paced_producer import FlightProducer
 from kgs_core.cli.local.generate import generate
 from kgs_core.demo.replay import PARTITIONS, TOPICS, open_replay
 

@@ -10,13 +10,13 @@ import pytest
 from deltalake import DeltaTable
 from pyarrow.fs import FileSelector
 
+from bench.delay_proxy import DelayProxy
 from kgs_core.adapters.lake.delta_log import load_transactions
 from kgs_core.adapters.lake.delta_maintenance import maintain_table
 from kgs_core.adapters.lake.intent_store import intent_store
 from kgs_core.adapters.lake.kept_bills import BILL_FOLDER, KeptBills
 from kgs_core.adapters.lake.probe import PROBE_FOLDER, probe
 from kgs_core.adapters.lake.storage import Storage
-from kgs_core.benchmarks.delay_proxy import DelayProxy
 from kgs_core.config import parse_settings
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PermanentError, TransientError, UnsafeError

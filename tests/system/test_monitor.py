@@ -15,13 +15,13 @@ import pytest
 import yaml
 from confluent_kafka.cimpl import Producer
 
+from bench.load_shapes import KnownLoad, steady
+from bench.segment_files import SegmentGrowth, segment_bytes
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.monitor.monitor import Monitor
 from kgs_core.adapters.monitor.partition_sizes import PartitionSizes
 from kgs_core.adapters.monitor.topic import load_history, topic_name
-from kgs_core.benchmarks.load_shapes import KnownLoad, steady
-from kgs_core.benchmarks.segment_files import SegmentGrowth, segment_bytes
 from kgs_core.model import TopicPartition
 from kgs_core.monitor import Measurement, Verdict
 from tests.system.monitoring import MONITOR, run_until, settings_of, tree_of

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from bench.load_shapes import KnownLoad
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.benchmarks.load_shapes import KnownLoad
 from kgs_core.config.file import load_settings
 from kgs_core.config.fingerprint import config_hash
 from kgs_core.reporting.status import ConsumerRow, GroupStatus

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.load_shapes import KnownLoad
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.adapters.monitor.topic import load_history
-from kgs_core.benchmarks.load_shapes import KnownLoad
 from kgs_core.controller.handover_gaps import Unread
 from kgs_core.protocol import MemberAssignment, Received, Target
 from tests.system.group_record import Records, load_records, now

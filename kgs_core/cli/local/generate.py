@@ -9,7 +9,7 @@ import click
 from kgs_core.errors import ConfigError, PermanentError
 
 if TYPE_CHECKING:
-    from kgs_core.benchmarks.paced_producer import DueRecords
+    from kgs_core.adapters.kafka.paced_producer import DueRecords
     from kgs_core.demo.replay import Replay
 
 _SPEEDS_STEP_S = 5.0
@@ -115,9 +115,9 @@ def generate(  # noqa: PLR0913 - one per option
 
     SIGINT or SIGTERM ends the replay after the outstanding records are acknowledged.
     """
+    from kgs_core.adapters.kafka.paced_producer import FlightProducer
     from kgs_core.adapters.system.files import check_writable
     from kgs_core.adapters.system.shutdown import stop_on_signals
-    from kgs_core.benchmarks.paced_producer import FlightProducer
     from kgs_core.demo.replay import open_replay
 
     if tally_file is not None:

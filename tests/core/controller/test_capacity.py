@@ -7,9 +7,9 @@ import pytest
 from kgs_core.consumer.member import MembershipTiming
 from kgs_core.planning.load import Load
 from kgs_core.protocol import FlatOut
-from kgs_core.testing.consumers import Habits
-from kgs_core.testing.world import World
 from tests.sim_group import options, tp
+from tests.world.consumers import Habits
+from tests.world.world import World
 
 NAMES = "abcdef"
 FLAT_OUT = 120 * 2.3 / 2.0

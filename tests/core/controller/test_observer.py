@@ -8,8 +8,8 @@ from kgs_core.controller.observer import GroupObserver
 from kgs_core.controller.state import Result
 from kgs_core.model import ConsumerId
 from kgs_core.protocol import RunState
-from kgs_core.testing.chance import FaultRates
 from tests.core.controller.watched_group import WatchedGroup, options
+from tests.world.chance import FaultRates
 
 FOUR = {"a": 50, "b": 50, "c": 50, "d": 50}
 

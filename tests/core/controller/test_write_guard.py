@@ -10,9 +10,9 @@ from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.write_guard import check_owners, check_write
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import Incarnation, Member, MemberAssignment, Phase, Received, Report, Target
-from kgs_core.testing import controllers
 from tests.core.controller.watched_group import WatchedGroup, options
 from tests.processes import a_process
+from tests.world import controllers
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 ONE, TWO = (Member(ConsumerId(n), Incarnation(f"life-{n}")) for n in (1, 2))

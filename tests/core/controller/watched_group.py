@@ -14,10 +14,10 @@ from kgs_core.errors import PortError
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.runtime.rebalance_ports import Reference
-from kgs_core.testing.consumers import Habits
-from kgs_core.testing.controllers import SimController
-from kgs_core.testing.ports import SimGroupTopicReader
-from kgs_core.testing.world import World
+from tests.world.consumers import Habits
+from tests.world.controllers import SimController
+from tests.world.ports import SimGroupTopicReader
+from tests.world.world import World
 
 TICK_S = 40.0
 GAP_S = 5.0

@@ -17,11 +17,11 @@ from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.protocol import DesiredState, RunState, Target
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, note_line
-from kgs_core.testing.chance import Chance
-from kgs_core.testing.consumers import Habits
-from kgs_core.testing.fleet import SimFleet
-from kgs_core.testing.ports import SimControllerWriter, SimGroupTopicReader
-from kgs_core.testing.topics import OPERATOR, TARGETS, Clock, Topics
+from tests.world.chance import Chance
+from tests.world.consumers import Habits
+from tests.world.fleet import SimFleet
+from tests.world.ports import SimControllerWriter, SimGroupTopicReader
+from tests.world.topics import OPERATOR, TARGETS, Clock, Topics
 
 TPS = [TopicPartition("t", n) for n in range(4)]
 SPEEDS = dict.fromkeys(TPS, 60.0)

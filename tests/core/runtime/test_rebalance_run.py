@@ -15,8 +15,8 @@ from kgs_core.protocol import DesiredState, RunState
 from kgs_core.runtime import rebalance_run
 from kgs_core.runtime.rebalance_ports import Reference
 from kgs_core.runtime.rebalance_run import RebalanceRun
-from kgs_core.testing.chance import FaultRates
 from tests.sim_group import SimGroup, options, tp
+from tests.world.chance import FaultRates
 
 FOUR = {"a": 50, "b": 50, "c": 50, "d": 50}
 

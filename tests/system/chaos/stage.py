@@ -16,8 +16,8 @@ import yaml
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from kgs_core.benchmarks.three_brokers import ThreeBrokers
-from kgs_core.benchmarks.toxiproxy import find_toxiproxy
+from bench.three_brokers import ThreeBrokers
+from bench.toxiproxy import find_toxiproxy
 from kgs_core.config.file import load_settings
 from kgs_core.errors import KgsError
 from kgs_core.model import TopicPartition

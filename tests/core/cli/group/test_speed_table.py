@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from kgs_core.cli.bench.capacity import settings_for
+from kgs_core.cli.group.capacity import settings_for
 from kgs_core.cli.group.speed_table import Trends, as_json, ranked, speed_table
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor import Measure, Measurement, PartitionReading, PartitionSpeed, Reading, Verdict

@@ -7,12 +7,12 @@ import mmap
 import pyarrow as pa
 import pytest
 
+from bench.records import FIELDS, SMALL_BYTES, SMALL_FIELDS, record_values
 from kgs_core.adapters.ingest.formats import json_scanner
 from kgs_core.adapters.ingest.formats.json_objects import parse_by_pyarrow, parse_json
 from kgs_core.adapters.ingest.formats.json_scanner import scan_json
 from kgs_core.adapters.ingest.formats.parsed import ValueBatch
 from kgs_core.adapters.lake.row_schema import value_schema
-from kgs_core.benchmarks.records import FIELDS, SMALL_BYTES, SMALL_FIELDS, record_values
 from kgs_core.config import TopicRule
 from tests.fuzz_json_scan import ODD, SCHEMA, differences
 
