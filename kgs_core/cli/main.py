@@ -1,6 +1,9 @@
 """The entry point of `kgs`: commands, and errors turned into one line and an exit code."""
 
+import atexit
+import faulthandler
 import logging
+import os
 import sys
 from collections import UserDict
 from importlib import import_module
@@ -43,6 +46,8 @@ _COMMANDS = {
     "capacity": "group.capacity:capacity",
 }
 """Name -> module under `kgs_core.cli`, and its command there."""
+_NOT_SAID = 120
+"""Exit status where the last words could not be written; Python's own."""
 
 
 class KgsGroup(click.Group):
@@ -91,4 +96,34 @@ def cli(log_level: str) -> None:
 
 def main() -> None:
     """Entry point of the console script."""
-    cli(prog_name="kgs", standalone_mode=True)
+    faulthandler.enable()  # a crash in a library's code says where
+    end = _End()
+    atexit.register(end)
+    try:
+        cli(prog_name="kgs", standalone_mode=True)
+    except SystemExit as e:
+        end.code = e.code if isinstance(e.code, int) else int(e.code is not None)
+        raise
+
+
+class _End:
+    """The end of the process, the last that is called at exit.
+
+    Python would take itself apart after it, and end threads that are still in library code (a commit or a request
+    without an answer) wherever they stand: that crashes the process after its work is done (CPython gh-87135, mended in
+    3.14), and who waits for it would take it for failed.
+
+    Attributes:
+        code: exit status; 1 is that of an exception which was not foreseen.
+    """
+
+    def __init__(self) -> None:
+        self.code = 1
+
+    def __call__(self) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:  # nobody reads it any more, or the disk is full
+                self.code = self.code or _NOT_SAID
+        os._exit(self.code)

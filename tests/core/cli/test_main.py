@@ -43,3 +43,20 @@ def test_no_command_waits_for_what_others_import() -> None:
     program = "import sys, kgs_core.cli.main; print(*{'numpy', 'pydantic', 'rich'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize(("words", "status"), [(["--version"], 0), (["no-such-command"], 2)])
+def test_python_is_not_taken_apart_at_the_end(words: list[str], status: int) -> None:
+    """In a process of its own, which ends. Threads of libraries would be ended with it wherever they stand."""
+    program = (
+        "import sys, atexit, os\nfrom kgs_core.cli import main\n"
+        "class Seen:\n    def __del__(self, write=os.write):\n        write(1, b'taken apart')\n"
+        "sys.kept, run = Seen(), main.cli.main\n"
+        "def with_exit(*args, **kwargs):\n    atexit.register(print, 'at exit')\n    run(*args, **kwargs)\n"
+        "main.cli.main = with_exit\n"
+        f"sys.argv[1:] = {words!r}\nmain.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert "at exit" in done.stdout
+    assert "taken apart" not in done.stdout

@@ -27,6 +27,7 @@ class Entry(NamedTuple):
 
 
 Partition = tuple[str, int]
+CRASHED = ("Fatal Python error", "# A fatal error has been detected by the Java Runtime")
 
 
 @dataclass
@@ -149,3 +150,15 @@ def by_partition(entries: Iterable[Entry]) -> dict[str, int]:
     for each in entries:
         counts[f"{each.topic}:{each.partition}"] += 1
     return dict(counts)
+
+
+def crashes(folder: Path) -> list[str]:
+    """Processes that ended by an error of compiled code, which nobody had struck: their words are in their logs."""
+    logs = [*folder.rglob("*.log"), *folder.rglob("*.err")]
+    return [
+        f"{file.relative_to(folder)}: {line.strip()}"
+        for file in logs
+        if not any(part.startswith("node-") or part == "load" for part in file.relative_to(folder).parts)
+        for line in file.read_text(errors="replace").splitlines()
+        if line.startswith(CRASHED)
+    ]

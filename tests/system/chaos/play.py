@@ -16,7 +16,7 @@ from tests.system.chaos import bounds
 from tests.system.chaos.bystander import Bystander, standing_by
 from tests.system.chaos.faults import chosen
 from tests.system.chaos.journal import Journal, now
-from tests.system.chaos.judge import Entry, acknowledged_in, by_partition, judge, rows_in, waits
+from tests.system.chaos.judge import Entry, acknowledged_in, by_partition, crashes, judge, rows_in, waits
 from tests.system.chaos.nemesis import Fault, Nemesis
 from tests.system.chaos.options import Options
 from tests.system.chaos.producers import TRANSACTIONAL, digest
@@ -130,6 +130,7 @@ class Play:
 
     def _judge(self) -> None:
         verdict, bystander = self.verdict, Bystander(self._busy)
+        verdict.problems += crashes(self._stage.folder)
         for what, took in self._took.items():
             end = took.began + (took.seconds or took.bound_s)
             verdict.problems += bounds.late(what, took.seconds, took.bound_s, took.began, end, bystander)

@@ -223,6 +223,7 @@ def open_stage(folder: Path, options: Options, journal: Journal) -> Iterator[Sta
     """Everything runs but the controller, till the end of the block."""
     folder.mkdir(parents=True, exist_ok=True)
     os.environ[MARK] = folder.name
+    os.environ["PYTHONFAULTHANDLER"] = "1"  # what a crash of any process says is looked for
     os.environ["KGS_BATCH_RUNNER"] = "spark" if options.spark else "local"
     settings = {"unclean.leader.election.enable": "false"}
     try:
@@ -242,4 +243,4 @@ def open_stage(folder: Path, options: Options, journal: Journal) -> Iterator[Sta
                 process.kill()
             except psutil.Error:
                 continue
-        del os.environ[MARK], os.environ["KGS_BATCH_RUNNER"]
+        del os.environ[MARK], os.environ["KGS_BATCH_RUNNER"], os.environ["PYTHONFAULTHANDLER"]

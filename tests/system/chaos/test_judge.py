@@ -1,6 +1,9 @@
 """The judge and the bounds against runs that are wrong on purpose: each fault is named, and nothing else."""
 
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +13,7 @@ import pytest
 from tests.system.chaos import bounds
 from tests.system.chaos.bystander import Bystander
 from tests.system.chaos.journal import Excuse, Journal
-from tests.system.chaos.judge import Entry, judge, waits
+from tests.system.chaos.judge import Entry, crashes, judge, waits
 from tests.system.chaos.producers import UNTOLD
 from tests.system.chaos.witness import Use
 
@@ -91,3 +94,11 @@ def test_growth_is_named_and_a_short_life_says_nothing(descriptors: int, rss: in
     life = [Use(float(at), 50_000_000 + rss * at, 30 + descriptors * at) for at in range(0, 300, 5)]
     problems, judged = bounds.growing({("driver", 1): life, ("driver", 2): life[:20]})
     assert (len(problems), judged) == (grows, 1)
+
+
+def test_a_process_that_crashes_is_named(tmp_path: Path) -> None:
+    environ = {**os.environ, "PYTHONFAULTHANDLER": "1"}
+    for name, words in (("well", "pass"), ("killed", "os.kill(os.getpid(), 9)"), ("crashed", "os.abort()")):
+        with (tmp_path / f"{name}.log").open("wb") as log:
+            subprocess.run([sys.executable, "-c", f"import os; {words}"], check=False, stderr=log, env=environ)
+    assert crashes(tmp_path) == ["crashed.log: Fatal Python error: Aborted"]
