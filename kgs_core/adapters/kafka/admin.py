@@ -24,8 +24,6 @@ _POLL_S = 0.02
 _ELECTION_FACTOR = 2.0
 """How much longer offsets are asked for: rule 11 of `silent_brokers`."""
 _INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})  # Kafka's own list
-_WITH_CLIENT_S = 3600.0
-"""Time-out of a request that is to end with its client only."""
 _DEFAULTS: Mapping[str, str | int | bool] = {
     "client.id": "kgs-admin",
     "log_level": 2,  # librdkafka's lines on stderr say what our errors say, twenty times a second
@@ -213,9 +211,8 @@ class KafkaAdmin:
     def delete_group(self, group: str) -> bool:
         """Deletes a group without members, with its offsets; False if there was none."""
         what = f"delete group '{group}'"
-        # librdkafka 2.16 uses freed memory where the coordinator is back after a request to it has timed out
-        answers = self._errors(what, lambda c, _: c.delete_consumer_groups([group], request_timeout=_WITH_CLIENT_S))
-        error = answers.get(group)
+        # It ends with its client: librdkafka 2.16 uses freed memory if the coordinator is back after one that timed out
+        error = self._errors(what, lambda c, _: c.delete_consumer_groups([group], request_timeout=3600.0)).get(group)
         if error is not None and error.name() != "GROUP_ID_NOT_FOUND":
             raise self._error(what, error)
         return error is None
