@@ -85,7 +85,7 @@ def test_several_groups_share_no_name():
     repository = defs.get_repository_def()
     jobs = [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")]
     names = [*jobs, *(each.name for each in (*repository.sensor_defs, *repository.schedule_defs))]
-    assert len(names) == 32
+    assert len(names) == 30
     assert all(name.endswith(("_a_b", "_c_d")) for name in names)
     assert {spec.key.path[0] for spec in defs.resolve_all_asset_specs()} == {"a.b", "c-d"}
 
