@@ -131,8 +131,9 @@ class Operator:
 
     def apply_plan(self) -> dict[str, Any] | None:
         """Ask for what the packer wants; what came of it as values for JSON, None: nobody waits for that."""
-        request = DesiredState(RunState.RUNNING, who(), _now_ms(), apply_ms=_now_ms())
-        until = self.settings.packing.forced_only_until(_now_ms())
+        now_ms = _now_ms()
+        request = DesiredState(RunState.RUNNING, who(), now_ms, apply_ms=now_ms)
+        until = self.settings.packing.forced_only_until(now_ms)
         later = f"; by packing.forced_moves_only_utc nothing that need not is moved until {until}" if until else ""
         asked = f"plan: the controller is to pack anew, and to carry out once what comes of it{later}"
         found = self._write(request, asked, lambda found: is_applied(found, request))
