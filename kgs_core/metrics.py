@@ -187,26 +187,6 @@ METRICS: dict[str, Metric] = {
             "1 within a window of packing.forced_moves_only_utc, in which only what must move does, else 0.",
             "kgs.yaml",
         ),
-        _gauge(
-            "kgs_plan_waiting",
-            "1 for a plan that nothing forces: waiting for a person, approved and not carried out yet, or recommended.",
-            "Plan, Target and Approval",
-            "state",
-        ),
-        _gauge(
-            "kgs_plan_age_seconds", "Time since that plan was proposed; not there without one.", "Plan", unit="seconds"
-        ),
-        _gauge(
-            "kgs_plan_expires_seconds",
-            "Time until it ends and is looked for anew; not there without one.",
-            "Plan",
-            unit="seconds",
-        ),
-        _gauge(
-            "kgs_plan_consumers_too_many",
-            "Consumers that it would save: each hour of waiting costs as many consumer hours; not there without one.",
-            "Plan and Target",
-        ),
         Metric(
             "kgs_change_reaction_seconds",
             MetricKind.HISTOGRAM,

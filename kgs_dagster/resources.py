@@ -5,6 +5,7 @@ One controller lives through all steps of a run, which is why they run in one pr
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,11 @@ class RebalanceConfig(dg.Config):
     attempt: int = Field(default=1, description="1, and one more for each run before it that failed.")
     algorithm: str | None = Field(default=None, description="Instead of packing.algorithm.")
     dry_run: bool = Field(default=False, description="Only show the plan: nobody is fenced, nothing is written.")
+    applies_plan: bool = Field(
+        default=True,
+        description="Carry out what the packer wants, as `kgs plan --apply` does. False: only what is due, as the "
+        "sensor asks for.",
+    )
     packs: bool = Field(
         default=True, description="False: carry out the Target that stands, without looking at any measurement."
     )
@@ -148,7 +154,7 @@ class Rebalance:
         Raises:
             ConfigError: no such algorithm.
         """
-        return group_options(self._group, self.config.algorithm)
+        return replace(group_options(self._group, self.config.algorithm), applies_plan=self.config.applies_plan)
 
     @property
     def run(self) -> "RebalanceRun":

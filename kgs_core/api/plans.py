@@ -23,6 +23,7 @@ from kgs_core.config import PackingSettings, Settings, resolve_tables
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.controller.capacity import capacity_seen
 from kgs_core.controller.group_view import GroupView
+from kgs_core.controller.plan_request import FORCED_ONLY
 from kgs_core.errors import ConfigError
 from kgs_core.model import WriteSpeeds
 from kgs_core.monitor.recorded import parse_assignment, parse_measurements
@@ -30,7 +31,7 @@ from kgs_core.packing import ALGORITHMS, FRONT, WEIGHING, setting_name
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.load import Load
 from kgs_core.planning.plan import Group, Plan, make_plan
-from kgs_core.planning.triggers import NoRun, Watched, exit_conditions, judge
+from kgs_core.planning.triggers import NoRun, Watched, exit_conditions, is_forced, judge
 from kgs_core.reporting.capacity import capacity_values
 from kgs_core.reporting.plan_json import plan_values
 
@@ -212,4 +213,6 @@ def _held_back(found: Plan, load: Load, group: Group, moved_rscore: float, packi
         moved_rscore=moved_rscore,
     )
     decision = judge(found, exit_conditions(load, watched, packing), load, watched, packing)
-    return str(decision.held_back) if isinstance(decision, NoRun) and decision.held_back else ""
+    if isinstance(decision, NoRun):
+        return str(decision.held_back or "")
+    return FORCED_ONLY if packing.apply == "forced_only" and not is_forced(decision.conditions) else ""

@@ -26,7 +26,6 @@ _COMMANDS = {
     "stop": "group.operator_commands:stop",
     "replace": "group.operator_commands:replace",
     "plan": "group.plan:plan",
-    "approve": "group.approve:approve",
     "simulate": "simulate.command:simulate",
     "bill": "group.bill:bill",
     "audit": "lake.audit:audit",

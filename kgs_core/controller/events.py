@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from kgs_core.model import ConsumerId
 from kgs_core.planning.load import Load
 from kgs_core.ports import Run
-from kgs_core.protocol import Incarnation, MemberAssignment, Message, ProposedPlan, Received, Target, Tombstone
+from kgs_core.protocol import Incarnation, MemberAssignment, Message, Received, Target, Tombstone
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Written:
     """The Write is committed.
 
     Attributes:
-        messages: each with its offset, in the order Target, plan, assignments, tombstones.
+        messages: each with its offset, in the order Target, assignments, tombstones.
     """
 
     messages: Sequence[Received[Message]]
@@ -104,21 +104,16 @@ class ReadToEnd:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Write all of it or nothing (`ControllerWriter.write`); answered by Written, WriteFailed or Fenced.
-
-    Attributes:
-        plan: that is proposed, and not carried out.
-    """
+    """Write all of it or nothing (`ControllerWriter.write`); answered by Written, WriteFailed or Fenced."""
 
     target: Target | None = None
     assignments: tuple[MemberAssignment, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
-    plan: ProposedPlan | None = None
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """All of it, in the order in which it is written."""
-        first = [message for message in (self.target, self.plan) if message is not None]
+        first = () if self.target is None else (self.target,)
         return (*first, *self.assignments, *self.tombstones)
 
 

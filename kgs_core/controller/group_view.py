@@ -14,7 +14,6 @@ from kgs_core.controller.member_view import MemberView
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
 from kgs_core.planning.kept import kept
 from kgs_core.protocol import (
-    Approval,
     DesiredState,
     DesiredVersion,
     Heartbeat,
@@ -22,7 +21,6 @@ from kgs_core.protocol import (
     Member,
     MemberAssignment,
     Message,
-    ProposedPlan,
     Received,
     Report,
     RunState,
@@ -57,9 +55,6 @@ class GroupView:
         failures: consumer -> the last words of who reported last under its number, where an error ended it.
         since: when the first record was taken, monotonic seconds: silence of one never heard counts from there.
         asked: the newest version and configuration that people have asked for.
-        plan: the newest that the controller has proposed; whether it still stands says `approval`.
-        approvals: (plan's id, offset of its record) -> the newest of it: one of an earlier plan takes nothing away. Of
-            plans before `plan` only the newest of all is kept.
     """
 
     target: Received[Target] | None = None
@@ -71,8 +66,6 @@ class GroupView:
     since: float | None = None
     desired_state_offset: int = -1
     failures: Mapping[ConsumerId, str] = field(default_factory=dict)
-    plan: Received[ProposedPlan] | None = None
-    approvals: Mapping[tuple[str, int], Received[Approval]] = field(default_factory=dict)
 
     def take(self, received: Received[Message], now: float) -> "GroupView":
         """With one more record, which has come just now; a late or doubled one changes nothing."""
@@ -110,11 +103,6 @@ class GroupView:
         """Version and configuration that others are replaced for; None: nobody has asked, or it is fulfilled."""
         fulfilled_ms = self.target.message.fulfilled_ms if self.target is not None else None
         return self.asked.message if self.asked is not None and self.asked.timestamp_ms != fulfilled_ms else None
-
-    @property
-    def approval(self) -> Received[Approval] | None:
-        """The newest approval, of whatever plan."""
-        return max(self.approvals.values(), key=lambda one: one.offset, default=None)
 
     @property
     def known(self) -> tuple[Member, ...]:
@@ -205,7 +193,6 @@ class _Draft:
         self._dead = set(view.dead)
         self._unmarked = set(view.unmarked)
         self._failures = dict(view.failures)
-        self._approvals = dict(view.approvals)
 
     def take(self, received: Received[Message], last_seen_at: float) -> None:
         match received.message:
@@ -222,10 +209,7 @@ class _Draft:
                 self._view = replace(self._view, target=_newest(self._view.target, target))
             case Starting():
                 pass  # no member: it can be given nothing, and an older incarnation of its number reads on
-            case ProposedPlan():
-                plan = Received(received.message, received.offset, received.timestamp_ms)
-                self._view = replace(self._view, plan=_newest(self._view.plan, plan))
-            case DesiredState() | DesiredVersion() | Approval():
+            case DesiredState() | DesiredVersion():
                 self._take_desired(received.message, received.offset, received.timestamp_ms)
 
     def bury(self, incarnation: Incarnation) -> None:
@@ -243,7 +227,6 @@ class _Draft:
             dead=frozenset(self._dead),
             unmarked=frozenset(self._unmarked),
             failures=self._failures,
-            approvals=self._approvals_that_count(),
             since=since,
         )
 
@@ -264,17 +247,7 @@ class _Draft:
         if view is not None and (view.assignment is None or received.offset > view.assignment.offset):
             self._members[view.member.incarnation] = replace(view, assignment=received)
 
-    def _approvals_that_count(self) -> Mapping[tuple[str, int], Received[Approval]]:
-        first = self._view.plan.offset if self._view.plan is not None else 0
-        newest = max((one.offset for one in self._approvals.values()), default=-1)
-        return {
-            key: one for key, one in self._approvals.items() if one.message.plan_offset >= first or one.offset == newest
-        }
-
-    def _take_desired(self, desired: DesiredState | DesiredVersion | Approval, offset: int, timestamp_ms: int) -> None:
-        if isinstance(desired, Approval):
-            key = (desired.plan_id, desired.plan_offset)
-            self._approvals[key] = _newest(self._approvals.get(key), Received(desired, offset, timestamp_ms))
+    def _take_desired(self, desired: DesiredState | DesiredVersion, offset: int, timestamp_ms: int) -> None:
         if isinstance(desired, DesiredState) and offset > self._view.desired_state_offset:
             self._view = replace(self._view, desired_state=desired, desired_state_offset=offset)
         if isinstance(desired, DesiredVersion):

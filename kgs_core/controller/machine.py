@@ -9,7 +9,6 @@ Theory of operation: `transitions`.
 from dataclasses import replace
 from typing import assert_never
 
-from kgs_core.controller.approval import approved_plan, note_refusal, plan_wait
 from kgs_core.controller.assignment_diff import differences
 from kgs_core.controller.change_progress import with_change_over, with_started, with_target_written
 from kgs_core.controller.desired_state import assignments_for, held_replacement, is_settled, upsets_now
@@ -32,13 +31,14 @@ from kgs_core.controller.events import (
 from kgs_core.controller.group_health import described
 from kgs_core.controller.launches import launch_consumers, take_fleet
 from kgs_core.controller.measuring import blind_wait, take_measured
-from kgs_core.controller.reading import read_from_beginning, read_on, with_view
+from kgs_core.controller.plan_request import packing_wait, request_wait
+from kgs_core.controller.reading import read_from_beginning, read_on
 from kgs_core.controller.response_times import Response
 from kgs_core.controller.state import ControllerOutcome, ControllerState, Options, Result
 from kgs_core.controller.target_selection import TargetDecision, select_target, unread_to_place
 from kgs_core.controller.transitions import Cause, State, follow
 from kgs_core.errors import ProtocolError
-from kgs_core.protocol import MemberAssignment, ProposedPlan, Target, Tombstone
+from kgs_core.protocol import MemberAssignment, Target, Tombstone
 
 Step = tuple[ControllerState, tuple[Command, ...]]
 
@@ -124,16 +124,13 @@ def _read(state: ControllerState, event: RecordsRead, now: float) -> Step:
     """
     if any(_is_foreign(state, one.message, one.offset) for one in event.messages):
         return _end(state, Cause.FENCED, ControllerOutcome(Result.FENCED, "a newer controller has written"), now)
-    read = read_on(state, event.messages, now)
-    return read, note_refusal(state, read, now)
+    return read_on(state, event.messages, now), ()
 
 
 def _is_foreign(state: ControllerState, message: object, offset: int) -> bool:
     match message:
         case Target():
             return state.view.target is None or offset > state.view.target.offset
-        case ProposedPlan():
-            return state.view.plan is None or offset > state.view.plan.offset
         case MemberAssignment():
             member = state.view.members.get(message.member.incarnation)
             is_new = member is None or member.assignment is None or offset > member.assignment.offset
@@ -151,9 +148,9 @@ def _written(state: ControllerState, event: Written, now: float) -> Step:
             "controller: told of a Write that it did not ask for: tell it the answers to its commands only"
         )
     notes = differences(state.view, write)
-    done = replace(with_view(state, state.view.take_all(event.messages, now), now), writing=None)
+    done = replace(state, view=state.view.take_all(event.messages, now), writing=None)
     if write.target is None:
-        return (done if write.plan is None else replace(done, looked_at=now, held_back=None)), notes
+        return done, notes
     managing, more = _manage(with_target_written(done, write.target, now), Cause.TARGET_WRITTEN, now)
     return managing, (*notes, *more)
 
@@ -166,8 +163,6 @@ def _act(state: ControllerState, now: float, *, is_tick: bool) -> Step:
     """
     held_back = state.held_back
     state, commands = _note_silence(state)
-    state, more = _note_lapse(state, now)
-    commands += more
     if state.name is State.GROUP_MANAGEMENT:
         state, more = _leave(with_started(state, now), now)
         commands += more
@@ -195,14 +190,12 @@ def _sentinel(state: ControllerState, now: float) -> Step:
         state = replace(state, looked_at=now, held_back=found.held_back)
     if found.target is not None:
         return _reassign(state, found, now)
-    if found.plan is not None:
-        return replace(state, writing=Write(plan=found.plan)), (Write(plan=found.plan),)
     is_run = state.options.until_done
     if assignments_for(state, state.target) or (is_run and not is_settled(state)):
         return _manage(state, Cause.TARGET_STANDS if is_run else Cause.OTHER_ASSIGNMENTS, now)
     if not is_run:
         return state, ()
-    reason = str(found.held_back or "") or plan_wait(state, now) or "the group is as it shall be"
+    reason = str(found.held_back or "") or packing_wait(state, now) or "the group is as it shall be"
     why = reason if state.is_fresh(now) else "no measurement is fresh enough to pack by"
     return _end(state, Cause.DONE, ControllerOutcome(Result.NOTHING_TO_DO, why), now)
 
@@ -283,20 +276,11 @@ def _rebalance_note(state: ControllerState, found: TargetDecision) -> Note:
 
 def _note_wait(state: ControllerState, now: float) -> Step:
     held = held_replacement(state)
-    found = (str(held) if held is not None else "", blind_wait(state, now), plan_wait(state, now))
+    found = (str(held) if held is not None else "", blind_wait(state, now), request_wait(state, now))
     waits = "; ".join(filter(None, found))
     if waits == state.waits:
         return state, ()
     return replace(state, waits=waits), (Note(waits),) if waits else ()
-
-
-def _note_lapse(state: ControllerState, now: float) -> Step:
-    """That a plan which a person has approved will not be carried out, and why: else nobody would know."""
-    offset, why = approved_plan(state, now)
-    if offset == state.approved_plan:
-        return state, ()
-    notes = (Note("approved plan not carried out", {"why": why}),) if why else ()
-    return replace(state, approved_plan=offset), notes
 
 
 def _note_silence(state: ControllerState) -> Step:

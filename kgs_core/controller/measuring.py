@@ -53,6 +53,7 @@ def blind_wait(state: ControllerState, now: float) -> str:
         or state.desired_run_state is not RunState.RUNNING
         or state.measured is None
         or not state.is_fresh(now)
+        or state.options.packing.apply == "forced_only"
     ):
         return ""
     unknown = state.measured.load.unknown

@@ -18,7 +18,7 @@ from kgs_core.controller.launches import launch_consumers, take_fleet
 from kgs_core.controller.measuring import take_measured
 from kgs_core.controller.reading import read_from_beginning, read_on
 from kgs_core.controller.state import ControllerState, Options
-from kgs_core.controller.target_selection import TargetDecision, select_target
+from kgs_core.controller.target_selection import select_target
 from kgs_core.controller.transitions import State
 from kgs_core.model import ConsumerId
 from kgs_core.protocol import Heartbeat, Message, Received, Report
@@ -128,7 +128,7 @@ class GroupObserver:
             state = replace(state, looked_at=now, held_back=found.held_back)
         if found.target is not None and not target_stands:
             return replace(self, state=state), Recommendation(found.target.reason)
-        reason = found.target.reason if found.target else _plan_reason(found) or _reason(self.state, now)
+        reason = found.target.reason if found.target else _reason(self.state, now)
         before = state.excused
         state, commands = launch_consumers(state, now)
         stops = [command.handle for command in commands if isinstance(command, Stop)]
@@ -139,10 +139,6 @@ class GroupObserver:
             overdue=tuple(handle for handle in stops if handle not in state.excused),
         )
         return replace(self, state=state), sight
-
-
-def _plan_reason(found: TargetDecision) -> str:
-    return f"plan {found.plan.plan_id} is to be shown, and not carried out yet" if found.plan is not None else ""
 
 
 def _reason(state: ControllerState, now: float) -> str:

@@ -29,27 +29,9 @@ def read_from_beginning(
         read_at=now,
         silence_counts_from=now,
         packed_at=now - (newest_ms - view.target.timestamp_ms) / 1000 if view.target else None,
-        plan_at=_plan_at(view, newest_ms, state.time_ms(now), now),
         settled_s=None,
         response=None,
     )
-
-
-def _plan_at(view: GroupView, newest_ms: int, time_ms: int, now: float) -> float | None:
-    """When the newest plan was written; earlier rather than later, for it must not outlive its time.
-
-    By the brokers' clock it is as old as the time between it and the newest record at least; where nobody has written
-    anything since, only our own clock tells.
-    """
-    if view.plan is None:
-        return None
-    return now - max(0, max(newest_ms, time_ms) - view.plan.timestamp_ms) / 1000
-
-
-def with_view(state: ControllerState, view: GroupView, now: float) -> ControllerState:
-    """`state` with what has just been read or written; a plan among it begins to age now."""
-    is_new = view.plan is not None and (state.view.plan is None or view.plan.offset > state.view.plan.offset)
-    return replace(state, view=view, plan_at=now if is_new else state.plan_at)
 
 
 def read_on(state: ControllerState, messages: Sequence[Received[Message]], now: float) -> ControllerState:
@@ -57,7 +39,8 @@ def read_on(state: ControllerState, messages: Sequence[Received[Message]], now: 
     patience_s = state.options.membership.suspect_after_s
     is_back = now - state.read_at > patience_s / 2
     return replace(
-        with_view(state, state.view.take_all(messages, now), now),
+        state,
+        view=state.view.take_all(messages, now),
         lives=take_lives(state.lives, messages, now),
         read_at=now,
         silence_counts_from=now + patience_s if is_back else state.silence_counts_from,

@@ -30,11 +30,16 @@ _REASONS_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """The next step of a rolling replacement: another Target."""
+    """The next step of a rolling replacement, or what else asks for another Target that is packed as the last one.
+
+    Attributes:
+        applied_ms: the request to carry out what the packer wants that it answers; None: it answers none.
+    """
 
     assignment: Assignment
     spares: tuple[ConsumerId, ...]
     reason: str
+    applied_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

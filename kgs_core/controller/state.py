@@ -31,6 +31,7 @@ class Options:
         new_random: see `make_plan`.
         launches: it starts consumers and stops runs that nobody wants; else somebody else does.
         until_done: it carries out one change at most and ends.
+        applies_plan: it is started to carry out what the packer wants, as `kgs plan --apply` asks for.
         terms: what the Target says that who joins must have; None: it says nothing.
     """
 
@@ -39,6 +40,7 @@ class Options:
     new_random: Callable[[], RandomSource]
     launches: bool = True
     until_done: bool = False
+    applies_plan: bool = False
     terms: Terms | None = None
 
 
@@ -80,8 +82,6 @@ class ControllerState:
         writing: the Write that is under way.
         packed_at: when the Target was written.
         looked_at: when a better packing was looked for in vain; `held_back`: one was found then, and must wait.
-        plan_at: when the newest proposed plan was written; None: there is none.
-        approved_plan: offset of the plan that waited, approved, at the last step; None: there was none.
         settled_s: how long the change to the Target took; None: it is not over.
         response: where that time goes; None: another controller has written the Target.
         accepted: what was amiss when Group Management began.
@@ -112,8 +112,6 @@ class ControllerState:
     packed_at: float | None = None
     looked_at: float | None = None
     held_back: HeldBack | None = None
-    plan_at: float | None = None
-    approved_plan: int | None = None
     settled_s: float | None = None
     response: Response | None = None
     accepted: frozenset[Disruption] = frozenset()

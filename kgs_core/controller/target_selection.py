@@ -3,37 +3,29 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kgs_core.controller.approval import (
-    assignment_after,
-    consent,
-    postponed,
-    propose,
-    reason_of,
-    standing_plan,
-)
 from kgs_core.controller.capacity import capacity_in_use, packing_in_use
 from kgs_core.controller.change_progress import with_times
 from kgs_core.controller.group_health import GroupHealth
 from kgs_core.controller.measuring import remembered
+from kgs_core.controller.plain_text import printable
+from kgs_core.controller.plan_request import ASKED, open_request, since_packing_s
 from kgs_core.controller.reconcile import converged
 from kgs_core.controller.restart_policy import Starts
 from kgs_core.controller.rolling_replacement import (
     Replacement,
     fulfilled_ms,
-    is_trying,
     outdated,
     plan_replacement,
 )
 from kgs_core.controller.state import ControllerState
 from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing import rebalanced, rscore
-from kgs_core.planning.overload import consumer_loads
 from kgs_core.planning.placement import to_joined
 from kgs_core.planning.rebalance_budget import HeldBack, moved_within_an_hour, with_change
 from kgs_core.planning.shares import shares_of
 from kgs_core.planning.spares import Numbers, choose_spares
-from kgs_core.planning.triggers import Decision, NoRun, Reason, Watched, decide, is_forced
-from kgs_core.protocol import Change, ProposedPlan, RunState, Target
+from kgs_core.planning.triggers import Decision, NoRun, Reason, Watched, decide
+from kgs_core.protocol import Change, DesiredState, RunState, Target
 
 _SHOWN = 5
 
@@ -47,7 +39,6 @@ class TargetDecision:
         is_measured: it is due because of what was measured.
         looked_in_vain: a better packing was looked for, and there is none, or none that may be made now.
         held_back: a better one that must wait.
-        plan: a better one that is to be proposed, and not carried out.
         moved: partitions that change their consumer.
         overloaded: how many partitions and consumers do not fit below the capacity.
     """
@@ -56,7 +47,6 @@ class TargetDecision:
     is_measured: bool = False
     looked_in_vain: bool = False
     held_back: HeldBack | None = None
-    plan: ProposedPlan | None = None
     moved: int = 0
     overloaded: int = 0
 
@@ -73,17 +63,11 @@ def select_target(state: ControllerState, now: float) -> TargetDecision:
     watched = watched_group(state, now)
     history = state.target.history if state.target else ()
     watched = replace(watched, moved_rscore=moved_within_an_hour(history, state.time_ms(now)))
-    plan, target = standing_plan(state, now), state.target
-    tries = target is not None and is_trying(state.view, target, state.view.joined(state.suspects()))
-    if plan is not None or tries or state.options.packing.moves_are_forced_only(state.time_ms(now)):
-        watched = replace(watched, since_packing_s=0.0)  # nobody looks for a better packing
     found = _packed(state, watched, now) if state.is_fresh(now) else TargetDecision()
     if found.target is None and state.target is not None:
         numbers = watched.group().numbers
         are_read = GroupHealth(state.view, state.suspects(), starts, state.strict).have_readers(state.target.assignment)
         taken = None if are_read else _taken_over(state, state.target, watched, numbers)
-        if taken is None and plan is not None and (approved := _approved(state, state.target, plan, starts, now)):
-            return TargetDecision(approved, moved=len(plan.moves))
         step = (
             taken
             or _replaced(state, state.target, numbers)
@@ -91,6 +75,7 @@ def select_target(state: ControllerState, now: float) -> TargetDecision:
             or _with_twins(state, state.target)
             or _with_terms(state, state.target)
             or _with_fulfilment(state, state.target)
+            or _with_answer(state, state.target, found)
         )
         if step is not None:
             return replace(found, target=_target_of(step, state, state.target, starts, now), moved=_moved(step, state))
@@ -117,7 +102,7 @@ def watched_group(state: ControllerState, now: float) -> Watched:
     """The group as the Sentinel sees it; without what has moved of late."""
     health = _health(state, now)
     highest = state.options.membership.highest_consumer
-    return replace(health.watched(state.since_packing_s(now)), highest=highest)
+    return replace(health.watched(since_packing_s(state, now)), highest=highest)
 
 
 def _health(state: ControllerState, now: float) -> GroupHealth:
@@ -147,9 +132,7 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
         held_back = decision.held_back if isinstance(decision, NoRun) else None
         return TargetDecision(looked_in_vain=_has_timed_out(decision), held_back=held_back)
     plan, reason = decision.plan, "; ".join(str(condition) for condition in decision.conditions)
-    if packing.apply != "auto" and not is_forced(decision.conditions):
-        proposed = propose(state, plan, reason, now)
-        return TargetDecision(plan=proposed)
+    request = _request(state) if _has_timed_out(decision) else None
     target = Target(
         algorithm=plan.algorithm,
         assignment=plan.target,
@@ -157,13 +140,14 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
         speeds=load.packed_speeds(packing.catch_up_s),
         capacity=plan.capacity,
         rscore=plan.rscore,
-        reason=reason,
+        reason=f"{reason}: {_asked_by(request)}" if request is not None else reason,
         known=state.view.known,
         quarantined=tuple(sorted(watched.failing)),
         time_ms=state.time_ms(now),
         measurement_offset=state.measured.measurement_offset,
         pinned=plan.pinned | (load.unknown & watched.group().current.keys()),
         learnt=learnt,
+        applied_ms=request.apply_ms if request is not None else state.target.applied_ms if state.target else None,
     )
     return TargetDecision(
         _completed(target, state, len(plan.moves)),
@@ -171,34 +155,6 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
         moved=len(plan.moves),
         overloaded=len(plan.overloaded),
     )
-
-
-def _approved(state: ControllerState, target: Target, plan: ProposedPlan, starts: Starts, now: float) -> Target | None:
-    """The plan that is held, as a Target, once a person has approved it and nothing stands in its way."""
-    approval = consent(state.view)
-    if approval is None or state.measured is None or postponed(state, plan, now):
-        return None
-    load, (packing, learnt) = remembered(state.measured.load, target), capacity_in_use(state)
-    assignment, capacity = assignment_after(target, plan), float(packing.packing_capacity_bytes_per_s)
-    speeds = load.packed_speeds(packing.catch_up_s)
-    loads = consumer_loads(assignment, speeds)
-    new = Target(
-        algorithm=plan.algorithm,
-        assignment=assignment,
-        spares=plan.spares,
-        speeds=speeds,
-        capacity=capacity,
-        rscore=rscore(target.assignment, assignment, load.write_speeds(), capacity),
-        reason=reason_of(plan, approval.message),
-        known=state.view.known,
-        quarantined=tuple(sorted(starts.quarantined - {*assignment.values(), *plan.spares})),
-        time_ms=state.time_ms(now),
-        measurement_offset=state.measured.measurement_offset,
-        # The load may have grown since it was made: `misfit` lets it be carried out below consumer_capacity
-        pinned=frozenset(p for p, consumer in assignment.items() if loads.get(consumer, 0.0) > capacity),
-        learnt=learnt,
-    )
-    return _completed(new, state, len(plan.moves))
 
 
 def _has_timed_out(decision: Decision) -> bool:
@@ -274,6 +230,23 @@ def _with_fulfilment(state: ControllerState, target: Target) -> Replacement | No
     return Replacement(target.assignment, target.spares, "replacement: nobody is outdated any more")
 
 
+def _with_answer(state: ControllerState, target: Target, found: TargetDecision) -> Replacement | None:
+    """The Target that stands, if somebody has asked for a better packing, and there is none."""
+    request = _request(state)
+    if request is None or not found.looked_in_vain or found.held_back is not None:
+        return None
+    reason = f"{Reason.TIMEOUT}: {_asked_by(request)}: there is none"
+    return Replacement(target.assignment, target.spares, reason, request.apply_ms)
+
+
+def _request(state: ControllerState) -> DesiredState | None:
+    return open_request(state.view.desired_state, state.target)
+
+
+def _asked_by(request: DesiredState) -> str:
+    return f"{ASKED}{printable(request.by).replace(';', ',')}"  # a reason's parts are told apart by it
+
+
 def _target_of(step: Replacement, state: ControllerState, target: Target, starts: Starts, now: float) -> Target:
     """A Target that is packed as the one that stands: same speeds, same capacity."""
     consumers = {*step.assignment.values(), *step.spares}
@@ -286,6 +259,7 @@ def _target_of(step: Replacement, state: ControllerState, target: Target, starts
         known=state.view.known,
         quarantined=tuple(sorted(starts.quarantined - consumers)),
         time_ms=state.time_ms(now),
+        applied_ms=step.applied_ms or target.applied_ms,
     )
     return _completed(new, state, _moved(step, state))
 

@@ -105,9 +105,6 @@ TRANSITIONS: Mapping[tuple[State, Cause], Edge] = MappingProxyType(
             State.GROUP_MANAGEMENT,
             "No other packing is due, but the group differs from Target and desired state: a consumer is back, say.",
         ),
-        (State.SENTINEL, Cause.OUTCOME_UNKNOWN): Edge(
-            State.SYNCHRONIZE, "Nobody knows whether the plan that was proposed is there: fence, and read it."
-        ),
         (State.SENTINEL, Cause.FENCED): _FENCED,
         (State.REASSIGN, Cause.TARGET_WRITTEN): Edge(
             State.GROUP_MANAGEMENT, "The Target and the first assignments of the change are committed."

@@ -10,7 +10,6 @@ from kgs_core.invariants.assignments import check_assignment, check_single_owner
 from kgs_core.invariants.group_events import Event, Fact, FactKind
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import (
-    Approval,
     DesiredState,
     DesiredVersion,
     Heartbeat,
@@ -19,7 +18,6 @@ from kgs_core.protocol import (
     MemberAssignment,
     Message,
     Phase,
-    ProposedPlan,
     Received,
     Report,
     Starting,
@@ -120,7 +118,7 @@ class GroupHistory:
                 return self._take_report(received.message)
             case Tombstone():
                 self._life(received.message.member).dead = True
-            case Starting() | DesiredState() | DesiredVersion() | ProposedPlan() | Approval():
+            case Starting() | DesiredState() | DesiredVersion():
                 pass
         return []
 

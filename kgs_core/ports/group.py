@@ -10,7 +10,6 @@ from kgs_core.protocol import (
     MemberAssignment,
     Message,
     Process,
-    ProposedPlan,
     Received,
     Report,
     Starting,
@@ -52,7 +51,6 @@ class ControllerWriter(Protocol):
         target: Target | None,
         assignments: Sequence[MemberAssignment],
         tombstones: Sequence[Tombstone],
-        plan: ProposedPlan | None = None,
     ) -> Sequence[Received[Message]]:
         """Write all of it or nothing, in one transaction; returns each message with its offset, in this order.
 

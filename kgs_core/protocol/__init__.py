@@ -1,6 +1,5 @@
 """The messages of the group, and how they are written. They carry whole states, never edges."""
 
-from kgs_core.protocol.approvals import Approval, ProposedPlan
 from kgs_core.protocol.messages import (
     DesiredState,
     DesiredVersion,
@@ -19,7 +18,6 @@ from kgs_core.protocol.messages import (
 from kgs_core.protocol.parts import Change, FlatOut, Incarnation, LearntCapacity, Member, Process, Terms, WorkDone
 
 __all__ = [
-    "Approval",
     "Change",
     "DesiredState",
     "DesiredVersion",
@@ -33,7 +31,6 @@ __all__ = [
     "Message",
     "Phase",
     "Process",
-    "ProposedPlan",
     "Received",
     "Report",
     "RunState",

@@ -15,7 +15,6 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from kgs_core.errors import ProtocolError
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol.approvals import Approval, ProposedPlan
 from kgs_core.protocol.fields import MAX_TEXT
 from kgs_core.protocol.messages import (
     ALWAYS,
@@ -40,7 +39,7 @@ _REASONS_LENGTH = 1_000_000
 """Of all reasons in one report, characters: a consumer whose report cannot be sent ends itself."""
 _KEY = re.compile(rb"([1-9]\d{0,8})/([0-9A-Za-z_-]{1,64})")
 _TARGET_KEY, _STATE_KEY, _WANTED_KEY = b"target", b"state", b"wanted"
-_PLAN_KEY, _APPROVAL_KEY = b"plan", b"approval"
+_FORMER_KEYS = (b"plan", b"approval")
 _KINDS: dict[str, type[Message]] = {
     "target": Target,
     "assignment": MemberAssignment,
@@ -49,13 +48,11 @@ _KINDS: dict[str, type[Message]] = {
     "starting": Starting,
     "wish": DesiredState,  # the name in the records, which stays as it is
     "wanted": DesiredVersion,
-    "plan": ProposedPlan,
-    "approval": Approval,
 }
 _TYPES = {kind: name for name, kind in _KINDS.items()}
 _FORMS: dict[type[Message], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _TYPES}
 _INLINE = ("member", "terms")  # fields whose own fields stand in the record itself
-_LATER = ("work", "flat_out", "learnt", "fulfilled_ms")
+_LATER = ("work", "flat_out", "learnt", "fulfilled_ms", "apply_ms", "applied_ms")
 _SIGN = [field.name for field in fields(Sign) if field.name != "member"]
 
 
@@ -86,6 +83,11 @@ def encode(message: Message) -> tuple[bytes, bytes | None]:
     except (PydanticSerializationError, ValueError) as e:  # a ValidationError is a ValueError
         raise ProtocolError(f"{_name(message)}: cannot be written: {_one_line(e)}") from e
     return key, value
+
+
+def is_former(key: bytes | None) -> bool:
+    """Whether it is a key of records that kgs 0.1 wrote and nobody reads any more; compacted topics keep them."""
+    return key is not None and key.partition(b"#")[0] in _FORMER_KEYS
 
 
 def decode(key: bytes | None, value: bytes | None, limit: int = MAX_BYTES) -> Message:
@@ -129,10 +131,6 @@ def _key_of(message: Message) -> bytes:
             return _STATE_KEY
         case DesiredVersion():
             return _WANTED_KEY
-        case ProposedPlan():
-            return _PLAN_KEY
-        case Approval():
-            return _APPROVAL_KEY
         case _:
             return f"{message.member.consumer}/{message.member.incarnation}".encode()
 

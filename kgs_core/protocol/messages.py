@@ -16,7 +16,6 @@ from typing import Annotated, Generic, TypeVar
 from pydantic import Field, ValidateAs
 
 from kgs_core.model import ConsumerId
-from kgs_core.protocol.approvals import Approval, ProposedPlan
 from kgs_core.protocol.fields import Amount, ByPartition, Consumer, Count, Flag, Label, Partitions, Share, Text, Topic
 from kgs_core.protocol.parts import (
     Change,
@@ -90,14 +89,15 @@ class Target:
         quarantined: consumers that keep failing: nothing is given to them.
         time_ms: wall clock, for people only.
         measurement_offset: of the measurement in `monitor.writeSpeed` that it was packed with; None without one.
-        pinned: partitions that had to be where they are, whatever it comes to: their speed was not known, others were
-            unread, or a person has approved the plan, and the load has grown since.
+        pinned: partitions that had to be where they are, whatever it comes to: their speed was not known, or others
+            were unread.
         history: the last ten changes, this one among them, from the earliest to the latest; before them those that
             have moved something in the hour before.
         terms: what a consumer must have to join; None where the controller does not say.
         learnt: what consumers read flat out, where the capacity was learnt from that; None: it is the configured one.
         fulfilled_ms: the broker's clock when the DesiredVersion was appended that is fulfilled: nobody is replaced for
             it any more, whatever is started later.
+        applied_ms: the newest `DesiredState.apply_ms` that this Target or an earlier one has answered; None: none.
     """
 
     algorithm: Annotated[Label, Field(min_length=1)]
@@ -116,6 +116,7 @@ class Target:
     terms: TermsField = None
     learnt: LearntCapacity | None = None
     fulfilled_ms: Count | None = None
+    applied_ms: Count | None = None
 
     @property
     def consumers(self) -> tuple[ConsumerId, ...]:
@@ -231,11 +232,17 @@ class Starting:
 
 @dataclass(frozen=True, slots=True)
 class DesiredState:
-    """State that people want of the group; the newest one counts."""
+    """State that people want of the group; the newest one counts.
+
+    Attributes:
+        apply_ms: names a request to carry out once what the packer wants, by the wall clock of who asks; None: nobody
+            asks. It is open until `Target.applied_ms` is the same.
+    """
 
     state: RunState
     by: Text
     time_ms: Count
+    apply_ms: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,18 +255,7 @@ class DesiredVersion:
     time_ms: Count
 
 
-Message = (
-    Target
-    | MemberAssignment
-    | Tombstone
-    | Heartbeat
-    | Report
-    | Starting
-    | DesiredState
-    | DesiredVersion
-    | ProposedPlan
-    | Approval
-)
+Message = Target | MemberAssignment | Tombstone | Heartbeat | Report | Starting | DesiredState | DesiredVersion
 M_co = TypeVar("M_co", bound=Message, covariant=True)
 
 
@@ -268,7 +264,7 @@ class Received(Generic[M_co]):
     """A message as it stands in its topic.
 
     Attributes:
-        offset: in its partition: `consumer.metadata` 0 for a Target or a plan, N for the Assignments of consumer N,
+        offset: in its partition: `consumer.metadata` 0 for a Target, N for the Assignments of consumer N,
             `controller.metadata` 0 for reports, `operator.metadata` 0 for what people want.
         timestamp_ms: the broker's clock when it was appended.
     """

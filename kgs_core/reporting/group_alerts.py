@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 
-from kgs_core.controller.approval import consent, plan_wait, standing_plan
 from kgs_core.controller.state import ControllerState
 from kgs_core.protocol import Incarnation, RunState
 
@@ -18,7 +17,6 @@ class GroupAlert(StrEnum):
     ALL_HEARD = "consumers_heard"
     SPEEDS_KNOWN = "speeds_known"
     NONE_HOT = "no_hot_partition"
-    NO_PLAN_WAITS = "no_plan_waits"
 
 
 def group_alerts(state: ControllerState, silent: Collection[Incarnation] | None, now: float) -> Alerts:
@@ -35,7 +33,6 @@ def group_alerts(state: ControllerState, silent: Collection[Incarnation] | None,
         GroupAlert.ALL_HEARD: None if silent is None else _unheard(state, silent),
         GroupAlert.SPEEDS_KNOWN: _unknown(state) if is_measured else None,
         GroupAlert.NONE_HOT: _hot(state) if is_measured else None,
-        GroupAlert.NO_PLAN_WAITS: _waiting_plan(state, now),
     }
 
 
@@ -65,14 +62,6 @@ def _unheard(state: ControllerState, silent: Collection[Incarnation]) -> tuple[s
 def _unknown(state: ControllerState) -> tuple[str, ...]:
     load = state.measured.load if state.measured is not None else None
     return tuple(f"{tp}: its speed is not known" for tp in sorted(load.unknown)) if load is not None else ()
-
-
-def _waiting_plan(state: ControllerState, now: float) -> tuple[str, ...]:
-    """A plan that a person is asked for; one that is approved or only recommended asks nobody."""
-    plan = standing_plan(state, now)
-    if plan is None or not plan.may_be_approved or consent(state.view) is not None:
-        return ()
-    return tuple(filter(None, [plan_wait(state, now)]))
 
 
 def _hot(state: ControllerState) -> tuple[str, ...]:

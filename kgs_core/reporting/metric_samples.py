@@ -11,7 +11,6 @@ from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.rebalance_budget import moved_within_an_hour
 from kgs_core.protocol import RunState
 from kgs_core.reporting.status import ConsumerRow, GroupStatus
-from kgs_core.reporting.waiting_plan import PLAN_STATES
 
 PARTITION_STATES = ("owned", "draining", "unread", "stopped")
 
@@ -62,7 +61,6 @@ def samples(found: GroupStatus, lake: LakeFigures, settings: Settings, now_ms: i
     yield from _partitions(found, lake)
     yield from _consumers(found)
     yield from _packing(found, settings, now_ms)
-    yield from _waiting_plan(found)
     yield from _controller(found)
     for table in lake.tables:
         figures = {
@@ -137,6 +135,7 @@ def _consumers(found: GroupStatus) -> Iterator[Sample]:
 
 
 def _packing(found: GroupStatus, settings: Settings, now_ms: int) -> Iterator[Sample]:
+    yield Sample("kgs_forced_moves_only", (), float(bool(found.quiet_until)))
     speeds, target, packing = found.surroundings.speeds, found.target, settings.packing
     limit = packing.consumer_capacity_bytes_per_s
     yield Sample("kgs_consumer_capacity_bytes_per_second", ("consumer",), limit)
@@ -153,17 +152,6 @@ def _packing(found: GroupStatus, settings: Settings, now_ms: int) -> Iterator[Sa
             yield Sample("kgs_rscore_budget_remaining", (), max(0.0, left))
     if found.surroundings.measured_age_s is not None:
         yield Sample("kgs_hot_partitions", (), sum(speed > limit for speed in speeds.values()))
-
-
-def _waiting_plan(found: GroupStatus) -> Iterator[Sample]:
-    yield Sample("kgs_forced_moves_only", (), float(bool(found.quiet_until)))
-    plan = found.plan if found.plan is not None and found.plan.state is not None else None
-    for state in PLAN_STATES:
-        yield Sample("kgs_plan_waiting", (state,), float(plan is not None and plan.state == state))
-    if plan is not None:
-        yield Sample("kgs_plan_age_seconds", (), plan.age_s)
-        yield Sample("kgs_plan_expires_seconds", (), plan.expires_in_s)
-        yield Sample("kgs_plan_consumers_too_many", (), plan.consumers_too_many)
 
 
 def _learnt(capacity: Capacity) -> Iterator[Sample]:

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from kgs_core.controller.approval import plan_wait
 from kgs_core.controller.capacity import group_capacity, packing_in_use
 from kgs_core.controller.desired_state import held_replacement
 from kgs_core.controller.measuring import blind_wait
+from kgs_core.controller.plan_request import FORCED_ONLY, request_wait
 from kgs_core.controller.reconcile import waiting
 from kgs_core.controller.state import ControllerState
 from kgs_core.model import TopicPartition
@@ -50,9 +50,11 @@ def _held(state: ControllerState, now: float) -> Iterator[str]:
         yield str(held)
     if state.held_back is not None:
         yield str(state.held_back)
-    yield from filter(None, (blind_wait(state, now), plan_wait(state, now)))
+    yield from filter(None, (blind_wait(state, now), request_wait(state, now)))
     if until := state.options.packing.forced_only_until(state.time_ms(now)):
         yield f"until {until} only what must move does"
+    elif state.options.packing.apply == "forced_only":
+        yield FORCED_ONLY
 
 
 def _members(state: ControllerState, now: float) -> Iterator[str]:

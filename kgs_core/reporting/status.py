@@ -9,6 +9,7 @@ from kgs_core.controller.capacity import capacity_seen
 from kgs_core.controller.desired_state import goal_of
 from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.member_view import MemberView
+from kgs_core.controller.plan_request import open_request
 from kgs_core.controller.reconcile import converged, waiting
 from kgs_core.controller.rolling_replacement import ReplacementWait, is_outdated, replacement_wait
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
@@ -28,7 +29,6 @@ from kgs_core.protocol import (
 from kgs_core.reporting.bad_shares import bad_shares
 from kgs_core.reporting.plan_json import rounded
 from kgs_core.reporting.sums import known_sum, whole_sum
-from kgs_core.reporting.waiting_plan import WaitingPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,7 @@ class ConsumerRow:
         Returns:
             {"id", "incarnation" (null: nobody has joined), "state", "partitions": ["topic:0"], "load" (stored bytes/s),
             "bytes_per_s" (consumed), "lag", "known_lag", "lag_unknown_partitions", "report_age_s",
-            "stopped": {"topic:0": reason}, "last_drain_s",
-            "max_drain_s", "version", "config_hash"}
+            "stopped": {"topic:0": reason}, "last_drain_s", "max_drain_s", "version", "config_hash"}
         """
         return {
             "id": self.consumer,
@@ -137,7 +136,7 @@ class GroupStatus:
         outdated: consumers of another version or configuration than wanted.
         bad_shares: topics of which too many records are bad -> share of these, 0 to 1.
         replacement: what replacing them waits for; None: nothing of it is left to do.
-        plan: that the controller holds, for approval or as a recommendation; None: there is none.
+        forced_only: changes that are not forced wait for `kgs plan --apply`.
         quiet_until: end of the window in which only what must move does, as `20:00Z`; empty: there is none now.
         rscore_left: what may be moved in this hour without being forced; None: there is no bound.
         failures: consumers that are not there -> the error that ended them, in their last words.
@@ -160,11 +159,16 @@ class GroupStatus:
     replacement: ReplacementWait | None = None
     failures: Mapping[ConsumerId, str] = field(default_factory=dict)
     capacity: Capacity | None = None
-    plan: WaitingPlan | None = None
+    forced_only: bool = False
     quiet_until: str = ""
     rscore_left: float | None = None
     known_lag: int | None = None
     lag_unknown_partitions: int = 0
+
+    @property
+    def request(self) -> DesiredState | None:
+        """An open request to carry out what the packer wants; None: there is none."""
+        return open_request(self.desired_state, self.target)
 
     @property
     def topics_consumed(self) -> int:
@@ -203,6 +207,7 @@ def overview(  # noqa: PLR0913
     suspects = view.suspects(now, suspect_after_s)
     goal = goal_of(view, target, suspects)
     age_s, current = surroundings.measured_age_s, view.current()
+    living = {member.member.consumer for member in view.members.values() if not member.ended}
     lags = list((dict.fromkeys(current) | dict(surroundings.lags)).values())
     return GroupStatus(
         group=group,
@@ -221,13 +226,9 @@ def overview(  # noqa: PLR0913
         outdated=tuple(sorted({m.member.consumer for m in view.members.values() if is_outdated(m, view.wanted)})),
         bad_shares=bad_shares(view, suspects),
         replacement=replacement_wait(view, target, suspects) if target is not None else None,
-        failures={c: why for c, why in sorted(view.failures.items()) if c not in _living(view)},
+        failures={c: why for c, why in sorted(view.failures.items()) if c not in living},
         capacity=capacity_seen(view, packing, surroundings.bytes_per_offset, suspects) if packing else None,
     )
-
-
-def _living(view: GroupView) -> frozenset[ConsumerId]:
-    return frozenset(member.member.consumer for member in view.members.values() if not member.ended)
 
 
 def _waiting(view: GroupView, desired: Assignment, suspects: frozenset[Incarnation]) -> dict[TopicPartition, str]:
@@ -273,9 +274,7 @@ class _Lines:
         return ConsumerRow(consumer, None, "ended" if stopped else "not there", needs_attention=not stopped)
 
     def _line(self, member: MemberView) -> ConsumerRow:
-        report = member.report
-        consumer, incarnation = member.member
-        state = self._state(member)
+        (consumer, incarnation), report, state = member.member, member.report, self._state(member)
         age_s = None if member.last_seen_at is None else max(0.0, self._now - member.last_seen_at)
         if report is None:
             return ConsumerRow(consumer, incarnation, state, report_age_s=age_s, needs_attention=True)

@@ -23,9 +23,10 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         "config_hash", "by", "time_ms"} or null, "outdated": [consumer], "replacement": {"waits_for", "refused":
         {"topic:0": why its successor cannot open it}} or null where nobody is to be replaced, "measured_age_s",
         "problems": [line], "bad_shares": {topic: share of bad records, 0 to 1, of those with too many}, "failures":
-        {consumer that is not there: its last words}, "capacity": see `capacity_values`, "waiting_plan": see
-        `WaitingPlan.to_dict`, or null, "quiet_until": "20:00Z" within a window of packing.forced_moves_only_utc, else
-        null, "rscore_left": of max_rscore_per_hour, or null}
+        {consumer that is not there: its last words}, "capacity": see `capacity_values`, "forced_only": whether other
+        changes wait for `kgs plan --apply`, "apply_asked_by": whose request for that is open, or null, "quiet_until":
+        "20:00Z" within a window of packing.forced_moves_only_utc, else null, "rscore_left": of max_rscore_per_hour, or
+        null}
     """
     desired, wanted = found.desired_state, found.wanted
     return {
@@ -51,7 +52,8 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         "problems": list(found.surroundings.problems),
         "bad_shares": dict(found.bad_shares),
         "capacity": capacity_values(found.capacity) if found.capacity is not None else None,
-        "waiting_plan": found.plan.to_dict() if found.plan is not None else None,
+        "forced_only": found.forced_only,
+        "apply_asked_by": found.request.by if found.request is not None else None,
         "quiet_until": found.quiet_until or None,
         "rscore_left": rounded(found.rscore_left),
     }

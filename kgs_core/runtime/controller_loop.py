@@ -217,9 +217,7 @@ class ControlLoop:
                     return RecordsRead(messages, self._ports.report_age_s(messages))
                 case Write():
                     failpoint("before-write")
-                    written = self._ports.writer.write(
-                        command.target, command.assignments, command.tombstones, command.plan
-                    )
+                    written = self._ports.writer.write(command.target, command.assignments, command.tombstones)
                     failpoint("after-write")
                     return Written(written)
                 case _:

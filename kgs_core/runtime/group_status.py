@@ -22,7 +22,6 @@ from kgs_core.planning.plan import Group
 from kgs_core.planning.rebalance_budget import moved_within_an_hour
 from kgs_core.protocol import Heartbeat, Message, Received, Report, Target
 from kgs_core.reporting.status import ExternalFacts, GroupStatus, overview
-from kgs_core.reporting.waiting_plan import waiting_plan
 
 _SILENT_INTERVALS = 5
 _SILENT_AT_LEAST_S = 10.0
@@ -85,11 +84,10 @@ class GroupWatch:
             _silence_s(self._settings),
             packing=self._settings.packing,
         )
-        in_use = found.capacity.packing if found.capacity is not None else packing
         history, most = found.target.history if found.target is not None else (), packing.max_rscore_per_hour
         return replace(
             found,
-            plan=waiting_plan(self._view, surroundings.speeds, in_use, time_ms, self._settings.bill),
+            forced_only=packing.apply == "forced_only",
             quiet_until=packing.forced_only_until(time_ms),
             rscore_left=None if most is None else max(0.0, most - moved_within_an_hour(history, time_ms)),
         )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 import dagster as dg
 
 from kgs_core.reporting.group_alerts import Alerts, GroupAlert, group_alerts
-from kgs_dagster.assets.control_loop import ASSIGNMENT, HANDOVER, WRITE_SPEEDS
+from kgs_dagster.assets.control_loop import HANDOVER, WRITE_SPEEDS
 from kgs_dagster.assets.control_loop_figures import bullets
 from kgs_dagster.checks.group_view import observed
 from kgs_dagster.checks.results import unless_shown
@@ -33,7 +33,6 @@ _ABOUT = {
         dg.AssetCheckSeverity.WARN,
         "No partition is written faster than a consumer reads.",
     ),
-    GroupAlert.NO_PLAN_WAITS: (ASSIGNMENT, dg.AssetCheckSeverity.WARN, "No plan waits for a person's approval."),
 }
 
 

@@ -208,6 +208,7 @@ class LongPoll:
             measurement_offset=measured.measurement_offset if measured and packs else None,
             reason=sight.reason,
             attempt=self._ports.rebalances.next_attempt(),
+            applies_plan=False,
             packs=packs,
             report_offset=newest.offset if newest else None,
             report_age_s=round(now - newest.at, 3) if newest else 0.0,

@@ -111,6 +111,15 @@ def test_by_hand_it_takes_the_newest(runs):
     assert runs.recorded(runs.run(), "write_speeds")["measurement_offset"] == offset
 
 
+def test_by_hand_it_carries_out_a_better_packing_at_once(runs):
+    """As `kgs plan --apply` does; the sensor's runs do only what is due."""
+    offset = runs.sim.publish(a=20, b=20, c=20, d=20)
+    result = runs.run(measurement_offset=offset, applies_plan=False)
+    assert runs.recorded(result, "consumer_assignment")["outcome"].startswith("nothing to do")
+    runs.run()
+    assert {*runs.sim.target().assignment.values()} == {1}
+
+
 @pytest.mark.parametrize("age_s", [0, 31])
 def test_a_dry_run_shows_the_plan_and_touches_nothing(runs, age_s):
     runs.sim.publish(**GROWN)

@@ -31,7 +31,6 @@ def new_world():
             spare_consumers=1,
             sentinel_timeout_s=15,
             apply=apply,
-            approval_expires_s=30,
         )
         habits = Habits(MembershipTiming(membership.heartbeat_s, membership.suspect_after_s, batch_timeout_s=300))
         return World(Options(packing, membership, lambda: Random(0)), habits, Random(seed))

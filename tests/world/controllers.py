@@ -246,5 +246,5 @@ class SimController:
             self._topics.hanging = command.messages
             self.kill()
             return None
-        written = self._controller_writer.write(command.target, command.assignments, command.tombstones, command.plan)
+        written = self._controller_writer.write(command.target, command.assignments, command.tombstones)
         return Written(written)

@@ -6,9 +6,9 @@ from kgs_core.controller.state import ControllerState, Options
 from kgs_core.invariants.group import GroupHistory
 from kgs_core.invariants.group_events import Fact, FactKind
 from kgs_core.protocol import Heartbeat, Incarnation, Report, Tombstone
-from tests.world.consents import Consents
 from tests.world.fleet import SimFleet
 from tests.world.idleness import Idleness, Powers
+from tests.world.requests import Requests
 from tests.world.topics import Topics
 
 _NOBODY: frozenset[Incarnation] = frozenset()
@@ -33,7 +33,7 @@ class Inspection:
         self._idleness = Idleness(topics, fleet, limit_s, strict=membership.strict_handover)
         self._fresh_ms = membership.suspect_after_s * 500
         self._group = GroupHistory(strict=membership.strict_handover, max_consumers=packing.max_consumers)
-        self._consents = Consents()
+        self._requests = Requests(forced_only=packing.apply == "forced_only")
         self._seen = 0
         self._started = 0
         self._dead: frozenset[Incarnation] = _NOBODY
@@ -56,7 +56,7 @@ class Inspection:
         self._say(self._group.check_owners({p.member: p.owned for p in self._fleet.living()}))
         for received in records:
             message = received.message
-            self._say(self._consents.take(received))
+            self._say(self._requests.take(received))
             if isinstance(message, Tombstone) and message.member.incarnation not in self._dead:
                 self._say([f"a tombstone of {message.member}, which lives"])
             if isinstance(message, Report | Heartbeat):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kgs_core.controller.events import Write
 from kgs_core.errors import TransientError
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Heartbeat, MemberAssignment, Message, ProposedPlan, Received, Report, Target, Tombstone
+from kgs_core.protocol import Heartbeat, MemberAssignment, Message, Received, Report, Target, Tombstone
 from tests.world.chance import Chance
 from tests.world.topics import Log, Topics, log_of, queue_of
 
@@ -77,11 +77,10 @@ class SimControllerWriter:
         target: Target | None,
         assignments: Sequence[MemberAssignment],
         tombstones: Sequence[Tombstone],
-        plan: ProposedPlan | None = None,
     ) -> Sequence[Received[Message]]:
         """All of it or nothing."""
         self._topics.check_writer(self._writer)
-        messages: tuple[Message, ...] = Write(target, tuple(assignments), tuple(tombstones), plan).messages
+        messages: tuple[Message, ...] = Write(target, tuple(assignments), tuple(tombstones)).messages
         trouble = self._chance.trouble
         if self._chance.strikes(trouble.write_lost):
             raise TransientError("simulated Kafka: the transaction was aborted, which nobody knows")

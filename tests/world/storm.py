@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
-from kgs_core.protocol import Approval, ProposedPlan, RunState
+from kgs_core.protocol import RunState
 from tests.world.chance import FaultRates
-from tests.world.topics import TARGETS
 from tests.world.world import World
 
 TROUBLE = FaultRates(
@@ -131,9 +130,9 @@ class Storm:
             chance.one_of((process.turn, process.join, process.receive, process.act, process.report, process.turn))()
 
     def _all_mischief(self) -> list[InjectedFault]:
-        asks = self._world.options.packing.apply == "approve"
+        asks = self._world.options.packing.apply == "forced_only"
         return [
-            *([InjectedFault("approve a plan, or another one", 12, self._approve)] if asks else []),
+            *([InjectedFault("ask for what the packer wants", 12, self._world.ask_for_plan)] if asks else []),
             InjectedFault("kill a consumer", 3, self._kill_consumer),
             InjectedFault("freeze a consumer, or let it go on", 5, self._freeze_consumer),
             InjectedFault("ask a consumer to end", 1, self._end_consumer),
@@ -218,14 +217,6 @@ class Storm:
 
     def _want_version(self) -> None:
         self._world.want(str(self._chance.number(3)), "a")
-
-    def _approve(self) -> None:
-        """One of the last plans, mostly the newest: whoever looked earlier approves what is over."""
-        every = [one for one in self._world.topics.log(TARGETS) if isinstance(one.message, ProposedPlan)]
-        if every:
-            said = every[-1] if self._chance.strikes(0.7) else self._chance.one_of(every[-4:])
-            name = said.message.plan_id if isinstance(said.message, ProposedPlan) else ""
-            self._world.topics.append(Approval(name, said.offset, "somebody", self._world.clock.ms))
 
     def _blind_fleet(self) -> None:
         self._world.fleet.is_blind = not self._world.fleet.is_blind

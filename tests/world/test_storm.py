@@ -58,16 +58,16 @@ def test_nothing_forbidden_happens_and_afterwards_the_group_comes_to_rest(new_wo
 
 
 def carried_out(world):
-    return sum(" approved by " in one.message.reason for one in world.topics.history if isinstance(one.message, Target))
+    return len({one.message.applied_ms for one in world.topics.history if isinstance(one.message, Target)})
 
 
-def test_plans_are_carried_out_with_consent_only_whatever_goes_wrong(new_world):
-    """The load falls again and again, so that a plan waits; approvals of plans that are over come between."""
+def test_what_nothing_forces_is_done_when_asked_for_only_and_once_whatever_goes_wrong(new_world):
+    """The load falls again and again, so that there is a better packing."""
     found = 0
     for seed in range(20):
-        world = new_world(seed, strict=seed % 4 == 3, apply="approve")
+        world = new_world(seed, strict=seed % 4 == 3, apply="forced_only")
         world.start_controller()
-        storm = Storm(world, PARTITIONS, likelihood=0.1, favours="approve")
+        storm = Storm(world, PARTITIONS, likelihood=0.1, favours="ask for")
         for speed in (60.0, 10.0, 60.0, 10.0):
             world.load = Load({TopicPartition("t", number): speed for number in range(PARTITIONS // 2)})
             for _ in range(20):
@@ -78,7 +78,7 @@ def test_plans_are_carried_out_with_consent_only_whatever_goes_wrong(new_world):
         come_to_rest(world, storm)
         assert world.inspection.problems == [], (seed, storm.done)
         found += carried_out(world)
-    assert found >= 10, "else nothing is shown"
+    assert found >= 30, "else nothing is shown"
 
 
 @pytest.mark.parametrize(

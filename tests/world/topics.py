@@ -7,13 +7,11 @@ from typing import NamedTuple
 from kgs_core.errors import FencedError
 from kgs_core.model import ConsumerId
 from kgs_core.protocol import (
-    Approval,
     DesiredState,
     DesiredVersion,
     Heartbeat,
     MemberAssignment,
     Message,
-    ProposedPlan,
     Received,
     Report,
     Starting,
@@ -37,13 +35,13 @@ OPERATOR = Log("operator.metadata")
 def log_of(message: Message) -> Log:
     """Where a message of this kind is written."""
     match message:
-        case Target() | ProposedPlan():
+        case Target():
             return TARGETS
         case MemberAssignment() | Tombstone():
             return queue_of(message.member.consumer)
         case Report() | Heartbeat() | Starting():
             return REPORTS
-        case DesiredState() | DesiredVersion() | Approval():
+        case DesiredState() | DesiredVersion():
             return OPERATOR
 
 

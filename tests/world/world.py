@@ -60,6 +60,11 @@ class World:
         """Somebody uses the `kgs` command."""
         self.topics.append(DesiredState(state, "somebody", self.clock.ms))
 
+    def ask_for_plan(self) -> None:
+        """`kgs plan --apply`, which is refused while people want the group paused or stopped."""
+        if self.view().run_state is RunState.RUNNING:
+            self.topics.append(DesiredState(RunState.RUNNING, "somebody", self.clock.ms, apply_ms=self.clock.ms))
+
     def want(self, version: str, config_hash: str) -> None:
         """Somebody rolls out a version: consumers that are started from now on have it."""
         self.fleet.habits = replace(self.fleet.habits, version=version, config_hash=config_hash)

@@ -18,7 +18,7 @@ from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.adapters.system.secret_files import SecretFiles
 from kgs_core.errors import FencedError, PermanentError, PortError, ProtocolError, TransientError
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import MemberAssignment, Message, ProposedPlan, Received, Target, Tombstone
+from kgs_core.protocol import MemberAssignment, Message, Received, Target, Tombstone
 from kgs_core.protocol.record_parts import leftover_keys, note_parts, records_of
 
 TRANSACTION_TIMEOUT_S = 27.0
@@ -30,7 +30,7 @@ PATIENT_TIMEOUT_S = 25.0
 after the other, 5 s each (rule 2 of `silent_brokers`); an older controller's open transaction is ended first. Less than
 the transaction's, so that we give up before the coordinator does."""
 _ABORT_TIMEOUT_S = 1.0
-_Written = Target | ProposedPlan | MemberAssignment | Tombstone
+_Written = Target | MemberAssignment | Tombstone
 _Record = tuple[int, int, bytes, bytes | None]
 _PURGED = frozenset({"_PURGE_INFLIGHT", "_PURGE_QUEUE"})
 _FENCED = frozenset({"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
@@ -158,7 +158,6 @@ class KafkaControllerWriter:
         target: Target | None,
         assignments: Sequence[MemberAssignment],
         tombstones: Sequence[Tombstone],
-        plan: ProposedPlan | None = None,
     ) -> Sequence[Received[Message]]:
         """See `ControllerWriter`.
 
@@ -168,8 +167,7 @@ class KafkaControllerWriter:
             TransientError: not written, or nothing is known of the result.
             PermanentError: a message is too large, or for a consumer without a partition, or Kafka refuses.
         """
-        first = [message for message in (target, plan) if message is not None]
-        messages: list[_Written] = [*first, *assignments, *tombstones]
+        messages: list[_Written] = [*([target] if target is not None else []), *assignments, *tombstones]
         if not messages:
             return []
         if self._fenced is not None:
@@ -236,7 +234,7 @@ class KafkaControllerWriter:
         return [(index, partition, *record) for record in (*((each, None) for each in left_over), *own)]
 
     def _partition(self, message: _Written) -> int:
-        if isinstance(message, Target | ProposedPlan):
+        if isinstance(message, Target):
             return 0
         number, highest = message.member.consumer, self._topics.highest_consumer or 0
         if 1 <= number <= highest:
@@ -297,6 +295,4 @@ def _named(message: _Written) -> str:
     """A message as errors name it."""
     if isinstance(message, Target):
         return f"Target of {len(message.assignment)} partitions"
-    if isinstance(message, ProposedPlan):
-        return f"plan {message.plan_id}"
     return f"{type(message).__name__} of {message.member}"

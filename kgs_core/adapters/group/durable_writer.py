@@ -16,7 +16,7 @@ from kgs_core.adapters.kafka.producers import make_producer, serve, write_error
 from kgs_core.adapters.system.secret_files import SecretFiles
 from kgs_core.errors import PortError, TransientError
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Approval, DesiredState, DesiredVersion, Heartbeat, Received, Report, Starting
+from kgs_core.protocol import DesiredState, DesiredVersion, Heartbeat, Received, Report, Starting
 from kgs_core.protocol.record_parts import Record, records_of
 
 REPEAT_S = 2.5
@@ -24,7 +24,7 @@ MOST_REPEATS = 4
 _POLL_S = 0.2  # a signal to this process is acted upon between two calls only
 
 
-_M = TypeVar("_M", bound=Report | Heartbeat | Starting | DesiredState | DesiredVersion | Approval)
+_M = TypeVar("_M", bound=Report | Heartbeat | Starting | DesiredState | DesiredVersion)
 
 
 class DurableWriter:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from kgs_core.adapters.group.durable_writer import DurableWriter
 from kgs_core.adapters.group.reader import GroupReader, Refusals
 from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
-from kgs_core.protocol import Approval, DesiredState, DesiredVersion, Received
+from kgs_core.errors import UnsafeError
+from kgs_core.protocol import DesiredState, DesiredVersion, Received, RunState
 
 _TIMEOUT_S = 15.0  # each time by a new client: a slow broker takes 5 s to connect to, and 5 s for the answer
-OperatorMessage = DesiredState | DesiredVersion | Approval
+OperatorMessage = DesiredState | DesiredVersion
 
 
 class OperatorTopicWriter:
@@ -29,6 +30,31 @@ class OperatorTopicWriter:
         """
         self._topics.check()
         return self._writer.append(desired, timeout_s)
+
+    def ask_for_plan(self, request: DesiredState) -> None:
+        """Append a request to carry out a plan; it also says that the group is to run, as people must want already.
+
+        A pause that comes between the look at that and the record would be undone by it: so it is written once more.
+
+        Raises:
+            UnsafeError: people want the group paused or stopped; or see `write`.
+            TransientError, PermanentError: see `write`.
+        """
+        before = self._states()
+        if before and before[-1].message.state is not RunState.RUNNING:
+            raise _not_running(before[-1].message)
+        since, own = before[-1].offset if before else -1, self.write(request)
+        between = [each.message for each in self._states() if since < each.offset < own.offset]
+        if between and between[-1].state is not RunState.RUNNING:
+            self.write(between[-1])
+            raise _not_running(between[-1])
+
+    def _states(self) -> list[Received[DesiredState]]:
+        return [
+            Received(each.message, each.offset, each.timestamp_ms)
+            for each in self.read()
+            if isinstance(each.message, DesiredState)
+        ]
 
     def read(self, timeout_s: float = _TIMEOUT_S) -> Sequence[Received[OperatorMessage]]:
         """What has been written there, oldest first; of each kind the newest one counts.
@@ -54,3 +80,7 @@ class OperatorTopicWriter:
     def close(self) -> None:
         """End the client."""
         self._writer.close()
+
+
+def _not_running(desired: DesiredState) -> UnsafeError:
+    return UnsafeError(f"people want the group {desired.state}: nothing is moved before `kgs resume`")

@@ -16,20 +16,19 @@ from kgs_core.adapters.kafka.records import PARTITION_END, RANGE_ERRORS, Record,
 from kgs_core.errors import PermanentError, ProtocolError, TransientError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import (
-    Approval,
     DesiredState,
     DesiredVersion,
     Heartbeat,
     Member,
     MemberAssignment,
     Message,
-    ProposedPlan,
     Received,
     Report,
     Starting,
     Target,
     Tombstone,
 )
+from kgs_core.protocol.codec import is_former
 from kgs_core.protocol.record_parts import PartsReader
 
 _POLL_EVENTS = 1000
@@ -217,7 +216,8 @@ class GroupReader:
             self._note_error(tp, error)
 
     def _decode(self, tp: TopicPartition, record: Record) -> None:
-        if self._only is not None and self._is_of_another(record.key(), tp.partition):
+        key = record.key()
+        if is_former(key) or (self._only is not None and self._is_of_another(key, tp.partition)):
             return
         try:
             message = self._message(tp, record)
@@ -290,13 +290,13 @@ def belongs(message: Message, kind: GroupTopic, partition: int, queue: Callable[
         queue: consumer -> the partition of its Assignments.
     """
     match message:
-        case Target() | ProposedPlan():
+        case Target():
             return kind is GroupTopic.ASSIGNMENTS and partition == 0
         case MemberAssignment() | Tombstone():
             return kind is GroupTopic.ASSIGNMENTS and partition == queue(message.member.consumer)
         case Report() | Heartbeat() | Starting():
             return kind is GroupTopic.REPORTS
-        case DesiredState() | DesiredVersion() | Approval():
+        case DesiredState() | DesiredVersion():
             return kind is GroupTopic.OPERATOR
         case _:
             assert_never(message)

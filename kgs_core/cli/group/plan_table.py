@@ -8,13 +8,11 @@ from rich.table import Table
 from rich.text import Text
 
 from kgs_core.cli.terminal import output_console, plain_table, print_table
-from kgs_core.controller.plain_text import printable
 from kgs_core.packing import ALGORITHMS
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.overload import FastPartition, Overload
 from kgs_core.planning.plan import Group, Plan
 from kgs_core.reporting.capacity import capacity_line, capacity_sentences
-from kgs_core.reporting.waiting_plan import WaitingPlan
 
 MAX_ROWS = 40
 """Of one table; --json has all."""
@@ -59,25 +57,6 @@ def _learnt_lines(learnt: Capacity | None) -> Iterator[str]:
     if learnt is not None and (line := capacity_line(learnt)):
         yield line
         yield from capacity_sentences(learnt, round(time.time() * 1000))
-
-
-def print_waiting_plan(plan: WaitingPlan) -> None:
-    """Print a plan that waits: what it changes, until when, and what it costs to wait."""
-    console = output_console(_WIDTH_IN_FILE)
-    console.print(Text(str(plan), style="bold"))
-    console.print(Text(f"made for: {printable(plan.reason)}; by {plan.algorithm}"))
-    console.print(f"expires in {plan.expires_in_s / 60:,.0f} min; then it is looked for anew")
-    above = "not known" if plan.above_capacity is None else f"{plan.above_capacity / 1e6:,.3f} MB/s"
-    money = f" ({plan.money.removeprefix(', ')} an hour)" if plan.money else ""
-    console.print(
-        f"consumers too many until then: {plan.consumers_too_many}{money}; load above packing capacity: {above}"
-    )
-    factor, unit = _UNITS[0]
-    table = plain_table("partition", "from", "to", unit, left=("partition",))
-    for move in plan.moves[:MAX_ROWS]:
-        speed = f"{move.bytes_per_s / factor:,.3f}"
-        table.add_row(str(move.partition), str(move.source), str(move.destination), speed)
-    print_table(console, _with_rest(table, len(plan.moves)))
 
 
 class _Shown:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from kgs_core.cli.fitting_table import Column, FittingTable
 from kgs_core.controller.plain_text import printable, ranges
+from kgs_core.controller.plan_request import FORCED_ONLY
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.protocol import RunState
@@ -169,9 +170,10 @@ def _capacity_lines(capacity: Capacity | None) -> Iterator[str]:
 
 def _held_back(found: GroupStatus) -> Iterator[str]:
     """What would be done, and is not done now."""
-    if found.plan is not None:
-        left = f"for another {found.plan.expires_in_s / 60:,.0f} min"
-        yield f"{found.plan}; {left} (kgs plan --show {found.plan.plan_id})"
+    if found.request is not None:
+        yield f"`kgs plan --apply` of {printable(found.request.by)} is not carried out yet"
+    elif found.forced_only:
+        yield FORCED_ONLY
     if found.quiet_until:
         yield f"until {found.quiet_until} only what must move does (packing.forced_moves_only_utc)"
     if found.rscore_left is not None:

@@ -8,13 +8,11 @@ from hypothesis import strategies as st
 from kgs_core.controller.group_view import GroupView
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import (
-    Approval,
     DesiredState,
     DesiredVersion,
     Heartbeat,
     MemberAssignment,
     Phase,
-    ProposedPlan,
     Report,
     RunState,
     Target,
@@ -74,15 +72,7 @@ targets = st.lists(st.lists(st.sampled_from(NAMES), unique=True, max_size=4), ma
 desired = st.lists(
     st.sampled_from([DesiredState(RunState.PAUSED, "", 0), DesiredVersion("1", "", "", 0)]), max_size=3
 ).map(lambda found: [at(i, message) for i, message in enumerate(found)])
-plans = st.integers(0, 3).map(lambda count: [at(10 + i, plan(f"p{i}")) for i in range(count)])
-approvals = st.lists(st.tuples(st.sampled_from(["p0", "p1", "other"]), st.integers(9, 12)), max_size=4).map(
-    lambda found: [at(9 + i, Approval(*each, "", 0)) for i, each in enumerate(found)]
-)
-topics = st.tuples(report_logs(), queues(1), queues(2), targets, desired, plans, approvals)
-
-
-def plan(name):
-    return ProposedPlan(name, 0, "mwf", {}, (), {}, 0.0, 1, "", 60.0, may_be_approved=True, time_ms=0)
+topics = st.tuples(report_logs(), queues(1), queues(2), targets, desired)
 
 
 def interleaved(data, parts):

@@ -7,7 +7,6 @@ from pathlib import Path
 from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import (
-    Approval,
     Change,
     DesiredState,
     DesiredVersion,
@@ -19,7 +18,6 @@ from kgs_core.protocol import (
     Member,
     MemberAssignment,
     Phase,
-    ProposedPlan,
     Report,
     RunState,
     Starting,
@@ -126,25 +124,10 @@ GOLDEN = {
     "starting: nothing that may be left out": Starting(MEMBERS[2], SHORT_PROCESS, ""),
     **{f"state: {state}": DesiredState(state, "sam@laptop", 1_700_000_000_000) for state in RunState},
     "version": DesiredVersion("0.2.0", "abcdef", "sam", 5),
-    "plan": ProposedPlan(
-        plan_id="0123456789ab",
-        target_offset=2**62,
-        algorithm="search@1.3",
-        moves={tp: ConsumerId(3) for tp in SOME},
-        spares=(ConsumerId(7),),
-        speeds=dict.fromkeys(SOME, 1234.5678),
-        rscore=0.25,
-        consumers=3,
-        reason="looking for a better packing",
-        expires_after_s=3600.0,
-        may_be_approved=True,
-        time_ms=1_700_000_000_000,
-        measurement_offset=17,
+    "state: somebody asks for a plan": DesiredState(
+        RunState.RUNNING, "sam@laptop", 1_700_000_000_000, apply_ms=1_700_000_000_000
     ),
-    "plan: nothing that may be left out": ProposedPlan(
-        "0", 0, "mwf", {}, (), {}, 0.0, 0, "", 10.0, may_be_approved=False, time_ms=0
-    ),
-    "approval": Approval("0123456789ab", 2**62, "sam@laptop", 1_700_000_000_000),
+    "target: a plan that was asked for": replace(_TARGET, applied_ms=1_700_000_000_000),
 }
 
 

@@ -16,8 +16,7 @@ MAY_BE_MISSING = {
         *("stopped", "positions", "kgs_version", "config_hash", "last_drain_s", "max_drain_s", "drains", "bad_shares"),
         *("ready", "unready", "ending", "why"),
     },
-    "plan": {"measurement_offset"},
-    **{name: set() for name in ("assignment", "heartbeat", "starting", "state", "version", "approval")},
+    **{name: set() for name in ("assignment", "heartbeat", "starting", "state", "version")},
 }
 
 

@@ -10,7 +10,6 @@ from kgs_core.model import ConsumerId
 from kgs_core.protocol import Change, DesiredState, FlatOut, RunState, Target
 from kgs_core.reporting.metric_samples import LakeFigures, TableFigures, samples
 from kgs_core.reporting.status import ExternalFacts, overview
-from kgs_core.reporting.waiting_plan import WaitingPlan
 from tests.core.reporting.test_status import ONE, TARGET, TWO, A, B, C, group, report, seen
 
 HOUR_MS = 3_600_000
@@ -71,32 +70,11 @@ def test_what_is_not_known_has_no_sample():
         "kgs_controller_up",
         "kgs_forced_moves_only",
         "kgs_lag_unknown_partitions",
-        "kgs_plan_waiting",
         "kgs_state",
         "kgs_topics_consumed",
         "kgs_topics_with_bad_records",
     }
     assert none["kgs_controller_up",] == 0
-
-
-def test_a_plan_that_waits_is_told_with_its_age_its_end_and_what_it_would_save():
-    plan = WaitingPlan("abc", 1, "mwf", "why", 0.2, 3, 1, (), 590.0, may_be_approved=True, age_s=10.0)
-
-    def found(**changes):
-        every = values(replace(seen(group()), plan=replace(plan, **changes)))
-        return {name: value for name, value in every.items() if name[0].startswith("kgs_plan_")}
-
-    assert found() == {
-        ("kgs_plan_waiting", "waiting"): 1,
-        ("kgs_plan_waiting", "approved"): 0,
-        ("kgs_plan_waiting", "recommended"): 0,
-        ("kgs_plan_age_seconds",): 10.0,
-        ("kgs_plan_expires_seconds",): 590.0,
-        ("kgs_plan_consumers_too_many",): 2,
-    }
-    assert found(approved_by="sam")["kgs_plan_waiting", "approved"] == 1
-    assert found(may_be_approved=False)["kgs_plan_waiting", "recommended"] == 1
-    assert set(found(misfit="it fits no more").values()) == {0}
 
 
 @pytest.mark.parametrize(("until", "value"), [("", 0), ("20:00Z", 1), ("never", 1)])

@@ -69,3 +69,23 @@ def test_a_record_that_comes_again_behind_an_assign_is_taken_once(runs):
     assert [read.received.offset for read in reader._read] == list(range(highest + 1))
     assert reader.positions == {REPORTS: highest + 1}
     assert reader._refusals.count == 0
+
+
+FORMER = {
+    b"plan": b'{"version":1,"type":"plan","plan_id":"0","target_offset":0,"algorithm":"mwf","moves":{},"spares":[],'
+    b'"speeds_bytes_per_s":{},"rscore":0.0,"consumers":0,"reason":"","expires_after_s":10.0,"may_be_approved":false,'
+    b'"time_ms":0,"measurement_offset":null}',
+    b"plan#2": b'{"version":2,"type":"part","id":"' + b"0" * 64 + b'","number":2,"parts":3,"text":"x"}',
+    b"approval": b'{"version":1,"type":"approval","plan_id":"0","plan_offset":9,"by":"sam","time_ms":17}',
+}
+"""As kgs 0.1 wrote them."""
+
+
+@pytest.mark.parametrize("key", FORMER)
+def test_what_only_an_earlier_version_reads_is_passed_over_in_silence(key):
+    """Groups are taken over while they run, and a compacted topic keeps the newest of each for good."""
+    reader = object.__new__(GroupReader)
+    reader._only, reader._read, reader._refusals, reader.positions = None, [], Refusals(), {REPORTS: 0}
+    for offset, value in enumerate((FORMER[key], None)):
+        reader._sort_in(Message(topic=REPORTS.topic, partition=0, offset=offset, key=key, value=value))
+    assert (reader._read, reader._refusals.count, reader.positions) == ([], 0, {REPORTS: 2})
