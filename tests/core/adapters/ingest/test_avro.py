@@ -100,7 +100,7 @@ CASES = {"type": "record", "name": "cases", "fields": [{"name": n, "type": "int"
         (record(), "no field"),
         (record({"type": "array", "items": {"type": "fixed", "name": "z", "size": 0}}), "take no byte"),
         (record("nonsense"), "no Avro schema"),
-        ({"type": "record", "name": "r", "fields": [{"name": "_x", "type": "int"}]}, "those of kgs"),
+        ({"type": "record", "name": "r", "fields": [{"name": "_x", "type": "int"}]}, "columns that kgs adds"),
         (CASES, "only in case"),
         (record({"type": "array", "items": CASES}), "only in case"),
     ],
@@ -195,7 +195,7 @@ def test_field_that_does_not_fit_its_column_makes_all_of_its_schema_bad(kind, co
     schema = record(kind)
     datum = {"f0": {"string": "", "bytes": b""}.get(kind, 1)}
     found = parse(schema, [encoded(schema, datum)], pa.schema({"f0": column}))
-    assert "column f0: the writer's schema has" in found.bad[0]
+    assert re.match(r"schema 0: column f0: \w+ in the writer's schema, \w+ in the table: ", found.bad[0])
     assert "change the column in the rule, or the producer" in found.bad[0]
 
 
@@ -271,7 +271,7 @@ def test_schema_that_refers_to_another(registry):
 
 def test_columns_are_those_of_the_newest_schema(registry):
     settings = RegistrySettings(url=registry.url, timeout_s=0.5)
-    with pytest.raises(ConfigError, match=r"subject t-value.*Subject not found.*or give the rule a 'schema'"):
+    with pytest.raises(ConfigError, match=r"subject t-value.*Subject not found.*or give the rule a schema"):
         avro_columns_of("t", RULE, settings)
     registry.register("t-value", json.dumps(record("int")))
     assert avro_columns_of("t", RULE, settings) == pa.schema({"f0": pa.int32()})
