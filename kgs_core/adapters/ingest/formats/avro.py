@@ -7,13 +7,13 @@ reads this file in one call.
 
 import io
 from collections.abc import Mapping
-from functools import cache
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.formats import avro_steps
+from kgs_core.accel import avro_steps
+from kgs_core.accel.compiled import address_of, machine_code
 from kgs_core.adapters.ingest.formats.avro_columns import PROMOTIONS, column_of
 from kgs_core.adapters.ingest.formats.avro_schema import AvroReading, avro_reading
 from kgs_core.adapters.ingest.formats.by_schema import Pieces, newest_columns, parse_by_schema, usable_columns
@@ -25,17 +25,14 @@ from kgs_core.adapters.ingest.formats.parsed import (
     ValueBatch,
 )
 from kgs_core.adapters.ingest.formats.widening import widened, widening_problem
-from kgs_core.adapters.ingest.native.session import address_of
 from kgs_core.adapters.registry.wire_format import FramedValues, Offsets, SchemaGroup, joined
-from kgs_core.adapters.system.machine_code import Loop, machine_code
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind
 
 _SYNC = b"kgs: end of block"[:16]
-_WALK = "kgs_core.adapters.ingest.formats.avro_walk"
-_LOOPS = ["kgs_core.adapters.ingest.native.loops", "kgs_core.adapters.ingest.native.utf8"]
+_WALK = "kgs_core.accel.avro_walk"
 
 
 def parse_avro(batch: ValueBatch) -> Parsed:
@@ -84,7 +81,7 @@ def _walked(framed: FramedValues, group: SchemaGroup, reading: AvroReading) -> t
     data = framed.data if len(framed.data) else np.zeros(1, np.uint8)
     starts, ends = np.ascontiguousarray(group.starts), np.ascontiguousarray(group.ends)
     known = [address_of(each) for each in (data, starts, ends)]
-    if not avro_walk()(*known, count, *(address_of(each) for each in (reading.steps, room, faults))):
+    if not machine_code(_WALK)["walk"](*known, count, *(address_of(each) for each in (reading.steps, room, faults))):
         return np.arange(count), {}
     return np.flatnonzero(faults == 0), {i: _words(int(faults[i]), reading) for i in np.flatnonzero(faults).tolist()}
 
@@ -125,13 +122,3 @@ def _long(number: int) -> bytes:
         out.append(left & 127 | 128)
         left >>= 7
     return bytes([*out, left])
-
-
-@cache
-def avro_walk() -> Loop:
-    """The walk as machine code; the first call on a machine compiles it.
-
-    Raises:
-        PermanentError: the cache directory does not have it and cannot be written.
-    """
-    return machine_code(_WALK, [avro_steps.__name__, *_LOOPS])["walk"]

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from fastavro.types import Schema as AvroSchema
 
-from kgs_core.adapters.ingest.formats import avro_steps as step
+from kgs_core.accel import avro_steps as step
 from kgs_core.adapters.ingest.formats.avro_definitions import digits_of, is_empty, name_of
 from kgs_core.adapters.ingest.formats.parsed import UnusableSchemaError
 from kgs_core.adapters.lake.row_schema import TIMESTAMP

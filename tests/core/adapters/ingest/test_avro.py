@@ -12,6 +12,7 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
+from kgs_core.accel.compiled import machine_code
 from kgs_core.adapters.ingest.formats.avro import avro_columns_of, parse_avro
 from kgs_core.adapters.ingest.formats.parsed import ValueBatch
 from kgs_core.adapters.lake.row_schema import HEADERS, column_types
@@ -147,6 +148,20 @@ def test_value_too_long_and_one_too_short_are_both_bad_though_together_they_are_
     schema = record("long", "long")
     parsed = parse(schema, [b"\2\4\6", b"\10", b"\2\4"])
     assert (list(parsed.bad), parsed.table.to_pylist()) == ([0, 1], [{"f0": 1, "f1": 2}])
+
+
+def test_without_a_cache_the_same_values_are_good(monkeypatch, tmp_path, caplog):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("KGS_CACHE", str(tmp_path / "file" / "cache"))
+    machine_code.cache_clear()
+    try:
+        for _ in range(2):
+            parsed = parse(record("long"), [b"\2", b"\2\0"])
+            assert (parsed.table.to_pylist(), parsed.bad) == ([{"f0": 1}], {1: "value goes on behind its end"})
+    finally:
+        machine_code.cache_clear()
+    (line,) = caplog.messages
+    assert line.startswith("every process compiles for itself")
 
 
 def test_no_value_is_bad():
