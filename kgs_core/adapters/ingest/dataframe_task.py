@@ -20,7 +20,7 @@ from kgs_core.adapters.ingest.dataframe_writer import FILE_SCHEMA, WriterNote, n
 from kgs_core.adapters.ingest.earlier_reading import earlier_reading
 from kgs_core.adapters.ingest.fetch import FetchSession, SilentError, UnreadableError
 from kgs_core.adapters.ingest.fetch_sessions import session
-from kgs_core.adapters.ingest.process_batch import Reading, TransformError, conclude, ranges_before, write_dead_letters
+from kgs_core.adapters.ingest.process_batch import ReadNote, TransformError, conclude, ranges_before, write_dead_letters
 from kgs_core.adapters.ingest.sorted_records import TopicJob, load_hook, sort_records
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.kafka.records import collector_paused
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 QUEUE_KBYTES = 16_384
 
 
-class _Notes(AccumulatorParam[list[Reading]]):
-    def zero(self, value: list[Reading]) -> list[Reading]:  # noqa: ARG002 - Spark's signature
+class _Notes(AccumulatorParam[list[ReadNote]]):
+    def zero(self, value: list[ReadNote]) -> list[ReadNote]:  # noqa: ARG002 - Spark's signature
         return []
 
-    def addInPlace(self, value1: list[Reading], value2: list[Reading]) -> list[Reading]:  # noqa: N802
+    def addInPlace(self, value1: list[ReadNote], value2: list[ReadNote]) -> list[ReadNote]:  # noqa: N802
         return value1 + value2
 
 
@@ -99,7 +99,7 @@ class DataFrameProcessor:
         self,
         job: TopicJob,
         ranges: Mapping[int, OffsetRange],
-        notes: list[Reading],
+        notes: list[ReadNote],
         files: WriterNote,
         result: ReadResult,
     ) -> None:
@@ -127,7 +127,7 @@ class DataFrameProcessor:
 
     def _run_until_it_fits(
         self, job: TopicJob, ranges: Mapping[int, OffsetRange]
-    ) -> tuple[WriterNote, list[Reading], Mapping[int, OffsetRange]]:
+    ) -> tuple[WriterNote, list[ReadNote], Mapping[int, OffsetRange]]:
         """What came of the ranges, or of so much of them that it is not too many files."""
         while True:
             notes = self._spark.sparkContext.accumulator([], _Notes())
@@ -211,7 +211,7 @@ def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _read(
     context: TaskContext, job: TopicJob, ranges: Mapping[int, OffsetRange], timeout_s: float, notes: Any
 ) -> Iterator[pa.RecordBatch]:
-    note = Reading()
+    note = ReadNote()
     dead_letters: list[pa.Table] = []
     try:
         earlier = earlier_reading(context.storage, job, ranges)

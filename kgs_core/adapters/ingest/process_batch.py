@@ -1,6 +1,6 @@
 """From records to the files of a batch: parse, set bad records aside, transform, check the promise, write.
 
-Both processors go by `Reading` and `conclude`; what lies between them is the arrow processor's.
+Both processors go by `ReadNote` and `conclude`; what lies between them is the arrow processor's.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class TransformError(Exception):
 
 
 @dataclass(slots=True)
-class Reading:
+class ReadNote:
     """What was found in ranges of a topic beside the rows; what is not named here is as in `TopicBatch`.
 
     Attributes:
@@ -70,7 +70,7 @@ class Reading:
         self.leader_epochs |= records.leader_epochs(ranges_to_read(ranges, self.cuts))
 
 
-def conclude(job: TopicJob, ranges: Mapping[int, OffsetRange], reading: Reading, rows: int) -> TopicBatch | None:
+def conclude(job: TopicJob, ranges: Mapping[int, OffsetRange], note: ReadNote, rows: int) -> TopicBatch | None:
     """The batch of what was read, without its rows; None: no range keeps a record.
 
     Args:
@@ -79,8 +79,8 @@ def conclude(job: TopicJob, ranges: Mapping[int, OffsetRange], reading: Reading,
     Raises:
         TransformError: these are more or fewer than the transform promises.
     """
-    check_count(job, rows, reading.rows)
-    kept = ranges_to_read(ranges, reading.cuts)
+    check_count(job, rows, note.rows)
+    kept = ranges_to_read(ranges, note.cuts)
     if not kept:
         return None
     return TopicBatch(
@@ -88,14 +88,14 @@ def conclude(job: TopicJob, ranges: Mapping[int, OffsetRange], reading: Reading,
         topic_id=job.topic_id,
         ranges=kept,
         files=(),
-        dead_letters=reading.dead_letters,
+        dead_letters=note.dead_letters,
         dead_letter_marks=job.dead_letter_marks,
-        records=reading.records,
-        consumed_bytes=reading.consumed_bytes,
-        oldest_ms=reading.oldest_ms,
-        bad_records=reading.bad_records,
-        leader_epochs=reading.leader_epochs,
-        unsettled=reading.unsettled,
+        records=note.records,
+        consumed_bytes=note.consumed_bytes,
+        oldest_ms=note.oldest_ms,
+        bad_records=note.bad_records,
+        leader_epochs=note.leader_epochs,
+        unsettled=note.unsettled,
     )
 
 
@@ -157,10 +157,10 @@ def _prepared(
     found = sort_records(job, records, earlier)
     if more := more_columns(job, found.missing):
         raise MoreColumnsError(pa.schema(more))
-    reading = Reading()
-    reading.add(ranges, records, found)
+    note = ReadNote()
+    note.add(ranges, records, found)
     rows = transform_arrow(job, found.rows) if found.rows.num_rows else found.rows
-    batch = conclude(job, ranges, reading, rows.num_rows)
+    batch = conclude(job, ranges, note, rows.num_rows)
     if batch is None:
         return None, found.cuts
     return UnwrittenBatch(job, batch, partitioned(job, rows), found.dead_letters), found.cuts

@@ -7,7 +7,7 @@ import pytest
 from kgs_core.adapters.ingest.arrow_task import TaskContext
 from kgs_core.adapters.ingest.dataframe_task import DataFrameProcessor
 from kgs_core.adapters.ingest.dataframe_writer import WriterNote
-from kgs_core.adapters.ingest.process_batch import Reading
+from kgs_core.adapters.ingest.process_batch import ReadNote
 from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
@@ -75,15 +75,17 @@ def test_jvm_that_has_ended_is_no_fault_of_the_transform(read):
 def test_partition_that_gives_nothing_waits_alone(read_noted):
     """It was planned again at once, so each round of all topics took ten seconds for ever, and nobody was told."""
     here = TopicPartition("t", 0)
-    result = read_noted(Reading(silent={here: "nothing came for 10 s"}))
+    result = read_noted(ReadNote(silent={here: "nothing came for 10 s"}))
     assert result.silent == {here: "nothing came for 10 s"}
     assert (result.batches, result.failed, result.unavailable) == ([], {}, {})
 
 
 def test_rows_are_counted_against_the_promise(read_noted):
-    assert read_noted(Reading(rows=2), 1, 1).failed["t"].endswith("gives 1 rows for 2 records against rows: one_to_one")
-    assert "rows in 2 tasks" in read_noted(Reading(rows=2), 2, 2).failed["t"]
-    (batch,) = read_noted(Reading(rows=2, records=3, bad_records=1), 1, 2).batches
+    assert (
+        read_noted(ReadNote(rows=2), 1, 1).failed["t"].endswith("gives 1 rows for 2 records against rows: one_to_one")
+    )
+    assert "rows in 2 tasks" in read_noted(ReadNote(rows=2), 2, 2).failed["t"]
+    (batch,) = read_noted(ReadNote(rows=2, records=3, bad_records=1), 1, 2).batches
     assert (batch.ranges, batch.records, batch.bad_records) == ({0: OffsetRange(0, 1)}, 3, 1)
 
 
