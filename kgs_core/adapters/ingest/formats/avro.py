@@ -64,14 +64,15 @@ def _natural(schema: RegisteredSchema) -> pa.Schema:
 
 def _decode(schema: RegisteredSchema, group: SchemaGroup, framed: FramedValues, pieces: Pieces) -> None:
     reading = avro_reading(schema)
-    for name, part in reading.fields:
-        if name in pieces.columns.names and (
-            problem := widening_problem(part.arrow, pieces.columns.field(name).type, name, PROMOTIONS)
+    known = dict(reading.fields)
+    for each in pieces.columns:
+        if each.name in known and (
+            problem := widening_problem(known[each.name].arrow, each.type, each.name, PROMOTIONS)
         ):
             raise UnusableSchemaError(problem)
     good, bad = _walked(framed, group, reading)
     table = _read(framed, group, good, reading, pieces.columns)
-    pieces.take(Parsed(table, good.tolist(), bad), group.positions, reading.columns)
+    pieces.take(Parsed(table, good.tolist() if bad else range(len(good)), bad), group.positions, reading.columns)
 
 
 def _walked(framed: FramedValues, group: SchemaGroup, reading: AvroReading) -> tuple[Offsets, Mapping[int, str]]:
@@ -95,8 +96,9 @@ def _words(fault: int, reading: AvroReading) -> str:
 def _read(
     framed: FramedValues, group: SchemaGroup, good: Offsets, reading: AvroReading, columns: pa.Schema
 ) -> pa.Table:
-    rows, made = len(good), {f.name: pa.nulls(len(good), f.type) for f in columns}
-    wanted = {name: part for name, part in reading.fields if name in made}
+    rows, known = len(good), dict(reading.fields)
+    wanted = {f.name: known[f.name] for f in columns if f.name in known}
+    made: dict[str, pa.Array] = {}
     if rows and wanted:
         body = joined(framed.data, group.starts[good], group.ends[good])
         file = io.BytesIO(_container(reading.physical, rows, body.tobytes()))
@@ -105,7 +107,9 @@ def _read(
             raise PermanentError(f"polars read {frame.height} Avro values of {rows}")
         for name, part in wanted.items():
             made[name] = widened(column_of(part, frame[name].to_arrow()), columns.field(name).type)
-    return pa.Table.from_arrays(list(made.values()), schema=columns)
+    return pa.Table.from_arrays(
+        [made[f.name] if f.name in made else pa.nulls(rows, f.type) for f in columns], schema=columns
+    )
 
 
 def _container(schema: str, rows: int, body: bytes) -> bytes:

@@ -59,7 +59,8 @@ class Pieces:
             rows = len(parsed.good)
             self.rescued.append(pa.nulls(rows, RESCUED.type) if parsed.rescued is None else parsed.rescued)
             self.tables.append(parsed.table)
-            self.positions.append(positions[np.array(parsed.good, np.int64)])
+            is_all = len(parsed.good) == len(positions)
+            self.positions.append(positions if is_all else positions[np.array(parsed.good, np.int64)])
             self.missing.append(pa.schema(lacking(self.columns, fields)))
 
     def fail(self, positions: Iterable[int], reason: str) -> None:
