@@ -23,11 +23,11 @@ from bench.lake_writer import (
     TABLE,
     WriterJob,
     WriterRecord,
-    lake_settings,
+    lake_at,
     run_writers,
 )
 from bench.local_s3 import BUCKET, LocalS3, find_s3_program, s3_options
-from kgs_core.adapters.lake.factory import open_lake
+from kgs_core.adapters.lake.pace import CommitWay
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import PermanentError
 from kgs_core.exactly_once.positions import parse_app_id
@@ -54,7 +54,7 @@ class LakePlan:
     partitions: int
     delay_s: float
     seconds: float
-    commits: tuple[str, ...]
+    commits: tuple[CommitWay, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +116,12 @@ def run_lake_bench(plan: LakePlan, say: Callable[[str], None]) -> list[LakeRow]:
     return rows
 
 
-def _run(plan: LakePlan, store: str, writers: int, commit: str, near: Storage, proxy: DelayProxy | None) -> LakeRow:
+def _run(
+    plan: LakePlan, store: str, writers: int, commit: CommitWay, near: Storage, proxy: DelayProxy | None
+) -> LakeRow:
     """`near` is judged by: it leads past the proxy."""
     root, options = near.root, s3_options(proxy.port) if proxy else {}
-    open_lake(lake_settings(root, options, commit)).table(TABLE, SCHEMA).create()
+    lake_at(root, options).table(TABLE, SCHEMA).create()
     counted = _counter(proxy)
     records = _in_processes(root, options, writers, commit, plan, counted)
     requests = counted()
@@ -159,7 +161,7 @@ def _counter(proxy: DelayProxy | None) -> Callable[[], dict[str, int]]:
 
 
 def _in_processes(
-    root: str, options: dict[str, str], writers: int, commit: str, plan: LakePlan, started: Callable[[], object]
+    root: str, options: dict[str, str], writers: int, commit: CommitWay, plan: LakePlan, started: Callable[[], object]
 ) -> list[WriterRecord]:
     processes = min(PROCESSES, writers)
     context = multiprocessing.get_context("spawn")

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from kgs_core.adapters.lake.factory import open_lake
+from kgs_core.adapters.lake.pace import CommitWay
 from kgs_core.adapters.lake.parquet_writer import write_table
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import TransientError
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import TopicId
-from kgs_core.ports import CommitOutcome
+from kgs_core.ports import CommitOutcome, Lake
 
 TABLE = "t"
 IDS = AppIds("bench", "a.topic.with.a.name.of.usual.length", TopicId("abcdefghijklmnopqrstuv"))
@@ -37,7 +38,7 @@ class WriterJob:
 
     root: str
     options: dict[str, str]
-    commit: str
+    commit: CommitWay
     writers: tuple[int, ...]
     partitions: int
     seconds: float
@@ -61,9 +62,9 @@ class WriterRecord:
     errors: list[str]
 
 
-def lake_settings(root: str, options: dict[str, str], commit: str) -> LakeSettings:
-    """The settings of a lake that a user writes: the defaults, but for the way of committing."""
-    return LakeSettings.model_validate({"root": root, "storage_options": options, "commit": commit})
+def lake_at(root: str, options: dict[str, str], commits: CommitWay = "auto") -> Lake:
+    """A lake with the settings that a user writes, the defaults, and this way of committing."""
+    return open_lake(LakeSettings.model_validate({"root": root, "storage_options": options}), commits=commits)
 
 
 def run_writers(job: WriterJob, meet: Callable[[], object]) -> list[WriterRecord]:
@@ -92,7 +93,7 @@ class _Writer:
         first = number * job.partitions
         self._partitions = range(first, first + job.partitions)
         self._storage = Storage(job.root, job.options)
-        self._table = open_lake(lake_settings(job.root, job.options, job.commit)).table(TABLE, SCHEMA)
+        self._table = lake_at(job.root, job.options, job.commit).table(TABLE, SCHEMA)
         self.record = WriterRecord(number, [], 0, {}, [])
 
     def open(self) -> None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
@@ -13,6 +13,7 @@ from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.layout import table_schema
+from kgs_core.adapters.lake.pace import CommitWay
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.topic_table import TopicTable
@@ -53,7 +54,7 @@ class LayoutSink:
         root: Path | str,
         log: Log,
         storage: Storage | None = None,
-        commit: Literal["direct", "combined", "auto"] = "auto",
+        commit: CommitWay = "auto",
         group: str = "g",
         topic_id: str = "id1",
         *,
@@ -70,10 +71,9 @@ class LayoutSink:
             root=self.storage.root,
             storage_options=dict(self.storage.options),
             checkpoint_interval=5,
-            commit=commit,
         )
         schema = table_schema(rule, parsed_schema(rule))
-        self.table = TopicTable(open_lake(self.lake, "7"), self.spec, self.ids, schema)
+        self.table = TopicTable(open_lake(self.lake, "7", commit), self.spec, self.ids, schema)
 
     def started(self) -> "LayoutSink":
         self.table.open()

@@ -13,9 +13,9 @@ SCHEMA = pa.schema([("x", pa.int64())])
 LAKE = LakeSettings(root="given-by-the-storage", checkpoint_interval=5, log_retention_h=24, vacuum_retention_h=48)
 
 
-def table_at(storage, kind=TableLog, name="t", lake=LAKE):
+def table_at(storage, kind=TableLog, name="t", commits="auto"):
     """`kind` is the log below the table."""
-    table = DeltaTopicTable(storage, name, SCHEMA, lake, kind(storage, name, SCHEMA, lake))
+    table = DeltaTopicTable(storage, name, SCHEMA, LAKE, kind(storage, name, SCHEMA, LAKE), commits=commits)
     table.create()
     return table
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +15,7 @@ from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
 from kgs_core.adapters.lake.factory import open_lake
+from kgs_core.adapters.lake.pace import CommitWay
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.topic_table import TopicTable
@@ -82,7 +83,7 @@ class Sink:
         checkpoint_interval: int = 5,
         topic_id: str = "id1",
         group: str = "g",
-        commit: Literal["direct", "combined", "auto"] = "auto",
+        commit: CommitWay = "auto",
         topic: str = "t",
         **rule: Any,
     ) -> None:
@@ -92,13 +93,12 @@ class Sink:
             root=storage.root,
             storage_options=dict(storage.options),
             checkpoint_interval=checkpoint_interval,
-            commit=commit,
         )
         wanted = {"topic": topic, "table": "t", "format": "json", "schema": {"n": "long"}, **rule}
         found = TopicRule.model_validate(wanted)
         self.spec = TableSpec(topic, found.table, f"{found.table}_dead_letters", found)
         self.ids = AppIds(group, topic, TopicId(topic_id))
-        self.table = TopicTable(open_lake(self.lake), self.spec, self.ids, parsed_schema(found))
+        self.table = TopicTable(open_lake(self.lake, commits=commit), self.spec, self.ids, parsed_schema(found))
 
     def started(self, partitions: int) -> "Sink":
         """With the table made and all partitions at 0."""

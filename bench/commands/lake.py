@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 from rich.console import Console
@@ -13,12 +13,14 @@ from kgs_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from bench.lake_commits import LakeRow
+    from kgs_core.adapters.lake.pace import CommitWay
 
 _WIDTH_IN_LOG = 180
 _UNKNOWN = "-"
 _STORES = ("disk", "s3")
-_COMMITS = ("direct", "combined", "auto")
+_COMMITS: "tuple[CommitWay, ...]" = ("direct", "combined", "auto")
 _MOST_WRITERS = 1000
+Name = TypeVar("Name", bound=str)
 
 
 @click.command("lake")
@@ -29,7 +31,9 @@ _MOST_WRITERS = 1000
     "--delay-ms", type=click.FloatRange(0, 10_000), default=30.0, show_default=True, help="Added to each request to S3."
 )
 @click.option("--seconds", type=click.FloatRange(1, 3600), default=30.0, show_default=True, help="Of each run.")
-@click.option("--commit", default="direct,combined", show_default=True, help="lake.commit: direct, combined, auto.")
+@click.option(
+    "--commit", default="direct,combined", show_default=True, help="How: direct, combined, auto (as consumers do)."
+)
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures there.")
 def bench_lake(  # noqa: PLR0913 - one per option
     *, writers: str, partitions: int, store: str, delay_ms: float, seconds: float, commit: str, json_file: Path | None
@@ -67,11 +71,11 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(part) for part in parts))
 
 
-def _chosen(option: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:
+def _chosen(option: str, text: str, known: tuple[Name, ...]) -> tuple[Name, ...]:
     parts = [part.strip() for part in text.split(",")]
     if wrong := [part for part in parts if part not in known]:
         raise ConfigError([f"{option}: '{part}': write {' or '.join(known)}" for part in wrong])
-    return tuple(dict.fromkeys(parts))
+    return tuple(dict.fromkeys(known[known.index(part)] for part in parts))
 
 
 def _print(rows: "list[LakeRow]") -> None:

@@ -30,6 +30,7 @@ _USER_PART = re.compile(r"[^/\s,]*@")
 _GONE: Mapping[tuple[Location, str | None], str] = {
     (("packing", "approval_expires_s"), None): "gone since 0.2: leave it out",
     (("packing", "apply"), "approve"): "approve is gone since 0.2: write forced_only, and use `kgs plan --apply`",
+    (("lake", "commit"), None): "gone since 0.2: leave it out, consumers combine their commits where they crowd",
 }
 """Key, and value or None for any, that earlier versions had -> what to write now."""
 _KINDS = {

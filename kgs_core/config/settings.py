@@ -2,7 +2,7 @@
 
 import re
 from pathlib import PurePosixPath
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
@@ -98,7 +98,6 @@ class LakeSettings(Section):
     checkpoint_interval: Annotated[int, Field(ge=2, le=1000)] = 50
     log_retention_h: Annotated[int, Field(ge=1, le=8760)] = 24
     vacuum_retention_h: Annotated[int, Field(ge=24, le=8760)] = 168
-    commit: Literal["direct", "combined", "auto"] = "auto"
 
     @field_validator("storage_options")
     @classmethod

@@ -18,7 +18,7 @@ class ValueFormat:
         text_map_keys: whether the keys of maps can be texts only.
         takes_null: whether a record without a value (a tombstone) is a row, of nulls; else it is a dead letter.
         rescues: whether its parser keeps fields without a column, see `unknown_fields`.
-        loops: `module:function` that loads, or compiles, the machine code of its parser; empty: it has none.
+        loops: module of the machine code of its parser; empty: it has none.
     """
 
     parser: str
@@ -30,7 +30,7 @@ class ValueFormat:
     loops: str = ""
 
 
-_JSON_LOOPS = "kgs_core.adapters.ingest.formats.json_scanner:scan_loops"
+_JSON_LOOPS = "kgs_core.accel.json_scan"
 FORMATS: dict[str, ValueFormat] = {
     "raw": ValueFormat("kgs_core.adapters.ingest.formats.raw:parse_raw", {"value": "binary"}, takes_null=True),
     "string": ValueFormat("kgs_core.adapters.ingest.formats.texts:parse_text", {"value": "string"}, takes_null=True),
@@ -40,7 +40,7 @@ FORMATS: dict[str, ValueFormat] = {
     "avro": ValueFormat(
         "kgs_core.adapters.ingest.formats.avro:parse_avro",
         columns_of="kgs_core.adapters.ingest.formats.avro:avro_columns_of",
-        loops="kgs_core.adapters.ingest.formats.avro:avro_walk",
+        loops="kgs_core.accel.avro_walk",
     ),
     "protobuf": ValueFormat(
         "kgs_core.adapters.ingest.formats.protobuf:parse_protobuf",

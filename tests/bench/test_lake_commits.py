@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.lake_commits import judge_table, log_sizes
-from bench.lake_writer import SCHEMA, TABLE, WriterJob, lake_settings, run_writers
-from kgs_core.adapters.lake.factory import open_lake
+from bench.lake_writer import SCHEMA, TABLE, WriterJob, lake_at, run_writers
 from kgs_core.adapters.lake.storage import Storage
 
 
@@ -15,7 +14,7 @@ from kgs_core.adapters.lake.storage import Storage
 def written(tmp_path):
     """A lake with two writers of two partitions each, and what they saw."""
     root = str(tmp_path)
-    open_lake(lake_settings(root, {}, "direct")).table(TABLE, SCHEMA).create()
+    lake_at(root, {}).table(TABLE, SCHEMA).create()
     records = run_writers(WriterJob(root, {}, "direct", (0, 1), 2, 0.3), lambda: None)
     assert [record.errors for record in records] == [[], []]
     assert all(record.commit_s for record in records)

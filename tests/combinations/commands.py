@@ -36,7 +36,7 @@ class Operator:
             {
                 "group": f"g{self._group}",
                 "kafka": {"bootstrap_servers": "memory:1"},
-                "lake": {"root": str(self._root), "commit": self._rule.commit, "checkpoint_interval": 5},
+                "lake": {"root": str(self._root), "checkpoint_interval": 5},
                 "consumer": {"wait_time_s": 0.0},
                 "registry": {"url": f"http://registry:1/{next(_NUMBERS)}"},
                 "topics": rules_of(self._rule, self.edition),

@@ -14,6 +14,7 @@ import pytest
 from kgs_core.adapters.ingest import arrow_task, fetch, reading_ahead, redrive, rounds
 from kgs_core.adapters.ingest.formats import by_schema
 from kgs_core.adapters.lake import adoption, combined_commit, latest_by_key, maintenance, recovery
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.registry import client as registry_client
 from kgs_core.adapters.system import failpoints
 from kgs_core.errors import KgsError
@@ -173,6 +174,7 @@ def _patched(world: World) -> Iterator[None]:
         for module in (adoption, maintenance, recovery):
             patch.setattr(module, "KafkaAdmin", lambda _: world.kafka)
             patch.setattr(module, "admin_client", lambda _: None)
+        patch.setattr(open_lake, "__defaults__", ("", world.rule.commit))
         patch.setattr(recovery, "GroupOffsets", lambda *_: MemoryOffsets())
         if world.rule.small:
             patch.setattr(latest_by_key, "MERGE_BYTES", 1)

@@ -165,6 +165,10 @@ class Pipeline:
         assert {*rows, *dead_letters} == log
 
 
+COMBINED = {"PYTHONPATH": str(Path(__file__).parent / "combined")}
+"""Environment of a consumer whose commits are combined, whoever else commits."""
+
+
 class ConsumerProcess:
     """One `kgs consume`, in a process group of its own."""
 

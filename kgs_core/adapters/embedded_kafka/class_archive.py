@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from kgs_core.accel.cache_dir import build_once, cache_directory
 from kgs_core.adapters.embedded_kafka.jars import KAFKA_VERSION
 from kgs_core.adapters.spark.java import JavaHome
-from kgs_core.adapters.system.cache_dir import build_once, cache_directory
 from kgs_core.errors import PermanentError
 
 _FILE = "kafka.jsa"

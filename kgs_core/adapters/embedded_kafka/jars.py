@@ -6,8 +6,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+from kgs_core.accel.cache_dir import build_once, cache_directory
 from kgs_core.adapters.spark.java import JavaHome
-from kgs_core.adapters.system.cache_dir import build_once, cache_directory
 from kgs_core.errors import PermanentError
 
 KAFKA_VERSION = "4.4.0"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.process_batch import TransformError, check_promise
+from kgs_core.adapters.ingest.process_batch import TransformError, check_count, check_origins
 from kgs_core.adapters.ingest.sorted_records import TopicJob, load_hook
 from kgs_core.adapters.spark.errors import cause
 from kgs_core.adapters.spark.session import start_spark, stop_spark
@@ -37,7 +37,8 @@ class SparkTransform:
             out = frame.select(*job.given.names).toArrow().cast(job.given).combine_chunks()
         except (Exception, SystemExit) as e:
             raise TransformError(f"transform {job.rule.transform}: {type(e).__name__}: {cause(e)}") from e
-        check_promise(job, out, rows.num_rows)
+        check_origins(job, out)
+        check_count(job, out.num_rows, rows.num_rows)
         return out
 
     def __enter__(self) -> "SparkTransform":

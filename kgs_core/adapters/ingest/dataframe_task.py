@@ -9,7 +9,7 @@ the end: a transform that takes only a part (a limit) would otherwise lose the r
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,8 +20,8 @@ from kgs_core.adapters.ingest.dataframe_writer import FILE_SCHEMA, WriterNote, n
 from kgs_core.adapters.ingest.earlier_reading import earlier_reading
 from kgs_core.adapters.ingest.fetch import FetchSession, SilentError, UnreadableError
 from kgs_core.adapters.ingest.fetch_sessions import session
-from kgs_core.adapters.ingest.process_batch import TransformError, ranges_before, ranges_to_read, write_dead_letters
-from kgs_core.adapters.ingest.sorted_records import Cuts, TopicJob, load_hook, sort_records
+from kgs_core.adapters.ingest.process_batch import ReadNote, TransformError, conclude, ranges_before, write_dead_letters
+from kgs_core.adapters.ingest.sorted_records import TopicJob, load_hook, sort_records
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.kafka.records import collector_paused
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, parsed_schema
@@ -29,10 +29,8 @@ from kgs_core.adapters.spark.errors import cause, transient
 from kgs_core.adapters.spark.session import jvm_has_ended
 from kgs_core.adapters.system.failpoints import failpoint
 from kgs_core.consumer.round.questions import ReadResult
-from kgs_core.consumer.round.stops import StopCause
-from kgs_core.exactly_once.batch import SidePart, TopicBatch
+from kgs_core.exactly_once.batch import SidePart
 from kgs_core.model import OffsetRange, TopicPartition
-from kgs_core.ports import FileWritten
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,28 +38,11 @@ if TYPE_CHECKING:
 QUEUE_KBYTES = 16_384
 
 
-@dataclass(slots=True)
-class ReaderNote:
-    """Note of what the reader found beside the rows, once it has read all of them."""
-
-    rows: int = 0
-    consumed_bytes: int = 0
-    records: int = 0
-    bad_records: int = 0
-    leader_epochs: dict[int, int] = field(default_factory=dict)
-    oldest_ms: int | None = None
-    dead_letters: FileWritten | None = None
-    unsettled: frozenset[int] = frozenset()
-    cuts: Cuts = field(default_factory=Cuts)
-    trouble: tuple[TopicPartition, StopCause, str] | None = None
-    silent: dict[TopicPartition, str] = field(default_factory=dict)
-
-
-class _Notes(AccumulatorParam[list[ReaderNote]]):
-    def zero(self, value: list[ReaderNote]) -> list[ReaderNote]:  # noqa: ARG002 - Spark's signature
+class _Notes(AccumulatorParam[list[ReadNote]]):
+    def zero(self, value: list[ReadNote]) -> list[ReadNote]:  # noqa: ARG002 - Spark's signature
         return []
 
-    def addInPlace(self, value1: list[ReaderNote], value2: list[ReaderNote]) -> list[ReaderNote]:  # noqa: N802
+    def addInPlace(self, value1: list[ReadNote], value2: list[ReadNote]) -> list[ReadNote]:  # noqa: N802
         return value1 + value2
 
 
@@ -118,53 +99,35 @@ class DataFrameProcessor:
         self,
         job: TopicJob,
         ranges: Mapping[int, OffsetRange],
-        notes: list[ReaderNote],
+        notes: list[ReadNote],
         files: WriterNote,
         result: ReadResult,
     ) -> None:
-        note = notes[0]
-        if any((other.cuts, other.bad_records) != (note.cuts, note.bad_records) for other in notes):
+        note, cuts = notes[0], notes[0].cuts
+        if any((other.cuts, other.bad_records) != (cuts, note.bad_records) for other in notes):
             # Read several times, as the user's plan may want it, and a registry did not always say the same
             result.unavailable[job.topic] = (
                 "the schema registry did not answer alike all the time: the batch is read again"
             )
             return
-        result.stopped = {TopicPartition(job.topic, p): found for p, found in note.cuts.stopped.items()}
-        result.waiting = {TopicPartition(job.topic, p): found for p, found in note.cuts.waiting.items()}
-        written = files.rows
-        promise = job.rule.rows
-        if (
-            files.tasks > 1
-            or (promise == "one_to_one" and written != note.rows)
-            or (promise == "filter" and written > note.rows)
-        ):
-            result.failed[job.topic] = (
-                f"the transform of {job.topic} gives {written} rows for {note.rows} records against rows: {promise}"
-            )
+        result.stopped = {TopicPartition(job.topic, p): found for p, found in cuts.stopped.items()}
+        result.waiting = {TopicPartition(job.topic, p): found for p, found in cuts.waiting.items()}
+        if files.tasks > 1:
+            result.failed[job.topic] = f"the transform of {job.topic} gives its rows in {files.tasks} tasks, not in one"
             return
-        kept = ranges_to_read(ranges, note.cuts)
-        if kept:
-            result.batches = [
-                TopicBatch(
-                    topic=job.topic,
-                    topic_id=job.topic_id,
-                    ranges=kept,
-                    files=files.files.get(job.table, ()),
-                    sides={t: SidePart(f, job.side_marks.get(t, {})) for t, f in files.files.items() if t != job.table},
-                    dead_letters=note.dead_letters,
-                    dead_letter_marks=job.dead_letter_marks,
-                    records=note.records,
-                    consumed_bytes=note.consumed_bytes,
-                    oldest_ms=note.oldest_ms,
-                    bad_records=note.bad_records,
-                    leader_epochs=note.leader_epochs,
-                    unsettled=note.unsettled,
-                )
-            ]
+        try:
+            batch = conclude(job, ranges, note, files.rows)
+        except TransformError as e:
+            result.failed[job.topic] = str(e)
+            return
+        if batch is not None:
+            own = files.files.pop(job.table, ())
+            sides = {table: SidePart(found, job.side_marks.get(table, {})) for table, found in files.files.items()}
+            result.batches = [replace(batch, files=own, sides=sides)]
 
     def _run_until_it_fits(
         self, job: TopicJob, ranges: Mapping[int, OffsetRange]
-    ) -> tuple[WriterNote, list[ReaderNote], Mapping[int, OffsetRange]]:
+    ) -> tuple[WriterNote, list[ReadNote], Mapping[int, OffsetRange]]:
         """What came of the ranges, or of so much of them that it is not too many files."""
         while True:
             notes = self._spark.sparkContext.accumulator([], _Notes())
@@ -248,9 +211,8 @@ def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _read(
     context: TaskContext, job: TopicJob, ranges: Mapping[int, OffsetRange], timeout_s: float, notes: Any
 ) -> Iterator[pa.RecordBatch]:
-    note = ReaderNote()
+    note = ReadNote()
     dead_letters: list[pa.Table] = []
-    times: list[int | None] = []
     try:
         earlier = earlier_reading(context.storage, job, ranges)
         client = session(f"topic {job.topic}", context.client, FetchSession)
@@ -258,17 +220,10 @@ def _read(
         client.epochs, client.topic_ids = epochs, {job.topic: job.topic_id}
         for messages in client.read_exact({TopicPartition(job.topic, p): r for p, r in ranges.items()}, timeout_s):
             # A partition gives nothing behind the record that it is read up to, in later chunks neither.
-            every = records_of(messages)
             ended = note.cuts.by_partition
-            live = records_of([m for m in messages if m.partition() not in ended]) if ended else every
+            live = records_of([m for m in messages if m.partition() not in ended])
             found = sort_records(job, live, earlier)
-            note.cuts = note.cuts.with_others(found.cuts)
-            note.rows += found.rows.num_rows
-            note.records += len(messages)
-            note.bad_records, note.unsettled = note.bad_records + found.bad, note.unsettled | found.unsettled
-            note.leader_epochs |= live.leader_epochs(ranges_to_read(ranges, note.cuts))
-            note.consumed_bytes += every.consumed_bytes
-            times.append(every.oldest_ms)
+            note.add(ranges, live, found)
             dead_letters.append(found.dead_letters)
             yield from found.rows.combine_chunks().to_batches()
     except UnreadableError as e:
@@ -276,7 +231,6 @@ def _read(
     except SilentError as e:
         note.silent = dict.fromkeys(e.tps, str(e))
     failpoint("fetched", context.crash)
-    note.oldest_ms = min((t for t in times if t), default=None)
     note.dead_letters = write_dead_letters(
         context.storage, job, pa.concat_tables([DEAD_LETTER_SCHEMA.empty_table(), *dead_letters])
     )

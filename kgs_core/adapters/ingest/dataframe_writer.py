@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kgs_core.adapters.ingest.arrow_task import TaskContext
 from kgs_core.adapters.ingest.batch_files import write_routed
-from kgs_core.adapters.ingest.process_batch import check_promise, partitioned
+from kgs_core.adapters.ingest.process_batch import check_origins, partitioned
 from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.lake.parquet_writer import write_table
 from kgs_core.adapters.lake.row_schema import IDENTITY
@@ -94,7 +94,7 @@ def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordB
     else:
         files = {job.table: [write_table(context.storage, job.table, _chain(first, rows), job.schema)]}
     every = pa.concat_tables(identity)
-    check_promise(job, every, every.num_rows)
+    check_origins(job, every)
     failpoint("written", context.crash)
     task = uuid4().hex
     told = [{"task": task, "given": every.num_rows}]

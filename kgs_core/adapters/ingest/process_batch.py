@@ -1,7 +1,10 @@
-"""From records to the files of a batch: parse, set bad records aside, transform, check the promise, write."""
+"""From records to the files of a batch: parse, set bad records aside, transform, check the promise, write.
+
+Both processors go by `ReadNote` and `conclude`; what lies between them is the arrow processor's.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -11,6 +14,7 @@ from kgs_core.adapters.ingest.sorted_records import (
     Cuts,
     EarlierReading,
     MoreColumnsError,
+    Sorted,
     TopicJob,
     load_hook,
     more_columns,
@@ -21,13 +25,78 @@ from kgs_core.adapters.lake.layout import Partitioned
 from kgs_core.adapters.lake.parquet_writer import write_table
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY
 from kgs_core.adapters.lake.storage import Storage
+from kgs_core.consumer.round.stops import StopCause
 from kgs_core.exactly_once.batch import TopicBatch
-from kgs_core.model import OffsetRange
+from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.ports import FileWritten
 
 
 class TransformError(Exception):
     """The user's transform raised, or gave rows that its promise does not allow."""
+
+
+@dataclass(slots=True)
+class ReadNote:
+    """What was found in ranges of a topic beside the rows; what is not named here is as in `TopicBatch`.
+
+    Attributes:
+        rows: how many there are, before a transform.
+        cuts: what partitions are read up to.
+        trouble: why one cannot be read.
+        silent: those that gave nothing, with a reason.
+    """
+
+    rows: int = 0
+    records: int = 0
+    consumed_bytes: int = 0
+    oldest_ms: int | None = None
+    bad_records: int = 0
+    leader_epochs: dict[int, int] = field(default_factory=dict)
+    unsettled: frozenset[int] = frozenset()
+    dead_letters: FileWritten | None = None
+    cuts: Cuts = field(default_factory=Cuts)
+    trouble: tuple[TopicPartition, StopCause, str] | None = None
+    silent: dict[TopicPartition, str] = field(default_factory=dict)
+
+    def add(self, ranges: Mapping[int, OffsetRange], records: TopicRecords, found: Sorted) -> None:
+        """Take in what became of records of the ranges."""
+        self.rows += found.rows.num_rows
+        self.records += len(records)
+        self.consumed_bytes += records.consumed_bytes
+        self.oldest_ms = min((ms for ms in (self.oldest_ms, records.oldest_ms) if ms), default=None)
+        self.bad_records += found.bad
+        self.unsettled |= found.unsettled
+        self.cuts = self.cuts.with_others(found.cuts)
+        self.leader_epochs |= records.leader_epochs(ranges_to_read(ranges, self.cuts))
+
+
+def conclude(job: TopicJob, ranges: Mapping[int, OffsetRange], note: ReadNote, rows: int) -> TopicBatch | None:
+    """The batch of what was read, without its rows; None: no range keeps a record.
+
+    Args:
+        rows: how many there are after the transform.
+
+    Raises:
+        TransformError: these are more or fewer than the transform promises.
+    """
+    check_count(job, rows, note.rows)
+    kept = ranges_to_read(ranges, note.cuts)
+    if not kept:
+        return None
+    return TopicBatch(
+        topic=job.topic,
+        topic_id=job.topic_id,
+        ranges=kept,
+        files=(),
+        dead_letters=note.dead_letters,
+        dead_letter_marks=job.dead_letter_marks,
+        records=note.records,
+        consumed_bytes=note.consumed_bytes,
+        oldest_ms=note.oldest_ms,
+        bad_records=note.bad_records,
+        leader_epochs=note.leader_epochs,
+        unsettled=note.unsettled,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +157,12 @@ def _prepared(
     found = sort_records(job, records, earlier)
     if more := more_columns(job, found.missing):
         raise MoreColumnsError(pa.schema(more))
-    ranges = ranges_to_read(ranges, found.cuts)
-    if not ranges:
-        return None, found.cuts
-    batch = TopicBatch(
-        topic=job.topic,
-        topic_id=job.topic_id,
-        ranges=ranges,
-        files=(),
-        dead_letter_marks=job.dead_letter_marks,
-        records=len(records),
-        consumed_bytes=records.consumed_bytes,
-        oldest_ms=records.oldest_ms,
-        bad_records=found.bad,
-        leader_epochs=records.leader_epochs(ranges),
-        unsettled=found.unsettled,
-    )
+    note = ReadNote()
+    note.add(ranges, records, found)
     rows = transform_arrow(job, found.rows) if found.rows.num_rows else found.rows
+    batch = conclude(job, ranges, note, rows.num_rows)
+    if batch is None:
+        return None, found.cuts
     return UnwrittenBatch(job, batch, partitioned(job, rows), found.dead_letters), found.cuts
 
 
@@ -167,25 +225,34 @@ def transform_arrow(job: TopicJob, rows: pa.Table) -> pa.Table:
         out = out.select(job.given.names).cast(job.given).combine_chunks()
     except (Exception, SystemExit) as e:  # one that ends the process would take the other topics with it
         raise TransformError(f"transform_arrow {job.rule.transform_arrow}: {type(e).__name__}: {e}") from e
-    check_promise(job, out, rows.num_rows)
+    check_origins(job, out)
+    check_count(job, out.num_rows, rows.num_rows)
     return out
 
 
-def check_promise(job: TopicJob, out: pa.Table, rows_in: int) -> None:
-    """Whether the transform kept `rows: ...`; only IDENTITY columns of `out` are looked at.
+def check_origins(job: TopicJob, out: pa.Table) -> None:
+    """Whether each row says which record it is of, and that it is its only one; only IDENTITY columns are looked at.
+
+    Raises:
+        TransformError: they do not, against `rows: ...`.
+    """
+    if any(out.column(name).null_count for name in IDENTITY):
+        raise TransformError(f"the transform of {job.topic} left nulls in {', '.join(IDENTITY)}")
+    if job.rule.rows == "any":
+        return
+    pairs = out.select(["_partition", "_offset"]).group_by(["_partition", "_offset"]).aggregate([])
+    if pairs.num_rows != out.num_rows:
+        raise TransformError(f"the transform of {job.topic} gives several rows for one record: say rows: any")
+
+
+def check_count(job: TopicJob, rows: int, rows_in: int) -> None:
+    """Whether the transform kept `rows: ...` in number.
 
     Raises:
         TransformError: it did not.
     """
-    promise, rows = job.rule.rows, out.num_rows
-    if any(out.column(name).null_count for name in IDENTITY):
-        raise TransformError(f"the transform of {job.topic} left nulls in {', '.join(IDENTITY)}")
-    if promise == "any":
-        return
-    pairs = out.select(["_partition", "_offset"]).group_by(["_partition", "_offset"]).aggregate([])
-    if pairs.num_rows != rows:
-        raise TransformError(f"the transform of {job.topic} gives several rows for one record: say rows: any")
-    if rows > rows_in or (promise == "one_to_one" and rows != rows_in):
+    promise = job.rule.rows
+    if (promise != "any" and rows > rows_in) or (promise == "one_to_one" and rows != rows_in):
         raise TransformError(
             f"the transform of {job.topic} gives {rows} rows for {rows_in} records against rows: {promise}"
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from kgs_core.accel.compiled import machine_code
 from kgs_core.adapters.ingest.formats import json_objects, raw, texts  # noqa: F401 - not in the first batch
 from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS, Parsed, Parser, ValueBatch
 from kgs_core.adapters.ingest.formats.record_columns import (
@@ -240,7 +241,7 @@ def load_parsers(rules: Iterable[TopicRule]) -> None:
         with contextlib.suppress(Exception):  # the topic's own affair, once there are records
             _parser(name)
             if FORMATS[name].loops:
-                load_hook(FORMATS[name].loops)()
+                machine_code(FORMATS[name].loops)
 
 
 def _parser(name: str) -> Parser:

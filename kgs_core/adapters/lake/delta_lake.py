@@ -19,6 +19,7 @@ from kgs_core.adapters.lake.delta_maintenance import maintain_table
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable, open_table
 from kgs_core.adapters.lake.evolution import add_columns
 from kgs_core.adapters.lake.intent_store import INTENT_FOLDER, intent_store
+from kgs_core.adapters.lake.pace import CommitWay
 from kgs_core.adapters.lake.probe import probe, remove_left_over
 from kgs_core.adapters.lake.row_schema import ORIGIN_FIELDS
 from kgs_core.adapters.lake.storage import Storage
@@ -34,9 +35,10 @@ _LOWEST, _HIGHEST = "min._offset", "max._offset"
 class DeltaLake(Lake):
     """Port `Lake`."""
 
-    def __init__(self, settings: LakeSettings, consumer: str = "") -> None:
+    def __init__(self, settings: LakeSettings, consumer: str = "", commits: CommitWay = "auto") -> None:
         self._settings = settings
         self._consumer = consumer
+        self._commits = commits
         self._storage = Storage(settings.root, settings.storage_options)
         self._turns: dict[str, threading.Lock] = {}
 
@@ -65,7 +67,9 @@ class DeltaLake(Lake):
     def table(self, name: str, schema: pa.Schema, layout: TableLayout = PLAIN) -> DeltaTopicTable:
         """See `Lake`."""
         log = TableLog(self._storage, name, schema, self._settings, layout, self._consumer)
-        return DeltaTopicTable(self._storage, name, schema, self._settings, log, self._turn(name))
+        return DeltaTopicTable(
+            self._storage, name, schema, self._settings, log, self._turn(name), commits=self._commits
+        )
 
     def _turn(self, name: str) -> threading.Lock:
         return self._turns.setdefault(name, threading.Lock())  # one step of Python, so two threads get the same one

@@ -41,7 +41,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from kgs_core.adapters.lake.combined_commit import CombinedCommits
 from kgs_core.adapters.lake.log_store import EntryExistsError
-from kgs_core.adapters.lake.pace import MOST_RACES, TRIES, Pace, pause_after_error
+from kgs_core.adapters.lake.pace import MOST_RACES, TRIES, CommitWay, Pace, pause_after_error
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_log import TableLog
 from kgs_core.adapters.lake.table_properties import wanted_properties
@@ -59,9 +59,10 @@ class DeltaTopicTable:
 
     Args:
         turn: held while an entry is tried; shared by those of this process that commit to the table.
+        commits: see `open_lake`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - three have defaults
         self,
         storage: Storage,
         name: str,
@@ -69,10 +70,13 @@ class DeltaTopicTable:
         lake: LakeSettings,
         log: TableLog | None = None,
         turn: AbstractContextManager[object] | None = None,
+        *,
+        commits: CommitWay = "auto",
     ) -> None:
         self.name = name
         self.schema = schema
         self._lake = lake
+        self._commits = commits
         self._log = log or TableLog(storage, name, schema, lake)
         self._turn = turn or threading.Lock()
         self._pace = Pace()
@@ -179,12 +183,12 @@ class DeltaTopicTable:
     def _is_combined(self, batch: CommitIntent) -> bool:
         if not batch.files:  # what moves versions alone is rare
             return False
-        return self._lake.commit == "combined" or (self._lake.commit == "auto" and self._pace.is_crowded)
+        return self._commits == "combined" or (self._commits == "auto" and self._pace.is_crowded)
 
     def _commit_combined(self, batch: CommitIntent, *, is_tried: bool) -> CommitOutcome:
         self._pace.left()
         outcome = self._combined.commit(batch, is_tried=is_tried)
-        if self._lake.commit == "auto" and self._combined.is_alone:
+        if self._commits == "auto" and self._combined.is_alone:
             self._pace, self._combined = Pace(), CombinedCommits(self._log)
         return outcome
 

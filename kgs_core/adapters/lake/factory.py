@@ -2,15 +2,17 @@
 
 from pkgutil import resolve_name
 
+from kgs_core.adapters.lake.pace import CommitWay
 from kgs_core.config.settings import TABLE_FORMATS, LakeSettings
 from kgs_core.ports import Lake
 
 
-def open_lake(settings: LakeSettings, consumer: str = "") -> Lake:
+def open_lake(settings: LakeSettings, consumer: str = "", commits: CommitWay = "auto") -> Lake:
     """The lake that the settings name; the store is asked nothing yet.
 
     Args:
         consumer: who commits, for those who read the tables' logs.
+        commits: forced by tests and measurements alone.
     """
-    lake: Lake = resolve_name(TABLE_FORMATS[settings.format])(settings, consumer)
+    lake: Lake = resolve_name(TABLE_FORMATS[settings.format])(settings, consumer, commits)
     return lake

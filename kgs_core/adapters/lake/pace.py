@@ -12,7 +12,10 @@ share the table fairly.
 """
 
 import random
+from typing import Literal
 
+CommitWay = Literal["direct", "combined", "auto"]
+"""A writer makes entries of its own, shares them with others, or (auto) shares them while it is crowded."""
 SPREAD = 4.0
 PATIENCE = 2.0
 LEARNT_AT_ONCE = 4

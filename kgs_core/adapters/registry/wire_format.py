@@ -86,6 +86,14 @@ def unframe(values: pa.Array, headers: pa.Array | None = None, header: str = HEA
     return FramedValues(data, groups, bad)
 
 
+def unframed(values: pa.Array) -> FramedValues:
+    """Values without a frame, all of one schema."""
+    data, starts, ends = byte_ranges(values)
+    present = _present(values)
+    valid, bad = np.flatnonzero(present), dict.fromkeys(np.flatnonzero(~present).tolist(), NO_VALUE)
+    return FramedValues(data, [SchemaGroup(0, valid, starts[valid], ends[valid])] if len(valid) else [], bad)
+
+
 def byte_ranges(values: pa.Array) -> tuple[npt.NDArray[np.uint8], Offsets, Offsets]:
     """All bytes of a binary array (no copy), and where each value begins and ends in them."""
     _, offsets, data = values.buffers()

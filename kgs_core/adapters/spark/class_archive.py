@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kgs_core.accel.cache_dir import build_once, cache_directory
 from kgs_core.adapters.spark.java import find_java, java_environment
-from kgs_core.adapters.system.cache_dir import build_once, cache_directory
 from kgs_core.errors import PermanentError
 
 BUILD_TIMEOUT_S = 300.0

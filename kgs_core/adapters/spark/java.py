@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from kgs_core.adapters.system.cache_dir import build_once, cache_directory
+from kgs_core.accel.cache_dir import build_once, cache_directory
 from kgs_core.errors import PermanentError
 
 OLDEST_JAVA = 17

@@ -57,6 +57,11 @@ def test_times_may_be_whole_or_not(settings_of, value):
     assert settings.consumer.wait_time_s == value
 
 
+def test_a_key_that_is_gone_says_so(problems_of):
+    (found,) = problems_of(lake="lake: {root: /lake, commit: auto}")
+    assert found == "lake.commit: gone since 0.2: leave it out, consumers combine their commits where they crowd"
+
+
 def test_unknown_keys_name_the_nearest_or_all(problems_of):
     topics = "topics: [{topic: t, zzz: {a: int}}]"
     found = problems_of(consumer="consumer: {bach_bytes: 1}", more="zzz: 1", topics=topics)

@@ -7,39 +7,32 @@ reads this file in one call.
 
 import io
 from collections.abc import Mapping
-from functools import cache
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.formats import avro_steps
-from kgs_core.adapters.ingest.formats.avro_columns import fit, misfit
-from kgs_core.adapters.ingest.formats.avro_schema import AvroReading, UnfitSchemaError, avro_reading
-from kgs_core.adapters.ingest.formats.by_schema import Pieces, parse_groups, schema_of, structs
-from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, NoColumnsError, Parsed, ValueBatch
-from kgs_core.adapters.ingest.native.session import address_of
-from kgs_core.adapters.lake.columns import lacking
-from kgs_core.adapters.registry.client import open_registry
-from kgs_core.adapters.registry.wire_format import (
-    NO_VALUE,
-    FramedValues,
-    Offsets,
-    SchemaGroup,
-    byte_ranges,
-    joined,
-    unframe,
+from kgs_core.accel import avro_steps
+from kgs_core.accel.compiled import address_of, machine_code
+from kgs_core.adapters.ingest.formats.avro_columns import PROMOTIONS, column_of
+from kgs_core.adapters.ingest.formats.avro_schema import AvroReading, avro_reading
+from kgs_core.adapters.ingest.formats.by_schema import Pieces, newest_columns, parse_by_schema, usable_columns
+from kgs_core.adapters.ingest.formats.parsed import (
+    MAX_REASON,
+    NoColumnsError,
+    Parsed,
+    UnusableSchemaError,
+    ValueBatch,
 )
-from kgs_core.adapters.system.machine_code import Loop, machine_code
+from kgs_core.adapters.ingest.formats.widening import widened, widening_problem
+from kgs_core.adapters.registry.wire_format import FramedValues, Offsets, SchemaGroup, joined
 from kgs_core.config import TopicRule
-from kgs_core.config.field_types import problem_of_names
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import ConfigError, PermanentError
-from kgs_core.ports.registry import RegisteredSchema, SchemaKind, UnknownSchemaError
+from kgs_core.ports.registry import RegisteredSchema, SchemaKind
 
 _SYNC = b"kgs: end of block"[:16]
-_WALK = "kgs_core.adapters.ingest.formats.avro_walk"
-_LOOPS = ["kgs_core.adapters.ingest.native.loops", "kgs_core.adapters.ingest.native.utf8"]
+_WALK = "kgs_core.accel.avro_walk"
 
 
 def parse_avro(batch: ValueBatch) -> Parsed:
@@ -47,92 +40,51 @@ def parse_avro(batch: ValueBatch) -> Parsed:
 
     Keys always name theirs.
     """
-    rule = batch.rule
-    if rule.avro_schema is None or batch.is_key:
-        registry = open_registry(_given(batch.registry))
-        framed = unframe(batch.values, batch.headers, batch.schema_header)
-        return parse_groups(batch, SchemaKind.AVRO, _decode, (framed, lambda group: schema_of(registry, group)))
-    inline = RegisteredSchema(None, SchemaKind.AVRO, rule.avro_schema)
-    return parse_groups(batch, SchemaKind.AVRO, _decode, (_unframed(batch.values), lambda _: inline))
+    return parse_by_schema(batch, SchemaKind.AVRO, _decode, None if batch.is_key else _inline(batch.rule))
 
 
 def avro_columns_of(topic: str, rule: TopicRule, registry: RegistrySettings | None) -> pa.Schema:
     """Columns of the rule's schema or, without one, of the newest of the subject `<topic>-value`; see `ColumnsOf`."""
+    inline = _inline(rule)
+    if inline is None:
+        return newest_columns(topic, registry, SchemaKind.AVRO, _natural)
     try:
-        if rule.avro_schema is not None:
-            where, schema = "avro_schema", RegisteredSchema(None, SchemaKind.AVRO, rule.avro_schema)
-        else:
-            where = f"subject {topic}-value"
-            schema = open_registry(_given(registry)).latest(f"{topic}-value")
-        columns = avro_reading(schema).columns
-    except UnknownSchemaError as e:
-        raise ConfigError([f"topic {topic}: {where}: {e}; or give the rule a 'schema' of field: type"]) from e
-    except UnfitSchemaError as e:
-        kind = NoColumnsError if schema.kind is SchemaKind.AVRO and rule.avro_schema is None else ConfigError
-        raise kind([f"topic {topic}: {where}: {e}; or give the rule a 'schema' of field: type"]) from e
-    problem = _unfit_names(columns)
-    if problem:
-        kind = NoColumnsError if rule.avro_schema is None else ConfigError
-        raise kind([f"topic {topic}: {where}: {problem}; give the rule a 'schema' of field: type"])
-    return columns
+        return usable_columns(f"topic {topic}: avro_schema", inline, _natural)
+    except NoColumnsError as e:  # the rule's fault, not a registry's
+        raise ConfigError(e.problems) from e
 
 
-def _given(registry: RegistrySettings | None) -> RegistrySettings:
-    if registry is None:
-        raise ConfigError(["format avro: give registry.url, or the rule an avro_schema"])
-    return registry
+def _inline(rule: TopicRule) -> RegisteredSchema | None:
+    return None if rule.avro_schema is None else RegisteredSchema(None, SchemaKind.AVRO, rule.avro_schema)
 
 
-def _unfit_names(columns: pa.Schema) -> str:
-    if not columns.names:
-        return "it has no field that could be a column"
-    for name in columns.names:
-        if name.startswith("_"):
-            return f"field {name}: columns that begin with _ are those of kgs"
-    return next((problem for names in structs(columns) if (problem := problem_of_names(names))), "")
-
-
-def _unframed(values: pa.Array) -> FramedValues:
-    data, starts, ends = byte_ranges(values)
-    valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-    bad = dict.fromkeys(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False)).tolist(), NO_VALUE)
-    groups = [SchemaGroup(0, valid, starts[valid], ends[valid])] if len(valid) else []
-    return FramedValues(data, groups, bad)
+def _natural(schema: RegisteredSchema) -> pa.Schema:
+    return avro_reading(schema).columns
 
 
 def _decode(schema: RegisteredSchema, group: SchemaGroup, framed: FramedValues, pieces: Pieces) -> None:
-    try:
-        reading = _fitting(schema, pieces.columns)
-    except UnfitSchemaError as e:
-        pieces.fail(group.positions.tolist(), f"schema {group.schema}: {e}")
-        return
-    good, faults = _walked(framed, group, reading)
-    pieces.bad |= faults
-    if len(good):
-        missing = pa.schema(lacking(pieces.columns, reading.columns))
-        pieces.add(_read(framed, group, good, reading, pieces.columns), group.positions[good], missing)
-
-
-def _fitting(schema: RegisteredSchema, columns: pa.Schema) -> AvroReading:
     reading = avro_reading(schema)
-    problem = misfit(reading, columns)
-    if problem:
-        raise UnfitSchemaError(problem)
-    return reading
+    known = dict(reading.fields)
+    for each in pieces.columns:
+        if each.name in known and (
+            problem := widening_problem(known[each.name].arrow, each.type, each.name, PROMOTIONS)
+        ):
+            raise UnusableSchemaError(problem)
+    good, bad = _walked(framed, group, reading)
+    table = _read(framed, group, good, reading, pieces.columns)
+    pieces.take(Parsed(table, good.tolist() if bad else range(len(good)), bad), group.positions, reading.columns)
 
 
 def _walked(framed: FramedValues, group: SchemaGroup, reading: AvroReading) -> tuple[Offsets, Mapping[int, str]]:
-    """Which of the group are good, and why the others are not, by their positions in the batch."""
+    """Which values of the group are good, and why the others are not, by their places in it."""
     count = len(group.positions)
     faults, room = np.zeros(count, np.int64), np.zeros(reading.depth + 1, np.int64)
     data = framed.data if len(framed.data) else np.zeros(1, np.uint8)
     starts, ends = np.ascontiguousarray(group.starts), np.ascontiguousarray(group.ends)
     known = [address_of(each) for each in (data, starts, ends)]
-    if not avro_walk()(*known, count, *(address_of(each) for each in (reading.steps, room, faults))):
+    if not machine_code(_WALK)["walk"](*known, count, *(address_of(each) for each in (reading.steps, room, faults))):
         return np.arange(count), {}
-    wrong = np.flatnonzero(faults)
-    words = {int(group.positions[i]): _words(int(faults[i]), reading) for i in wrong}
-    return np.flatnonzero(faults == 0), words
+    return np.flatnonzero(faults == 0), {i: _words(int(faults[i]), reading) for i in np.flatnonzero(faults).tolist()}
 
 
 def _words(fault: int, reading: AvroReading) -> str:
@@ -144,19 +96,20 @@ def _words(fault: int, reading: AvroReading) -> str:
 def _read(
     framed: FramedValues, group: SchemaGroup, good: Offsets, reading: AvroReading, columns: pa.Schema
 ) -> pa.Table:
-    known = dict(reading.fields)
-    wanted = [f for f in columns if f.name in known]
-    rows = len(good)
-    found: Mapping[str, pa.Array] = {}
-    if wanted:
+    rows, known = len(good), dict(reading.fields)
+    wanted = {f.name: known[f.name] for f in columns if f.name in known}
+    made: dict[str, pa.Array] = {}
+    if rows and wanted:
         body = joined(framed.data, group.starts[good], group.ends[good])
         file = io.BytesIO(_container(reading.physical, rows, body.tobytes()))
-        frame = pl.read_avro(file, columns=[f.name for f in wanted])
+        frame = pl.read_avro(file, columns=list(wanted))
         if frame.height != rows:
             raise PermanentError(f"polars read {frame.height} Avro values of {rows}")
-        found = {name: frame[name].to_arrow() for name in frame.columns}
-    out = [fit(known[f.name], found[f.name], f.type) if f.name in found else pa.nulls(rows, f.type) for f in columns]
-    return pa.Table.from_arrays(out, schema=columns)
+        for name, part in wanted.items():
+            made[name] = widened(column_of(part, frame[name].to_arrow()), columns.field(name).type)
+    return pa.Table.from_arrays(
+        [made[f.name] if f.name in made else pa.nulls(rows, f.type) for f in columns], schema=columns
+    )
 
 
 def _container(schema: str, rows: int, body: bytes) -> bytes:
@@ -173,13 +126,3 @@ def _long(number: int) -> bytes:
         out.append(left & 127 | 128)
         left >>= 7
     return bytes([*out, left])
-
-
-@cache
-def avro_walk() -> Loop:
-    """The walk as machine code; the first call on a machine compiles it.
-
-    Raises:
-        PermanentError: the cache directory does not have it and cannot be written.
-    """
-    return machine_code(_WALK, [avro_steps.__name__, *_LOOPS])["walk"]

@@ -1,66 +1,37 @@
-"""Columns of an Avro schema's fields, made into those that a table has; all by Arrow, nothing can fail by a value."""
+"""Columns of an Avro schema's fields, of what polars reads; all by Arrow, nothing can fail by a value."""
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgs_core.adapters.ingest.formats.avro_schema import AvroField, AvroReading
+from kgs_core.adapters.ingest.formats.avro_schema import AvroField
 
-_WIDER = {
-    (pa.int32(), pa.int64()),
-    (pa.int32(), pa.float32()),
-    (pa.int32(), pa.float64()),
-    (pa.int64(), pa.float32()),
-    (pa.int64(), pa.float64()),
-    (pa.float32(), pa.float64()),
-    (pa.string(), pa.binary()),
-}
-"""Promotions of Avro's own, from the writer's type to the column's."""
+PROMOTIONS = frozenset(
+    (
+        (pa.int32(), pa.float32()),
+        (pa.int64(), pa.float32()),
+        (pa.int64(), pa.float64()),
+        (pa.string(), pa.binary()),
+    )
+)
+"""Avro's own, from the writer's type to the column's, beside those that keep every value."""
 _DECIMAL_BYTES = 16
 
 
-def misfit(reading: AvroReading, columns: pa.Schema) -> str:
-    """Why values of a schema cannot be these columns; empty: they can."""
-    known = dict(reading.fields)
-    for each in columns:
-        if each.name in known and (problem := _misfit(known[each.name], each.type)):
-            return f"column {each.name}: {problem}"
-    return ""
-
-
-def _misfit(part: AvroField, wanted: pa.DataType) -> str:
-    if part.arrow == wanted or (part.arrow, wanted) in _WIDER:
-        return ""
-    if part.kind == "record" and pa.types.is_struct(wanted):
-        inner = dict(part.parts)
-        found = [(f.name, _misfit(inner[f.name], f.type)) for f in wanted if f.name in inner]
-        return next((f"{name}: {problem}" for name, problem in found if problem), "")
-    if part.kind == "array" and pa.types.is_list(wanted):
-        return _misfit(part.parts[0][1], wanted.value_type)
-    if part.kind == "map" and pa.types.is_map(wanted) and wanted.key_type == pa.string():
-        return _misfit(part.parts[0][1], wanted.item_type)
-    if part.kind == "decimal" and pa.types.is_decimal128(wanted):
-        room = wanted.precision - wanted.scale >= part.arrow.precision - part.arrow.scale
-        if room and wanted.scale >= part.arrow.scale:
-            return ""
-    return (
-        f"the writer's schema has {part.arrow}, the column is {wanted}: change the column in the rule, or the producer"
-    )
-
-
-def fit(part: AvroField, found: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """What polars read of a field, as the column's type, which it does not misfit."""
+def column_of(part: AvroField, found: pa.Array) -> pa.Array:
+    """The column of a field, of its own type."""
     match part.kind:
         case "record":
-            return _struct(part, found, wanted)
+            children = [column_of(inner, _child(found, name)) for name, inner in part.parts]
+            return pa.StructArray.from_arrays(children, fields=list(part.arrow), mask=_nulls(found))
         case "array":
-            items = fit(part.parts[0][1], found.flatten(), wanted.value_type)
-            return pa.ListArray.from_arrays(_offsets(found), items, type=wanted, mask=_nulls(found))
+            items = column_of(part.parts[0][1], found.flatten())
+            return pa.ListArray.from_arrays(_offsets(found), items, type=part.arrow, mask=_nulls(found))
         case "map":
             entries = found.flatten()
-            values = fit(part.parts[0][1], _child(entries, "value"), wanted.item_type)
+            values = column_of(part.parts[0][1], _child(entries, "value"))
             keys = _child(entries, "key").cast(pa.string())
-            return pa.MapArray.from_arrays(_offsets(found), keys, values, type=wanted, mask=_nulls(found))
+            return pa.MapArray.from_arrays(_offsets(found), keys, values, type=part.arrow, mask=_nulls(found))
         case "enum":
             made = pa.array(part.symbols, pa.string()).take(found)
         case "timestamp":
@@ -71,16 +42,7 @@ def fit(part: AvroField, found: pa.Array, wanted: pa.DataType) -> pa.Array:
             made = _decimals(found, part.arrow)
         case _:
             made = found.cast(part.arrow)
-    return made if made.type == wanted else made.cast(wanted, safe=False)  # a wider type; floats may round
-
-
-def _struct(part: AvroField, found: pa.Array, wanted: pa.DataType) -> pa.Array:
-    inner = dict(part.parts)
-    children = [
-        fit(inner[f.name], _child(found, f.name), f.type) if f.name in inner else pa.nulls(len(found), f.type)
-        for f in wanted
-    ]
-    return pa.StructArray.from_arrays(children, fields=list(wanted), mask=_nulls(found))
+    return made
 
 
 def _child(found: pa.Array, name: str) -> pa.Array:

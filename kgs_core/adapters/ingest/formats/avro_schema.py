@@ -22,10 +22,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from fastavro.types import Schema as AvroSchema
 
-from kgs_core.adapters.ingest.formats import avro_steps as step
+from kgs_core.accel import avro_steps as step
 from kgs_core.adapters.ingest.formats.avro_definitions import digits_of, is_empty, name_of
+from kgs_core.adapters.ingest.formats.parsed import UnusableSchemaError
 from kgs_core.adapters.lake.row_schema import TIMESTAMP
-from kgs_core.ports.registry import RegisteredSchema, SchemaKind
+from kgs_core.ports.registry import RegisteredSchema
 
 MAX_TYPES = 5_000
 _INT, _LONG = (-(2**31), 2**31 - 1), (-(2**63), 2**63 - 1)
@@ -42,10 +43,6 @@ _PLAIN: Mapping[str, pa.DataType] = {
 }
 _RECORDS = ("record", "error")
 _FIXED_SIZES = {"float": 4, "double": 8}
-
-
-class UnfitSchemaError(Exception):
-    """A schema whose values kgs cannot make columns of; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,23 +93,21 @@ def avro_reading(schema: RegisteredSchema) -> AvroReading:
     """How values of a schema are read.
 
     Raises:
-        UnfitSchemaError: they cannot be.
+        UnusableSchemaError: they cannot be.
     """
-    if schema.kind is not SchemaKind.AVRO:
-        raise UnfitSchemaError(f"the schema is {schema.kind}, the rule says format: avro")
     named: dict[str, Any] = {}
     try:
         parsed: Any = _parsed(schema, named, set())
     except Exception as e:  # fastavro raises many kinds, of whatever the text is
-        raise UnfitSchemaError(f"no Avro schema: {type(e).__name__}: {e}") from e
+        raise UnusableSchemaError(f"no Avro schema: {type(e).__name__}: {e}") from e
     if not isinstance(parsed, dict) or parsed.get("type") != "record":
-        raise UnfitSchemaError("the schema is no record, so it has no columns")
+        raise UnusableSchemaError("the schema is no record, so it has no columns")
     try:
         return _Reader(named).read(parsed)
-    except UnfitSchemaError:
+    except UnusableSchemaError:
         raise
     except Exception as e:  # what fastavro lets pass is not all as it should be
-        raise UnfitSchemaError(f"the schema cannot be read: {type(e).__name__}: {e}") from e
+        raise UnusableSchemaError(f"the schema cannot be read: {type(e).__name__}: {e}") from e
 
 
 def _parsed(schema: RegisteredSchema, named: dict[str, Any], done: set[str]) -> AvroSchema:
@@ -171,7 +166,7 @@ class _Reader:
         parts, fields = [], []
         names = [each["name"] for each in schema["fields"]]
         if len(set(names)) < len(names):
-            raise UnfitSchemaError(f"{f'field {place}' if place else 'the schema'}: two fields have one name")
+            raise UnusableSchemaError(f"{f'field {place}' if place else 'the schema'}: two fields have one name")
         for each in schema["fields"]:
             found = self._type(each["type"], f"{place}.{each['name']}" if place else each["name"])
             if found is not None:
@@ -185,12 +180,12 @@ class _Reader:
         """The type as it is read, and as polars is told; None where it takes no byte."""
         self.types += 1
         if self.types > MAX_TYPES:
-            raise UnfitSchemaError(f"the schema has more than {MAX_TYPES} types, counted wherever they stand")
+            raise UnusableSchemaError(f"the schema has more than {MAX_TYPES} types, counted wherever they stand")
         name = schema if isinstance(schema, str) and schema in self.named else name_of(schema)
         if name is None:
             return self._made(schema, place)
         if name in self.within:
-            raise UnfitSchemaError(f"field {place}: it refers to {name[:80]}, which it is in: no column can")
+            raise UnusableSchemaError(f"field {place}: it refers to {name[:80]}, which it is in: no column can")
         self.within.append(name)
         found = self._made(self.named.get(name, schema), place)
         self.within.pop()
@@ -214,7 +209,7 @@ class _Reader:
             "enum": self._enum,
         }.get(kind)
         if make is None:
-            raise UnfitSchemaError(f"field {place}: no type {str(kind)[:80]} is known")
+            raise UnusableSchemaError(f"field {place}: no type {str(kind)[:80]} is known")
         return make(given, place)
 
     def _inner_record(self, schema: Mapping[str, Any], place: str) -> tuple[AvroField, Any] | None:
@@ -237,13 +232,13 @@ class _Reader:
     def _union(self, branches: list[Any], place: str) -> tuple[AvroField, Any] | None:
         null = next((n for n, each in enumerate(branches) if each in ("null", {"type": "null"})), None)
         if len(branches) != 2 or null is None:  # noqa: PLR2004 - null and one other
-            raise UnfitSchemaError(
+            raise UnusableSchemaError(
                 f"field {place}: a union of {len(branches)} types is no column: only null and one other type can be"
             )
         index = self._step(place, step.NULLABLE, null)
         found = self._type(branches[1 - null], place)
         if found is None:
-            raise UnfitSchemaError(f"field {place}: a union with an empty record is no column")
+            raise UnusableSchemaError(f"field {place}: a union with an empty record is no column")
         self.steps[index][2] = len(self.steps)
         part, physical = found
         return part, ["null", physical] if null == 0 else [physical, "null"]
@@ -257,7 +252,7 @@ class _Reader:
             self._step(place, step.TEXT)
         found = self._type(schema["values" if is_map else "items"], place)
         if found is None or is_empty(found[1]):
-            raise UnfitSchemaError(f"field {place}: items that take no byte")
+            raise UnusableSchemaError(f"field {place}: items that take no byte")
         self.depth -= 1
         last = self._step(place, step.NEXT, block + 1, block)
         self.steps[block][1] = last + 1
@@ -277,7 +272,7 @@ class _Reader:
     def _bytes(self, schema: Mapping[str, Any], place: str) -> tuple[AvroField, Any]:
         fixed = schema["size"] if schema["type"] == "fixed" else None
         if fixed is not None and not (isinstance(fixed, int) and 0 <= fixed <= _INT[1]):
-            raise UnfitSchemaError(f"field {place}: a fixed of size {str(fixed)[:80]}")
+            raise UnusableSchemaError(f"field {place}: a fixed of size {str(fixed)[:80]}")
         physical: Any = (
             "bytes" if fixed is None else {"type": "fixed", "name": f"r{next(self.names)}", "size": schema["size"]}
         )

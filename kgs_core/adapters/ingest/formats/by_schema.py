@@ -9,10 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, NO_COLUMNS, NoColumnsError, Parsed, ValueBatch
+from kgs_core.adapters.ingest.formats.parsed import (
+    MAX_REASON,
+    NO_COLUMNS,
+    NoColumnsError,
+    Parsed,
+    UnusableSchemaError,
+    ValueBatch,
+)
+from kgs_core.adapters.lake.columns import lacking
 from kgs_core.adapters.lake.row_schema import RESCUED
 from kgs_core.adapters.registry.client import open_registry
-from kgs_core.adapters.registry.wire_format import FramedValues, SchemaGroup, unframe
+from kgs_core.adapters.registry.wire_format import FramedValues, SchemaGroup, unframe, unframed
 from kgs_core.config.field_types import problem_of_names
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import ConfigError, TransientError
@@ -44,18 +52,16 @@ class Pieces:
     rescued: list[pa.Array] = field(default_factory=list)
     missing: list[pa.Schema] = field(default_factory=list)
 
-    def add(self, table: pa.Table, positions: Positions, missing: pa.Schema, rescued: pa.Array | None = None) -> None:
-        """Take in rows of one schema."""
-        if table.num_rows:
-            self.rescued.append(pa.nulls(table.num_rows, RESCUED.type) if rescued is None else rescued)
-            self.tables.append(table)
-            self.positions.append(positions)
-            self.missing.append(missing)
-
-    def take(self, parsed: Parsed, positions: Positions, missing: pa.Schema) -> None:
-        """Take in what a parser made of values of one schema, which stand at these positions."""
+    def take(self, parsed: Parsed, positions: Positions, fields: pa.Schema) -> None:
+        """Take in what a parser made of values of one schema, which stand at these positions; `fields` are theirs."""
         self.bad.update({int(positions[i]): reason for i, reason in parsed.bad.items()})
-        self.add(parsed.table, positions[np.array(parsed.good, np.int64)], missing, parsed.rescued)
+        if parsed.good:
+            rows = len(parsed.good)
+            self.rescued.append(pa.nulls(rows, RESCUED.type) if parsed.rescued is None else parsed.rescued)
+            self.tables.append(parsed.table)
+            is_all = len(parsed.good) == len(positions)
+            self.positions.append(positions if is_all else positions[np.array(parsed.good, np.int64)])
+            self.missing.append(pa.schema(lacking(self.columns, fields)))
 
     def fail(self, positions: Iterable[int], reason: str) -> None:
         """Take note that these are bad, for one reason."""
@@ -75,51 +81,47 @@ class Pieces:
 
 
 Decode = Callable[[RegisteredSchema, SchemaGroup, FramedValues, Pieces], None]
+ColumnsOfSchema = Callable[[RegisteredSchema], pa.Schema]
 
 
-def parse_by_schema(batch: ValueBatch, kind: SchemaKind, decode: Decode) -> Parsed:
+def parse_by_schema(
+    batch: ValueBatch, kind: SchemaKind, decode: Decode, inline: RegisteredSchema | None = None
+) -> Parsed:
     """Values of a batch to columns, by the schema of each.
 
     Args:
         batch: the values.
         kind: of schema that is wanted; a value that names another one is bad.
-        decode: adds to `Pieces` what becomes of the values of one schema.
+        decode: adds to `Pieces` what becomes of the values of one schema; UnusableSchemaError makes all of them bad.
+        inline: the schema of all values, which then have no frame; None: each names its own.
     """
-    registry = registry_of(batch.registry)
-    framed = unframe(batch.values, batch.headers, batch.schema_header)
-    return parse_groups(batch, kind, decode, (framed, lambda group: schema_of(registry, group)))
-
-
-def parse_groups(
-    batch: ValueBatch,
-    kind: SchemaKind,
-    decode: Decode,
-    source: tuple[FramedValues, Callable[[SchemaGroup], RegisteredSchema]],
-) -> Parsed:
-    """As `parse_by_schema`, from values that are grouped by schema already and what tells the schema of a group."""
-    framed, tell = source
+    if inline is None:
+        registry = registry_of(batch.registry)
+        framed = unframe(batch.values, batch.headers, batch.schema_header)
+        ask = within_patience(lambda group: schema_of(registry, group))
+    else:
+        framed, ask = unframed(batch.values), lambda _: inline
     pieces = Pieces(batch.columns, dict(framed.bad))
-    ask = within_patience(tell)
-    for group in in_order(framed):
+    # By their first values: what is asked for first is what a partition would wait at first
+    for group in sorted(framed.groups, key=lambda group: int(group.positions[0])):
         positions = group.positions.tolist()
         try:
             schema = ask(group)
         except TransientError as e:
             pieces.waiting.update(dict.fromkeys(positions, str(e)[:MAX_REASON]))
+            continue
         except UnknownSchemaError as e:
             pieces.fail(positions, str(e))
             pieces.unknown.update(dict.fromkeys(positions, e.for_s))
-        else:
-            if schema.kind is kind:
-                decode(schema, group, framed, pieces)
-            else:
-                pieces.fail(positions, f"schema {group.schema} is of kind {schema.kind}, not {kind}")
+            continue
+        if schema.kind is not kind:
+            pieces.fail(positions, f"schema {group.schema} is of kind {schema.kind}, not {kind}")
+            continue
+        try:
+            decode(schema, group, framed, pieces)
+        except UnusableSchemaError as e:
+            pieces.fail(positions, f"schema {group.schema}: {e}")
     return pieces.parsed()
-
-
-def in_order(framed: FramedValues) -> list[SchemaGroup]:
-    """The groups by their first values: what is asked for first is what a partition would wait at first."""
-    return sorted(framed.groups, key=lambda group: int(group.positions[0]))
 
 
 def within_patience(ask: Callable[[SchemaGroup], RegisteredSchema]) -> Callable[[SchemaGroup], RegisteredSchema]:
@@ -160,13 +162,10 @@ def registry_of(settings: RegistrySettings | None) -> SchemaRegistry:
     return open_registry(settings)
 
 
-def latest_schema(topic: str, settings: RegistrySettings, kind: SchemaKind) -> RegisteredSchema:
-    """The newest schema of a topic's values.
-
-    Raises:
-        ConfigError: there is none, or one of another kind.
-        TransientError: the registry does not answer.
-    """
+def newest_columns(
+    topic: str, settings: RegistrySettings | None, kind: SchemaKind, columns_of: ColumnsOfSchema
+) -> pa.Schema:
+    """The columns of the newest schema of a topic's values; see `ColumnsOf`."""
     subject = f"{topic}-value"
     try:
         found = registry_of(settings).latest(subject)
@@ -174,21 +173,25 @@ def latest_schema(topic: str, settings: RegistrySettings, kind: SchemaKind) -> R
         raise ConfigError([f"topic {topic}: {e}: register one as subject {subject}, or give the rule a schema"]) from e
     if found.kind is not kind:
         raise ConfigError([f"topic {topic}: subject {subject} is of kind {found.kind}: give the rule another format"])
-    return found
+    return usable_columns(f"topic {topic}: subject {subject}", found, columns_of)
 
 
-def usable_columns(topic: str, columns: pa.Schema) -> pa.Schema:
-    """The columns, if a table can have them beside those that kgs adds.
+def usable_columns(where: str, schema: RegisteredSchema, columns_of: ColumnsOfSchema) -> pa.Schema:
+    """The columns of a schema, if a table can have them beside those that kgs adds.
 
     Raises:
-        NoColumnsError: names are taken, or differ only in case.
+        NoColumnsError: the schema makes none, or their names are taken, or differ only in case.
     """
+    try:
+        columns = columns_of(schema)
+    except UnusableSchemaError as e:
+        raise NoColumnsError([f"{where}: {e}: give the rule a schema"]) from e
     taken = [name for name in columns.names if name.startswith("_")]
     problems = [f"field {name} begins with '_', as the columns that kgs adds" for name in taken]
     problems += [problem for each in structs(columns) if (problem := problem_of_names(each))]
     problems += [] if columns.names else ["its schema has no fields"]
     if problems:
-        raise NoColumnsError([f"topic {topic}: {problem}: give the rule a schema" for problem in problems])
+        raise NoColumnsError([f"{where}: {problem}: give the rule a schema" for problem in problems])
     return columns
 
 

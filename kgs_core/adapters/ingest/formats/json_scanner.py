@@ -1,23 +1,18 @@
 """JSON objects to columns by a compiled scan, as far as it is sure of them."""
 
-import logging
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.formats import json_scan_layout as at
-from kgs_core.adapters.ingest.native.session import address_of
+from kgs_core.accel import json_scan_layout as at
+from kgs_core.accel.compiled import Loop, address_of, machine_code
 from kgs_core.adapters.lake.row_schema import TIMESTAMP
-from kgs_core.adapters.system.machine_code import Loop, machine_code
-from kgs_core.errors import PermanentError
 
-_log = logging.getLogger(__name__)
-_FORMATS = "kgs_core.adapters.ingest.formats"
-_LOOPS = ["kgs_core.adapters.ingest.native.loops", "kgs_core.adapters.ingest.native.utf8"]
+_SCAN = "kgs_core.accel.json_scan"
 _KINDS = MappingProxyType(
     {
         pa.int8(): (at.BYTE, np.int8),
@@ -53,7 +48,7 @@ class Scanned:
 
 
 def scan_json(values: pa.Array, schema: pa.Schema, *, takes_unknown: bool) -> Scanned | None:
-    """The values of which it is sure what pyarrow's reader would make; None: of too few, or nothing can be scanned.
+    """The values of which it is sure what pyarrow's reader would make; None: of too few.
 
     Args:
         values: binary.
@@ -61,10 +56,10 @@ def scan_json(values: pa.Array, schema: pa.Schema, *, takes_unknown: bool) -> Sc
         takes_unknown: whether a field without a column is passed over; else its value is left.
     """
     count, (_, offsets, data) = len(values), values.buffers()
-    loops = scan_loops()
-    if loops is None or not count or not len(schema) or data is None or not data.size:
+    if not count or not len(schema) or data is None or not data.size:
         return None
-    scan, texts = loops
+    loops = machine_code(_SCAN)
+    scan, texts = loops["scan"], loops["texts"]
     columns = _ScannedColumns(schema, count)
     taken: Bytes = np.zeros(count, np.uint8)
     powers = _powers_of_five()  # held here: the cache keeps one of two that were made at once
@@ -149,18 +144,3 @@ def _powers_of_five() -> Longs:
             bits >>= bits.bit_length() - 128
         out.append((bits >> 64, bits & (2**64 - 1)))
     return np.array(out, np.uint64).view(np.int64)
-
-
-@cache
-def scan_loops() -> tuple[Loop, Loop] | None:
-    """The scan and what writes its texts, as machine code; the first call on a machine compiles them.
-
-    None: they are neither there nor to be made; pyarrow then reads all.
-    """
-    modules = [f"{_FORMATS}.json_scan_{name}" for name in ("layout", "texts", "numbers", "values")]
-    try:
-        loops = machine_code(f"{_FORMATS}.json_scan", [*modules, *_LOOPS])
-    except PermanentError as e:
-        _log.warning("JSON is parsed by pyarrow alone, which takes more time: %s", e)
-        return None
-    return loops["scan"], loops["texts"]

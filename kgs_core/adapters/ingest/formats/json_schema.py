@@ -6,11 +6,10 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgs_core.adapters.ingest.formats.by_schema import Pieces, latest_schema, parse_by_schema, usable_columns
+from kgs_core.adapters.ingest.formats.by_schema import Pieces, newest_columns, parse_by_schema
 from kgs_core.adapters.ingest.formats.json_objects import parse_json
 from kgs_core.adapters.ingest.formats.json_schema_types import columns_of_schema, fields_of_schema
-from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS, NoColumnsError, Parsed, UnusableSchemaError, ValueBatch
-from kgs_core.adapters.lake.columns import lacking
+from kgs_core.adapters.ingest.formats.parsed import NO_COLUMNS, Parsed, UnusableSchemaError, ValueBatch
 from kgs_core.adapters.registry.wire_format import FramedValues, SchemaGroup, byte_ranges
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
@@ -33,25 +32,14 @@ def parse_json_schema(batch: ValueBatch) -> Parsed:
         # With an end, which pyarrow takes ill if it is left out
         values = pc.binary_slice(batch.values.take(chosen), frame, stop=_END)
         headers = None if batch.headers is None else batch.headers.take(chosen)
-        pieces.take(
-            parse_json(replace(batch, values=values, headers=headers)), group.positions, _lacking(schema, batch)
-        )
+        pieces.take(parse_json(replace(batch, values=values, headers=headers)), group.positions, _fields(schema))
 
     return parse_by_schema(batch, SchemaKind.JSON, decode)
 
 
 def columns_of(topic: str, _rule: TopicRule, registry: RegistrySettings) -> pa.Schema:
     """The columns of the newest schema of subject `<topic>-value`; see `ColumnsOf`."""
-    schema = latest_schema(topic, registry, SchemaKind.JSON)
-    try:
-        columns = columns_of_schema(schema)
-    except UnusableSchemaError as e:
-        raise NoColumnsError([f"topic {topic}: subject {topic}-value: {e}: give the rule a schema"]) from e
-    return usable_columns(topic, columns)
-
-
-def _lacking(schema: RegisteredSchema, batch: ValueBatch) -> pa.Schema:
-    return pa.schema(lacking(batch.columns, _fields(schema)))
+    return newest_columns(topic, registry, SchemaKind.JSON, columns_of_schema)
 
 
 @lru_cache(maxsize=128)

@@ -9,14 +9,12 @@ import pyarrow as pa
 from kgs_core.adapters.ingest.formats.by_schema import (
     Pieces,
     Positions,
-    latest_schema,
+    newest_columns,
     parse_by_schema,
-    usable_columns,
 )
-from kgs_core.adapters.ingest.formats.parsed import NoColumnsError, Parsed, UnusableSchemaError, ValueBatch
+from kgs_core.adapters.ingest.formats.parsed import Parsed, UnusableSchemaError, ValueBatch
 from kgs_core.adapters.ingest.formats.protobuf_messages import MessageDecoder, natural_columns, usable_fields
 from kgs_core.adapters.ingest.formats.protobuf_schema import message_type
-from kgs_core.adapters.lake.columns import lacking
 from kgs_core.adapters.registry.wire_format import FramedValues, SchemaGroup, byte_ranges
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
@@ -37,33 +35,29 @@ def parse_protobuf(batch: ValueBatch) -> Parsed:
         for indexes, members, starts in _by_message(group, framed, pieces, in_header=in_header):
             positions = group.positions[members]
             try:
-                decoder, missing = _decoder(schema, indexes, batch.columns)
+                decoder, fields = _decoder(schema, indexes, batch.columns)
             except UnusableSchemaError as e:
                 pieces.fail(positions.tolist(), f"schema {group.schema}: {e}")
                 continue
             data, ends = framed.data.data, group.ends[members]
             found = decoder.decode([bytes(data[s:e]) for s, e in zip(starts.tolist(), ends.tolist(), strict=True)])
-            pieces.bad.update({int(positions[i]): reason for i, reason in found.bad.items()})
-            pieces.add(found.table, positions[np.array(found.good, np.int64)], missing)
+            pieces.take(found, positions, fields)
 
     return parse_by_schema(batch, SchemaKind.PROTOBUF, decode)
 
 
 def columns_of(topic: str, _rule: TopicRule, registry: RegistrySettings) -> pa.Schema:
     """The columns of the first message type of subject `<topic>-value`; see `ColumnsOf`."""
-    schema = latest_schema(topic, registry, SchemaKind.PROTOBUF)
-    try:
-        columns = natural_columns(message_type(schema, FIRST_MESSAGE))
-    except UnusableSchemaError as e:
-        raise NoColumnsError([f"topic {topic}: subject {topic}-value: {e}: give the rule a schema without it"]) from e
-    return usable_columns(topic, columns)
+    return newest_columns(
+        topic, registry, SchemaKind.PROTOBUF, lambda schema: natural_columns(message_type(schema, FIRST_MESSAGE))
+    )
 
 
 @lru_cache(maxsize=128)
 def _decoder(schema: RegisteredSchema, indexes: Indexes, columns: pa.Schema) -> tuple[MessageDecoder, pa.Schema]:
     try:
         descriptor = message_type(schema, indexes)
-        return MessageDecoder(descriptor, columns), pa.schema(lacking(columns, usable_fields(descriptor)))
+        return MessageDecoder(descriptor, columns), usable_fields(descriptor)
     except RecursionError:
         raise UnusableSchemaError("is nested too deep") from None
 

@@ -7,7 +7,6 @@ told of plain numbers, bytes, lists and messages alone (`protobuf_schema.ShapeBu
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,25 +17,10 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 from ptars import HandlerPool
 
-from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, UnusableSchemaError
+from kgs_core.adapters.ingest.formats.parsed import MAX_REASON, Parsed, UnusableSchemaError
 from kgs_core.adapters.ingest.formats.protobuf_columns import FaultyRows, FieldColumns
 from kgs_core.adapters.ingest.formats.protobuf_schema import Shape, ShapeBuilder
 from kgs_core.adapters.ingest.formats.widening import widened, widening_problem
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """Columns of the good messages.
-
-    Attributes:
-        table: one row a good message, in order.
-        good: positions (in the input) of the rows, ascending.
-        bad: position -> reason.
-    """
-
-    table: pa.Table
-    good: Sequence[int]
-    bad: dict[int, str]
 
 
 def natural_columns(descriptor: Descriptor) -> pa.Schema:
@@ -88,7 +72,7 @@ class MessageDecoder:
         }
         self._handler: Any = _handler(builder, top) if shapes else None
 
-    def decode(self, messages: Sequence[bytes]) -> Decoded:
+    def decode(self, messages: Sequence[bytes]) -> Parsed:
         """Columns of these messages; each is good or bad by itself."""
         bad: dict[int, str] = {}
         clean, read = self._clean(messages, bad)
@@ -113,7 +97,7 @@ class MessageDecoder:
             bad |= {read[row]: reason[:MAX_REASON] for row, reason in faults.reasons.items()}
             keep = [row for row in range(len(read)) if row not in faults.reasons]
             table, read = table.take(pa.array(keep, pa.int64())), [read[row] for row in keep]
-        return Decoded(table, read, bad)
+        return Parsed(table, read, bad)
 
     def _clean(self, messages: Sequence[bytes], bad: dict[int, str]) -> tuple[list[bytes], list[int]]:
         """The good messages as upb writes them, and which they are."""

@@ -1,6 +1,6 @@
 """Columns of a writer's schema in the columns of a table: by name, missing ones null, narrower ones made wider."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -26,26 +26,34 @@ _NAMES = {
 }
 
 
-def widening_problem(found: pa.DataType, wanted: pa.DataType, where: str) -> str:
+Promotions = Collection[tuple[pa.DataType, pa.DataType]]
+
+
+def widening_problem(found: pa.DataType, wanted: pa.DataType, where: str, also: Promotions = ()) -> str:
     """Why values of one type do not go into a column of the other; empty: they do.
 
     Args:
         found: the writer's type.
         wanted: the column's.
         where: the column, as one would write it.
+        also: pairs of types that the writer's format itself lets pass.
     """
-    if found == wanted or wanted in _WIDER.get(found, ()) or _is_wider_decimal(found, wanted):
+    exact = found == wanted or wanted in _WIDER.get(found, ()) or _is_wider_decimal(found, wanted)
+    if exact or (found, wanted) in also:
         return ""
     if pa.types.is_struct(found) and pa.types.is_struct(wanted):
         both = [field for field in wanted if found.get_field_index(field.name) >= 0]
-        inner = (widening_problem(found.field(f.name).type, f.type, f"{where}.{f.name}") for f in both)
+        inner = (widening_problem(found.field(f.name).type, f.type, f"{where}.{f.name}", also) for f in both)
     elif pa.types.is_list(found) and pa.types.is_list(wanted):
-        inner = (widening_problem(found.value_type, wanted.value_type, f"{where}[]") for _ in (0,))
+        inner = (widening_problem(found.value_type, wanted.value_type, f"{where}[]", also) for _ in (0,))
     elif pa.types.is_map(found) and pa.types.is_map(wanted):
         pairs = {"key": (found.key_type, wanted.key_type), "value": (found.item_type, wanted.item_type)}
-        inner = (widening_problem(*pair, f"{where}{{{name}}}") for name, pair in pairs.items())
+        inner = (widening_problem(*pair, f"{where}{{{name}}}", also) for name, pair in pairs.items())
     else:
-        return f"column {where}: {type_name(found)} in the writer's schema, {type_name(wanted)} in the table"
+        return (
+            f"column {where}: {type_name(found)} in the writer's schema, {type_name(wanted)} in the table: "
+            "change the column in the rule, or the producer"
+        )
     return next((problem for problem in inner if problem), "")
 
 
@@ -80,7 +88,7 @@ def widened(found: pa.Array, wanted: pa.DataType) -> pa.Array:
         keys, items = (each[first:last] for each in (found.keys, found.items))
         keys, items = widened(keys, wanted.key_type), widened(items, wanted.item_type)
         return pa.MapArray.from_arrays(starts, keys, items, type=wanted, mask=mask)
-    return found.cast(wanted)
+    return found.cast(wanted, safe=False)  # nothing overflows; what a format promotes to floats may round
 
 
 def _part(found: pa.Array, field: pa.Field) -> pa.Array:

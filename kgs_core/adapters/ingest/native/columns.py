@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.native import layout as at
+from kgs_core.accel import layout as at
 from kgs_core.adapters.ingest.topic_records import (
     UNREADABLE_HEADER,
     HeaderRow,

@@ -13,8 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, cimpl, libversion
 from confluent_kafka import TopicPartition as KafkaPosition
 
-from kgs_core.adapters.ingest.native import token_refresh
-from kgs_core.adapters.ingest.native.layout import (
+from kgs_core.accel.layout import (
     CALLS,
     DESTROY,
     HEADER_GET_ALL,
@@ -23,6 +22,7 @@ from kgs_core.adapters.ingest.native.layout import (
     TIMESTAMP,
     TOPIC,
 )
+from kgs_core.adapters.ingest.native import token_refresh
 from kgs_core.adapters.kafka.clients import plain_settings, token_source
 
 MAJOR = 2

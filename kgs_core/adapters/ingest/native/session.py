@@ -5,16 +5,12 @@ A message is ours from `consume` on, and is freed once: by `fill` with the batch
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from confluent_kafka import KafkaError
 
-from kgs_core.adapters.ingest.fetch_client import FetchClient, Fetched
-from kgs_core.adapters.ingest.native import layout
-from kgs_core.adapters.ingest.native.columns import TopicColumns
-from kgs_core.adapters.ingest.native.layout import (
+from kgs_core.accel.compiled import Loop, address_of, machine_code
+from kgs_core.accel.layout import (
     BATCH,
     CODE,
     COLUMNS,
@@ -30,12 +26,13 @@ from kgs_core.adapters.ingest.native.layout import (
     TAKEN_BYTES,
     VALUE_BYTES,
 )
+from kgs_core.adapters.ingest.fetch_client import FetchClient, Fetched
+from kgs_core.adapters.ingest.native.columns import TopicColumns
 from kgs_core.adapters.ingest.native.library import NativeClient, calls, message_error, message_topic
 from kgs_core.adapters.ingest.small_topics import Longs
-from kgs_core.adapters.system.machine_code import Loop, machine_code
 from kgs_core.model import TopicPartition
 
-_LOOPS = "kgs_core.adapters.ingest.native.loops"
+_LOOPS = "kgs_core.accel.loops"
 _ROOM = 1024
 _IN_TROUBLE = -1
 
@@ -45,7 +42,6 @@ class NativeFetchSession(FetchClient):
 
     Raises:
         UnfitLibraryError: this librdkafka cannot be called so.
-        PermanentError: the loops cannot be compiled or kept.
         KafkaException: a setting is refused.
     """
 
@@ -193,15 +189,5 @@ class NativeFetchSession(FetchClient):
 
 
 def native_loops() -> Mapping[str, Loop]:
-    """The loops as machine code; the first call on a machine compiles them.
-
-    Raises:
-        PermanentError: the cache directory does not have them and cannot be written.
-    """
-    return machine_code(_LOOPS, [layout.__name__])
-
-
-def address_of(array: npt.NDArray[Any]) -> int:
-    """Where a contiguous array begins."""
-    address: int = array.ctypes.data
-    return address
+    """The loops as machine code; the first call on a machine compiles them."""
+    return machine_code(_LOOPS)

@@ -147,21 +147,19 @@ def ends_the_process(rows, topic):
 
 def test_any_exception_of_one_topic_is_its_failure_alone(reader, monkeypatch):
     broken, well = reader.topic("broken", b"x"), reader.topic("well", b"x")
-    monkeypatch.setattr("kgs_core.adapters.ingest.process_batch.ranges_to_read", _breaks_for(reader, broken))
+    monkeypatch.setattr("kgs_core.adapters.ingest.process_batch.conclude", _breaks_for(broken))
     result = reader.round()
     assert set(by_topic(result)) == {well}
     assert result.failed == {broken: "ZeroDivisionError: what nobody thought of"}
 
 
-def _breaks_for(reader, topic):
-    from kgs_core.adapters.ingest.process_batch import ranges_to_read
+def _breaks_for(topic):
+    from kgs_core.adapters.ingest.process_batch import conclude
 
-    calls = iter(sorted(reader.jobs))
-
-    def broken(ranges, stopped):
-        if next(calls) == topic:
+    def broken(job, *rest):
+        if job.topic == topic:
             raise ZeroDivisionError("what nobody\nthought of")
-        return ranges_to_read(ranges, stopped)
+        return conclude(job, *rest)
 
     return broken
 

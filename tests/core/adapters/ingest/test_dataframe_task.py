@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from kgs_core.adapters.ingest.arrow_task import TaskContext
-from kgs_core.adapters.ingest.dataframe_task import DataFrameProcessor, ReaderNote
+from kgs_core.adapters.ingest.dataframe_task import DataFrameProcessor
 from kgs_core.adapters.ingest.dataframe_writer import WriterNote
+from kgs_core.adapters.ingest.process_batch import ReadNote
 from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
@@ -53,10 +54,10 @@ def read_noted(tmp_path, monkeypatch):
     rule = TopicRule.model_validate({"topic": "t", "transform": f"{__name__}:unchanged"})
     job = TopicJob("t", TopicId("id"), rule, "t", "t_dl", parsed_schema(rule), {})
 
-    def call(note):
+    def call(note, tasks=0, rows=0):
         def run(_, job, ranges, notes):
             notes.value.append(note)
-            return WriterNote({}, 0, 0, None)
+            return WriterNote({}, tasks, rows, None)
 
         monkeypatch.setattr(DataFrameProcessor, "_run", run)
         context = SimpleNamespace(accumulator=lambda value, _: SimpleNamespace(value=value))
@@ -74,9 +75,18 @@ def test_jvm_that_has_ended_is_no_fault_of_the_transform(read):
 def test_partition_that_gives_nothing_waits_alone(read_noted):
     """It was planned again at once, so each round of all topics took ten seconds for ever, and nobody was told."""
     here = TopicPartition("t", 0)
-    result = read_noted(ReaderNote(silent={here: "nothing came for 10 s"}))
+    result = read_noted(ReadNote(silent={here: "nothing came for 10 s"}))
     assert result.silent == {here: "nothing came for 10 s"}
     assert (result.batches, result.failed, result.unavailable) == ([], {}, {})
+
+
+def test_rows_are_counted_against_the_promise(read_noted):
+    assert (
+        read_noted(ReadNote(rows=2), 1, 1).failed["t"].endswith("gives 1 rows for 2 records against rows: one_to_one")
+    )
+    assert "rows in 2 tasks" in read_noted(ReadNote(rows=2), 2, 2).failed["t"]
+    (batch,) = read_noted(ReadNote(rows=2, records=3, bad_records=1), 1, 2).batches
+    assert (batch.ranges, batch.records, batch.bad_records) == ({0: OffsetRange(0, 1)}, 3, 1)
 
 
 def test_any_other_exception_fails_the_topic(read):

@@ -11,6 +11,7 @@ import pytest
 from kgs_core.adapters.ingest.redrive import Redrive, TopicRedrive
 from kgs_core.adapters.lake import adoption
 from kgs_core.adapters.lake.audit import audit_lake
+from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.letter_filter import parse_conditions
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_log import TableLog
@@ -152,14 +153,10 @@ def test_a_letter_in_an_accepted_gap_stays_one(storage, sink):
     assert_exact(storage, GOOD + MENDED + [40, 41, 42, 43])
 
 
-def test_rows_may_land_in_an_entry_that_another_writer_makes(storage, sink):
-    combined = parse_settings(
-        TEXT.format(group="g", root=storage.root, more="").replace("val: 5", "val: 5, commit: combined").encode(),
-        "k",
-        {},
-    )
-    assert Redrive(combined, "t").run().passed == 5
-    assert Redrive(combined, "t").run().done == 5
+def test_rows_may_land_in_an_entry_that_another_writer_makes(storage, sink, monkeypatch):
+    monkeypatch.setattr(open_lake, "__defaults__", ("", "combined"))
+    assert redriven(storage).passed == 5
+    assert redriven(storage).done == 5
     assert_exact(storage, GOOD + MENDED)
 
 

@@ -106,7 +106,6 @@ OBJECT = '{"type": "object", "properties": {"temp": {"type": "integer"}, "Temp":
 )
 def test_a_schema_of_another_kind_is_no_schema_without_columns(consumer, monkeypatch, find, kind, text, error):
     registry = SimpleNamespace(latest=lambda _: RegisteredSchema(1, kind, text))
-    monkeypatch.setattr(avro, "open_registry", lambda _: registry)
     monkeypatch.setattr(by_schema, "registry_of", lambda _: registry)
     with pytest.raises(ConfigError) as refused:
         find("t", consumer.spec.rule, consumer.settings.registry)

@@ -161,7 +161,7 @@ class Writer:
         self.has_ended = self.was_killed = False
         self.problem: BaseException | None = None
         self.reported: list[tuple[str, int]] = []
-        self.lake = LakeSettings(root="/nowhere", commit=mode)  # type: ignore[arg-type]
+        self.lake, self.mode = LakeSettings(root="/nowhere"), mode
         self.more = list(more)
         self.schema = SCHEMA
         self._connect()
@@ -171,7 +171,7 @@ class Writer:
     def _connect(self) -> None:
         """A handle for files of `schema`."""
         log = WorldLog(self.request, self.world, self.lake, self.schema)
-        self.table = DeltaTopicTable(log.storage, "t", self.schema, self.lake, log)
+        self.table = DeltaTopicTable(log.storage, "t", self.schema, self.lake, log, commits=self.mode)
         chance = random.Random(self.world.rng.random())
         self.table._combined = CombinedCommits(log, Turns(chance))
         self.table._combined._intents = WorldIntents(self.request, self.world)

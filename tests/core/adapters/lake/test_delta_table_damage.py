@@ -95,7 +95,7 @@ def test_file_that_vacuum_took_between_check_and_write_is_noticed(storage, commi
                 handle.create_write_transaction([], "append", handle.schema())
             super().write(state, batches)
 
-    table = table_at(storage, Halted, lake=LAKE.model_copy(update={"commit": commit}))
+    table = table_at(storage, Halted, commits=commit)
     table_at(storage).commit({"b": None}, {"b": 1}, ())
     with pytest.raises(TransientError, match="is gone"):
         table.commit({"a": None}, {"a": 2}, [file_of(storage, 1)])
@@ -109,8 +109,7 @@ def test_log_put_back_while_a_batch_waits_gets_no_hole(storage):
             for version in (2, 3, 4):
                 os.remove(storage.path("t", f"_delta_log/{version:020d}.json"))
 
-    lake = LAKE.model_copy(update={"commit": "combined"})
-    table = table_at(storage, lake=lake)
+    table = table_at(storage, commits="combined")
     for n in range(4):
         table_at(storage).commit({"b": n or None}, {"b": n + 1}, ())
     table._combined = PutBack(table._log)

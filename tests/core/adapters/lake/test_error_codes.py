@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kgs_core.adapters.ingest.formats import avro_steps
+from kgs_core.accel import avro_steps
 from kgs_core.adapters.ingest.formats.avro import parse_avro
 from kgs_core.adapters.ingest.formats.json_objects import parse_json
 from kgs_core.adapters.ingest.formats.parsed import ValueBatch
@@ -158,16 +158,16 @@ def test_reasons_of_records_and_those_with_a_code_of_their_own():
 
 
 WHERE = [*(ROOT / "kgs_core/adapters/ingest/formats").glob("*.py"), ROOT / "kgs_core/adapters/registry/wire_format.py",
-         ROOT / "kgs_core/adapters/ingest/topic_records.py"]  # fmt: skip
-OF_SCHEMAS = ("avro_schema", "avro_columns", "protobuf_schema", "json_schema", "json_schema_types", "json_inference")
+         ROOT / "kgs_core/accel/avro_steps.py", ROOT / "kgs_core/adapters/ingest/topic_records.py"]  # fmt: skip
+OF_SCHEMAS = ("avro_schema", "protobuf_schema", "json_schema", "json_schema_types", "json_inference")
 """What these say is of a schema, and stands behind its number, or is not said of records."""
 PARTS = {
     *("true or false", "a text", "a number", "a whole number", "an object", "an array"),
     *("a time like 2026-01-31T12:00:00.123456Z (timestamp)", "a day like 2026-01-31 (date)"),
     *("x: x", "x x: x", "key: x", "field x: x", "header x: x", "value x", "an entry: x", "an item: x", "Column(/x): x"),
     *("{xx, xx}", " in row 0"),
-    *("it has no field that could be a column", "its schema has no fields", "subject x-value"),
-    *("field x: columns that begin with _ are those of kgs", "field x begins with '_', as the columns that kgs adds"),
+    *("its schema has no fields", "topic x: subject x", "topic x: avro_schema"),
+    "field x begins with '_', as the columns that kgs adds",
 }
 """Parts of reasons, and what is not said of records."""
 OTHERS = {"nested deeper than x levels"}

@@ -12,7 +12,7 @@ from kgs_core.adapters.lake.intent_store import INTENT_FOLDER, decode_intent, en
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.exactly_once.combining import CommitIntent
 from kgs_core.ports import CommitOutcome, FileWritten
-from tests.one_column import LAKE, file_of, table_at, values_in
+from tests.one_column import file_of, table_at, values_in
 
 INTENT = CommitIntent(
     {"ä/1": None, "b": 3},
@@ -83,7 +83,7 @@ def test_intent_needs_a_file():
 
 def test_writers_pass_over_what_they_cannot_take_and_end_what_is_over(storage):
     """Broken, of a file that is gone, overtaken, of another table: none holds up a commit; one that fits is taken."""
-    table = table_at(storage, lake=LAKE.model_copy(update={"commit": "combined"}))
+    table = table_at(storage, commits="combined")
     assert table.commit({"a": None}, {"a": 1}, [file_of(storage, 1)]) is CommitOutcome.COMMITTED
     store, gone = intent_store(storage, "t"), FileWritten("gone.parquet", 7, 5, "{}")
     intent = CommitIntent({"b": None}, {"b": 1}, [gone], looked_at=1, table=table._log.metadata.table_id)

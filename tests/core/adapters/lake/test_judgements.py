@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.ingest.formats import avro
+from kgs_core.adapters.ingest.formats import by_schema
 from kgs_core.adapters.ingest.process_batch import process_topic
 from kgs_core.adapters.ingest.sorted_records import UNKNOWN_SCHEMA_S
 from kgs_core.adapters.ingest.topic_records import records_of
@@ -97,7 +97,7 @@ class AvroSink(LayoutSink):
 @pytest.fixture
 def registry(monkeypatch):
     found = Registry()
-    monkeypatch.setattr(avro, "open_registry", lambda _: found)
+    monkeypatch.setattr(by_schema, "open_registry", lambda _: found)
     return found
 
 

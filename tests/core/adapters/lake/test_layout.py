@@ -290,8 +290,7 @@ def test_other_consumers_take_files_of_all_partition_values_along(tmp_path):
     store, table_id = intent_store(sink.storage, "t"), sink.table._rows._log.metadata.table_id
     left = CommitIntent({position(0): 0}, {position(0): 2}, theirs, looked_at=99, consumer="3", table=table_id)
     store.put(new_name(), encode_intent(left))
-    combined = sink.lake.model_copy(update={"commit": "combined"})
-    sink.table._rows = DeltaLake(combined, "7").table("t", sink.table.schema, layout_of(sink.spec.rule))
+    sink.table._rows = DeltaLake(sink.lake, "7", "combined").table("t", sink.table.schema, layout_of(sink.spec.rule))
     assert sink.table.commit(mine) is CommitOutcome.COMMITTED
     assert [r["s"] for r in sink.rows()] == ["a", "b/~", "c"]
     words = [action["commitInfo"] for action in sink.entries() if "commitInfo" in action][-1]["kgs"]

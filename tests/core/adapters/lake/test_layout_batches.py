@@ -14,9 +14,9 @@ from pyspark.sql import Row
 
 from kgs_core.adapters.ingest import batch_files, dataframe_writer
 from kgs_core.adapters.ingest.arrow_task import TaskContext
-from kgs_core.adapters.ingest.dataframe_task import DataFrameProcessor, ReaderNote
+from kgs_core.adapters.ingest.dataframe_task import DataFrameProcessor
 from kgs_core.adapters.ingest.dataframe_writer import note_of, write_rows
-from kgs_core.adapters.ingest.process_batch import TransformError, prepare_topic
+from kgs_core.adapters.ingest.process_batch import ReadNote, TransformError, prepare_topic
 from kgs_core.adapters.ingest.sorted_records import Cuts, TopicJob, sort_records
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake import topic_table
@@ -227,7 +227,7 @@ def processor(monkeypatch):
     def run(self, job, ranges, notes):
         self.runs.append(ranges)
         found = sort_records(job, records_in(self.log, ranges))
-        notes.value.append(ReaderNote(rows=found.rows.num_rows, records=found.rows.num_rows))
+        notes.value.append(ReadNote(rows=found.rows.num_rows))
         batches = iter(found.rows.combine_chunks().to_batches(max_chunksize=3))
         told = [row for batch in write_rows(self._context, job, batches) for row in batch.to_pylist()]
         return note_of([Row(**row) for row in told])

@@ -35,10 +35,10 @@ def storage(tmp_path):
 
 def sink(storage, schema, evolve="add_columns", commit="auto", **rule):
     """A consumer whose rule has this schema, with its table opened."""
-    made = Sink(storage, commit=commit)
+    made = Sink(storage)
     rule = TopicRule.model_validate({"topic": "t", "format": "json", "schema": schema, "evolve": evolve, **rule})
     object.__setattr__(made.spec, "rule", rule)
-    made.table = TopicTable(open_lake(made.lake), made.spec, made.ids, parsed_schema(rule))
+    made.table = TopicTable(open_lake(made.lake, commits=commit), made.spec, made.ids, parsed_schema(rule))
     made.table.open()
     return made
 
@@ -189,7 +189,7 @@ def test_null_is_found_where_a_file_lacks_the_column_once_it_is_compacted(storag
 
 def test_intent_from_before_a_new_column_is_left_to_its_writer_who_leaves_another(storage):
     """What was checked then says nothing of the table now; and no writer waits for an entry that nobody makes."""
-    table = table_at(storage, lake=LAKE.model_copy(update={"commit": "combined"}))
+    table = table_at(storage, commits="combined")
     batch = CommitIntent({"b": None}, {"b": 1}, [file_of(storage, 1)])
     writer, waiting = CombinedCommits(TableLog(storage, "t", SCHEMA, LAKE)), _OpenCommit(batch, is_asked=False)
     writer._turns.is_due = lambda now: False  # another one waits for less

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from kgs_core.accel.cache_dir import build_once
 from kgs_core.adapters.spark import java
-from kgs_core.adapters.system.cache_dir import build_once
 from kgs_core.errors import PermanentError
 
 _ANSWER = """Property settings:

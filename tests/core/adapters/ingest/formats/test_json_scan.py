@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from bench.records import FIELDS, SMALL_BYTES, SMALL_FIELDS, record_values
-from kgs_core.adapters.ingest.formats import json_scanner
 from kgs_core.adapters.ingest.formats.json_objects import parse_by_pyarrow, parse_json
 from kgs_core.adapters.ingest.formats.json_scanner import scan_json
 from kgs_core.adapters.ingest.formats.parsed import ValueBatch
@@ -186,16 +185,3 @@ def test_no_byte_behind_the_values_is_read(text):
         assert found.table["string"].to_pylist() == [json.loads(value)["string"]] * count
         assert not len(found.left)
         del values, held
-
-
-def test_without_machine_code_pyarrow_reads_all(monkeypatch, tmp_path, caplog):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("KGS_CACHE", str(tmp_path / "file" / "cache"))
-    json_scanner.scan_loops.cache_clear()
-    try:
-        assert parse_json(batch_of([EASY, b'{"long": 8}'])).table["long"].to_pylist() == [7, 8]
-        assert parse_json(batch_of([EASY])).table["long"].to_pylist() == [7]
-        (line,) = caplog.messages
-        assert line.startswith("JSON is parsed by pyarrow alone")
-    finally:
-        json_scanner.scan_loops.cache_clear()

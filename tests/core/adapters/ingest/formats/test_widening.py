@@ -5,6 +5,7 @@ import decimal
 import pyarrow as pa
 import pytest
 
+from kgs_core.adapters.ingest.formats.avro_columns import PROMOTIONS
 from kgs_core.adapters.ingest.formats.widening import widened, widening_problem
 
 LINE = pa.struct([("n", pa.int32()), ("s", pa.string())])
@@ -50,6 +51,13 @@ def test_values_become_wider_and_parts_are_found_by_name(found, wanted, values, 
         made.validate(full=True)
         assert made.type == wanted
         assert made.to_pylist() == out
+
+
+def test_what_a_format_itself_promotes_passes_at_any_depth_and_may_round():
+    found, wanted = pa.list_(pa.int64()), pa.list_(pa.float64())
+    assert widening_problem(found, wanted, "c").startswith("column c[]: long in")
+    assert widening_problem(found, wanted, "c", PROMOTIONS) == ""
+    assert widened(pa.array([[2**53 + 1, None]], found), wanted).to_pylist() == [[2.0**53, None]]
 
 
 @pytest.mark.parametrize(("found", "wanted", "words"), MISFITS)

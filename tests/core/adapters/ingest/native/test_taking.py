@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from confluent_kafka import KafkaError
 
-from kgs_core.adapters.ingest.native.layout import AT, NOBODY, SLOT
+from kgs_core.accel.layout import AT, NOBODY, SLOT
 from kgs_core.adapters.ingest.native.session import NativeFetchSession
 from kgs_core.consumer.round.stops import StopCause
 from kgs_core.model import OffsetRange, TopicPartition

@@ -3,10 +3,10 @@
 Nothing here can raise.
 """
 
-from kgs_core.adapters.ingest.formats.json_scan_numbers import number
-from kgs_core.adapters.ingest.formats.json_scan_texts import after_white, text_end
-from kgs_core.adapters.ingest.native.loops import octets
-from kgs_core.adapters.ingest.native.utf8 import helper
+from kgs_core.accel.json_scan_numbers import number
+from kgs_core.accel.json_scan_texts import after_white, text_end
+from kgs_core.accel.loops import octets
+from kgs_core.accel.utf8 import helper
 
 _QUOTE, _OPEN, _CLOSE, _LIST, _LIST_END, _COMMA, _COLON = b'"{}[],:'
 _T, _F, _N = b"tfn"

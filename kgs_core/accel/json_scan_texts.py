@@ -8,9 +8,9 @@ from typing import Any
 from llvmlite import ir
 from numba import extending, types
 
-from kgs_core.adapters.ingest.formats.json_scan_layout import BLOCK
-from kgs_core.adapters.ingest.native.loops import copy, octets
-from kgs_core.adapters.ingest.native.utf8 import helper, more_of_character
+from kgs_core.accel.json_scan_layout import BLOCK
+from kgs_core.accel.loops import copy, octets
+from kgs_core.accel.utf8 import helper, more_of_character
 
 _intrinsic: Any = extending.intrinsic
 _QUOTE, _BACKSLASH, _SLASH = b'"\\/'

@@ -4,12 +4,12 @@ It takes an object only where it is sure that pyarrow's reader would take it and
 it leaves. Every argument is an int64, most of them an address. Nothing here can raise.
 """
 
-from kgs_core.adapters.ingest.formats import json_scan_layout as at
-from kgs_core.adapters.ingest.formats.json_scan_numbers import NONE, day, double_bits, float_bits, number, time
-from kgs_core.adapters.ingest.formats.json_scan_texts import after_white, text_end, write_text
-from kgs_core.adapters.ingest.formats.json_scan_values import value_begin, value_end, word_end
-from kgs_core.adapters.ingest.native.loops import ints, longs, octets, shorts
-from kgs_core.adapters.ingest.native.utf8 import helper
+from kgs_core.accel import json_scan_layout as at
+from kgs_core.accel.json_scan_numbers import NONE, day, double_bits, float_bits, number, time
+from kgs_core.accel.json_scan_texts import after_white, text_end, write_text
+from kgs_core.accel.json_scan_values import value_begin, value_end, word_end
+from kgs_core.accel.loops import ints, longs, octets, shorts
+from kgs_core.accel.utf8 import helper
 
 ENTRIES = {"scan": 7, "texts": 7}
 """Function -> number of its arguments."""

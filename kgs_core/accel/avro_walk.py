@@ -5,9 +5,9 @@ decoded in one call: no value takes bytes of its neighbour, and none can make th
 Every argument is an int64, most of them an address. Nothing here can raise.
 """
 
-from kgs_core.adapters.ingest.formats import avro_steps as at
-from kgs_core.adapters.ingest.native.loops import longs, octets
-from kgs_core.adapters.ingest.native.utf8 import more_of_character
+from kgs_core.accel import avro_steps as at
+from kgs_core.accel.loops import longs, octets
+from kgs_core.accel.utf8 import more_of_character
 
 ENTRIES = {"walk": 7}
 """Function -> number of its arguments."""

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import numba
 
-from kgs_core.adapters.ingest.native.loops import octets
+from kgs_core.accel.loops import octets
 
 Helper = TypeVar("Helper", bound=Callable[..., Any])
 

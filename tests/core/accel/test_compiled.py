@@ -9,21 +9,21 @@ import time
 
 import pytest
 
-from kgs_core.adapters.system import cache_dir
-from kgs_core.adapters.system.cache_dir import build_once, cache_directory, flush
+from kgs_core.accel import cache_dir
+from kgs_core.accel.cache_dir import build_once, cache_directory, flush
 from kgs_core.errors import PermanentError
 
 slow = pytest.mark.slow
 
 PART = """
-from kgs_core.packing.compiled import compiled
+from kgs_core.accel.compiled import compiled
 
 @compiled
 def add(number):
     return number + {}
 """
 WHOLE = """
-from kgs_core.packing.compiled import compiled_once
+from kgs_core.accel.compiled import compiled_once
 from part import add
 
 @compiled_once(0)
@@ -128,7 +128,7 @@ def test_killed_while_it_writes(moment, source, tmp_path):
 def test_killed_while_it_compiles_and_another_waits(source, tmp_path):
     first = process(source, tmp_path / "cache")
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("cache/*/*.partial")):
+    while not list(tmp_path.glob("cache/*.partial")):
         assert time.monotonic() < deadline, "nothing was begun"
         time.sleep(0.001)
     second = process(source, tmp_path / "cache")

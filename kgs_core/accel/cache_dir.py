@@ -5,7 +5,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from kgs_core.adapters.system.locks import process_lock
+from filelock import FileLock
+
 from kgs_core.errors import PermanentError
 
 
@@ -33,7 +34,8 @@ def build_once(target: Path, build: Callable[[Path], None]) -> Path:
     try:
         if target.is_dir():
             return target
-        with process_lock(target.with_name(target.name + ".lock"), waits=True):
+        # A soft lock is a file that a kill leaves behind
+        with FileLock(target.with_name(target.name + ".lock"), fallback_to_soft=False):
             if not target.is_dir():
                 partial = target.with_name(target.name + ".partial")
                 shutil.rmtree(partial, ignore_errors=True)  # of a build that was killed

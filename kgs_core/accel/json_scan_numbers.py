@@ -10,9 +10,9 @@ from typing import Any
 from llvmlite import ir
 from numba import extending, types
 
-from kgs_core.adapters.ingest.formats import json_scan_layout as at
-from kgs_core.adapters.ingest.native.loops import longs, octets
-from kgs_core.adapters.ingest.native.utf8 import helper
+from kgs_core.accel import json_scan_layout as at
+from kgs_core.accel.loops import longs, octets
+from kgs_core.accel.utf8 import helper
 
 NONE = -(2**62)
 """No time, and no day: far from any that has a year of four digits."""

@@ -9,7 +9,7 @@ from typing import Any
 from llvmlite import ir
 from numba import extending, types
 
-from kgs_core.adapters.ingest.native import layout as at
+from kgs_core.accel import layout as at
 
 ENTRIES = {"look": 6, "take": 8, "fill": 8, "free": 4}
 """Function -> number of its arguments."""
