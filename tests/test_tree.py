@@ -109,6 +109,7 @@ def test_what_documents_name_is_there():
         f"{page.name}: {found}"
         for page in pages
         for found in (*missing_files(page, names), *missing_commands(page, targets))
+        if page.name != "CHANGELOG.md" or not found.startswith(("kgs ", "bench ", "make "))  # names what went, too
     }
     assert missing == {"tables.md: shop_rows.py", "CONTRIBUTING.md: tests/core/ROOM"}  # the reader's own
 
