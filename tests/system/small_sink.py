@@ -11,8 +11,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.transaction import AddAction
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.ingest.fetch import FetchSession
 from kgs_core.adapters.ingest.fetch_client import Fetched
+from kgs_core.adapters.ingest.native.session import NativeFetchSession
 from kgs_core.adapters.ingest.process_batch import process_topic
 from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.kafka.admin import KafkaAdmin
@@ -90,7 +90,7 @@ class SmallSink:
         found = self.table.positions({tp.partition for tp in self.tps})
         start = dict(found.next_offset) if start is None else start
         wanted = {TopicPartition(self.topic, p): o for p, o in start.items()}
-        session = FetchSession({**reading_client(self.settings), "isolation.level": isolation})
+        session = NativeFetchSession({**reading_client(self.settings), "isolation.level": isolation})
         deadline = time.monotonic() + 30
         try:
             fetched = Fetched()
