@@ -71,7 +71,7 @@ import os, sys, tempfile
 from kgs_core.adapters.ingest.arrow_task import read_round
 from kgs_core.adapters.ingest import fetch_sessions
 from kgs_core.adapters.ingest.fetch_sessions import session
-from kgs_core.adapters.ingest.process_batch import process_topic
+from tests.processing import process_topic
 from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake.row_schema import parsed_schema
