@@ -84,7 +84,6 @@ class StageTimes:
 
     kind: str
     batch_mb: float
-    fetch: str
     run: int
     records: int
     mb_per_s: float
@@ -111,10 +110,8 @@ class ProfileResult:
         return {"machine": self.machine, "plan": self.plan, "profile": [asdict(run) for run in self.runs]}
 
 
-def run_profile(
-    plan: ProfilePlan, kinds: Sequence[Kind], fetches: Sequence[str], say: Callable[[str], None]
-) -> ProfileResult:
-    """Measure every kind of records at every size with each fetch, in turns.
+def run_profile(plan: ProfilePlan, kinds: Sequence[Kind], say: Callable[[str], None]) -> ProfileResult:
+    """Measure every kind of records at every size, in turns.
 
     Raises:
         TransientError: the backlog did not come.
@@ -141,12 +138,9 @@ def run_profile(
             for run in range(1, plan.runs + 1):
                 for kind in kinds:
                     for size in plan.sizes_mb:
-                        for fetch in fetches:
-                            say(f"run {run} of {plan.runs}: {kind.name}, batches of {size:g} MB, {fetch}")
-                            measured = _Profile(plan, kind, size, kafka.bootstrap_servers, directory).measure(
-                                fetch, run
-                            )
-                            result.runs.append(measured)
+                        say(f"run {run} of {plan.runs}: {kind.name}, batches of {size:g} MB")
+                        profile = _Profile(plan, kind, size, kafka.bootstrap_servers, directory)
+                        result.runs.append(profile.measure(run))
     return result
 
 
@@ -184,7 +178,7 @@ class _Profile:
         self._seconds: Counter[str] = Counter()
         self._inner: list[float] = []
 
-    def measure(self, fetch: str, run: int) -> StageTimes:
+    def measure(self, run: int) -> StageTimes:
         """Warm up, then rounds until enough is read."""
         with ExitStack() as held:
             held.callback(shutil.rmtree, self._root, ignore_errors=True)
@@ -194,7 +188,6 @@ class _Profile:
             for module, name, stage in _CLOCKS:
                 held.enter_context(self._clock(module, name, stage))
             held.enter_context(self._clock(FetchClient, "gather", "fetch"))
-            held.enter_context(_replaced(arrow_task, "FETCH", fetch))
             for _ in range(_WARM_UP):
                 self._round()
             self._seconds.clear()
@@ -209,7 +202,7 @@ class _Profile:
         gb = consumed / 1e9
         per_gb = {stage: seconds / gb for stage, seconds in stages.items()}
         speed = consumed / MB / elapsed
-        return StageTimes(self._kind.name, self._size_mb, fetch, run, records, speed, total / gb, per_gb, consumed)
+        return StageTimes(self._kind.name, self._size_mb, run, records, speed, total / gb, per_gb, consumed)
 
     def _round(self) -> tuple[int, int]:
         """Records and bytes of one round."""

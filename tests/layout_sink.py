@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from kgs_core.adapters.ingest.process_batch import process_topic
 from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake.factory import open_lake
@@ -24,6 +23,7 @@ from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import OffsetRange, TopicId
 from kgs_core.ports import CommitOutcome
+from tests.processing import process_topic
 from tests.sink import FakeRecord
 
 NOON = 1_769_860_800_000

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from kgs_core.adapters.ingest.process_batch import process_topic
 from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake.delta_table import DeltaTopicTable
@@ -25,6 +24,7 @@ from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import OffsetRange, TopicId
 from kgs_core.ports import CommitOutcome
+from tests.processing import process_topic
 
 BAD_EVERY = 5
 EPOCH_EVERY = 100

@@ -114,7 +114,19 @@ def test_what_documents_name_is_there():
     assert missing == {"tables.md: shop_rows.py", "CONTRIBUTING.md: tests/core/ROOM"}  # the reader's own
 
 
-def test_functions_on_the_ways_of_a_reading_and_of_a_record_are_where_the_tables_say():
+def used_names(folders):
+    """Names that product code calls or passes on, those among them that a hook names in a text (`module:function`)."""
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name):
+                    yield name
+                case ast.Constant(value=str(text)):
+                    yield text.rpartition(":")[2]
+
+
+def test_functions_on_the_ways_of_a_reading_and_of_a_record_are_where_the_tables_say_and_are_called():
+    used = set(used_names(["kgs_core", "kgs_dagster"]))
     rows = re.findall(r"^\| [\d, a-k]+ \| (.*?) \| (.*?) \|", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE)
     ways = [(re.findall(r"`([\w/]+\.py)`", files), re.findall(r"`([\w.]+)`", names)) for files, names in rows]
     ways = [(files, names) for files, names in ways if files]
@@ -125,6 +137,7 @@ def test_functions_on_the_ways_of_a_reading_and_of_a_record_are_where_the_tables
         text = "".join(path.read_text() for path in paths)
         parts = [part for name in names for part in name.split(".")]
         missing += [f"{files}: {part}" for part in parts if not re.search(rf"(def|class) {part}\b", text)]
+        missing += [f"{part} is called by nobody" for part in parts if part not in used]
     assert missing == []
 
 

@@ -74,7 +74,7 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
 @click.option(
     "--profile",
     is_flag=True,
-    help="Instead: processor time by stage, in one process and without Spark and commits, of each way to fetch.",
+    help="Instead: processor time by stage, in one process and without Spark and commits.",
 )
 @click.option(
     "--format",
@@ -148,18 +148,16 @@ def _profile(plan: "ProfilePlan", formats: Sequence[str] | None, json_file: Path
     from bench.commands.report import formats_report, profile_report
     from bench.ingest_profile import formats_of_records, run_profile
     from bench.records import KINDS, kind_of_records
-    from kgs_core.adapters.ingest.arrow_task import FETCH
-    from kgs_core.adapters.ingest.fetch_sessions import FETCHES
 
     def say(line: str) -> None:
         click.echo(line, err=True)
 
     if formats is None:
-        found = run_profile(plan, [kind_of_records(name) for name in KINDS], list(FETCHES), say)
+        found = run_profile(plan, [kind_of_records(name) for name in KINDS], say)
         _console().print(profile_report(found), highlight=False)
     else:
         with formats_of_records(formats) as kinds:
-            found = run_profile(plan, kinds, [FETCH], say)
+            found = run_profile(plan, kinds, say)
         _console().print(formats_report(found), highlight=False)
     _write(json_file, found.to_dict())
 

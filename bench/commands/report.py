@@ -44,14 +44,14 @@ def bench_report(result: BenchResult) -> RenderableType:
 
 def profile_report(result: ProfileResult) -> RenderableType:
     """Processor time by stage, s per 10^9 bytes consumed, median of the runs; the total with its range."""
-    table = _table("records", "batch", "fetch", "total", *STAGES, "MB/s")
-    by_row = attrgetter("kind", "batch_mb", "fetch")
-    for (kind, batch_mb, fetch), found in groupby(sorted(result.runs, key=by_row), by_row):
+    table = _table("records", "batch", "total", *STAGES, "MB/s")
+    by_row = attrgetter("kind", "batch_mb")
+    for (kind, batch_mb), found in groupby(sorted(result.runs, key=by_row), by_row):
         runs = list(found)
         stages = (spread(run.stages[stage] for run in runs) for stage in STAGES)
         shown = (f"{each.median:.2f}" for each in stages)
         total, speed = spread(run.total for run in runs), spread(run.mb_per_s for run in runs)
-        table.add_row(kind, f"{batch_mb:g} MB", fetch, total.text(), *shown, significant(speed.median, 3))
+        table.add_row(kind, f"{batch_mb:g} MB", total.text(), *shown, significant(speed.median, 3))
     return Group(_machine(result.machine), Text(), Text("CPU s/GB by stage, without Spark", style="bold"), table)
 
 
@@ -133,4 +133,4 @@ def _starts(result: BenchResult) -> Table:
 
 
 def _table(*columns: str) -> Table:
-    return plain_table(*columns, left=("batch", "variant", "records", "fetch"), no_wrap=True)
+    return plain_table(*columns, left=("batch", "variant", "records"), no_wrap=True)

@@ -110,12 +110,6 @@ def _spec_of(settings: Settings, topic: str) -> TableSpec | None:
     return TableSpec(topic, table, f"{table}{DEAD_LETTERS_SUFFIX}", rule, settings.registry)
 
 
-def skipped_topics(settings: Settings, topics: Collection[str]) -> tuple[str, ...]:
-    """The topics that a rule would fit if they were not Kafka's or the group's own, sorted; worth a notice."""
-    internal = (topic for topic in sorted(set(topics)) if settings.is_internal(topic))
-    return tuple(topic for topic in internal if any(rule.matches(topic) for rule in settings.topics))
-
-
 def _key_bytes(settings: Settings, spec: TableSpec) -> int:
     """Bytes of the longest key that a file of these tables may have in an object store."""
     _, _, prefix = settings.lake.root.removeprefix("s3://").partition("/")

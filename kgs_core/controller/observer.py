@@ -132,13 +132,13 @@ class GroupObserver:
         before = state.excused
         state, commands = launch_consumers(state, now)
         stops = [command.handle for command in commands if isinstance(command, Stop)]
-        sight = Recommendation(
+        recommendation = Recommendation(
             reason=reason,
             launch=tuple(command.consumer for command in commands if isinstance(command, Launch)),
             unwanted=tuple(handle for handle in stops if handle in state.excused - before),
             overdue=tuple(handle for handle in stops if handle not in state.excused),
         )
-        return replace(self, state=state), sight
+        return replace(self, state=state), recommendation
 
 
 def _reason(state: ControllerState, now: float) -> str:

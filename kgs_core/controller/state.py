@@ -12,6 +12,7 @@ from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.lifetimes import Lives
 from kgs_core.controller.response_times import Response
 from kgs_core.controller.restart_policy import History, Refusal, Starts, mute_after_s, plan_starts
+from kgs_core.controller.target_size import UnwritableTarget
 from kgs_core.controller.transitions import State
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.packing import RandomSource
@@ -81,7 +82,8 @@ class ControllerState:
         missing: partitions of the Target that the last measurements do not know -> since when.
         writing: the Write that is under way.
         packed_at: when the Target was written.
-        looked_at: when a better packing was looked for in vain; `held_back`: one was found then, and must wait.
+        looked_at: when a better packing was looked for in vain; `held_back`: one was found then, and must wait or
+            cannot be written.
         settled_s: how long the change to the Target took; None: it is not over.
         response: where that time goes; None: another controller has written the Target.
         accepted: what was amiss when Group Management began.
@@ -111,7 +113,7 @@ class ControllerState:
     writing: Write | None = None
     packed_at: float | None = None
     looked_at: float | None = None
-    held_back: HeldBack | None = None
+    held_back: HeldBack | UnwritableTarget | None = None
     settled_s: float | None = None
     response: Response | None = None
     accepted: frozenset[Disruption] = frozenset()

@@ -18,6 +18,7 @@ from kgs_core.controller.rolling_replacement import (
     plan_replacement,
 )
 from kgs_core.controller.state import ControllerState
+from kgs_core.controller.target_size import UnwritableTarget, unwritable
 from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing import rebalanced, rscore
 from kgs_core.planning.placement import to_joined
@@ -38,7 +39,7 @@ class TargetDecision:
         target: the one that is due; None: the one that stands is right.
         is_measured: it is due because of what was measured.
         looked_in_vain: a better packing was looked for, and there is none, or none that may be made now.
-        held_back: a better one that must wait.
+        held_back: a better one that must wait, or cannot be written.
         moved: partitions that change their consumer.
         overloaded: how many partitions and consumers do not fit below the capacity.
     """
@@ -46,7 +47,7 @@ class TargetDecision:
     target: Target | None = None
     is_measured: bool = False
     looked_in_vain: bool = False
-    held_back: HeldBack | None = None
+    held_back: HeldBack | UnwritableTarget | None = None
     moved: int = 0
     overloaded: int = 0
 
@@ -55,8 +56,15 @@ def select_target(state: ControllerState, now: float) -> TargetDecision:
     """Whether another Target is due: by an exit condition, to replace a consumer, or because spares lack.
 
     Nothing is packed while people want the group paused or stopped, and by a stale measurement: without one a consumer
-    that has joined and reads nothing still takes over the share of one that is not there.
+    that has joined and reads nothing still takes over the share of one that is not there. A Target that no record can
+    hold is held back: the one that stands goes on.
     """
+    found = _due(state, now)
+    too_large = unwritable(found.target) if found.target is not None else None
+    return found if too_large is None else TargetDecision(looked_in_vain=True, held_back=too_large)
+
+
+def _due(state: ControllerState, now: float) -> TargetDecision:
     if state.desired_run_state is not RunState.RUNNING:
         return TargetDecision()
     starts = state.starts(now)
@@ -125,12 +133,16 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
         return TargetDecision()
     load = remembered(state.measured.load, state.target)
     packing, learnt = capacity_in_use(state)
+    if isinstance(held_back := state.held_back, UnwritableTarget):
+        is_due = state.since_packing_s(now) >= packing.sentinel_timeout_s
+        if len(load.write_speeds()) >= held_back.partitions and not is_due:
+            return TargetDecision(held_back=held_back)  # to pack so many at each look would come to the same
     decision = decide(load, watched, packing, state.options.new_random)
     stands = state.target.assignment if state.target else {}
     if isinstance(decision, NoRun) or decision.plan.target == stands:
         # A run for the plan that stands needs assignments, and no Target
-        held_back = decision.held_back if isinstance(decision, NoRun) else None
-        return TargetDecision(looked_in_vain=_has_timed_out(decision), held_back=held_back)
+        over_budget = decision.held_back if isinstance(decision, NoRun) else None
+        return TargetDecision(looked_in_vain=_has_timed_out(decision), held_back=over_budget)
     plan, reason = decision.plan, "; ".join(str(condition) for condition in decision.conditions)
     request = _request(state) if _has_timed_out(decision) else None
     target = Target(

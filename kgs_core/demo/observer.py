@@ -61,7 +61,7 @@ class Observer:
             group = self._group.look(with_lake=False)
         except PortError as e:  # the broker is being started again
             return None, (str(e),)
-        return group, group.surroundings.problems
+        return group, group.facts.problems
 
     def _speed(self, produced: Produced | None) -> float | None:
         """Produced bytes/s over the last seconds; None before there are readings far enough apart."""

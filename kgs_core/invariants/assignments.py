@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+from kgs_core.protocol import Target
 
 ROUNDING = 1e-9
 """Sums of the same speeds differ in their last digits with the order of addition; relative to the capacity."""
@@ -63,3 +64,12 @@ def check_single_owner(owned: Mapping[str, Collection[TopicPartition]]) -> tuple
         for partition in set(owned[incarnation]):
             owners.setdefault(partition, []).append(incarnation)
     return tuple(f"{p}: owned by {' and '.join(names)}" for p, names in sorted(owners.items()) if len(names) > 1)
+
+
+def check_target(target: Target, *, max_consumers: int | None = None) -> tuple[str, ...]:
+    """S6 of a Target at its own speeds, with what it says of partitions that had to stay."""
+    problems = check_assignment(
+        target.assignment, target.speeds, target.capacity, max_consumers=max_consumers, pinned=target.pinned
+    )
+    quarantined = sorted(set(target.quarantined) & set(target.consumers))
+    return (*problems, *(f"consumer {c} is quarantined, and is to run" for c in quarantined))

@@ -1,4 +1,4 @@
-"""A measurement as columns: the record of `monitor.writeSpeed` since version 2.
+"""A measurement as columns: the record of `monitor.writeSpeed`, version 2; version 1 was never released.
 
 Partitions stand in the order of `topics`, and every other quantity is one column over all of them. A column is a list
 with a value for each partition, or, where few values repeat, these values and for each partition which one it is;

@@ -2,16 +2,16 @@
 
 import csv
 import io
+import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from kgs_core.config.topic_names import is_topic_name
 from kgs_core.errors import ConfigError
 from kgs_core.model import Assignment, ConsumerId, TopicPartition, WriteSpeeds
-from kgs_core.monitor.json_text import JsonText, shown
 
 CSV_HEADER = ("measurement", "topic", "partition", "speed")
 MAX_SPEED = 1e15
@@ -19,6 +19,7 @@ MAX_SPEED = 1e15
 MAX_NUMBER = 2**31 - 1
 """Kafka's greatest partition number; the greatest consumer number, too."""
 
+_MAX_SHOWN = 40
 T = TypeVar("T")
 _HEADING = ",".join(CSV_HEADER)
 _ALLOWED = {
@@ -53,9 +54,8 @@ def parse_measurements(text: str, source: str) -> tuple[RecordedMeasurement, ...
         source: what to call the file in messages.
 
     Raises:
-        ConfigError: the first thing that is wrong, with its line and column (of characters in JSON, of fields in CSV):
-            a speed that is no number, NaN, negative or above `MAX_SPEED`; something named twice; time going back; an
-            unknown or missing part; nothing at all.
+        ConfigError: the first thing that is wrong, with its line: a speed that is no number, NaN, negative or above
+            `MAX_SPEED`; something named twice; time going back; an unknown or missing part; nothing at all.
     """
     text = text.removeprefix("\ufeff")
     read = _json_lines if text.lstrip().startswith(("{", "[")) else _csv_measurements
@@ -69,10 +69,45 @@ def parse_assignment(text: str, source: str) -> Assignment:
     """The assignment in a JSON document `{topic: {"0": consumer}}`.
 
     Raises:
-        ConfigError: the first thing that is wrong, with its line and column.
+        ConfigError: the first thing that is wrong.
     """
-    document = JsonText(text.removeprefix("\ufeff"), source)
-    return _partitions(document, (), "consumer", _consumer)
+    return _partitions(_json(text.removeprefix("\ufeff"), source, source), source, "consumer", _consumer)
+
+
+class _DoubledKeyError(Exception):
+    """A key stands in an object twice, which JSON leaves undefined."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _DoubledKeyError(next(key for i, key in enumerate(keys) if key in keys[:i]))
+    return found
+
+
+def _json(text: str, source: str, place: str, first_line: int = 1) -> Any:
+    """What a JSON text says.
+
+    Args:
+        text: of the file, or a line of it.
+        source: what to call the file in messages.
+        place: what to call the text.
+        first_line: of the file, where the text begins.
+
+    Raises:
+        ConfigError: it is no JSON, or has numbers too long or brackets too deep to read, or a key twice.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except _DoubledKeyError as e:
+        raise ConfigError([f"{place}: {_shown(str(e))} stands here twice: name it once"]) from None
+    except json.JSONDecodeError as e:
+        where = f"line {first_line + e.lineno - 1}, column {e.colno}"
+        raise ConfigError([f"{source}: {where}: no JSON: {e.msg[:_MAX_SHOWN]}"]) from None
+    except (ValueError, RecursionError):  # a number of thousands of digits, or thousands of brackets
+        what = "no JSON that can be read: a number is too long, or brackets are too deep"
+        raise ConfigError([f"{place}: {what}"]) from None
 
 
 def _json_lines(text: str, source: str) -> Iterator[RecordedMeasurement]:
@@ -81,35 +116,51 @@ def _json_lines(text: str, source: str) -> Iterator[RecordedMeasurement]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        document = JsonText(line, source, number)
-        record = document.mapping((), 'write {"time": seconds, "speeds": {topic: {"0": bytes_per_s}}}')
+        place = f"{source}: line {number}"
+        record = _object(
+            _json(line, source, place, number), place, '{"time": seconds, "speeds": {topic: {"0": bytes_per_s}}}'
+        )
         if record.keys() != {"time", "speeds"}:
-            document.refuse((), f"has {', '.join(record) or 'nothing'}: write exactly 'time' and 'speeds'")
+            raise ConfigError([f"{place}: has {', '.join(record) or 'nothing'}: write exactly 'time' and 'speeds'"])
         time = record["time"]
         if not _is_number(time) or not 0 <= time < math.inf:
-            document.refuse(("time",), f"time {shown(time)}: give seconds since 1970")
+            raise ConfigError([f"{place}: time {_shown(time)}: give seconds since 1970"])
         if time < last:
-            document.refuse(("time",), f"time {shown(time)} is before that of an earlier line: put the lines in order")
+            raise ConfigError(
+                [f"{place}: time {_shown(time)} is before that of an earlier line: put the lines in order"]
+            )
         last = float(time)
-        yield RecordedMeasurement(last, _partitions(document, ("speeds",), "bytes_per_s", _speed))
+        yield RecordedMeasurement(last, _partitions(record["speeds"], place, "bytes_per_s", _speed))
 
 
-def _partitions(
-    document: JsonText, path: Sequence[str], noun: str, read: Callable[[object], T | None]
-) -> dict[TopicPartition, T]:
+def _partitions(values: object, place: str, noun: str, read: Callable[[object], T | None]) -> dict[TopicPartition, T]:
     """The values of an object `{topic: {partition: value}}`; `read` gives None for a value that cannot be."""
     found: dict[TopicPartition, T] = {}
-    for topic in document.mapping(path, f'write {{topic: {{"0": {noun}}}}}'):
+    for topic, partitions in _object(values, place, f'{{topic: {{"0": {noun}}}}}').items():
         if not is_topic_name(topic):
-            document.refuse((*path, topic), f"{shown(topic)}: no legal topic name")
-        for key, value in document.mapping((*path, topic), f'write {{"0": {noun}}}').items():
+            raise ConfigError([f"{place}: {_shown(topic)}: no legal topic name"])
+        for key, value in _object(partitions, f"{place}: {topic}", f'{{"0": {noun}}}').items():
             if not _is_whole(key):
-                document.refuse((*path, topic, key), f"partition {shown(key)}: give a number from 0 to {MAX_NUMBER}")
+                raise ConfigError([f"{place}: {topic}: partition {_shown(key)}: give a number from 0 to {MAX_NUMBER}"])
             good = read(value)
             if good is None:
-                document.refuse((*path, topic, key), f"{topic}:{key}: {shown(value)}: {_ALLOWED[noun]}")
+                raise ConfigError([f"{place}: {topic}:{key}: {_shown(value)}: {_ALLOWED[noun]}"])
             found[TopicPartition(topic, int(key))] = good
     return found
+
+
+def _object(value: object, place: str, form: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError([f"{place}: {_shown(value)}: write {form}"])
+    return value
+
+
+def _shown(value: object) -> str:
+    """A value as a message shows it: cut when it is long."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    text = json.dumps(value, ensure_ascii=False) if value is None or isinstance(value, bool) else repr(value)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def _csv_measurements(text: str, source: str) -> Iterator[RecordedMeasurement]:
@@ -152,7 +203,7 @@ class _Row:
         return speed
 
     def refuse(self, column: int, what: str) -> NoReturn:
-        name, field = CSV_HEADER[column], shown(self.fields[column])
+        name, field = CSV_HEADER[column], _shown(self.fields[column])
         raise ConfigError([f"{self.source}: line {self.line}, column {column + 1} ({name}): {field}: {what}"])
 
 

@@ -33,7 +33,10 @@ from kgs_core.protocol.parts import Incarnation, Member
 
 VERSION = 1
 MAX_BYTES = 8_000_000
-"""Of one record, uncompressed: a Target with some 200,000 partitions. What is larger is cut: `record_parts`."""
+"""Of one record, uncompressed; what is larger is neither written nor read (docs/adr/0030)."""
+USUAL_PARTITIONS = 150_000
+"""Partitions of a Target that fits, where names of topics are not long and topics have several partitions; how many fit
+for certain depends on both: docs/scale.md has them by a command."""
 
 _REASONS_LENGTH = 1_000_000
 """Of all reasons in one report, characters: a consumer whose report cannot be sent ends itself."""
@@ -51,6 +54,7 @@ _KINDS: dict[str, type[Message]] = {
 }
 _TYPES = {kind: name for name, kind in _KINDS.items()}
 _FORMS: dict[type[Message], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _TYPES}
+_PART = (2, "part")
 _INLINE = ("member", "terms")  # fields whose own fields stand in the record itself
 _LATER = ("work", "flat_out", "learnt", "fulfilled_ms", "apply_ms", "applied_ms")
 _SIGN = [field.name for field in fields(Sign) if field.name != "member"]
@@ -68,10 +72,10 @@ _HEAD = TypeAdapter(_Head)
 
 
 def encode(message: Message) -> tuple[bytes, bytes | None]:
-    """Key and value of the record, however large. A tombstone's value is None. Texts for people are cut to `MAX_TEXT`.
+    """Key and value of the record. A tombstone's value is None. Texts for people are cut to `MAX_TEXT`.
 
     Raises:
-        ProtocolError: the message cannot be sent: a value out of its limits.
+        ProtocolError: the message cannot be sent: a value out of its limits, or too large for a record.
     """
     key = _key_of(message)
     if isinstance(message, Tombstone):
@@ -82,6 +86,11 @@ def encode(message: Message) -> tuple[bytes, bytes | None]:
         value = to_json(record)
     except (PydanticSerializationError, ValueError) as e:  # a ValidationError is a ValueError
         raise ProtocolError(f"{_name(message)}: cannot be written: {_one_line(e)}") from e
+    if len(value) > MAX_BYTES:
+        raise ProtocolError(
+            f"{_name(message)} of {len(value):,} bytes: a record holds {MAX_BYTES:,}, which is some "
+            f"{USUAL_PARTITIONS:,} partitions of a group: read fewer topics, or make two groups of this one"
+        )
     return key, value
 
 
@@ -90,8 +99,8 @@ def is_former(key: bytes | None) -> bool:
     return key is not None and key.partition(b"#")[0] in _FORMER_KEYS
 
 
-def decode(key: bytes | None, value: bytes | None, limit: int = MAX_BYTES) -> Message:
-    """The message that a record carries, of `limit` bytes at most.
+def decode(key: bytes | None, value: bytes | None) -> Message:
+    """The message that a record carries, of `MAX_BYTES` at most.
 
     Raises:
         ProtocolError: it is none, or of a version that is not known here, or key and value do not fit.
@@ -100,8 +109,8 @@ def decode(key: bytes | None, value: bytes | None, limit: int = MAX_BYTES) -> Me
         raise ProtocolError("record without a key: not written by kgs")
     if value is None:
         return Tombstone(_member_of(key))
-    if len(value) > limit:
-        raise ProtocolError(f"record of {len(value)} bytes: more than {limit}")
+    if len(value) > MAX_BYTES:
+        raise ProtocolError(f"record of {len(value)} bytes: more than {MAX_BYTES}")
     try:
         record = from_json(value)
         message = _message_of(_kind_of(record), record)
@@ -116,6 +125,11 @@ def _kind_of(record: Any) -> type[Message]:
     if not isinstance(record, dict):
         raise ValueError("no JSON object")  # noqa: TRY004 - as what pydantic finds wrong
     head = _HEAD.validate_python(record)
+    if (head.version, head.type) == _PART:
+        raise ProtocolError(
+            f"part of a message above {MAX_BYTES:,} bytes, written by kgs 0.1: not read by this version: read fewer "
+            "topics, or make two groups of this one"
+        )
     if head.version != VERSION:
         raise ProtocolError(f"record of version {head.version}: only {VERSION} is known here: use a newer kgs")
     if head.type not in _KINDS:

@@ -74,7 +74,7 @@ def samples(found: GroupStatus, lake: LakeFigures, settings: Settings, now_ms: i
 
 
 def _partitions(found: GroupStatus, lake: LakeFigures) -> Iterator[Sample]:
-    seen = found.surroundings
+    seen = found.facts
     target = found.target.assignment if found.target is not None else {}
     every = sorted({*target, *found.current, *seen.speeds, *seen.lags, *lake.positions})
     states = _states(found)
@@ -136,7 +136,7 @@ def _consumers(found: GroupStatus) -> Iterator[Sample]:
 
 def _packing(found: GroupStatus, settings: Settings, now_ms: int) -> Iterator[Sample]:
     yield Sample("kgs_forced_moves_only", (), float(bool(found.quiet_until)))
-    speeds, target, packing = found.surroundings.speeds, found.target, settings.packing
+    speeds, target, packing = found.facts.speeds, found.target, settings.packing
     limit = packing.consumer_capacity_bytes_per_s
     yield Sample("kgs_consumer_capacity_bytes_per_second", ("consumer",), limit)
     if found.capacity is not None:
@@ -150,7 +150,7 @@ def _packing(found: GroupStatus, settings: Settings, now_ms: int) -> Iterator[Sa
         if packing.max_rscore_per_hour is not None:
             left = packing.max_rscore_per_hour - moved_within_an_hour(target.history, now_ms)
             yield Sample("kgs_rscore_budget_remaining", (), max(0.0, left))
-    if found.surroundings.measured_age_s is not None:
+    if found.facts.measured_age_s is not None:
         yield Sample("kgs_hot_partitions", (), sum(speed > limit for speed in speeds.values()))
 
 
@@ -164,7 +164,7 @@ def _learnt(capacity: Capacity) -> Iterator[Sample]:
 
 
 def _controller(found: GroupStatus) -> Iterator[Sample]:
-    age_s = found.surroundings.measured_age_s
+    age_s = found.facts.measured_age_s
     yield Sample("kgs_controller_up", (), float(found.controller_is_heard))
     if age_s is not None:
         yield Sample("kgs_controller_measurement_age_seconds", (), age_s)

@@ -132,7 +132,7 @@ class GroupStatus:
         waiting: partitions that are not where they shall be -> why.
         lag: offsets that the lake has not yet; None where one partition's is not known.
         known_lag: of the others (None: of none), without `lag_unknown_partitions`.
-        surroundings: what it was made with.
+        facts: what it was made with.
         outdated: consumers of another version or configuration than wanted.
         bad_shares: topics of which too many records are bad -> share of these, 0 to 1.
         replacement: what replacing them waits for; None: nothing of it is left to do.
@@ -151,7 +151,7 @@ class GroupStatus:
     waiting: Mapping[TopicPartition, str]
     consumers: tuple[ConsumerRow, ...]
     lag: int | None
-    surroundings: ExternalFacts
+    facts: ExternalFacts
     desired_state: DesiredState | None = None
     wanted: DesiredVersion | None = None
     outdated: tuple[ConsumerId, ...] = ()
@@ -182,10 +182,10 @@ class GroupStatus:
         return self.target.history[-MAX_HISTORY:] if self.target is not None else ()
 
 
-def overview(  # noqa: PLR0913
+def group_status(  # noqa: PLR0913
     group: str,
     view: GroupView,
-    surroundings: ExternalFacts,
+    facts: ExternalFacts,
     now: float,
     suspect_after_s: float,
     silence_s: float,
@@ -197,7 +197,7 @@ def overview(  # noqa: PLR0913
     Args:
         group: its name.
         view: what its topics say.
-        surroundings: what they do not say.
+        facts: what they do not say.
         now: monotonic seconds, on the clock that the view was made with.
         suspect_after_s: silence that makes a consumer a suspect.
         silence_s: age of the last measurement from which on the controller counts as down.
@@ -206,9 +206,9 @@ def overview(  # noqa: PLR0913
     target = view.target.message if view.target is not None else None
     suspects = view.suspects(now, suspect_after_s)
     goal = goal_of(view, target, suspects)
-    age_s, current = surroundings.measured_age_s, view.current()
+    age_s, current = facts.measured_age_s, view.current()
     living = {member.member.consumer for member in view.members.values() if not member.ended}
-    lags = list((dict.fromkeys(current) | dict(surroundings.lags)).values())
+    lags = list((dict.fromkeys(current) | dict(facts.lags)).values())
     return GroupStatus(
         group=group,
         controller_is_heard=age_s is not None and age_s <= silence_s,
@@ -216,18 +216,18 @@ def overview(  # noqa: PLR0913
         current=current,
         is_converged=goal is not None and converged(view, goal.desired, goal.joined, suspects),
         waiting=_waiting(view, goal.desired if goal is not None else {}, suspects),
-        consumers=tuple(_Lines(view, target, surroundings, now, suspects).all()),
+        consumers=tuple(_Lines(view, target, facts, now, suspects).all()),
         lag=whole_sum(lags) if lags else None,
         known_lag=known_sum(lags),
         lag_unknown_partitions=lags.count(None),
-        surroundings=surroundings,
+        facts=facts,
         desired_state=view.desired_state,
         wanted=view.asked.message if view.asked is not None else None,
         outdated=tuple(sorted({m.member.consumer for m in view.members.values() if is_outdated(m, view.wanted)})),
         bad_shares=bad_shares(view, suspects),
         replacement=replacement_wait(view, target, suspects) if target is not None else None,
         failures={c: why for c, why in sorted(view.failures.items()) if c not in living},
-        capacity=capacity_seen(view, packing, surroundings.bytes_per_offset, suspects) if packing else None,
+        capacity=capacity_seen(view, packing, facts.bytes_per_offset, suspects) if packing else None,
     )
 
 
@@ -245,13 +245,13 @@ class _Lines:
         self,
         view: GroupView,
         target: Target | None,
-        surroundings: ExternalFacts,
+        facts: ExternalFacts,
         now: float,
         suspects: frozenset[Incarnation],
     ) -> None:
         self._view = view
         self._target = target
-        self._surroundings = surroundings
+        self._facts = facts
         self._now = now
         self._suspects = suspects
 
@@ -278,7 +278,7 @@ class _Lines:
         age_s = None if member.last_seen_at is None else max(0.0, self._now - member.last_seen_at)
         if report is None:
             return ConsumerRow(consumer, incarnation, state, report_age_s=age_s, needs_attention=True)
-        seen = self._surroundings
+        seen = self._facts
         lags = [seen.lags.get(tp) for tp in report.owned]
         return ConsumerRow(
             consumer=consumer,

@@ -20,8 +20,8 @@ from kgs_core.model import TopicPartition
 from kgs_core.monitor import Measurement
 from kgs_core.planning.plan import Group
 from kgs_core.planning.rebalance_budget import moved_within_an_hour
-from kgs_core.protocol import Heartbeat, Message, Received, Report, Target
-from kgs_core.reporting.status import ExternalFacts, GroupStatus, overview
+from kgs_core.protocol import Heartbeat, Message, Received, Report
+from kgs_core.reporting.status import ExternalFacts, GroupStatus, group_status
 
 _SILENT_INTERVALS = 5
 _SILENT_AT_LEAST_S = 10.0
@@ -71,14 +71,14 @@ class GroupWatch:
         Raises:
             PortError: Kafka does not answer, or refuses.
         """
-        surroundings = self._surroundings(with_lake=with_lake)
+        facts = self._facts(with_lake=with_lake)
         while received := self._topic_reader.poll(0.0):  # last, so that nobody looks silent because the lake was slow
             self._take(received)
         membership, packing, time_ms = self._settings.membership, self._settings.packing, round(time.time() * 1000)
-        found = overview(
+        found = group_status(
             self._settings.group,
             self._view,
-            surroundings,
+            facts,
             time.monotonic(),
             membership.suspect_after_s,
             _silence_s(self._settings),
@@ -108,7 +108,7 @@ class GroupWatch:
         age_s = 0.0 if newest_ms is None else max(0.0, time.time() - newest_ms / 1000)
         self._view = self._view.take_all(received, time.monotonic() - age_s)
 
-    def _surroundings(self, *, with_lake: bool) -> ExternalFacts:
+    def _facts(self, *, with_lake: bool) -> ExternalFacts:
         problems: list[str] = []
         lags: dict[TopicPartition, int | None] = {}
         if with_lake:
@@ -165,16 +165,6 @@ def load_group(settings: Settings) -> tuple[Group, float, GroupView]:
     spares, quarantined = frozenset(target.spares), frozenset(target.quarantined)
     group = Group(target.assignment, spares=spares, quarantined=quarantined, standing=spares, highest=highest)
     return group, moved_rscore, view
-
-
-def load_target(settings: Settings) -> Target | None:
-    """The group's newest Target; None where its controller has not written one yet.
-
-    Raises:
-        PortError: Kafka does not answer, or refuses.
-    """
-    target = _load_view(settings).target
-    return target.message if target is not None else None
 
 
 def has_topics(settings: Settings) -> bool:

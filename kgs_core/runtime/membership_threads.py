@@ -71,7 +71,7 @@ class AssignmentThread(threading.Thread):
 
         Args:
             membership: gets what comes.
-            box: our queue.
+            reader: of our queue.
             stop: somebody wants the process to end.
             interrupt: called when something has come that must wait for the end of the round in hand.
         """

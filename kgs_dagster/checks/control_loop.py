@@ -6,7 +6,7 @@ import dagster as dg
 
 from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.write_guard import check_owners
-from kgs_core.invariants.group import check_target
+from kgs_core.invariants.assignments import check_target
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.protocol import Incarnation, Target
 from kgs_core.reporting.capacity import capacity_sentences, capacity_values

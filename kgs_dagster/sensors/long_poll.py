@@ -162,15 +162,15 @@ class LongPoll:
         """
         watch = self._heard(watch)
         now = self._timing.steady()
-        after, sight = watch.recommend(now)
-        self._hold = self._ports.rebalances.hold(watch.target_offset) if sight.reason else None
+        after, recommended = watch.recommend(now)
+        self._hold = self._ports.rebalances.hold(watch.target_offset) if recommended.reason else None
         if self._hold is not None:
-            after, sight = watch.recommend(now, target_stands=self._hold.target_stands)
-        for handle in sight.unwanted:
+            after, recommended = watch.recommend(now, target_stands=self._hold.target_stands)
+        for handle in recommended.unwanted:
             self._ports.fleet.stop_unwanted(handle)
-        for handle in sight.overdue:
+        for handle in recommended.overdue:
             self._ports.fleet.stop_overdue(handle)
-        return after, [*self._launches(sight), *self._rebalances(sight, after, now)]
+        return after, [*self._launches(recommended), *self._rebalances(recommended, after, now)]
 
     def _heard(self, watch: GroupObserver) -> GroupObserver:
         ports, timing = self._ports, self._timing
@@ -192,21 +192,21 @@ class LongPoll:
             self._unmeasured = str(e)
             return None
 
-    def _launches(self, sight: Recommendation) -> list[dg.RunRequest]:
+    def _launches(self, recommended: Recommendation) -> list[dg.RunRequest]:
         fleet = self._ports.fleet
         return [
             consumer_run_request(self._group, each, fleet.next_attempt(each), as_pod=fleet.launches_pods)
-            for each in sight.launch
+            for each in recommended.launch
         ]
 
-    def _rebalances(self, sight: Recommendation, watch: GroupObserver, now: float) -> list[dg.RunRequest]:
-        if not sight.reason or self._hold is not None:
+    def _rebalances(self, recommended: Recommendation, watch: GroupObserver, now: float) -> list[dg.RunRequest]:
+        if not recommended.reason or self._hold is not None:
             return []
         newest, measured = watch.newest_report, watch.state.measured
         packs = measured is not None and watch.state.is_fresh(now)
         config = RebalanceConfig(
             measurement_offset=measured.measurement_offset if measured and packs else None,
-            reason=sight.reason,
+            reason=recommended.reason,
             attempt=self._ports.rebalances.next_attempt(),
             applies_plan=False,
             packs=packs,

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from kgs_core.adapters.ingest import arrow_task, fetch, reading_ahead, redrive, rounds
+from kgs_core.adapters.ingest import arrow_task, reading_ahead, redrive, rounds
 from kgs_core.adapters.ingest.formats import by_schema
 from kgs_core.adapters.lake import adoption, combined_commit, latest_by_key, maintenance, recovery
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.registry import client as registry_client
 from kgs_core.adapters.system import failpoints
 from kgs_core.errors import KgsError
+from tests import object_fetch
 from tests.combinations import case as steps
 from tests.combinations.commands import Operator
 from tests.combinations.judge import Judge, tables_in
@@ -179,7 +180,7 @@ def _patched(world: World) -> Iterator[None]:
         if world.rule.small:
             patch.setattr(latest_by_key, "MERGE_BYTES", 1)
             patch.setattr(redrive, "MOST_LETTERS", 1)
-        patch.setattr(fetch, "Consumer", lambda _: LogClient(world.kafka))
+        patch.setattr(object_fetch, "Consumer", lambda _: LogClient(world.kafka))
         patch.setattr(arrow_task, "session", lambda _, config, __: config["client"].client)
         patch.setattr(registry_client, "SchemaRegistryClient", lambda _: RegistryConnection(world.registry))
         try:

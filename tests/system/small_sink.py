@@ -11,9 +11,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.transaction import AddAction
 
 from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.ingest.fetch import FetchSession
 from kgs_core.adapters.ingest.fetch_client import Fetched
-from kgs_core.adapters.ingest.process_batch import process_topic
+from kgs_core.adapters.ingest.native.session import NativeFetchSession
 from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.adapters.kafka.client_config import admin_client, reading_client
@@ -27,6 +26,7 @@ from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.exactly_once.positions import AppIds
 from kgs_core.model import TopicPartition
 from kgs_core.ports import CommitOutcome, FileWritten
+from tests.processing import process_topic
 
 GOOD, BAD = b'{"n": 1}', b"not JSON"
 _YAML = """
@@ -90,7 +90,7 @@ class SmallSink:
         found = self.table.positions({tp.partition for tp in self.tps})
         start = dict(found.next_offset) if start is None else start
         wanted = {TopicPartition(self.topic, p): o for p, o in start.items()}
-        session = FetchSession({**reading_client(self.settings), "isolation.level": isolation})
+        session = NativeFetchSession({**reading_client(self.settings), "isolation.level": isolation})
         deadline = time.monotonic() + 30
         try:
             fetched = Fetched()

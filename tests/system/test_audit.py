@@ -14,6 +14,7 @@ from kgs_core.exactly_once import Fault
 from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.ports import CommitOutcome
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_for, transactional
+from tests.topics import delete_topic
 
 FAULTS = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN, Fault.CHANGED, Fault.CONTRADICTION)
 
@@ -253,7 +254,7 @@ def test_accepted_gap_is_clean_and_shown(kafka, admin, settings, topic, sink):
 def test_topic_that_is_gone_is_audited_by_the_table_alone(kafka, admin, settings, topic, sink):
     send(kafka, topic, *[GOOD] * 3, BAD)
     sink.ingest()
-    admin.delete_topic(topic)
+    delete_topic(admin, topic)
     table = audited(settings)
     assert_clean(table)
     assert (table.topic, table.rows, table.dead_letters) == (topic, 3, 1)

@@ -23,6 +23,7 @@ from tests.system.group_topics import (
     settings_of,
     target,
 )
+from tests.topics import delete_topic
 from tests.waiting import wait_until
 
 
@@ -42,7 +43,7 @@ def test_a_topic_that_is_made_again_is_noticed_by_everybody_who_decides_by_it(gr
     reader.read_to_end()
     old = {name: str(found) for name, found in group.admin.topic_ids(list(map(group.name, GroupTopic))).items()}
     for name in old:
-        group.admin.delete_topic(name)
+        delete_topic(group.admin, name)
     with pytest.raises(UnsafeError, match="now has no such topic"):
         writer.write(target(), [], [])
     create_topics(group.settings, group.admin)

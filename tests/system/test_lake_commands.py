@@ -21,6 +21,7 @@ from kgs_core.config.file import load_settings
 from kgs_core.errors import UnsafeError
 from kgs_core.model import TopicPartition
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_text
+from tests.topics import delete_topic
 
 
 @pytest.fixture
@@ -147,7 +148,7 @@ def test_topic_that_was_made_again_goes_on_in_the_same_table(run, kafka, admin, 
     early = run("accept-topic", topic, "--yes")
     assert early.exit_code == 3
     assert "is filled from this topic" in early.stderr
-    admin.delete_topic(topic)
+    delete_topic(admin, topic)
     admin.create_topic(topic, 3)
     send(kafka, topic, *[GOOD] * 5)
     assert run("accept-topic", topic).exit_code == 3

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from kgs_core.controller.state import ControllerState, Options
-from kgs_core.invariants.group import GroupHistory
-from kgs_core.invariants.group_events import Fact, FactKind
 from kgs_core.protocol import Heartbeat, Incarnation, Report, Tombstone
 from tests.world.fleet import SimFleet
+from tests.world.group_events import Fact, FactKind
+from tests.world.group_history import GroupHistory
 from tests.world.idleness import Idleness, Powers
 from tests.world.requests import Requests
 from tests.world.topics import Topics

@@ -19,7 +19,7 @@ from kgs_core.adapters.system.secret_files import SecretFiles
 from kgs_core.errors import FencedError, PermanentError, PortError, ProtocolError, TransientError
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import MemberAssignment, Message, Received, Target, Tombstone
-from kgs_core.protocol.record_parts import leftover_keys, note_parts, records_of
+from kgs_core.protocol.codec import encode
 
 TRANSACTION_TIMEOUT_S = 27.0
 """And `GroupTopics.extra_time_s`."""
@@ -31,7 +31,7 @@ after the other, 5 s each (rule 2 of `silent_brokers`); an older controller's op
 the transaction's, so that we give up before the coordinator does."""
 _ABORT_TIMEOUT_S = 1.0
 _Written = Target | MemberAssignment | Tombstone
-_Record = tuple[int, int, bytes, bytes | None]
+_Record = tuple[int, bytes, bytes | None]
 _PURGED = frozenset({"_PURGE_INFLIGHT", "_PURGE_QUEUE"})
 _FENCED = frozenset({"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 
@@ -41,12 +41,11 @@ class _Sending:
     """Records of one transaction.
 
     Attributes:
-        records: index of its message, partition, key and value of each; several may carry one message.
+        records: partition, key and value of each message.
         began: on `time.monotonic`.
         timeout_s: of the whole.
         queued: how many of the records the client has taken.
-        delivered: how many have arrived.
-        received: index of a message -> as it stands in its topic: where its last record is.
+        received: index of a message -> as it stands in its topic.
         failed: a message that did not arrive, and why.
         errors: names of all errors so far.
     """
@@ -56,7 +55,6 @@ class _Sending:
     began: float
     timeout_s: float
     queued: int = 0
-    delivered: int = 0
     received: dict[int, Received[_Written]] = field(default_factory=dict)
     failed: tuple[_Written, KafkaError] | None = None
     errors: set[str] = field(default_factory=set)
@@ -71,13 +69,12 @@ class _Sending:
 
     @property
     def is_delivered(self) -> bool:
-        return self.delivered == len(self.records)
+        return len(self.received) == len(self.records)
 
     def note(self, index: int, error: KafkaError | None, delivered: ClientMessage) -> None:
-        """Takes in the answer about one record of a message; those of one partition are answered in their order."""
+        """Takes in the answer about one message."""
         message = self.messages[index]
         if error is None:
-            self.delivered += 1
             self.received[index] = Received(message, int(delivered.offset() or 0), int(delivered.timestamp()[1]))
         else:
             # The others are purged with the one that is to blame, some of them before it is heard of
@@ -178,11 +175,11 @@ class KafkaControllerWriter:
             self._producer = None
             raise TransientError(f"{self._who}: its secrets have changed: fence, read to the end, decide again")
         self._topics.check()
-        records = [record for index, message in enumerate(messages) for record in self._records(index, message)]
+        records = [self._record(message) for message in messages]
         # Taken out until the transaction is known to be over: whatever ends this call early must not leave one open
         # behind a writer that looks fit
         producer, self._producer = self._producer, None
-        spread = len({partition for _, partition, _, _ in records})
+        spread = len({partition for partition, _, _ in records})
         sending = _Sending(messages, records, time.monotonic(), self._timeout_s + extra_time_s(spread))
         try:
             producer.begin_transaction()
@@ -208,30 +205,26 @@ class KafkaControllerWriter:
 
     def _queue(self, producer: Producer, sending: _Sending) -> None:
         headers = self._ids.next_headers()
-        for index, partition, key, value in sending.records:
+        for index, (partition, key, value) in enumerate(sending.records):
             noted = partial(sending.note, index)
             producer.produce(self._topic, value, key, partition, on_delivery=noted, headers=headers)
             sending.queued += 1
 
     def _note_written(self, sending: _Sending) -> None:
-        for index, partition, _, _ in sending.records:
+        for index, (partition, _, _) in enumerate(sending.records):
             tp = TopicPartition(self._topic, partition)
             self._topics.written[tp] = sending.received[index].offset, time.monotonic()
 
-    def _records(self, index: int, message: _Written) -> list[_Record]:
-        """Records of a message: first what removes parts that are left over of the one before it, then its own.
+    def _record(self, message: _Written) -> _Record:
+        """Partition, key and value of a message.
 
         Raises:
             PermanentError: there is no such partition, or the message is too large or not valid.
         """
         try:
-            partition, own = self._partition(message), records_of(message)
+            return self._partition(message), *encode(message)
         except ProtocolError as e:
             raise PermanentError(f"{self._who}: write {_named(message)}: {e}") from e
-        key = own[0][0]
-        left_over = leftover_keys(key, len(own), self._topics.part_counts.get(key, 1))
-        note_parts(self._topics.part_counts, key, len(own))
-        return [(index, partition, *record) for record in (*((each, None) for each in left_over), *own)]
 
     def _partition(self, message: _Written) -> int:
         if isinstance(message, Target):
@@ -271,7 +264,7 @@ class KafkaControllerWriter:
             message, error = sending.failed
             what = f"{what} {_named(message)}"
         elif sending.queued < len(sending.records):
-            what = f"{what} {_named(sending.messages[sending.records[sending.queued][0]])}"
+            what = f"{what} {_named(sending.messages[sending.queued])}"
         if error is None:
             self._is_patient = True
             return TransientError(f"{what}: no answer in {sending.timeout_s:g} s: {result}")

@@ -1,9 +1,8 @@
 """Writer of one message at a time that knows that it is there: the reports of consumers, what people want."""
 
 import time
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -17,7 +16,7 @@ from kgs_core.adapters.system.secret_files import SecretFiles
 from kgs_core.errors import PortError, TransientError
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import DesiredState, DesiredVersion, Heartbeat, Received, Report, Starting
-from kgs_core.protocol.record_parts import Record, records_of
+from kgs_core.protocol.codec import encode
 
 REPEAT_S = 2.5
 MOST_REPEATS = 4
@@ -29,8 +28,6 @@ _M = TypeVar("_M", bound=Report | Heartbeat | Starting | DesiredState | DesiredV
 
 class DurableWriter:
     """An idempotent producer with one message in flight; port `ReportWriter`. For one thread.
-
-    A message of several records is in no transaction: killed between two of them, readers pass over the first ones.
 
     A message without an answer is sent by a new client as well, and the client that has an answer first is kept
     (`silent_brokers`). After a failure the client is thrown away with what it has queued, so that nothing piles up
@@ -65,14 +62,14 @@ class DurableWriter:
         self.append(report, timeout_s)
 
     def append(self, message: _M, timeout_s: float) -> Received[_M]:
-        """Returns once all of its records are on all replicas that are in sync.
+        """Returns once the record is on all replicas that are in sync.
 
         Raises:
             TransientError: not known to be there within `timeout_s`.
             PermanentError: refused.
-            ProtocolError: the message is not valid.
+            ProtocolError: the message is not valid, or too large for a record.
         """
-        records = records_of(message)
+        record = encode(message)
         started = time.monotonic()
         if self._producer is None or self._files.have_changed():
             self._files = SecretFiles(self._config)
@@ -81,17 +78,16 @@ class DurableWriter:
         attempts: list[_Delivery] = []
         begun = 1
         try:
-            self._begin(attempts, producer, records)
+            self._begin(attempts, producer, *record)
             while (left_s := started + timeout_s - time.monotonic()) > 0:
                 for each in attempts:
-                    if (record := each.written(self._where, left_s / len(attempts))) is not None:
+                    if (written := each.written(self._where, left_s / len(attempts))) is not None:
                         self._producer = each.producer
-                        return Received(message, int(record.offset() or 0), int(record.timestamp()[1]))
-                is_due = begun <= MOST_REPEATS and time.monotonic() > started + REPEAT_S * begun
-                if is_due and len(records) == 1:  # parts of two would mix
+                        return Received(message, int(written.offset() or 0), int(written.timestamp()[1]))
+                if begun <= MOST_REPEATS and time.monotonic() > started + REPEAT_S * begun:
                     begun += 1
                     with suppress(PortError):  # no token now, say
-                        self._begin(attempts, make_producer(self._where, self._config), records)
+                        self._begin(attempts, make_producer(self._where, self._config), *record)
         finally:
             for each in attempts:
                 if each.producer is not self._producer:
@@ -100,11 +96,10 @@ class DurableWriter:
         reason = f": {write_error(self._where, 'connect', cause)}" if cause is not None else ""
         raise TransientError(f"Kafka {self._where}: write to {self._tp}: no answer in {timeout_s:g} s{reason}")
 
-    def _begin(self, attempts: "list[_Delivery]", producer: Producer, records: Sequence[Record]) -> None:
-        attempts.append(_Delivery(producer, self._tp, len(records)))
+    def _begin(self, attempts: "list[_Delivery]", producer: Producer, key: bytes, value: bytes | None) -> None:
+        attempts.append(_Delivery(producer, self._tp))
         try:
-            for key, value in records:
-                producer.produce(self._tp.topic, value, key, self._tp.partition, on_delivery=attempts[-1].note)
+            producer.produce(self._tp.topic, value, key, self._tp.partition, on_delivery=attempts[-1].note)
         except KafkaException as e:
             raise write_error(self._where, f"write to {self._tp}", e.args[0]) from e
 
@@ -115,24 +110,23 @@ class DurableWriter:
 
 @dataclass(slots=True)
 class _Delivery:
-    """Records of one message on their way by one producer."""
+    """One message on its way by one producer."""
 
     producer: Producer
     tp: TopicPartition
-    records: int
-    answers: list[tuple[KafkaError | None, ClientMessage]] = field(default_factory=list)
+    answer: tuple[KafkaError | None, ClientMessage] | None = None
 
     def note(self, error: KafkaError | None, record: ClientMessage) -> None:
-        self.answers.append((error, record))
+        self.answer = error, record
 
     def give_up(self) -> None:
-        """Nothing is sent from now on. Without it a client lives, and sends, until its records have their answer."""
+        """Nothing is sent from now on. Without it a client lives, and sends, until its record has its answer."""
         self.producer.purge()
         with suppress(KafkaException):
             serve(self.producer.poll, 0)  # a record holds this object until its answer is served, and by it the client
 
     def written(self, where: str, longest_s: float) -> ClientMessage | None:
-        """The last record, where all have arrived.
+        """The record, where it has arrived.
 
         Raises:
             TransientError, PermanentError: refused.
@@ -142,7 +136,9 @@ class _Delivery:
             serve(self.producer.poll, min(longest_s, _POLL_S))
         except KafkaException as e:
             raise write_error(where, what, e.args[0]) from e
-        for error, _ in self.answers:
-            if error is not None:
-                raise write_error(where, what, error)
-        return self.answers[-1][1] if len(self.answers) == self.records else None
+        if self.answer is None:
+            return None
+        error, record = self.answer
+        if error is not None:
+            raise write_error(where, what, error)
+        return record

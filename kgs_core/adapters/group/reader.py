@@ -28,8 +28,7 @@ from kgs_core.protocol import (
     Target,
     Tombstone,
 )
-from kgs_core.protocol.codec import is_former
-from kgs_core.protocol.record_parts import PartsReader
+from kgs_core.protocol.codec import decode, is_former
 
 _POLL_EVENTS = 1000
 _POLL_S = 0.2  # a signal to this process is acted upon between two calls only
@@ -118,7 +117,6 @@ class GroupReader:
         self._only = only
         self._read: list[ReadMessage] = []
         self._refused: PermanentError | None = None
-        self._parts = {tp: self._parts_reader(tp, kind) for tp, kind in self._kinds.items()}
         self.positions = dict(starts)
         self.misplaced: dict[Member, TopicPartition] = {}
         self.out_of_range: set[TopicPartition] = set()
@@ -224,23 +222,15 @@ class GroupReader:
         except ProtocolError as e:
             self._refusals.note(tp, record.offset(), e)
         else:
-            if message is not None:
-                found = Received(message, record.offset(), record.timestamp()[1])
-                self._read.append(ReadMessage(self._kinds[tp], found))
+            self._read.append(ReadMessage(self._kinds[tp], Received(message, record.offset(), record.timestamp()[1])))
 
-    def _message(self, tp: TopicPartition, record: Record) -> Message | None:
-        message = self._parts[tp].take(record.key(), record.value())
-        if message is None:
-            return None
+    def _message(self, tp: TopicPartition, record: Record) -> Message:
+        message = decode(record.key(), record.value())
         if not belongs(message, self._kinds[tp], tp.partition, self._topics.queue):
             self._note_misplaced(message, tp)
             raise ProtocolError(f"{type(message).__name__} does not belong into partition {tp}")
         self._refuse_without_queue(message)
         return message
-
-    def _parts_reader(self, tp: TopicPartition, kind: GroupTopic) -> PartsReader:
-        counts = self._topics.part_counts if kind is GroupTopic.ASSIGNMENTS else {}
-        return PartsReader(lambda error: self._refusals.note(tp, self.positions[tp] - 1, error), counts)
 
     def _is_of_another(self, key: bytes | None, partition: int) -> bool:
         """Whether the record speaks of another consumer that this partition is for, too."""

@@ -11,7 +11,7 @@ from kgs_core.config import Settings
 from kgs_core.errors import PortError, ProtocolError
 from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.protocol import Received
-from kgs_core.protocol.record_parts import PartsReader
+from kgs_core.protocol.codec import decode
 from kgs_core.reporting.usage import GroupUsage, Period, UsageCount
 
 LEAD_MS = 150_000
@@ -50,13 +50,13 @@ def load_usage(settings: Settings, period: Period) -> GroupUsage:
 
 def _read(settings: Settings, tp: TopicPartition, span: _Span, period: Period) -> GroupUsage:
     count, refused, known_since_ms = UsageCount(settings.membership.suspect_after_s), 0, None
-    where, parts = settings.kafka.bootstrap_servers, PartsReader(lambda _: None)
+    where = settings.kafka.bootstrap_servers
     consumer = consumer_of(settings)
     try:
         for record in read_until(consumer, tp, OffsetRange(span.first, span.first + 1), _PATIENCE_S, where=where):
             known_since_ms = record.timestamp()[1]
         for record in read_until(consumer, tp, span.offsets, _PATIENCE_S, where=where, at_once=_AT_ONCE):
-            refused += not _take(count, parts, record, period.until_ms)
+            refused += not _take(count, record, period.until_ms)
     finally:
         consumer.close()
     return count.usage(period, known_since_ms, refused)
@@ -68,18 +68,14 @@ def _span(admin: KafkaAdmin, tp: TopicPartition, period: Period) -> _Span:
     return _Span(OffsetRange(since, max(since, until)), admin.offsets([tp], "earliest")[tp])
 
 
-def _take(count: UsageCount, parts: PartsReader, record: Record, until_ms: int) -> bool:
-    """Whether the record is a message or a part of one.
-
-    One written later, by the clock of a broker that is ahead, is passed over.
-    """
+def _take(count: UsageCount, record: Record, until_ms: int) -> bool:
+    """Whether the record is a message. One written later, by the clock of a broker that is ahead, is passed over."""
     time_ms = record.timestamp()[1]
     if time_ms >= until_ms:
         return True
     try:
-        message = parts.take(record.key(), record.value())
+        message = decode(record.key(), record.value())
     except ProtocolError:
         return False
-    if message is not None:
-        count.take((Received(message, record.offset(), time_ms),))
+    count.take((Received(message, record.offset(), time_ms),))
     return True

@@ -25,7 +25,7 @@ from kgs_core.errors import ConfigError, PermanentError, UnsafeError
 from kgs_core.model import ConsumerId, TopicId, TopicPartition
 
 MAX_RECORD_BYTES = 8_388_608
-"""Of one record as the brokers get it, compressed. Larger messages are several: `protocol/record_parts.py`."""
+"""Of one record as the brokers get it, compressed; before that a message has `codec.MAX_BYTES` at most."""
 CHECK_EVERY_S = 10.0
 CONFIRMATIONS = 3
 CONFIRM_AFTER_S = 0.7
@@ -87,7 +87,6 @@ class GroupTopics:
     Attributes:
         settings: of the group.
         admin: asked for ids and offsets.
-        part_counts: key of a Target or an Assignment -> the highest number of a part of it that was seen in its topic.
         written: partition -> offset and time (`time.monotonic`) of the newest record that this process has committed
             there since it last fenced others, or failed to write.
     """
@@ -109,7 +108,6 @@ class GroupTopics:
         """
         self.settings = settings
         self.admin = admin
-        self.part_counts: dict[bytes, int] = {}
         self.written: dict[TopicPartition, tuple[int, float]] = {}
         self._names = {each: each.of(settings.group) for each in which}
         known = self._described(lambda known: known.keys() >= {*self._names.values()})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from kgs_core.adapters.ingest.fetch_client import Fetched
-from kgs_core.adapters.ingest.fetch_sessions import FETCHES, session
+from kgs_core.adapters.ingest.fetch_sessions import open_native, session
 from kgs_core.adapters.ingest.process_batch import TransformError, prepare_topic
 from kgs_core.adapters.ingest.sorted_records import Cuts, MoreColumnsError, TopicJob, load_parsers
 from kgs_core.adapters.kafka.records import collector_paused
@@ -20,8 +20,6 @@ from kgs_core.errors import TransientError, one_line
 from kgs_core.exactly_once.batch import TopicBatch
 from kgs_core.model import OffsetRange, TopicPartition
 
-FETCH = "native"
-"""Which of `FETCHES` reads."""
 SIDE_BY_SIDE = 16
 """Files on their way to an object store. On a disk one follows the other: it answers at once, and threads that hand
 Python to and fro took half as much processor time again for files of some records, and were no sooner done."""
@@ -79,7 +77,7 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
     context = request.context
     load_parsers(job.rule for job in request.jobs.values())
     began = time.monotonic()
-    client = session("arrow", context.client, FETCHES[FETCH])
+    client = session("arrow", context.client, open_native)
     client.epochs = request.epochs
     client.topic_ids = {topic: job.topic_id for topic, job in request.jobs.items()}
     fetched = client.gather(

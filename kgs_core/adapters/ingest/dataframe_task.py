@@ -18,11 +18,10 @@ from pyspark import AccumulatorParam
 from kgs_core.adapters.ingest.arrow_task import TaskContext
 from kgs_core.adapters.ingest.dataframe_writer import FILE_SCHEMA, WriterNote, note_of, write_rows
 from kgs_core.adapters.ingest.earlier_reading import earlier_reading
-from kgs_core.adapters.ingest.fetch import FetchSession, SilentError, UnreadableError
-from kgs_core.adapters.ingest.fetch_sessions import session
+from kgs_core.adapters.ingest.fetch_client import SilentError, UnreadableError
+from kgs_core.adapters.ingest.fetch_sessions import open_native, session
 from kgs_core.adapters.ingest.process_batch import ReadNote, TransformError, conclude, ranges_before, write_dead_letters
 from kgs_core.adapters.ingest.sorted_records import TopicJob, load_hook, sort_records
-from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.kafka.records import collector_paused
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, parsed_schema
 from kgs_core.adapters.spark.errors import cause, transient
@@ -215,13 +214,13 @@ def _read(
     dead_letters: list[pa.Table] = []
     try:
         earlier = earlier_reading(context.storage, job, ranges)
-        client = session(f"topic {job.topic}", context.client, FetchSession)
+        client = session(f"topic {job.topic}", context.client, open_native)
         epochs = {TopicPartition(job.topic, p): epoch for p, epoch in job.leader_epochs.items()}
         client.epochs, client.topic_ids = epochs, {job.topic: job.topic_id}
-        for messages in client.read_exact({TopicPartition(job.topic, p): r for p, r in ranges.items()}, timeout_s):
+        for fetched in client.read_exact({TopicPartition(job.topic, p): r for p, r in ranges.items()}, timeout_s):
             # A partition gives nothing behind the record that it is read up to, in later chunks neither.
-            ended = note.cuts.by_partition
-            live = records_of([m for m in messages if m.partition() not in ended])
+            every, ended = fetched.of(job.topic), note.cuts.by_partition
+            live = every.before(dict.fromkeys(ended, 0)) if ended else every
             found = sort_records(job, live, earlier)
             note.add(ranges, live, found)
             dead_letters.append(found.dead_letters)

@@ -25,6 +25,24 @@ _LOST = {"_AUTO_OFFSET_RESET", "_LOG_TRUNCATION", "OFFSET_OUT_OF_RANGE"}
 _CORRUPT = {"_BAD_MSG", "_BAD_COMPRESSION", "_NOT_IMPLEMENTED", "INVALID_MSG"}
 
 
+class UnreadableError(Exception):
+    """A partition of an exact range is in trouble."""
+
+    def __init__(self, tp: TopicPartition, trouble: StopCause, words: str) -> None:
+        super().__init__(f"{tp}: {words}")
+        self.tp = tp
+        self.trouble = trouble
+        self.words = words
+
+
+class SilentError(Exception):
+    """Partitions of an exact range give nothing: neither records nor an error."""
+
+    def __init__(self, tps: Collection[TopicPartition], words: str) -> None:
+        super().__init__(words)
+        self.tps = tuple(tps)
+
+
 class Positioned(Protocol):
     """What is asked of a client besides its records: confluent_kafka's `Consumer` has it."""
 

@@ -8,15 +8,17 @@ import gc
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import pyarrow as pa
 from confluent_kafka import KafkaException
 
-from kgs_core.adapters.ingest.fetch import FetchSession
 from kgs_core.adapters.ingest.fetch_client import FetchClient
 from kgs_core.adapters.system.secret_files import SecretFiles
-from kgs_core.errors import PermanentError, PortError, one_line
+from kgs_core.errors import PortError, one_line
+
+if TYPE_CHECKING:
+    from kgs_core.adapters.ingest.native.session import NativeFetchSession
 
 UNUSED_S = 600.0
 Config = Mapping[str, str | int | bool]
@@ -26,22 +28,16 @@ _sessions: dict[str, tuple[object, FetchClient, SecretFiles]] = {}
 _used_at: dict[str, float] = {}
 
 
-def open_native(config: Config) -> FetchClient:
-    """A client without a Python object for each record; where that cannot be, one with them, and a line says why."""
-    from kgs_core.adapters.ingest.native.library import UnfitLibraryError, library
-    from kgs_core.adapters.ingest.native.session import NativeFetchSession, native_loops
+def open_native(config: Config) -> "NativeFetchSession":
+    """A client whose records become columns without a Python object for each.
 
-    try:
-        library()
-        native_loops()
-    except (UnfitLibraryError, PermanentError) as e:
-        _log.warning("records are fetched as Python objects, which takes more processor time: %s", e)
-        return FetchSession(config)
+    Raises:
+        PermanentError: this librdkafka does not fit, or the loops cannot be compiled or kept.
+        KafkaException: a setting is refused.
+    """
+    from kgs_core.adapters.ingest.native.session import NativeFetchSession
+
     return NativeFetchSession(config)
-
-
-FETCHES: Mapping[str, Callable[[Config], FetchClient]] = {"native": open_native, "objects": FetchSession}
-"""Name -> how batches are fetched."""
 
 
 def session(name: str, config: Config, make: Callable[[Config], Client]) -> Client:

@@ -166,19 +166,6 @@ def _prepared(
     return UnwrittenBatch(job, batch, partitioned(job, rows), found.dead_letters), found.cuts
 
 
-def process_topic(
-    storage: Storage, job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange]
-) -> tuple[TopicBatch | None, Cuts]:
-    """As `prepare_topic`, and written.
-
-    Raises:
-        TransformError: the transform raised or broke its promise.
-        TransientError: a table did not take a file, or could not be read.
-    """
-    unwritten, cuts = prepare_topic(storage, job, records, ranges)
-    return unwritten.written(storage) if unwritten is not None else None, cuts
-
-
 def ranges_to_read(ranges: Mapping[int, OffsetRange], cuts: Cuts) -> dict[int, OffsetRange]:
     """The ranges without what lies at or behind a record that its partition is read up to."""
     ends = cuts.by_partition

@@ -6,6 +6,7 @@ commit, a file is left that belongs to no version; upkeep takes it. The dead let
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from types import TracebackType
 from typing import TypeVar
 
@@ -25,7 +26,7 @@ from kgs_core.adapters.lake.discovery import UnreadTable, find_tables, refuse_un
 from kgs_core.adapters.lake.error_codes import LOST_METADATA, code_of, with_code
 from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.adapters.lake.layout import Partitioned, given_schema, layout_of, table_schema
-from kgs_core.adapters.lake.letter_filter import LetterCondition, chosen
+from kgs_core.adapters.lake.letter_filter import EVERY_LETTER, LetterFilter
 from kgs_core.adapters.lake.redrive_base import RedriveBase, look, pinned_rows
 from kgs_core.adapters.lake.routing import routed
 from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, ORIGIN_FIELDS, parsed_schema
@@ -66,11 +67,11 @@ class Redrive:
         self._specs = _specs_of(settings, specs, table)
         self._topics: dict[str, TopicRedrive] = {}
 
-    def run(self, conditions: Sequence[LetterCondition] = (), *, dry_run: bool = False) -> RedriveResult:
-        """Redrive the letters that fulfil all conditions, as of now; a commit for each 50,000 of a topic at most.
+    def run(self, chosen: LetterFilter = EVERY_LETTER, *, dry_run: bool = False) -> RedriveResult:
+        """Redrive the chosen letters, as of now; a commit for each 50,000 of a topic at most.
 
         A part whose rows have more partition values than `max_files_per_batch` is halved. A topic that fails stops no
-        other one of its table; its error is raised at the end.
+        other one of its table, nor an earlier or later topic of its name; its error is raised at the end.
 
         Raises:
             PermanentError: the transform raised or broke its promise; what was committed before stays.
@@ -83,26 +84,25 @@ class Redrive:
         letters = _store_asked(lambda: self._lake.pin(spec.dead_letters_table), spec.dead_letters_table)
         if letters is None:
             return result
+        by_name = {each.topic: each for each in self._specs}
         topics = topics_by_id(self._lake.all_versions(spec.table), self._settings.group)
-        problems: dict[str, KgsError] = {}
+        problems: dict[TopicId, KgsError] = {}
         with ExitStack() as stack:
             if len(self._specs) == 1:
                 self._of(spec, stack, dry_run=dry_run)
-            for part in _parts(letters, conditions, spec.dead_letters_table):
+            for topic_id, part in chain.from_iterable(
+                map(_by_topic_id, _parts(letters, chosen, spec.dead_letters_table))
+            ):
                 result.letters += part.num_rows
                 # A topic id that the table's log does not know is nobody's, and not settled
-                names = pa.array(
-                    [topics.get(TopicId(i), spec.topic) for i in part["_topic_id"].to_pylist()], pa.string()
-                )
-                for each in self._specs:
-                    mine = part.filter(pc.equal(names, each.topic))
-                    if not mine.num_rows or each.topic in problems:
-                        continue
+                each = by_name.get(topics.get(topic_id, spec.topic))
+                if each is None:
+                    result.unsettled += part.num_rows
+                elif topic_id not in problems:
                     try:
-                        self._of(each, stack, dry_run=dry_run).redrive(mine.combine_chunks(), result)
+                        self._of(each, stack, dry_run=dry_run).redrive(part, result)
                     except KgsError as e:
-                        problems[each.topic] = e
-                result.unsettled += part.num_rows - _of_any(names, self._specs)
+                        problems[topic_id] = e
         for problem in problems.values():
             raise problem
         return result
@@ -242,8 +242,9 @@ class TopicRedrive:
             raise PermanentError(f"table {spec.table}: {e}: these dead letters stay") from e
 
 
-def _of_any(names: pa.Array, specs: Sequence[TableSpec]) -> int:
-    return sum(pc.sum(pc.equal(names, spec.topic)).as_py() or 0 for spec in specs)
+def _by_topic_id(letters: pa.Table) -> Iterator[tuple[TopicId, pa.Table]]:
+    for topic_id in letters["_topic_id"].unique().to_pylist():
+        yield TopicId(topic_id), letters.filter(pc.equal(letters["_topic_id"], topic_id)).combine_chunks()
 
 
 def _specs_of(settings: Settings, specs: Sequence[TableSpec], table: str) -> list[TableSpec]:
@@ -257,13 +258,13 @@ def _specs_of(settings: Settings, specs: Sequence[TableSpec], table: str) -> lis
     return found
 
 
-def _parts(letters: PinnedTable, conditions: Sequence[LetterCondition], name: str) -> Iterator[pa.Table]:
+def _parts(letters: PinnedTable, chosen: LetterFilter, name: str) -> Iterator[pa.Table]:
     """The chosen letters, so many at a time as one commit is to take."""
     waiting: list[pa.Table] = []
     rows = size = 0
 
     def read(file: str) -> pa.Table:
-        return chosen(letters.read(file, DEAD_LETTER_SCHEMA.names).cast(DEAD_LETTER_SCHEMA), conditions)
+        return chosen.chosen(letters.read(file, DEAD_LETTER_SCHEMA.names).cast(DEAD_LETTER_SCHEMA))
 
     for file in _store_asked(letters.files, name):
         found = _store_asked(lambda file=file: read(file), name)  # type: ignore[misc]

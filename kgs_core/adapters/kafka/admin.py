@@ -71,16 +71,6 @@ class KafkaAdmin:
         self._settle(what, lambda: self._is_served(name, 1 if error is not None else partitions), partitions)
         return error is None
 
-    def delete_topic(self, name: str) -> bool:
-        """Deletes a topic and waits until it is unknown; False if there was none."""
-        what, wanted = f"delete topic '{name}'", [name]
-        answers = self._errors(what, lambda c, s: c.delete_topics(wanted, request_timeout=s))
-        error = answers.get(name)
-        if error is not None and error.name() != "UNKNOWN_TOPIC_OR_PART":
-            raise self._error(what, error)
-        self._settle(what, lambda: not self.describe([name]))
-        return error is None
-
     def create_partitions(self, name: str, total: int) -> None:
         """Raises a topic's number of partitions to `total` and waits until all are served."""
         what = f"raise topic '{name}' to {total} partitions"

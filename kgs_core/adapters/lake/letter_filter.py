@@ -1,129 +1,70 @@
-"""Conditions that choose dead letters: `partition=3`, `offset>=1000`, `code=wrong_type`, `error~surrogate`."""
+"""Choice of dead letters: by the code of their error, the partition and the time of their records."""
 
-import operator
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgs_core.adapters.lake.error_codes import code_of
+from kgs_core.adapters.lake.error_codes import CODES, code_of
+from kgs_core.config.moments import moment_of
 from kgs_core.errors import ConfigError
 
-_CONDITION = re.compile(r"(\w+)\s*(<=|>=|!=|=|<|>|~)\s*(.+)", re.DOTALL)
-_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
-_MAX_OFFSET = 2**63 - 1
-
 
 @dataclass(frozen=True, slots=True)
-class LetterCondition:
-    """One condition: a column of dead letters, a comparison, a value of the column's type."""
+class LetterFilter:
+    """Which dead letters are meant; what is empty or None excludes none.
 
-    name: str
-    comparison: str
-    value: int | str | datetime
+    Attributes:
+        codes: of their errors.
+        partitions: of their records.
+        since: of their records' timestamps, the earliest; a record without a timestamp is not chosen then.
+        until: likewise, the first that is not chosen.
+    """
 
-    def fits(self, letters: pa.Table) -> npt.NDArray[np.bool_]:
-        """Which of the letters fulfil it; null fulfils none."""
-        values = _COLUMNS[self.name].values(letters)
-        if self.comparison == "~":
-            found = [value is not None and str(self.value) in value for value in values]
-        else:
-            compare = _COMPARISONS[self.comparison]
-            found = [value is not None and bool(compare(value, self.value)) for value in values]
-        return np.array(found, np.bool_)
+    codes: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def chosen(self, letters: pa.Table) -> pa.Table:
+        """Those of the letters that are meant."""
+        keep = np.ones(letters.num_rows, np.bool_)
+        if self.codes:
+            keep &= _of_codes(letters, self.codes)
+        if self.partitions:
+            keep &= np.isin(letters["_partition"].to_numpy(), sorted(self.partitions))
+        for bound, compare in ((self.since, pc.greater_equal), (self.until, pc.less)):
+            if bound is not None:
+                times = letters["_timestamp"]
+                keep &= pc.fill_null(compare(times, pa.scalar(bound, times.type)), fill_value=False).to_numpy()
+        return letters.filter(pa.array(keep))
 
 
-def parse_conditions(texts: Collection[str]) -> tuple[LetterCondition, ...]:
-    """Conditions of `NAME OPERATOR VALUE`; a letter must fulfil all.
+EVERY_LETTER = LetterFilter()
+
+
+def letter_filter(
+    codes: Collection[str] = (), partitions: Collection[int] = (), since: str | None = None, until: str | None = None
+) -> LetterFilter:
+    """The choice that these options name; times as people write them.
 
     Raises:
-        ConfigError: all that cannot be understood.
+        ConfigError: there is no such code, or no such time.
     """
-    problems: list[str] = []
-    found = []
-    for text in texts:
-        try:
-            found.append(_parsed(text))
-        except ValueError as e:
-            problems.append(f"--where '{text}': {e}")
-    if problems:
-        raise ConfigError(problems)
-    return tuple(found)
+    if unknown := sorted(set(codes) - set(CODES)):
+        raise ConfigError([f"--code: '{each}': no such code: use one of {', '.join(CODES)}" for each in unknown])
+    return LetterFilter(
+        frozenset(codes),
+        frozenset(partitions),
+        None if since is None else moment_of("--since", since),
+        None if until is None else moment_of("--until", until),
+    )
 
 
-def chosen(letters: pa.Table, conditions: Sequence[LetterCondition]) -> pa.Table:
-    """The letters that fulfil all conditions."""
-    if not conditions:
-        return letters
-    keep = np.logical_and.reduce([condition.fits(letters) for condition in conditions])
-    return letters.filter(pa.array(keep))
-
-
-def _parsed(text: str) -> LetterCondition:
-    match = _CONDITION.fullmatch(text.strip())
-    if match is None:
-        raise ValueError("write NAME=VALUE, with one of = != < <= > >= ~ (contains), e.g. partition=3")
-    name, comparison, value = match.groups()
-    column = _COLUMNS.get(name)
-    if column is None:
-        raise ValueError(f"no such name: use one of {', '.join(_COLUMNS)}")
-    if comparison not in column.comparisons:
-        raise ValueError(f"{name} is compared by one of {' '.join(column.comparisons)}")
-    return LetterCondition(name, comparison, column.parse(value.strip()))
-
-
-def _number(text: str) -> int:
-    if not text.isdecimal() or int(text) > _MAX_OFFSET:
-        raise ValueError("the value must be a whole number")
-    return int(text)
-
-
-def _instant(text: str) -> datetime:
-    try:
-        instant = datetime.fromisoformat(text)
-    except ValueError:
-        instant = None
-    if instant is None or instant.tzinfo is None:
-        raise ValueError("the value must be a time with its offset, e.g. 2026-01-31T00:00:00Z")
-    return instant
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A name of conditions: its values of letters, how one is written, how it is compared."""
-
-    values: Callable[[pa.Table], Sequence[Any]]
-    parse: Callable[[str], int | str | datetime]
-    comparisons: tuple[str, ...]
-
-
-def _stored(name: str) -> Callable[[pa.Table], Sequence[Any]]:
-    def values(letters: pa.Table) -> Sequence[Any]:
-        found: list[Any] = letters[name].to_pylist()
-        return found
-
-    return values
-
-
-def _codes(letters: pa.Table) -> Sequence[str | None]:
+def _of_codes(letters: pa.Table, codes: Collection[str]) -> npt.NDArray[np.bool_]:
     errors = pc.cast(letters["error"], pa.string()).to_pylist()
-    return [None if error is None else code_of(error) for error in errors]
-
-
-_ORDER = ("=", "!=", "<", "<=", ">", ">=")
-_COLUMNS: Mapping[str, _Column] = {
-    "partition": _Column(_stored("_partition"), _number, _ORDER),
-    "offset": _Column(_stored("_offset"), _number, _ORDER),
-    "timestamp": _Column(_stored("_timestamp"), _instant, _ORDER),
-    "topic_id": _Column(_stored("_topic_id"), str, ("=", "!=")),
-    "code": _Column(_codes, str, ("=", "!=")),
-    "error": _Column(_stored("error"), str, ("=", "!=", "~")),
-}
+    return np.array([error is not None and code_of(error) in codes for error in errors], np.bool_)

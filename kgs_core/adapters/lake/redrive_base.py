@@ -220,8 +220,7 @@ def _token(
         raise UnsafeError(
             f"table {spec.table}: rows of {spec.topic}:{partition} (topic id {ids.topic_id}) go by another route than "
             "the configured one: start consumers with this configuration first, then run it again; if Kafka no longer "
-            f"has that topic id, redrive its letters by their own route, and the others with --where topic_id!="
-            f"{ids.topic_id}"
+            "has that topic id, redrive its letters with the route of then; those of other topic ids are done"
         )
     return token
 

@@ -10,7 +10,7 @@ from kgs_core.adapters.kafka.clients import consumer_of
 from kgs_core.adapters.kafka.errors import port_error
 from kgs_core.adapters.kafka.records import PARTITION_END, read_until
 from kgs_core.adapters.monitor.clock import age_s
-from kgs_core.adapters.monitor.load import lake_view, measured_load
+from kgs_core.adapters.monitor.load import BACKLOG_EVERY_S, lake_view, measured_load
 from kgs_core.adapters.monitor.topic import topic_name
 from kgs_core.adapters.system.secret_files import SecretFiles
 from kgs_core.config import Settings
@@ -21,7 +21,6 @@ from kgs_core.monitor.codec import decode
 
 _PATIENCE_S = 10.0
 _AT_ONCE = 100
-_BACKLOG_EVERY_S = 5.0
 
 
 class MeasurementFeed:
@@ -105,6 +104,6 @@ class MeasurementFeed:
         except ProtocolError:  # of another version, say
             return None
         if self._lake is not None:
-            self._backlog_due_s = time.monotonic() + _BACKLOG_EVERY_S
+            self._backlog_due_s = time.monotonic() + BACKLOG_EVERY_S
         load = measured_load(self._settings, measurement, self._lake)
         return Measured(load, offset, age_s(measurement))

@@ -12,6 +12,8 @@ from kgs_core.planning.load import Load
 if TYPE_CHECKING:
     from kgs_core.adapters.lake.stats import LakeView  # takes a second to import, and most groups never ask for it
 
+BACKLOG_EVERY_S = 5.0
+"""To ask the lake for every position takes longer than to ask Kafka for sizes."""
 _log = logging.getLogger(__name__)
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kgs_core.adapters.monitor.load import lake_view, measured_load
+from kgs_core.adapters.monitor.load import BACKLOG_EVERY_S, lake_view, measured_load
 from kgs_core.adapters.monitor.monitor import Monitor
 from kgs_core.config import Settings
 from kgs_core.controller.events import Measured
@@ -14,8 +14,6 @@ from kgs_core.monitor import Measurement
 if TYPE_CHECKING:
     from kgs_core.adapters.lake.stats import LakeView
 
-BACKLOG_EVERY_S = 5.0
-"""To ask the lake for every position takes longer than to ask Kafka for sizes."""
 RETRY_S = 15.0
 _PUBLISHED_WITHIN_S = 0.5
 

@@ -222,7 +222,7 @@ def _terms(given: "BillTerms", options: dict[str, Any]) -> "BillTerms":
 
 
 def _range(options: dict[str, Any], now: datetime) -> tuple[datetime, datetime]:
-    from kgs_core.cli.simulate.options import moment_of
+    from kgs_core.config.moments import moment_of
 
     if options["since"] is not None:
         until = moment_of("--until", options["until"]) if options["until"] is not None else now

@@ -63,7 +63,7 @@ def status_table(found: GroupStatus) -> RenderableType:
         parts += [_BLANK, _waiting(found)]
     if found.changes:
         parts += [_BLANK, _changes(found)]
-    parts += [Text(f"? {printable(problem)}", style="yellow") for problem in found.surroundings.problems]
+    parts += [Text(f"? {printable(problem)}", style="yellow") for problem in found.facts.problems]
     return Group(*parts)
 
 
@@ -101,7 +101,7 @@ def _lag(found: GroupStatus) -> str:
 def alarms(found: GroupStatus) -> Iterator[str]:
     """What somebody should look at, the worst first."""
     if not found.controller_is_heard:
-        age_s = found.surroundings.measured_age_s
+        age_s = found.facts.measured_age_s
         since = "no measurement was published" if age_s is None else f"the last measurement is {seconds(age_s)} old"
         yield (
             f"the controller is down, or cannot measure ({since}): consumers go on with what they "

@@ -11,6 +11,7 @@ from kgs_core.adapters.experiments.grid import Grid
 from kgs_core.adapters.system.files import check_writable, read_text, write_whole
 from kgs_core.api.replays import comparison_grid
 from kgs_core.config.file import load_settings
+from kgs_core.config.moments import moment_of
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.config.settings import SparkSettings
 from kgs_core.errors import ConfigError
@@ -261,19 +262,6 @@ def _recorded(given: SimulateOptions, environ: Mapping[str, str]) -> Workload | 
 def _save(path: Path, measurements: Sequence[RecordedMeasurement]) -> None:
     check_writable("--save-speeds", path)
     write_whole(path, json_lines(measurements).encode())
-
-
-def moment_of(option: str, text: str) -> datetime:
-    """The moment that an option names; UTC where it has no offset.
-
-    Raises:
-        ConfigError: it names none.
-    """
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigError([f"{option}: '{text}': write a time as 2026-11-15T08:00 or 2026-11-15T08:00+01:00"]) from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _ms(moment: datetime) -> int:

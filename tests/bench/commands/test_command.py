@@ -63,24 +63,23 @@ def test_report_without_measurements_names_the_machine():
     assert shown(BenchResult({"cores": 2}, {})).strip() == "cores 2"
 
 
-def test_profile_has_a_line_for_each_kind_size_and_fetch():
+def test_profile_has_a_line_for_each_kind_and_size():
     runs = [
-        StageTimes("json-1000", size, fetch, run, 1000, 90.0, 6.0 + run, dict.fromkeys(STAGES, 1.0), 978_000)
+        StageTimes("json-1000", size, run, 1000, 90.0, 6.0 + run, dict.fromkeys(STAGES, 1.0), 978_000)
         for size in (16.0, 5.0)
-        for fetch in ("objects",)
         for run in (1, 2)
     ]
     text = shown(ProfileResult({"cores": 2}, {}, runs), profile_report)
     lines = [line.split() for line in text.splitlines() if line.startswith("json")]
-    assert [line[:6] for line in lines] == [
-        ["json-1000", "5", "MB", "objects", "7.50", "(7.00-8.00)"],
-        ["json-1000", "16", "MB", "objects", "7.50", "(7.00-8.00)"],
+    assert [line[:5] for line in lines] == [
+        ["json-1000", "5", "MB", "7.50", "(7.00-8.00)"],
+        ["json-1000", "16", "MB", "7.50", "(7.00-8.00)"],
     ]
 
 
 def test_formats_have_a_line_each_with_what_a_record_costs():
     runs = [
-        StageTimes(name, 5.0, "native", 1, 1000, speed, 2.0, {"parse": 0.5}, size * 1000)
+        StageTimes(name, 5.0, 1, 1000, speed, 2.0, {"parse": 0.5}, size * 1000)
         for name, speed, size in (("json", 100.0, 1000), ("avro", 50.0, 500))
     ]
     lines = [line.split() for line in shown(ProfileResult({}, {}, runs), formats_report).splitlines()]

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from kgs_core.controller.group_view import GroupView
 from kgs_core.controller.reconcile import Changes, reconcile
 from kgs_core.invariants.assignments import check_single_owner
-from kgs_core.invariants.group_events import Event, Fact, FactKind
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
 from kgs_core.protocol import Incarnation, Member, MemberAssignment, Message, Phase, Received, Report, Target
 from tests.processes import a_process
+from tests.world.group_events import Event, Fact, FactKind
 
 HERE = a_process()
 NOTHING: frozenset[TopicPartition] = frozenset()

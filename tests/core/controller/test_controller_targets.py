@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from kgs_core.controller import target_selection
 from kgs_core.controller.events import FleetSeen, Note, RecordsRead, Tick, Write
 from kgs_core.controller.machine import step
 from kgs_core.controller.response_times import Response
 from kgs_core.controller.transitions import State
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
-from kgs_core.protocol import Change, Incarnation, Member, MemberAssignment, Target
+from kgs_core.protocol import Change, Incarnation, Member, MemberAssignment, Target, codec
 from tests.core.controller.two_readers import (
     ONE,
     RUNS,
@@ -186,6 +187,29 @@ def test_no_more_consumers_than_there_are_queues(synchronized, membership):
     _, commands = look(state, measured(a=80, b=60, c=90, d=90, e=90))
     (write,) = [command for command in commands if isinstance(command, Write)]
     assert max(write.target.consumers) == 3
+
+
+def test_a_target_that_no_record_can_hold_is_said_and_the_group_goes_on_with_the_one_that_stands(
+    synchronized, membership, packing, monkeypatch
+):
+    """It ended the controller, and each that was started after it."""
+    monkeypatch.setattr(codec, "MAX_BYTES", 1100)
+    many = {f"topic-{n}": 30 for n in range(9)}
+    state, commands = look(synchronized(packing=packing(spare_consumers=0)), measured(a=80, b=60, **many))
+    (note,) = [command.text for command in commands if isinstance(command, Note)]
+    assert note.startswith("the plan stands, new partitions are not read: Target of 1,")
+    assert (acts(commands), state.name, state.writing) == ([], State.SENTINEL, None)
+    monkeypatch.setattr(target_selection, "decide", lambda *_: pytest.fail("packed once more for nothing"))
+    state, commands = look(state, measured(a=80, b=60, **many), now=2.0)
+    assert commands == ()
+    monkeypatch.undo()
+    monkeypatch.setattr(codec, "MAX_BYTES", 1100)
+    _, commands = look(state, measured(a=80, b=60, c=30), now=3.0)
+    (write,) = acts(commands)
+    assert write.target.assignment == {A: 1, B: 2, C: 2}
+    state, commands = look(state, measured(a=80, b=60, **many), now=302.0)
+    assert "rebalance" not in [command.text for command in commands if isinstance(command, Note)]
+    assert state.held_back is not None
 
 
 # Targets without a packing

@@ -13,9 +13,9 @@ import pytest
 from kgs_core.controller import reconcile as control
 from kgs_core.controller.member_view import MemberView
 from kgs_core.controller.reconcile import Changes, reconcile
-from kgs_core.invariants.group import GroupHistory
 from tests.core.controller.exploration import explore
 from tests.core.controller.small_scope import NOTHING, P, Q, Scope, first_step, steps
+from tests.world.group_history import GroupHistory
 
 MOVE = ({P: 1}, {P: 2})
 BACK = ({P: 1}, {P: 2}, {P: 1})

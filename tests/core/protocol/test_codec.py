@@ -32,6 +32,7 @@ from kgs_core.protocol.codec import MAX_BYTES, decode, encode
 from kgs_core.protocol.fields import MAX_TEXT
 from tests.processes import a_process
 
+PART_OF_0_1 = b'{"version":2,"type":"part","id":"' + b"0" * 64 + b'","number":1,"parts":2,"text":"{"}'
 LIMITS = settings(max_examples=60, deadline=None)  # a busy machine is no fault of ours
 consumers = st.integers(1, 10**6).map(ConsumerId)
 ids = st.text("0123456789abcdef-", min_size=1, max_size=36)
@@ -184,6 +185,9 @@ def test_what_is_wrong_is_named(changes, said):
         (b"target", b'{"version": NaN}', "no message"),
         (b"target", b" " * (MAX_BYTES + 1), "more than"),
         (b"wanted", encode(DESIRED)[1], "does not fit"),
+        (b"target", PART_OF_0_1, "part of a message above 8,000,000 bytes, written by kgs 0.1: not read"),
+        (b"target#2", PART_OF_0_1.replace(b'"number":1', b'"number":2'), "written by kgs 0.1"),
+        (b"target#2", None, "only an Assignment"),
     ],
 )
 def test_what_is_no_message_is_refused(key, value, said):

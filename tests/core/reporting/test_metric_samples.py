@@ -9,7 +9,7 @@ from kgs_core.metrics import METRICS
 from kgs_core.model import ConsumerId
 from kgs_core.protocol import Change, DesiredState, FlatOut, RunState, Target
 from kgs_core.reporting.metric_samples import LakeFigures, TableFigures, samples
-from kgs_core.reporting.status import ExternalFacts, overview
+from kgs_core.reporting.status import ExternalFacts, group_status
 from tests.core.reporting.test_status import ONE, TARGET, TWO, A, B, C, group, report, seen
 
 HOUR_MS = 3_600_000
@@ -88,7 +88,7 @@ def test_the_learnt_capacity_and_how_hot_is_hot():
         view = group(report(ONE, A, flat_out=flat_out), report(TWO, C))
         facts = ExternalFacts({A: 100.0, B: 1.0, C: 1.0}, 1.0, bytes_per_offset={"t": 1.0})
         chosen = settings(**packing)
-        seen_now = overview("g", view, facts, 1000.0, 30.0, 10.0, packing=chosen.packing)
+        seen_now = group_status("g", view, facts, 1000.0, 30.0, 10.0, packing=chosen.packing)
         return {(s.metric, *s.labels): s.value for s in samples(seen_now, NO_LAKE, chosen, 0)}
 
     measured, learnt = found(), found(capacity="learnt")

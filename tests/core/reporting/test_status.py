@@ -18,7 +18,7 @@ from kgs_core.protocol import (
     RunState,
     Target,
 )
-from kgs_core.reporting.status import ConsumerRow, ExternalFacts, overview
+from kgs_core.reporting.status import ConsumerRow, ExternalFacts, group_status
 from tests.processes import a_process
 
 A, B, C = (TopicPartition("t", n) for n in range(3))
@@ -46,8 +46,8 @@ def group(*messages, target=TARGET, since_ms=0):
     return GroupView().take_all(records, NOW)
 
 
-def seen(view, now=NOW, **surroundings):
-    return overview("g", view, ExternalFacts(**surroundings), now, 30.0, 10.0)
+def seen(view, now=NOW, **facts):
+    return group_status("g", view, ExternalFacts(**facts), now, 30.0, 10.0)
 
 
 def test_a_group_where_everything_is_in_its_place():

@@ -24,6 +24,7 @@ from kgs_core.accel.layout import (
 )
 from kgs_core.adapters.ingest.native import token_refresh
 from kgs_core.adapters.kafka.clients import plain_settings, token_source
+from kgs_core.errors import PermanentError
 
 MAJOR = 2
 """Of librdkafka's version: a new one may change its binary interface."""
@@ -76,8 +77,11 @@ _CALLED_BY_LOOPS = {
 }
 
 
-class UnfitLibraryError(Exception):
+class UnfitLibraryError(PermanentError):
     """This librdkafka, or this machine, is not one that the loops were made for."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: records cannot be fetched: install the wheel of confluent-kafka that kgs asks for")
 
 
 class _ListedPosition(c.Structure):

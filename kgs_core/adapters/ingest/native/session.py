@@ -4,13 +4,15 @@ A message is ours from `consume` on, and is freed once: by `fill` with the batch
 `free` when what is held is dropped. Until then it may be held over into the next batch.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 from confluent_kafka import KafkaError
 
 from kgs_core.accel.compiled import Loop, address_of, machine_code
 from kgs_core.accel.layout import (
+    AT,
     BATCH,
     CODE,
     COLUMNS,
@@ -19,6 +21,7 @@ from kgs_core.accel.layout import (
     KEY_BYTES,
     NOBODY,
     NOTE,
+    PARTITION_END,
     ROWS,
     SLOT,
     SUMS,
@@ -26,15 +29,23 @@ from kgs_core.accel.layout import (
     TAKEN_BYTES,
     VALUE_BYTES,
 )
-from kgs_core.adapters.ingest.fetch_client import FetchClient, Fetched
+from kgs_core.adapters.ingest.fetch_client import (
+    POLL_MESSAGES,
+    POLL_S,
+    FetchClient,
+    Fetched,
+    SilentError,
+    UnreadableError,
+)
 from kgs_core.adapters.ingest.native.columns import TopicColumns
 from kgs_core.adapters.ingest.native.library import NativeClient, calls, message_error, message_topic
 from kgs_core.adapters.ingest.small_topics import Longs
-from kgs_core.model import TopicPartition
+from kgs_core.model import OffsetRange, TopicPartition
 
 _LOOPS = "kgs_core.accel.loops"
 _ROOM = 1024
 _IN_TROUBLE = -1
+_NO_LIMIT = 2**62
 
 
 class NativeFetchSession(FetchClient):
@@ -56,6 +67,65 @@ class NativeFetchSession(FetchClient):
         self._count = 0
         self._tps: list[TopicPartition] = []
         self._expect([], ())
+
+    def read_exact(
+        self, ranges: Mapping[TopicPartition, OffsetRange], timeout_s: float, chunk_bytes: int = 8_000_000
+    ) -> Iterator[Fetched]:
+        """Every record of exactly these ranges, in chunks. Called again with the same ranges it gives the same rows.
+
+        Raises:
+            UnreadableError: a partition cannot be read on.
+            SilentError: nothing has come for `timeout_s`.
+        """
+        self._position({tp: r.start for tp, r in ranges.items()})
+        if not ranges:
+            return
+        ends = np.array([ranges[tp].end for tp in self._tps], np.int64)
+        deadline = time.monotonic() + timeout_s
+        while True:
+            following, has_trouble, most = self._sort_past_last(ends)
+            missing = np.maximum(ends - following, 0)
+            if has_trouble or not missing.any() or self._waiting_bytes >= chunk_bytes:
+                if (fetched := self._take_exact(most)).records:
+                    yield fetched
+                if not missing.any():
+                    break
+            if time.monotonic() > deadline:
+                silent = {tp: i for i, tp in enumerate(self._tps) if missing[i]}
+                offsets = ", ".join(f"{tp}: {following[i]} to {ends[i] - 1}" for tp, i in silent.items())
+                raise SilentError(silent, f"nothing came for {timeout_s:g} s, still to read: {offsets}")
+            # Exactly as many as are missing, so that the call returns with the last of them.
+            if self._poll(min(int(missing.sum()), POLL_MESSAGES), POLL_S, at_once=False):
+                deadline = time.monotonic() + timeout_s
+        # Where a range ends with markers, what lies past its end says that all before it has come.
+        self._next = {(tp.topic, tp.partition): r.end for tp, r in ranges.items()}
+
+    def _take_exact(self, most: int) -> Fetched:
+        fetched = Fetched()
+        self._take(fetched, _NO_LIMIT, most)
+        for tp, (trouble, words) in fetched.troubles.items():
+            offset = self._next[tp]
+            self._begin_anew()
+            raise UnreadableError(tp, trouble, f"offset {offset}: {words}")
+        return fetched
+
+    def _sort_past_last(self, ends: Longs) -> tuple[Longs, bool, int]:
+        """Put what lies past its partition's end behind the rest, for the next call.
+
+        Returns:
+            The next offset of each partition once all that is held is taken, whether an error is held, and how many
+            events lie before their ends.
+        """
+        notes = self._notes[: self._count]
+        slots, codes, at = notes[:, SLOT], notes[:, CODE], notes[:, AT]
+        is_end = codes == PARTITION_END
+        is_read = (slots != NOBODY) & ((codes == 0) | is_end)
+        after = at + ~is_end
+        following = np.array([self._next[tp] for tp in self._tps], np.int64)
+        np.maximum.at(following, slots[is_read], after[is_read])
+        is_past = is_read & (after > np.append(ends, 0)[slots])  # NOBODY names the last
+        self._reorder(np.argsort(is_past, kind="stable"))
+        return following, bool(((codes != 0) & ~is_end).any()), int((~is_past).sum())
 
     def _expect(self, tps: Sequence[TopicPartition], kept: Collection[tuple[str, int]]) -> None:
         """Number the partitions as their messages name them: by the topic's address."""

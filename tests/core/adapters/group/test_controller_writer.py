@@ -50,7 +50,6 @@ def topics_of(settings):
         queue=int,
         highest_consumer=3,
         extra_time_s=0.0,
-        part_counts={},
         written={},
     )
 

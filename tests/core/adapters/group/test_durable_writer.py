@@ -1,7 +1,6 @@
 """The writer of reports and desired states, on librdkafka's own cluster: what it says is there can be read."""
 
 import time
-from functools import partial
 from types import SimpleNamespace
 
 import psutil
@@ -12,11 +11,10 @@ from confluent_kafka import TopicPartition as ClientPartition
 from kgs_core.adapters.group import durable_writer
 from kgs_core.adapters.group.durable_writer import DurableWriter
 from kgs_core.adapters.group.topics import GroupTopic
-from kgs_core.errors import PermanentError, ProtocolError, TransientError
+from kgs_core.errors import ProtocolError, TransientError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import DesiredState, Incarnation, Member, RunState, Starting
 from kgs_core.protocol.codec import decode
-from kgs_core.protocol.record_parts import PartsReader, records_of
 from tests.processes import a_process
 from tests.waiting import wait_until
 
@@ -41,14 +39,10 @@ def writer_of(kafka):
 
 
 def read(kafka, name, count):
-    return [decode(*record) for record in records_in(kafka, name, count)]
-
-
-def records_in(kafka, name, count):
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
     try:
         consumer.assign([ClientPartition(name, 0, 0)])
-        return [(found.key(), found.value()) for found in consumer.consume(count, 20)]
+        return [decode(found.key(), found.value()) for found in consumer.consume(count, 20)]
     finally:
         consumer.close()
 
@@ -135,33 +129,3 @@ def test_a_repetition_that_cannot_be_made_does_not_end_the_wait(writer_of, monke
     with pytest.raises(TransientError, match=r"no answer in 0\.2 s"):
         writer.send(WAITS, 0.2)
     assert first.is_purged
-
-
-def test_what_is_queued_in_part_only_is_not_sent(writer_of, monkeypatch):
-    """Its delivery would keep the client alive, and that would send it later."""
-    writer, producer = writer_of("part"), BrokenProducer(1, KafkaError.MSG_SIZE_TOO_LARGE)
-    monkeypatch.setattr(durable_writer, "make_producer", lambda *_: producer)
-    monkeypatch.setattr(durable_writer, "records_of", partial(records_of, most_bytes=50, part_characters=40))
-    with pytest.raises(PermanentError, match="write to part:0"):
-        writer.send(WAITS, 20)
-    assert producer.is_purged
-
-
-def test_a_message_in_parts_is_there_with_its_last_part_and_half_of_one_is_passed_over(writer_of, kafka, monkeypatch):
-    """No transaction holds a consumer's parts together: what one has left that was killed stands before the next."""
-    cut = partial(records_of, most_bytes=50, part_characters=40)
-    parts = cut(WAITS)
-    assert len(parts) > 3
-    writer = writer_of("parts")
-    for killed_after in range(1, len(parts)):
-        monkeypatch.setattr(durable_writer, "records_of", lambda message, n=killed_after: cut(message)[:n])
-        writer.send(WAITS, 20)
-    monkeypatch.setattr(durable_writer, "records_of", cut)
-    halves = sum(range(1, len(parts)))
-    appended = writer.append(WAITS, 20)
-    assert appended.offset == halves + len(parts) - 1
-    dropped = []
-    reader = PartsReader(dropped.append)
-    found = [reader.take(*record) for record in records_in(kafka, "parts", halves + len(parts))]
-    assert found == [None] * (len(found) - 1) + [WAITS]
-    assert len(dropped) == len(parts) - 1

@@ -12,7 +12,6 @@ from kgs_core.errors import UnsafeError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import Incarnation, Member, MemberAssignment, Tombstone
 from kgs_core.protocol.codec import encode
-from kgs_core.protocol.record_parts import PartsReader
 
 TOPIC = "kgs.g.consumer.metadata"
 
@@ -31,7 +30,6 @@ def reader_of(topics, only=None):
     reader = object.__new__(GroupReader)
     reader._topics, reader._only, reader._refusals = topics, only, Refusals()
     reader._kinds = dict.fromkeys(topics.partitions(GroupTopic.ASSIGNMENTS), GroupTopic.ASSIGNMENTS)
-    reader._parts = {tp: PartsReader(pytest.fail) for tp in reader._kinds}
     reader._read, reader.misplaced = [], {}
     return reader
 

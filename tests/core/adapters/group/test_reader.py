@@ -13,7 +13,6 @@ from kgs_core.errors import ProtocolError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import Heartbeat, Incarnation, Member, Phase, Report, Starting
 from kgs_core.protocol.codec import encode
-from kgs_core.protocol.record_parts import PartsReader
 from tests.processes import a_process
 
 REPORTS = TopicPartition("kgs.g.controller.metadata", 0)
@@ -33,7 +32,6 @@ def taken(message, highest):
     reader = object.__new__(GroupReader)
     reader._topics = SimpleNamespace(highest_consumer=highest, queue=int)
     reader._kinds = {REPORTS: GroupTopic.REPORTS}
-    reader._parts = {REPORTS: PartsReader(pytest.fail)}
     key, value = encode(message)
     return reader._message(REPORTS, SimpleNamespace(key=lambda: key, value=lambda: value))
 
@@ -58,7 +56,6 @@ def test_a_record_that_comes_again_behind_an_assign_is_taken_once(runs):
     reader._topics = SimpleNamespace(highest_consumer=63, queue=int)
     reader._kinds, reader._only, reader._read = {REPORTS: GroupTopic.REPORTS}, None, []
     reader._refusals, reader.positions = Refusals(), {REPORTS: 0}
-    reader._parts = {REPORTS: PartsReader(pytest.fail)}
     highest = -1
     for start, length in runs:
         first = min(start, highest + 1)  # without a hole, as the client gives them

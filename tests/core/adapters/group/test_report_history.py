@@ -9,7 +9,7 @@ from kgs_core.adapters.group.report_history import load_usage
 from kgs_core.adapters.group.topics import GroupTopic
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import Incarnation, Member, Phase, Report
-from kgs_core.protocol.record_parts import records_of
+from kgs_core.protocol.codec import encode
 from kgs_core.reporting.usage import Period
 from tests.processes import a_process
 
@@ -24,11 +24,11 @@ def report(consumer, sequence, *, owned=frozenset(), phase=Phase.READING):
 REPORTS = (report(1, 1, owned=OWNED), report(1, 2, phase=Phase.ENDED), report(2, 1, owned=OWNED))
 
 
-def test_a_report_of_several_records_counts_as_one_of_one_record(kafka, monkeypatch):
+def test_what_the_topic_holds_of_a_time_is_counted(kafka, monkeypatch):
     settings = kafka.settings()
     topic = GroupTopic.REPORTS.of(settings.group)
     kafka.topic(topic)
-    records = [one for each in REPORTS for one in records_of(each, most_bytes=60, part_characters=97)]
+    records = [encode(each) for each in REPORTS]
     admin = SimpleNamespace(  # this cluster describes no topics
         describe=lambda _: {topic},
         offsets=lambda tps, _: dict.fromkeys(tps, 0),

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from kgs_core.adapters.ingest import fetch_sessions
-from kgs_core.adapters.ingest.fetch import FetchSession
 from kgs_core.adapters.ingest.fetch_client import Fetched
+from kgs_core.adapters.ingest.native.session import NativeFetchSession
 from kgs_core.model import TopicPartition
 
 NOWHERE = {
@@ -21,7 +21,7 @@ NOWHERE = {
 
 @pytest.fixture
 def session():
-    session = FetchSession(NOWHERE)
+    session = NativeFetchSession(NOWHERE)
     yield session
     session.close()
 
@@ -71,13 +71,14 @@ import os, sys, tempfile
 from kgs_core.adapters.ingest.arrow_task import read_round
 from kgs_core.adapters.ingest import fetch_sessions
 from kgs_core.adapters.ingest.fetch_sessions import session
-from kgs_core.adapters.ingest.process_batch import process_topic
+from tests.processing import process_topic
 from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake.row_schema import parsed_schema
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config.topic_rule import TopicRule
 from kgs_core.model import OffsetRange, TopicId
+from tests.object_fetch import ObjectFetchSession
 
 class Record:
     topic = lambda self: "t"

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from kgs_core.adapters.ingest.formats import json_objects
 from kgs_core.adapters.ingest.formats.parsed import ValueBatch
-from kgs_core.adapters.ingest.process_batch import process_topic
 from kgs_core.adapters.ingest.sorted_records import TopicJob
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake.row_schema import VALUE_TYPES, parsed_schema
@@ -20,6 +19,7 @@ from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule
 from kgs_core.model import OffsetRange, TopicId
 from tests.halving_parser import assert_judged_as_by_pyarrow_alone
+from tests.processing import process_topic
 
 # Names with the words in them that pyarrow takes for numbers, since these are rewritten on their way
 SCHEMA = pa.schema([*VALUE_TYPES.items(), ("Info", pa.string()), ("x-NaN", pa.int64())])

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kgs_core.adapters.ingest.process_batch import process_topic
 from kgs_core.adapters.ingest.rounds import Ingest
 from kgs_core.adapters.ingest.sorted_records import MoreColumnsError
 from kgs_core.adapters.ingest.topic_opener import TopicOpener
@@ -24,6 +23,7 @@ from kgs_core.ports import CommitOutcome
 from tests.core.adapters.ingest.test_rounds import ID, Kafka
 from tests.group_offsets import MemoryOffsets
 from tests.growing_values import FORMAT, NAME
+from tests.processing import process_topic
 from tests.sink import FakeRecord
 
 OLD, NEW = b'{"i": 1}', b'{"i": 2, "j": 3}'

@@ -12,13 +12,14 @@ from kgs_core.adapters.ingest.redrive import Redrive, TopicRedrive
 from kgs_core.adapters.lake import adoption
 from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.lake.letter_filter import parse_conditions
+from kgs_core.adapters.lake.letter_filter import EVERY_LETTER, LetterFilter
 from kgs_core.adapters.lake.storage import Storage
 from kgs_core.adapters.lake.table_log import TableLog
 from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
 from kgs_core.ports import CommitOutcome
 from tests import sink as sinks
+from tests.core.adapters.ingest.letters import Chosen
 from tests.core.adapters.lake.test_adoption import MemoryKafka, put_kafka
 from tests.failpoints import crash_at
 from tests.sink import FakeRecord, Sink
@@ -36,8 +37,8 @@ def settings_of(storage, group="g", more=""):
     return parse_settings(TEXT.format(group=group, root=storage.root, more=more).encode(), "kgs.yaml", {})
 
 
-def redriven(storage, *where, dry_run=False, **settings):
-    return Redrive(settings_of(storage, **settings), "t").run(parse_conditions(where), dry_run=dry_run)
+def redriven(storage, chosen=EVERY_LETTER, dry_run=False, **settings):
+    return Redrive(settings_of(storage, **settings), "t").run(chosen, dry_run=dry_run)
 
 
 @pytest.fixture
@@ -98,6 +99,7 @@ def assert_exact(storage, offsets, group="g"):
 
 
 GOOD = [o for o in range(40) if not sinks.bad(o)]
+WRONG_TYPE = frozenset({"wrong_type"})
 MENDED = [o for o in range(40) if o % 10 == 4]
 
 
@@ -125,11 +127,11 @@ def test_letters_say_their_code_and_are_chosen_by_it(storage, sink):
     errors = {r["_offset"]: r["error"] for r in sink.rows("t_dead_letters") if r["_partition"] == 0}
     assert errors[9] == "[not_json] not a JSON object"
     assert errors[14] == "[wrong_type] column n: a text, wanted is a whole number (long)"
-    assert redriven(storage, "code=not_json", dry_run=True).letters == 5
-    found = redriven(storage, "code=wrong_type", "offset>=14", "offset<34", "partition=0")
+    assert redriven(storage, LetterFilter(frozenset({"not_json"})), dry_run=True).letters == 5
+    found = redriven(storage, Chosen(WRONG_TYPE, frozenset({0}), offsets=range(14, 34)))
     assert (found.letters, found.passed) == (2, 2)
     assert_exact(storage, [*GOOD, 14, 24])
-    rest = redriven(storage, "error~whole number")
+    rest = redriven(storage, LetterFilter(WRONG_TYPE))
     assert (rest.letters, rest.passed, rest.done) == (5, 3, 2)
     assert_exact(storage, GOOD + MENDED)
 
@@ -179,7 +181,7 @@ def test_of_two_at_once_one_looks_again(storage, sink, monkeypatch):
     def outrun(self, base, rows):
         if not others:
             others.append(None)
-            others[0] = redriven(storage, "offset<20")
+            others[0] = redriven(storage, Chosen(offsets=range(20)))
         return commit(self, base, rows)
 
     monkeypatch.setattr(TopicRedrive, "_commit", outrun)
@@ -195,11 +197,11 @@ def test_another_of_as_many_letters_and_the_same_sum_of_offsets_is_not_taken_for
         if others:
             return write(*args)
         others.append(None)
-        others[0] = redriven(storage, "partition=0", "code=wrong_type", "offset>=14", "offset<=24")
+        others[0] = redriven(storage, Chosen(WRONG_TYPE, frozenset({0}), offsets={14, 24}))
         raise ConnectionError("no reply")
 
     monkeypatch.setattr(TableLog, "write", outrun)
-    found = redriven(storage, "partition=0", "code=wrong_type", "offset!=14", "offset!=24")
+    found = redriven(storage, Chosen(WRONG_TYPE, frozenset({0}), offsets={4, 34}))
     assert (others[0].passed, found.passed) == (2, 2)
     assert_exact(storage, GOOD + MENDED)
 
@@ -230,7 +232,7 @@ def test_a_table_that_changes_hands_meanwhile_refuses(storage, sink, monkeypatch
 
 def test_what_was_redriven_before_a_change_of_hands_is_known_to_the_heir(storage, sink, monkeypatch):
     put_kafka(monkeypatch, MemoryKafka())
-    redriven(storage, "offset<20")
+    redriven(storage, Chosen(offsets=range(20)))
     adopting = adoption.GroupAdoption(settings_of(storage, "h"), "g")
     for table in adopting.pending(()):
         adopting.carry_out(table)
@@ -277,7 +279,7 @@ def without_fours(rows, topic):
 
 def test_a_transform_is_asked_too_and_may_leave_rows_out(storage, sink):
     more = ", rows: filter, transform_arrow: tests.core.adapters.ingest.test_redrive:without_fours"
-    found = redriven(storage, "partition=0", more=more)
+    found = redriven(storage, LetterFilter(partitions=frozenset({0})), more=more)
     assert (found.passed, found.dropped) == (2, 2)
     rows = [r["_offset"] for r in sink.rows() if r["_partition"] == 0 and sinks.bad(r["_offset"])]
     assert sorted(rows) == [14, 34]
@@ -290,7 +292,7 @@ def test_a_letter_without_a_part_of_its_record_never_passes(storage, sink, monke
     monkeypatch.setattr(topic_records, "_row", lambda _: None)
     monkeypatch.setattr(FakeRecord, "headers", lambda _: [("h", b"")])
     sink.ingest({0: (40, 42)})
-    found = redriven(storage, "offset>=40")
+    found = redriven(storage, Chosen(offsets={40, 41}))
     assert (found.letters, found.passed, dict(found.failed)) == (2, 0, {"bad_header": 2})
 
 

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgs_core.adapters.ingest import fetch_client
-from kgs_core.adapters.ingest.fetch import FetchSession
-from kgs_core.adapters.ingest.fetch_sessions import FETCHES
 from kgs_core.adapters.ingest.small_topics import LARGE_SHARE, can_wait, taking_order
 from kgs_core.adapters.kafka.client_config import reading_client
 from kgs_core.model import TopicPartition
+from tests.object_fetch import FETCHES, ObjectFetchSession
 
 NUMBER = itertools.count()
 WAIT_S = 1.0
@@ -123,7 +122,7 @@ class Run:
         self.batch_bytes = batch_bytes
         self.positions = {TopicPartition(topic, 0): 0 for topic in logs}
         self.batches = []
-        self.session = object.__new__(FetchSession)
+        self.session = object.__new__(ObjectFetchSession)
         empty = {
             "_next": {},
             "_gathering_since": None,

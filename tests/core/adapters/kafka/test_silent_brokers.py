@@ -10,7 +10,6 @@ import psutil
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from kgs_core.adapters.ingest.fetch import FetchSession
 from kgs_core.adapters.ingest.native.session import NativeFetchSession
 from kgs_core.adapters.kafka import silent_brokers
 from kgs_core.adapters.kafka.admin import KafkaAdmin
@@ -19,6 +18,7 @@ from kgs_core.adapters.kafka.silent_brokers import ask, first
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.model import TopicPartition
 from tests.mock_kafka import mock_kafka
+from tests.object_fetch import ObjectFetchSession
 from tests.waiting import wait_until
 
 NEVER_S = 3600.0
@@ -233,7 +233,7 @@ def produce(kafka, partition):
     assert producer.flush(30) == 0
 
 
-@pytest.mark.parametrize("make", [NativeFetchSession, FetchSession])
+@pytest.mark.parametrize("make", [NativeFetchSession, ObjectFetchSession])
 def test_records_are_read_on_and_those_of_the_lost_leader_once_there_is_another(three, lose, make):
     three.topic("a", 2)
     tps = [TopicPartition("a", n) for n in (0, 1)]

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from kgs_core.adapters.ingest.formats import by_schema
-from kgs_core.adapters.ingest.process_batch import process_topic
 from kgs_core.adapters.ingest.sorted_records import UNKNOWN_SCHEMA_S
 from kgs_core.adapters.ingest.topic_records import records_of
 from kgs_core.adapters.lake import judgements, side_tables, topic_table
@@ -22,6 +21,7 @@ from kgs_core.ports import CommitOutcome
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind, UnknownSchemaError
 from tests.core.adapters.lake.test_side_tables import ROUTE, KilledError
 from tests.layout_sink import GivenRecord, LayoutSink
+from tests.processing import process_topic
 
 FIELDS = [{"name": "s", "type": "string"}, {"name": "n", "type": "long"}]
 TEXT = json.dumps({"type": "record", "name": "r", "fields": FIELDS})

@@ -35,7 +35,7 @@ def seen(**changes):
         "waiting": {},
         "consumers": (),
         "lag": None,
-        "surroundings": ExternalFacts(),
+        "facts": ExternalFacts(),
         "desired_state": MINE,
     }
     return GroupStatus(**{**found, **changes})

@@ -191,7 +191,7 @@ def test_csv_is_read_too(kgs_plan, here):
         (("--from", ".", "--capacity", "1"), ".: is a directory: name another file"),
         (("--from", "latin", "--capacity", "1"), "latin: byte 1 is no UTF-8: save it as UTF-8 text"),
         (("--from", "good", "--capacity", "1", "--current", "no"), "no: no such file or directory: name another file"),
-        (("--from", "good", "--capacity", "1", "--current", "bad"), "bad: line 1, column 13: partition 'x'"),
+        (("--from", "good", "--capacity", "1", "--current", "bad"), "bad: t: partition 'x'"),
         (("--from", "good", "--capacity", "nan"), "plan: capacity nan: give bytes/s, from 1 to 1e+12"),
     ],
 )

@@ -42,7 +42,7 @@ def group(**changes):
         "waiting": {B: "it has not joined"},
         "consumers": LINES,
         "lag": 12,
-        "surroundings": ExternalFacts(measured_age_s=1.0),
+        "facts": ExternalFacts(measured_age_s=1.0),
     }
     return GroupStatus(**{**found, **changes})
 
@@ -104,12 +104,12 @@ def test_what_stands_still_is_shown_with_its_reason():
 
 
 def test_a_controller_that_is_down_is_shown():
-    lines = shown(group(controller_is_heard=False, surroundings=ExternalFacts(measured_age_s=125.0)))
+    lines = shown(group(controller_is_heard=False, facts=ExternalFacts(measured_age_s=125.0)))
     assert lines[1] == (
         "! the controller is down, or cannot measure (the last measurement is 125 s old): consumers go on "
         "with what they own; see its log, or start `kgs control`"
     )
-    assert "no measurement was published" in shown(group(controller_is_heard=False, surroundings=ExternalFacts()))[1]
+    assert "no measurement was published" in shown(group(controller_is_heard=False, facts=ExternalFacts()))[1]
 
 
 def test_what_a_change_waits_for_and_the_last_changes_the_newest_first():
@@ -284,7 +284,7 @@ def test_json_has_the_promised_keys():
 
 
 def test_json_has_null_for_what_is_not_known():
-    found = status_values(group(target=None, lag=None, surroundings=ExternalFacts()))
+    found = status_values(group(target=None, lag=None, facts=ExternalFacts()))
     assert [found[key] for key in ("target", "lag", "plan", "desired_state", "wanted", "measured_age_s")] == [None] * 6
     assert [found["consumers"][1][key] for key in ("incarnation", "load", "lag", "report_age_s")] == [None] * 4
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kgs_core.adapters.ingest.fetch_sessions import FETCHES
 from kgs_core.model import TopicPartition
 from tests.core.adapters.ingest.native.test_session import read_all
+from tests.object_fetch import FETCHES
 
 
 @pytest.mark.parametrize("kind", FETCHES)

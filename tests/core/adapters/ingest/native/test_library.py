@@ -1,14 +1,11 @@
-"""Whether the native fetch fits this librdkafka and this machine, and what reads where it does not."""
-
-import logging
+"""Whether the native fetch fits this librdkafka and this machine."""
 
 import pytest
 from confluent_kafka import KafkaException
 
-from kgs_core.adapters.ingest import arrow_task, fetch_sessions
-from kgs_core.adapters.ingest.fetch import FetchSession
+from kgs_core.adapters.ingest import fetch_sessions
 from kgs_core.adapters.ingest.fetch_client import Fetched
-from kgs_core.adapters.ingest.fetch_sessions import FETCHES, open_native
+from kgs_core.adapters.ingest.fetch_sessions import open_native
 from kgs_core.adapters.ingest.native import library as native_library
 from kgs_core.adapters.ingest.native.library import NativeClient, UnfitLibraryError, check_fit
 from kgs_core.adapters.ingest.native.session import NativeFetchSession
@@ -18,7 +15,7 @@ from kgs_core.errors import PermanentError
 NOWHERE = {"bootstrap.servers": "127.0.0.1:9", "group.id": "none", "log_level": 0}
 
 
-def test_setting_that_librdkafka_refuses_is_an_error_and_no_reason_for_the_other_fetch():
+def test_setting_that_librdkafka_refuses_is_an_error():
     with pytest.raises(KafkaException, match="No such configuration property"):
         open_native({**NOWHERE, "no.such.setting": "x"})
     with pytest.raises(KafkaException):
@@ -26,28 +23,19 @@ def test_setting_that_librdkafka_refuses_is_an_error_and_no_reason_for_the_other
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    ("name", "error"),
     [
-        ("library", UnfitLibraryError("librdkafka 2.99.0 has no rd_kafka_message_leader_epoch")),
-        ("machine_code", PermanentError("cache /c: read-only: point KGS_CACHE at a directory to write in")),
+        ("session.calls", UnfitLibraryError("librdkafka 2.99.0 has no rd_kafka_message_leader_epoch")),
+        ("session.machine_code", PermanentError("cache /c: read-only: point KGS_CACHE at a directory to write in")),
     ],
 )
-def test_where_the_native_fetch_cannot_be_the_other_one_reads_and_a_line_says_why(monkeypatch, caplog, trouble):
-    name, error = trouble
-
+def test_where_records_cannot_be_fetched_nothing_is_read_and_the_error_says_why(monkeypatch, name, error):
     def fail(*_):
         raise error
 
-    if name == "library":
-        monkeypatch.setattr(native_library, "library", fail)
-    else:
-        monkeypatch.setattr("kgs_core.adapters.ingest.native.session.machine_code", fail)
-    with caplog.at_level(logging.WARNING):
-        session = open_native(NOWHERE)
-    session.close()
-    assert isinstance(session, FetchSession)
-    (line,) = caplog.messages
-    assert str(error) in line
+    monkeypatch.setattr(f"kgs_core.adapters.ingest.native.{name}", fail)
+    with pytest.raises(PermanentError, match=r"install the wheel of confluent-kafka|point KGS_CACHE at"):
+        open_native(NOWHERE)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +61,6 @@ def test_function_that_is_missing_is_named(monkeypatch):
 
 @pytest.mark.usefixtures("no_sessions_left")
 def test_rounds_use_the_native_fetch(kafka):
-    client = fetch_sessions.session("arrow", reading_client(kafka.settings()), FETCHES[arrow_task.FETCH])
+    client = fetch_sessions.session("arrow", reading_client(kafka.settings()), open_native)
     assert isinstance(client, NativeFetchSession)
     assert client.gather({}, 1000, 1.0, 1.0) == Fetched()

@@ -6,14 +6,12 @@ import random
 import numpy as np
 import psutil
 import pytest
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as KafkaPosition
 
-from kgs_core.adapters.ingest.fetch import FetchSession
-from kgs_core.adapters.ingest.fetch_sessions import FETCHES
 from kgs_core.adapters.ingest.native.session import address_of
-from kgs_core.consumer.round.stops import StopCause
 from kgs_core.model import OffsetRange, TopicPartition
+from tests.object_fetch import ObjectFetchSession
 
 FETCH = 1  # number of the request
 
@@ -76,9 +74,32 @@ def test_every_record_is_what_the_objects_say(kafka, opened, topic, codec):
         produce_all_sorts(kafka, tp.topic, tp.partition, codec, seed)
     ends = dict.fromkeys(start, 400)
     native, _ = read_all(opened(), start, ends)
-    objects, _ = read_all(opened(FetchSession), start, ends)
+    objects, _ = read_all(opened(ObjectFetchSession), start, ends)
     assert len(native) == 1200
     assert native == objects
+
+
+def test_exact_ranges_give_the_records_of_their_offsets_as_often_as_they_are_asked_for(kafka, opened, topic):
+    name = topic(2)
+    zero, one = TopicPartition(name, 0), TopicPartition(name, 1)
+    for tp in (zero, one):
+        produce_all_sorts(kafka, name, tp.partition, "lz4", tp.partition)
+    objects, _ = read_all(opened(ObjectFetchSession), {zero: 0, one: 0}, {zero: 400, one: 400})
+    session = opened()
+    first, second = {zero: (0, 150), one: (20, 380)}, {zero: (150, 400), one: (380, 380)}
+    for spans in (first, second, first):
+        ranges = {tp: OffsetRange(*span) for tp, span in spans.items()}
+        chunks = list(session.read_exact(ranges, 20.0, chunk_bytes=10_000))
+        facts = [
+            (place, value)
+            for each in chunks
+            for place, value in zip(
+                each.of(name).places(range(each.records)), each.of(name).values.to_pylist(), strict=True
+            )
+        ]
+        wanted = [(tp.partition, n) for tp, (start, end) in spans.items() for n in range(start, end)]
+        assert sorted(place for place, _ in facts) == wanted
+        assert all(value == objects[name, *place][0] for place, value in facts)
 
 
 @pytest.mark.parametrize("what", [{"header": (b"caf\xe9", b"v")}, {"ms": 1_700_000_000_000_000_000}, {"ms": -1}])
@@ -90,7 +111,7 @@ def test_frame_that_no_column_takes_is_told_alike(kafka, opened, topic, what):
     start = {TopicPartition(name, 0): 0}
     ends = {TopicPartition(name, 0): 5}
     native, _ = read_all(opened(), start, ends)
-    assert native == read_all(opened(FetchSession), start, ends)[0]
+    assert native == read_all(opened(ObjectFetchSession), start, ends)[0]
     assert len(native) == 5
 
 
@@ -102,65 +123,7 @@ def test_one_partition_is_cut_into_the_same_batches(kafka, opened, topic, batch_
     kafka.flush()
     start, ends = {TopicPartition(name, 0): 0}, {TopicPartition(name, 0): 11}
     native = [r.ranges for r in read_all(opened(), start, ends, batch_bytes)[1]]
-    assert native == [r.ranges for r in read_all(opened(FetchSession), start, ends, batch_bytes)[1]]
-
-
-@pytest.mark.parametrize("kind", FETCHES)
-def test_trouble_stops_its_partition_alone(kafka, opened, topic, kind):
-    name = topic(2)
-    for partition, _ in itertools.product((0, 1), range(5)):
-        kafka.produce(name, b"x", partition=partition)
-    kafka.flush()
-    good, bad = TopicPartition(name, 0), TopicPartition(name, 1)
-    session, at = opened(FETCHES[kind]), 0
-    for _ in range(3):
-        fetched = gathered(session, {good: at, bad: 40})
-        assert fetched.troubles[bad][0] is StopCause.OUT_OF_RANGE
-        assert fetched.troubles[bad][1]
-        assert bad not in fetched.ranges
-        at = fetched.ranges[good].end if good in fetched.ranges else at
-    while at < 5:
-        at = gathered(session, {good: at}).ranges[good].end
-
-
-@pytest.mark.parametrize(
-    ("error", "trouble"),
-    [
-        ("TOPIC_AUTHORIZATION_FAILED", StopCause.DENIED),
-        ("MSG_SIZE_TOO_LARGE", StopCause.DENIED),
-        ("INVALID_MSG", StopCause.CORRUPT),
-    ],
-)
-def test_refusal_is_reported_every_time_and_ends_when_its_cause_ends(kafka, opened, topic, error, trouble):
-    name = topic()
-    kafka.produce(name, b"x")
-    kafka.flush()
-    tp, session = TopicPartition(name, 0), opened()
-    for _ in range(2):
-        kafka.fail(FETCH, *[getattr(KafkaError, error)] * 100)
-        found, words = gathered(session, {tp: 0}).troubles[tp]
-        kafka.stop_failing(FETCH)
-        assert found is trouble
-        assert words
-    assert gathered(session, {tp: 0}).ranges == {tp: OffsetRange(0, 1)}
-
-
-def test_log_that_was_truncated_and_has_grown_again_is_lost_if_the_epoch_is_known(kafka, opened, topic):
-    name = topic()
-    for records in (5, 15):
-        for _ in range(records):
-            kafka.produce(name, b"x")
-        kafka.flush()
-        kafka.new_epoch(name)
-    tp, session = TopicPartition(name, 0), opened()
-    (first, *_, last) = gathered(session, {tp: 0}).topics[name].epochs.tolist()
-    assert 0 <= first < last
-    session.epochs = {tp: first}
-    trouble, words = gathered(session, {tp: 10}).troubles[tp]
-    assert trouble is StopCause.OUT_OF_RANGE
-    assert "truncat" in words
-    session.epochs = {tp: last}
-    assert gathered(session, {tp: 10}).ranges[tp].start == 10
+    assert native == [r.ranges for r in read_all(opened(ObjectFetchSession), start, ends, batch_bytes)[1]]
 
 
 def test_what_was_held_for_an_earlier_assignment_is_dropped(kafka, opened, topic):

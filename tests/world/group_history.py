@@ -1,4 +1,4 @@
-"""Invariants of the group's topics: S1, S4, S7 and S9 over records in their order, S6 of a Target.
+"""Invariants of the group's topics: S1, S4, S7 and S9 over records in their order.
 
 It knows the rules and not how they are kept: nothing here is shared with the code that it checks.
 """
@@ -6,8 +6,7 @@ It knows the rules and not how they are kept: nothing here is shared with the co
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgs_core.invariants.assignments import check_assignment, check_single_owner
-from kgs_core.invariants.group_events import Event, Fact, FactKind
+from kgs_core.invariants.assignments import check_single_owner, check_target
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import (
     DesiredState,
@@ -24,6 +23,7 @@ from kgs_core.protocol import (
     Target,
     Tombstone,
 )
+from tests.world.group_events import Event, Fact, FactKind
 
 _NOTHING: frozenset[TopicPartition] = frozenset()
 
@@ -207,15 +207,6 @@ def check_history(
     history = GroupHistory(strict=strict, max_consumers=max_consumers)
     problems = [problem for event in events for problem in history.take_part(event)]
     return tuple(dict.fromkeys((*problems, *history.check_assignments())))
-
-
-def check_target(target: Target, *, max_consumers: int | None = None) -> tuple[str, ...]:
-    """S6 of a Target at its own speeds, with what it says of partitions that had to stay."""
-    problems = check_assignment(
-        target.assignment, target.speeds, target.capacity, max_consumers=max_consumers, pinned=target.pinned
-    )
-    quarantined = sorted(set(target.quarantined) & set(target.consumers))
-    return (*problems, *(f"consumer {c} is quarantined, and is to run" for c in quarantined))
 
 
 def _check_retire(life: _Incarnation, last: MemberAssignment, assignment: MemberAssignment) -> list[str]:

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.invariants.group import GroupHistory, check_history, check_target
-from kgs_core.invariants.group_events import TRANSACTION_MS, Fact, FactKind, in_time, silences
+from kgs_core.invariants.assignments import check_target
 from kgs_core.model import ConsumerId
 from kgs_core.protocol import DesiredState, Phase, Tombstone
 from tests.core.controller.group_words import at, gives, heartbeat, member, plan, report, target, tps
+from tests.world.group_events import TRANSACTION_MS, Fact, FactKind, in_time, silences
+from tests.world.group_history import GroupHistory, check_history
 
 # 1a reads p and q, is told to give up q, does so; 2a gets it
 BEGIN = [
@@ -155,22 +156,6 @@ def test_what_is_owned_was_assigned_and_what_comes_back_is_assigned_anew(reports
     assert list(check_history(events)) == problems
 
 
-def test_a_target_is_looked_at_with_its_own_speeds():
-    right = replace(target(c1="pq", c2="r"), capacity=2.0)
-    assert check_history([at(0, right)]) == ()
-    full = replace(right, capacity=1.5)
-    above = "consumer 1: 2 bytes/s in 2 partitions is above 1.5"
-    assert check_target(full) == (above,)
-    assert check_target(full, max_consumers=2) == ()
-    assert check_target(replace(full, pinned=tps("pq"))) == ()
-    assert check_history([at(3, full), at(3, full)]) == (f"S6 in Target 3: {above}",)
-    assert check_history([at(3, full)], max_consumers=2) == ()
-    missing = replace(right, assignment=plan(c1="pq"))
-    assert check_target(missing) == ("r:0: has no consumer",)
-    quarantined = replace(right, quarantined=(ConsumerId(2), ConsumerId(4)))
-    assert check_target(quarantined) == ("consumer 2 is quarantined, and is to run",)
-
-
 class TestRealTime:
     """Records of several partitions as they are read: only the brokers' clock says what came first."""
 
@@ -214,3 +199,19 @@ class TestRealTime:
 
     def test_facts_of_one_that_no_record_has_named_yet_are_kept(self):
         assert check_history([fact("1a", FactKind.DEAD), *BEGIN[3:4], at(0, gives("2a", "q"))]) == ()
+
+
+def test_a_target_is_looked_at_with_its_own_speeds():
+    right = replace(target(c1="pq", c2="r"), capacity=2.0)
+    assert check_history([at(0, right)]) == ()
+    full = replace(right, capacity=1.5)
+    above = "consumer 1: 2 bytes/s in 2 partitions is above 1.5"
+    assert check_target(full) == (above,)
+    assert check_target(full, max_consumers=2) == ()
+    assert check_target(replace(full, pinned=tps("pq"))) == ()
+    assert check_history([at(3, full), at(3, full)]) == (f"S6 in Target 3: {above}",)
+    assert check_history([at(3, full)], max_consumers=2) == ()
+    missing = replace(right, assignment=plan(c1="pq"))
+    assert check_target(missing) == ("r:0: has no consumer",)
+    quarantined = replace(right, quarantined=(ConsumerId(2), ConsumerId(4)))
+    assert check_target(quarantined) == ("consumer 2 is quarantined, and is to run",)
