@@ -127,7 +127,9 @@ class Nemesis:
             self._lasting.remove(entry)
             try:
                 entry[2]()
-            except TimeoutError:  # Toxiproxy cannot change a connection whose client, frozen perhaps, takes nothing
+            except (KgsError, KafkaException, OSError):
+                # Brokers are away as well, or Toxiproxy cannot change a connection whose client, frozen perhaps, takes
+                # nothing
                 self._lasting.append((time.monotonic() + APART_S[1], entry[1], entry[2]))
             else:
                 self.journal.tell(f"{entry[1].name} is over")

@@ -9,6 +9,7 @@ from py4j.java_gateway import (  # type: ignore[import-untyped]  # ships no type
     JavaGateway,
     launch_gateway,
 )
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # as above
 
 from kgs_core.adapters.embedded_kafka.jars import kafka_jars
 from kgs_core.adapters.spark.java import find_java
@@ -17,7 +18,18 @@ ANSWER_S = 30
 
 
 def set_quota(bootstrap: str, bytes_per_s: float | None) -> None:
-    """How fast any client may read from each broker; None: as fast as it can."""
+    """How fast any client may read from each broker; None: as fast as it can.
+
+    Raises:
+        TimeoutError: the brokers did not answer, or not yet.
+    """
+    try:
+        _set_quota(bootstrap, bytes_per_s)
+    except Py4JError as e:
+        raise TimeoutError("no answer about quotas") from e
+
+
+def _set_quota(bootstrap: str, bytes_per_s: float | None) -> None:
     with _jvm() as jvm:
         quota, util = jvm.org.apache.kafka.common.quota, jvm.java.util
         entity, settings = util.HashMap(), util.Properties()
