@@ -105,13 +105,13 @@ class MetricsReader:
             self._counters.connected()
         found = self._watch.look()
         now_s = time.time()
-        problems = list(found.surroundings.problems)
+        problems = list(found.facts.problems)
         try:
             self._fencings.look()
         except KgsError as e:
             problems.append(str(e))
         lake = self._lake(found, self._watch.snapshot, now_s, problems)
-        every = samples(found, lake, self._settings, round(now_s * 1000))
+        every = samples(found, lake)
         shown = [one for one in every if self._per_partition or not METRICS[one.metric].per_partition]
         shown.append(Sample("kgs_exporter_look_timestamp_seconds", (), now_s))
         self._publish(shown, failed=bool(problems))
@@ -159,7 +159,7 @@ class MetricsReader:
     def _lag_seconds(
         self, found: GroupStatus, positions: dict[TopicPartition, int], now_s: float, problems: list[str]
     ) -> dict[TopicPartition, float]:
-        lags = found.surroundings.lags
+        lags = found.facts.lags
         ages = {tp: 0.0 for tp in positions if lags.get(tp) == 0}
         behind = {tp: at for tp, at in positions.items() if lags.get(tp)}
         if self._times is None:

@@ -33,7 +33,7 @@ def test_what_overload_forces_is_done_at_once_and_a_better_packing_when_a_person
             speed = BUSY
             rig.wait_readers(2)
             speed = CALM
-            rig.wait(lambda found: sum(found.surroundings.speeds.values()) < ONE_READS, "one consumer is enough")
+            rig.wait(lambda found: sum(found.facts.speeds.values()) < ONE_READS, "one consumer is enough")
             assert "wait for `kgs plan --apply`" in rig.kgs("status").stdout
             rig.kgs("pause", "--wait")
             refused = rig.run("plan", "--apply", "--yes")

@@ -4,34 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.config import Settings
 from kgs_core.metrics import METRICS
 from kgs_core.model import ConsumerId
 from kgs_core.protocol import Change, DesiredState, FlatOut, RunState, Target
+from kgs_core.reporting.consumer_rows import ExternalFacts
 from kgs_core.reporting.metric_samples import LakeFigures, TableFigures, samples
-from kgs_core.reporting.status import ExternalFacts, overview
-from tests.core.reporting.test_status import ONE, TARGET, TWO, A, B, C, group, report, seen
+from kgs_core.reporting.status import group_status
+from tests.core.reporting.test_status import ONE, TARGET, TWO, A, B, C, group, report, seen, settings
 
 HOUR_MS = 3_600_000
-
-
-def settings(**packing):
-    return Settings.model_validate(
-        {
-            "group": "g",
-            "kafka": {"bootstrap_servers": "localhost:9092"},
-            "lake": {"root": "/lake"},
-            "topics": [{"topic": "t"}],
-            "packing": {"packing_capacity_bytes_per_s": 100, "consumer_capacity_bytes_per_s": 150, **packing},
-        }
-    )
 
 
 NO_LAKE = LakeFigures()
 
 
-def values(found, lake=NO_LAKE, now_ms=0, **packing):
-    every = list(samples(found, lake, settings(**packing), now_ms))
+def values(found, lake=NO_LAKE):
+    every = list(samples(found, lake))
     assert len({(s.metric, s.labels) for s in every}) == len(every), "a series twice"
     for sample in every:
         assert len(sample.labels) == len(METRICS[sample.metric].labels), sample
@@ -87,9 +75,7 @@ def test_the_learnt_capacity_and_how_hot_is_hot():
         flat_out = FlatOut(92.0, 300.0, 0.0, 1000, 100, {"t": 100}, "x")
         view = group(report(ONE, A, flat_out=flat_out), report(TWO, C))
         facts = ExternalFacts({A: 100.0, B: 1.0, C: 1.0}, 1.0, bytes_per_offset={"t": 1.0})
-        chosen = settings(**packing)
-        seen_now = overview("g", view, facts, 1000.0, 30.0, 10.0, packing=chosen.packing)
-        return {(s.metric, *s.labels): s.value for s in samples(seen_now, NO_LAKE, chosen, 0)}
+        return values(group_status(settings(**packing), view, facts, 1000.0, 0))
 
     measured, learnt = found(), found(capacity="learnt")
     for each in (measured, learnt):
@@ -113,8 +99,9 @@ def test_budget_that_is_left(age_ms, left):
         "mwf", {A: ConsumerId(1)}, (), {}, 100.0, 0.5, "why", (), (), 5, history=(Change(0, "x", 1, 0.5, 1),)
     )
     view = group(target=target)
-    assert values(seen(view), now_ms=age_ms, max_rscore_per_hour=2.0)["kgs_rscore_budget_remaining",] == left
-    assert ("kgs_rscore_budget_remaining",) not in values(seen(view), now_ms=age_ms)
+    found = values(seen(view, time_ms=age_ms, packing={"max_rscore_per_hour": 2.0}))
+    assert found["kgs_rscore_budget_remaining",] == left
+    assert ("kgs_rscore_budget_remaining",) not in values(seen(view, time_ms=age_ms))
 
 
 def test_state_that_people_want():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from kgs_core.config import Settings
 from kgs_core.controller.group_view import GroupView
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import (
@@ -18,7 +19,8 @@ from kgs_core.protocol import (
     RunState,
     Target,
 )
-from kgs_core.reporting.status import ConsumerRow, ExternalFacts, overview
+from kgs_core.reporting.consumer_rows import ConsumerRow, ExternalFacts
+from kgs_core.reporting.status import group_status
 from tests.processes import a_process
 
 A, B, C = (TopicPartition("t", n) for n in range(3))
@@ -46,8 +48,20 @@ def group(*messages, target=TARGET, since_ms=0):
     return GroupView().take_all(records, NOW)
 
 
-def seen(view, now=NOW, **surroundings):
-    return overview("g", view, ExternalFacts(**surroundings), now, 30.0, 10.0)
+def settings(**packing):
+    return Settings.model_validate(
+        {
+            "group": "g",
+            "kafka": {"bootstrap_servers": "localhost:9092"},
+            "lake": {"root": "/lake"},
+            "topics": [{"topic": "t"}],
+            "packing": {"packing_capacity_bytes_per_s": 100, "consumer_capacity_bytes_per_s": 150, **packing},
+        }
+    )
+
+
+def seen(view, now=NOW, time_ms=0, packing=None, **facts):
+    return group_status(settings(**(packing or {})), view, ExternalFacts(**facts), now, time_ms)
 
 
 def test_a_group_where_everything_is_in_its_place():
@@ -178,6 +192,14 @@ def test_what_stands_still_and_the_last_changes():
     assert found.consumers[0].stopped == {A: "poison"}
     assert found.consumers[0].needs_attention
     assert found.changes == (CHANGE,)
+
+
+def test_what_another_reads_by_now_does_not_stand_still_whatever_its_last_reader_says():
+    both = group(report(ONE, A, B, stopped={A: "poison", B: "poison"}), report(TWO, C))
+    took = Received(MemberAssignment(TWO, owned=frozenset({A, C})), 9, 0)
+    lost = Received(MemberAssignment(ONE, owned=frozenset({B})), 9, 0)
+    found = seen(both.take_all([took, lost, Received(report(TWO, A, C, sequence=2), 9, 0)], NOW))
+    assert (found.current[A], found.stopped, found.topics_consumed) == (2, {B: "poison"}, 1)
 
 
 def test_people_are_shown_ten_changes_though_a_target_may_remember_more():
