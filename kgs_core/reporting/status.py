@@ -180,10 +180,8 @@ def observed_status(settings: Settings, state: ControllerState, now: float) -> G
     """
     facts = ExternalFacts()
     if state.measured is not None and state.is_fresh(now):
-        load = state.measured.load
-        known = {tp: speed for tp, speed in load.speeds.items() if tp not in load.unknown}
-        age_s, sizes = now - state.measured_at, load.bytes_per_offset
-        facts = ExternalFacts(known, age_s, bytes_per_offset=sizes, unknown=load.unknown)
+        load, age_s = state.measured.load, now - state.measured_at
+        facts = ExternalFacts(load.speeds, age_s, bytes_per_offset=load.bytes_per_offset, unknown=load.unknown)
     return group_status(settings, state.view, facts, state.read_at, state.time_ms(now))
 
 

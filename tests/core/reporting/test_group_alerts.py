@@ -20,6 +20,11 @@ def test_partitions_of_who_is_silent_have_no_reader():
     assert alerts(seen(READ))[GroupAlert.ALL_READ] == alerts(seen(READ))[GroupAlert.ALL_HEARD] == ()
 
 
+def test_what_stands_still_is_told_with_its_reason():
+    found = seen(group(report(ONE, A, B, stopped={A: "no right"}), report(TWO, C)))
+    assert alerts(found)[GroupAlert.ALL_READ] == (f"{A} stands still: no right",)
+
+
 def test_what_was_not_measured_is_neither_well_nor_wrong():
     assert {alerts(seen(READ))[each] for each in (GroupAlert.NONE_HOT, GroupAlert.SPEEDS_KNOWN)} == {None}
     measured = alerts(seen(READ, speeds={A: 1.0}, measured_age_s=1.0, unknown=frozenset({B})))
