@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from kgs_core.api.configuration import Config, settings_of
 from kgs_core.exactly_once import LakeAudit
 from kgs_core.reporting.audit_json import COUNTED, audit_values
-from kgs_core.reporting.status import CONSUMER_KEYS, GroupStatus
+from kgs_core.reporting.consumer_rows import CONSUMER_KEYS
+from kgs_core.reporting.status import GroupStatus
 from kgs_core.reporting.status_json import status_values
 
 if TYPE_CHECKING:

@@ -1,8 +1,10 @@
-"""Names and reasons as people are shown them: partitions as ranges, texts of others on one line."""
+"""Names, numbers and reasons as people are shown them: partitions as ranges, texts of others on one line."""
 
 from collections.abc import Collection, Iterator
 
 from kgs_core.model import TopicPartition
+
+UNKNOWN = "?"
 
 
 def ranges(partitions: Collection[TopicPartition]) -> str:
@@ -11,6 +13,21 @@ def ranges(partitions: Collection[TopicPartition]) -> str:
     for topic, partition in sorted(partitions):
         topics.setdefault(topic, []).append(partition)
     return ", ".join(f"{printable(topic)}:{','.join(_runs(numbers))}" for topic, numbers in topics.items())
+
+
+def count(number: int | None) -> str:
+    """A number of things, with separators; `?` when it is not known."""
+    return UNKNOWN if number is None else f"{number:,}"
+
+
+def megabytes(number: float | None, places: int = 3) -> str:
+    """Bytes as MB (10^6 bytes); `?` when they are not known."""
+    return UNKNOWN if number is None else f"{number / 1e6:.{places}f}"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 partition`, `1,200 partitions`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def printable(text: str) -> str:

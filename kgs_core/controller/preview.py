@@ -12,10 +12,8 @@ from kgs_core.controller.capacity import packing_in_use
 from kgs_core.controller.measuring import remembered
 from kgs_core.controller.state import ControllerState
 from kgs_core.controller.target_selection import select_target, watched_group
-from kgs_core.model import Assignment
-from kgs_core.packing import rebalanced
 from kgs_core.planning.load import Load
-from kgs_core.planning.plan import Group, Move, Plan, make_plan
+from kgs_core.planning.plan import Group, Plan, make_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +53,3 @@ def preview(state: ControllerState, now: float, compare: Sequence[str] = ()) -> 
     found = select_target(state, now)
     held_back = str(found.held_back) if found.held_back else ""
     return Preview(plan, load, group, found.target.reason if found.target else "", held_back, packing)
-
-
-def moves_to(target: Assignment, preview: Preview) -> tuple[Move, ...]:
-    """What a Target moves of the group that a plan was made for, from the fastest partition to the slowest."""
-    homes, speeds = preview.group.current, preview.load.write_speeds()
-    moves = [Move(p, homes[p], target[p], speeds.get(p, 0.0)) for p in rebalanced(homes, target)]
-    return tuple(sorted(moves, key=lambda move: (-move.bytes_per_s, move.partition)))

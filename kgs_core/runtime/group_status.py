@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Self
 
 from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
@@ -21,10 +20,8 @@ from kgs_core.monitor import Measurement
 from kgs_core.planning.plan import Group
 from kgs_core.planning.rebalance_budget import moved_within_an_hour
 from kgs_core.protocol import Heartbeat, Message, Received, Report
-from kgs_core.reporting.status import ExternalFacts, GroupStatus, group_status
-
-_SILENT_INTERVALS = 5
-_SILENT_AT_LEAST_S = 10.0
+from kgs_core.reporting.consumer_rows import ExternalFacts
+from kgs_core.reporting.status import GroupStatus, group_status, silent_after_s
 
 
 class GroupWatch:
@@ -74,23 +71,7 @@ class GroupWatch:
         facts = self._facts(with_lake=with_lake)
         while received := self._topic_reader.poll(0.0):  # last, so that nobody looks silent because the lake was slow
             self._take(received)
-        membership, packing, time_ms = self._settings.membership, self._settings.packing, round(time.time() * 1000)
-        found = group_status(
-            self._settings.group,
-            self._view,
-            facts,
-            time.monotonic(),
-            membership.suspect_after_s,
-            _silence_s(self._settings),
-            packing=self._settings.packing,
-        )
-        history, most = found.target.history if found.target is not None else (), packing.max_rscore_per_hour
-        return replace(
-            found,
-            forced_only=packing.apply == "forced_only",
-            quiet_until=packing.forced_only_until(time_ms),
-            rscore_left=None if most is None else max(0.0, most - moved_within_an_hour(history, time_ms)),
-        )
+        return group_status(self._settings, self._view, facts, time.monotonic(), round(time.time() * 1000))
 
     @property
     def view(self) -> GroupView:
@@ -140,12 +121,7 @@ def hears_controller(settings: Settings) -> bool:
         PortError: Kafka does not answer, or refuses: an operator need not have the right to read them.
     """
     measurements = load_history(settings, KafkaAdmin(admin_client(settings)), 1).measurements
-    return bool(measurements) and age_s(measurements[-1]) <= _silence_s(settings)
-
-
-def _silence_s(settings: Settings) -> float:
-    """Age of the last measurement from which on the controller counts as down."""
-    return max(_SILENT_AT_LEAST_S, _SILENT_INTERVALS * settings.monitor.interval_s)
+    return bool(measurements) and age_s(measurements[-1]) <= silent_after_s(settings)
 
 
 def load_group(settings: Settings) -> tuple[Group, float, GroupView]:

@@ -111,7 +111,7 @@ class MetricsReader:
         except KgsError as e:
             problems.append(str(e))
         lake = self._lake(found, self._watch.snapshot, now_s, problems)
-        every = samples(found, lake, self._settings, round(now_s * 1000))
+        every = samples(found, lake)
         shown = [one for one in every if self._per_partition or not METRICS[one.metric].per_partition]
         shown.append(Sample("kgs_exporter_look_timestamp_seconds", (), now_s))
         self._publish(shown, failed=bool(problems))

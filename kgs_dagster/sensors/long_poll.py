@@ -17,10 +17,11 @@ from kgs_core.controller.state import Options
 from kgs_core.errors import KgsError, TransientError
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Fleet, GroupTopicReader
-from kgs_core.protocol import Incarnation, Message, Received
+from kgs_core.protocol import Message, Received
 from kgs_core.reporting.bad_shares import judged_topics
 from kgs_core.reporting.group_alerts import Alerts, group_alerts
 from kgs_core.reporting.sentences import sentences
+from kgs_core.reporting.status import observed_status
 from kgs_core.runtime.controller_loop import fleet_seen
 from kgs_core.runtime.measurement_source import MeasurementSource
 from kgs_dagster.checks.bad_records import Judged
@@ -145,14 +146,15 @@ class LongPoll:
                 requests, self._trouble = [], str(e)
             if requests or due > end:
                 judged = judged_topics(watch.state.view, watch.state.suspects())
-                alerts = group_alerts(watch.state, self._silent(watch), timing.steady())
+                seen = observed_status(self._group.settings, watch.state, timing.steady())
+                alerts = group_alerts(seen, has_listened=self._has_listened(watch))
                 return Found(tuple(requests), self._offset, self._summary(watch), judged, alerts)
             timing.sleep(max(0.0, due - timing.steady()))
 
-    def _silent(self, watch: GroupObserver) -> frozenset[Incarnation] | None:
-        """Who is suspected; None: a tick that ends early has not listened for long enough to tell."""
+    def _has_listened(self, watch: GroupObserver) -> bool:
+        """Whether for long enough to tell who is silent, which a tick that ends early has not."""
         listened_s = self._timing.steady() - watch.state.silence_counts_from
-        return None if listened_s < self._options.membership.suspect_after_s else frozenset(watch.state.suspects())
+        return listened_s >= self._options.membership.suspect_after_s
 
     def _step(self, watch: GroupObserver) -> tuple[GroupObserver, list[dg.RunRequest]]:
         """Hear everybody, then decide.

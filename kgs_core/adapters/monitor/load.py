@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Optional
 
 from kgs_core.config import Settings
 from kgs_core.model import TopicPartition
-from kgs_core.monitor import Measurement, PartitionReading, Verdict
+from kgs_core.monitor import Measurement, PartitionReading
 from kgs_core.planning.load import Load
 
 if TYPE_CHECKING:
@@ -28,10 +28,8 @@ def measured_load(settings: Settings, measurement: Measurement, lake: Optional["
         measurement: of all partitions.
         lake: kept by whoever asks again and again; it then reads of the tables' logs only what is new.
     """
-    vanished = {tp for tp, speed in measurement.speeds.items() if speed.verdict is Verdict.VANISHED}
-    known = {tp: speed for tp, speed in measurement.known.items() if tp not in vanished}
+    known, partitions = measurement.known, measurement.reading.partitions
     unknown = frozenset(measurement.speeds.keys() - known.keys())
-    partitions = measurement.reading.partitions
     lag = _lag_bytes(lake or lake_view(settings), partitions) if settings.packing.catch_up_s else {}
     return Load(
         known,

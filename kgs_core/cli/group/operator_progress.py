@@ -12,7 +12,8 @@ from kgs_core.controller.plan_request import ASKED
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.model import TopicPartition
 from kgs_core.protocol import Change, DesiredState, DesiredVersion, RunState
-from kgs_core.reporting.status import ConsumerRow, GroupStatus
+from kgs_core.reporting.consumer_rows import ConsumerRow
+from kgs_core.reporting.status import GroupStatus
 
 LOOK_EVERY_S = 0.5
 REFUSED_FOR_S = 30.0

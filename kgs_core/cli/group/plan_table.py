@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kgs_core.cli.terminal import output_console, plain_table, print_table
+from kgs_core.controller.plain_text import counted
 from kgs_core.packing import ALGORITHMS
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.overload import FastPartition, Overload
@@ -40,7 +41,7 @@ def print_plan(plan: Plan, group: Group, *, left_out: int = 0, learnt: Capacity 
         console.print(line, highlight=False)
     if left_out:
         console.print(
-            f"left out: {_count(left_out, 'partition')} of the current assignment without speed", style="yellow"
+            f"left out: {counted(left_out, 'partition')} of the current assignment without speed", style="yellow"
         )
     print_table(console, show.loads())
     if plan.moves:
@@ -72,8 +73,8 @@ class _Shown:
         """Algorithm, consumers, Rscore and moves in one line."""
         plan = self._plan
         return Text(
-            f"{plan.algorithm}: {_count(plan.consumers, 'consumer')} of {self._speed(plan.capacity)} {self._unit} for "
-            f"{_count(len(plan.target), 'partition')}, Rscore {plan.rscore:.3f}, {len(plan.moves):,} to move",
+            f"{plan.algorithm}: {counted(plan.consumers, 'consumer')} of {self._speed(plan.capacity)} {self._unit} for "
+            f"{counted(len(plan.target), 'partition')}, Rscore {plan.rscore:.3f}, {len(plan.moves):,} to move",
             style="bold",
         )
 
@@ -149,7 +150,3 @@ def _with_rest(table: Table, rows: int) -> Table:
         table.caption = f"{rows - MAX_ROWS:,} more (--json has all)"
         table.caption_justify = "left"
     return table
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -13,8 +13,9 @@ from kgs_core.exactly_once import Fault, LakeAudit, PartitionAudit, StoredPositi
 from kgs_core.exactly_once.audit_result import Finding
 from kgs_core.model import ConsumerId, OffsetRange, TopicId, TopicPartition
 from kgs_core.protocol import Incarnation
-from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
+from kgs_core.reporting.consumer_rows import ConsumerRow
 from kgs_core.runtime import group_status
+from tests.a_status import a_status
 
 CONFIG = "group: g\nkafka: {bootstrap_servers: 'a:9092'}\nlake: {root: lake}\ntopics: [{topic: t}]\n"
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -22,7 +23,7 @@ ROWS = (
     ConsumerRow(ConsumerId(1), Incarnation("one"), "reading", (A,), 40.0, 39.5, 7, 1.5),
     ConsumerRow(ConsumerId(2), None, "is to be started"),
 )
-STATUS = GroupStatus("g", True, None, {A: ConsumerId(1)}, False, {B: "waits"}, ROWS, 7, ExternalFacts())
+STATUS = a_status(current={A: ConsumerId(1)}, waiting={B: "waits"}, consumers=ROWS, lag=7)
 
 
 @pytest.fixture

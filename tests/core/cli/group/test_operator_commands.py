@@ -14,7 +14,8 @@ from kgs_core.controller.rolling_replacement import ReplacementWait
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.protocol import Change, DesiredState, Incarnation, RunState
-from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
+from kgs_core.reporting.consumer_rows import ConsumerRow
+from tests.a_status import a_status
 from tests.core.controller.two_readers import TARGET
 
 A = TopicPartition("t", 0)
@@ -26,19 +27,7 @@ CONFIG = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lak
 
 
 def seen(**changes):
-    found = {
-        "group": "g",
-        "controller_is_heard": True,
-        "target": None,
-        "current": {},
-        "is_converged": False,
-        "waiting": {},
-        "consumers": (),
-        "lag": None,
-        "facts": ExternalFacts(),
-        "desired_state": MINE,
-    }
-    return GroupStatus(**{**found, **changes})
+    return a_status(**{"desired_state": MINE, **changes})
 
 
 def converged(found):
