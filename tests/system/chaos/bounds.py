@@ -64,11 +64,17 @@ def growing(uses: Mapping[tuple[str, int], Sequence[Use]]) -> tuple[list[str], i
             continue
         judged += 1
         third = len(warm) // 3
-        first, last = warm[:third], warm[-third:]
-        descriptors = [median(use.descriptors for use in part) for part in (first, last)]
-        memory = [median(use.rss for use in part) for part in (first, last)]
-        if descriptors[1] > descriptors[0] + MORE_DESCRIPTORS:
-            problems.append(f"{kind} {pid}: descriptors grow from {descriptors[0]:.0f} to {descriptors[1]:.0f}")
-        if memory[1] > memory[0] + max(MORE_BYTES, MORE_MEMORY * memory[0]):
-            problems.append(f"{kind} {pid}: memory grows from {memory[0] / 1e6:.0f} to {memory[1] / 1e6:.0f} MB")
+        parts = warm[:third], warm[third:-third], warm[-third:]
+        descriptors = [median(use.descriptors for use in part) for part in parts]
+        memory = [median(use.rss for use in part) for part in parts]
+        if _grows(descriptors, MORE_DESCRIPTORS):
+            problems.append(f"{kind} {pid}: descriptors grow from {descriptors[0]:.0f} to {descriptors[2]:.0f}")
+        if _grows(memory, max(MORE_BYTES, MORE_MEMORY * memory[0])):
+            problems.append(f"{kind} {pid}: memory grows from {memory[0] / 1e6:.0f} to {memory[2] / 1e6:.0f} MB")
     return problems, judged
+
+
+def _grows(thirds: Sequence[float], limit: float) -> bool:
+    """All the time: who begins to work, or to work more, grows once."""
+    first, middle, last = thirds
+    return last - first > limit and min(middle - first, last - middle) > limit / 4

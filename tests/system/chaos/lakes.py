@@ -11,7 +11,8 @@ import pytest
 from tests.system.s3_meddler import Meddler, meddling
 from tests.system.s3_server import BUCKET, S3Server, find_versitygw, storage_at
 
-DISK_BYTES = 256_000_000
+ROOM_BYTES, COPIES = 256_000_000, 4
+"""Of a disk: for a short run, and for each byte that a long one writes, which upkeep copies into larger files."""
 
 
 @dataclass
@@ -31,7 +32,13 @@ class ChaosLake:
 
 @dataclass
 class SmallDisk(ChaosLake):
-    """A disk of its own, so that it can be full or read-only; needs the right to mount."""
+    """A disk of its own, so that it can be full or read-only; needs the right to mount.
+
+    Attributes:
+        size: in bytes.
+    """
+
+    size: int = ROOM_BYTES
 
     @property
     def _disk(self) -> Path:
@@ -47,7 +54,7 @@ class SmallDisk(ChaosLake):
 
     def remount(self, how: str) -> None:
         """`ro` or `rw`."""
-        subprocess.run(["mount", "-o", f"remount,{how},size={DISK_BYTES}", self._disk], check=True)
+        subprocess.run(["mount", "-o", f"remount,{how},size={self.size}", self._disk], check=True)
 
 
 @dataclass
@@ -59,12 +66,13 @@ class MeddledStore(ChaosLake):
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[SmallDisk]:
-    """Mounted while the block runs."""
+def small_disk(folder: Path, written: float) -> Iterator[SmallDisk]:
+    """Mounted while the block runs; it has room for so many bytes of records."""
+    disk = SmallDisk(str(folder / "lake"), folder / "lake", size=ROOM_BYTES + COPIES * round(written))
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", folder], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={disk.size}", "tmpfs", folder], check=True)
     try:
-        yield SmallDisk(str(folder / "lake"), folder / "lake")
+        yield disk
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
 

@@ -228,7 +228,9 @@ def open_stage(folder: Path, options: Options, journal: Journal) -> Iterator[Sta
     settings = {"unclean.leader.election.enable": "false"}
     try:
         with ExitStack() as held:
-            lake = held.enter_context((small_disk if options.store == "disk" else meddled_store)(folder / "store"))
+            store, written = folder / "store", options.seconds * options.bytes_per_s
+            is_disk = options.store == "disk"
+            lake: ChaosLake = held.enter_context(small_disk(store, written) if is_disk else meddled_store(store))
             program = find_toxiproxy()
             if program is None:
                 pytest.skip("no toxiproxy-server: `make toxiproxy` builds it where Go is installed, or set TOXIPROXY")

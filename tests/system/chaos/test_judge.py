@@ -96,6 +96,11 @@ def test_growth_is_named_and_a_short_life_says_nothing(descriptors: int, rss: in
     assert (len(problems), judged) == (grows, 1)
 
 
+def test_who_begins_to_work_does_not_grow() -> None:
+    life = [Use(float(at), 213_000_000 if at > 140 else 78_000_000, 121 if at > 250 else 60) for at in range(0, 300, 5)]
+    assert bounds.growing({("controller", 1): life}) == ([], 1)
+
+
 def test_a_process_that_crashes_is_named(tmp_path: Path) -> None:
     environ = {**os.environ, "PYTHONFAULTHANDLER": "1"}
     for name, words in (("well", "pass"), ("killed", "os.kill(os.getpid(), 9)"), ("crashed", "os.abort()")):
