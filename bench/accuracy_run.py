@@ -9,15 +9,15 @@ from pathlib import Path
 
 from bench.load_shapes import KnownLoad, Shape, noise, ramp, steady, step
 from bench.segment_files import SegmentGrowth
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.monitor.monitor import Monitor
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import Settings
 from kgs_core.config.settings import KafkaSettings, LakeSettings, MonitorSettings, TopicRule
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import TopicPartition
-from kgs_core.monitor import Measurement
-from kgs_core.monitor.accuracy import AccuracyPoint
+from kgs_core.monitor.kafka.monitor import Monitor
+from kgs_core.monitor.speeds import Measurement
+from kgs_core.monitor.speeds.accuracy import AccuracyPoint
+from kgs_core.system.shutdown import StopFlag
 
 SLOW = 200_000.0
 FAST = 400_000.0

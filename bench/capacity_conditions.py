@@ -9,12 +9,12 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.records import DIFFERENT, FIELDS, produce_backlog, record_values
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import Settings, parse_settings
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import PermanentError
-from kgs_core.monitor.rates import RateDistribution, spread
+from kgs_core.monitor.speeds.rates import RateDistribution, spread
 from kgs_core.runtime.capacity_test import CapacityResult, Progress, run_capacity_test
+from kgs_core.system.shutdown import StopFlag
 
 Say = Callable[[str], None]
 _MADE_S = 60.0

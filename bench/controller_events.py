@@ -6,15 +6,10 @@ from dataclasses import dataclass
 from random import Random
 
 from bench.scale_load import drawn_speeds, partitions_of, scale_settings
-from kgs_core.controller.events import Event, FleetSeen, Measured, RecordsRead, Tick
-from kgs_core.controller.machine import begin, step
-from kgs_core.controller.state import Options
 from kgs_core.errors import PermanentError
-from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.planning.load import Load
-from kgs_core.planning.shares import shares_of
-from kgs_core.ports import Run
-from kgs_core.protocol import (
+from kgs_core.group.controller.machine import begin, step
+from kgs_core.group.controller.state import Options
+from kgs_core.group.protocol import (
     Heartbeat,
     Incarnation,
     Member,
@@ -26,6 +21,11 @@ from kgs_core.protocol import (
     Report,
     Target,
 )
+from kgs_core.group.view.events import Event, FleetSeen, Measured, RecordsRead, Tick
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.planning.load import Load
+from kgs_core.planning.shares import shares_of
+from kgs_core.ports import Run
 
 EVENTS = ("heartbeats", "fleet", "measurement", "tick")
 _READS_A_SECOND = 10

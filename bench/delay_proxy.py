@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 
-from kgs_core.adapters.system.tcp_ports import HOST, PortReservation
+from kgs_core.system.tcp_ports import HOST, PortReservation
 
 _CHUNK = 65_536
 _LONGEST_HEAD = 1 << 20

@@ -7,8 +7,8 @@ from types import TracebackType
 import psutil
 
 from bench.figures import ROLES
-from kgs_core.adapters.system.subprocesses import session_members
-from kgs_core.adapters.system.usage import usage_of
+from kgs_core.system.subprocesses import session_members
+from kgs_core.system.usage import usage_of
 
 _SAMPLE_S = 0.25
 _QUIET_STEP_S = 0.5

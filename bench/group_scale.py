@@ -12,25 +12,25 @@ from typing import Any, NamedTuple
 
 from bench.process import BenchProcess
 from bench.scale_load import WINDOW_S, GrowingLogs, scale_settings
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
-from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
-from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.adapters.monitor.measurement_thread import MeasurementThread
-from kgs_core.adapters.monitor.monitor import Monitor
-from kgs_core.adapters.monitor.topic import topic_name
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import Settings
-from kgs_core.controller.state import ControllerState, Options
-from kgs_core.controller.terms import terms_of
-from kgs_core.controller.transitions import State
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import TransientError
+from kgs_core.group.controller.state import ControllerState, Options
+from kgs_core.group.controller.terms import terms_of
+from kgs_core.group.protocol import Process
+from kgs_core.group.topics.controller_writer import KafkaControllerWriter
+from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
+from kgs_core.group.topics.topics import GroupTopic, GroupTopics, create_topics
+from kgs_core.group.view.transitions import State
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
 from kgs_core.model import ConsumerId
+from kgs_core.monitor.kafka.measurement_thread import MeasurementThread
+from kgs_core.monitor.kafka.monitor import Monitor
+from kgs_core.monitor.kafka.topic import topic_name
 from kgs_core.ports import Run
-from kgs_core.protocol import Process
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts
+from kgs_core.system.shutdown import StopFlag
 
 _QUIET_S = 6.0
 """A change is over when none has followed for so long, and the window has only seen what came after the step."""

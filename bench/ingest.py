@@ -16,10 +16,10 @@ from bench.peer_environment import VERSIONS, peer_environment
 from bench.process import BenchProcess
 from bench.records import KINDS, kind_of_records, produce_backlog
 from bench.variants import SETTLE_BYTES, Peer, Processor, Source, Variant
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.spark.java import find_java
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import ConfigError, PermanentError
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.spark.java import find_java
 
 QUEUE_BYTES = 67_108_864
 """What a reading client fetches ahead (`queued.max.messages.kbytes`)."""

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.arrow_task import TaskContext
-from kgs_core.adapters.ingest.round_report import RoundReport
-from kgs_core.adapters.ingest.rounds import Ingest
-from kgs_core.adapters.ingest.spark_batch_runner import SparkBatchRunner
-from kgs_core.adapters.ingest.topic_opener import TopicOpener
-from kgs_core.adapters.ingest.topic_state import TopicState
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client, reading_client
-from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
-from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.lake.storage import Storage
-from kgs_core.adapters.spark.session import start_spark, stop_spark
 from kgs_core.config import Settings, parse_settings, resolve_tables
 from kgs_core.config.settings import SparkSettings
 from kgs_core.errors import PermanentError, PortError
+from kgs_core.ingest.driver.round_report import RoundReport
+from kgs_core.ingest.driver.rounds import Ingest
+from kgs_core.ingest.driver.spark_batch_runner import SparkBatchRunner
+from kgs_core.ingest.opening.topic_opener import TopicOpener
+from kgs_core.ingest.opening.topic_state import TopicState
+from kgs_core.ingest.worker.arrow_task import TaskContext
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client, reading_client
+from kgs_core.kafka.committed_offsets import GroupOffsets
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import TopicId, TopicPartition
+from kgs_core.spark.session import start_spark, stop_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,7 +88,7 @@ class BenchConsumer:
         self._ingest = self._new_ingest(settings)
 
     def _dataframe_schema(self, name: str, topic: str, schema: pa.Schema) -> pa.Schema:
-        from kgs_core.adapters.ingest.dataframe_task import transform_schema
+        from kgs_core.ingest.worker.dataframe_task import transform_schema
 
         return transform_schema(self._spark, name, topic, schema)
 

@@ -27,10 +27,10 @@ from bench.lake_writer import (
     run_writers,
 )
 from bench.local_s3 import BUCKET, LocalS3, find_s3_program, s3_options
-from kgs_core.adapters.lake.pace import CommitWay
-from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import PermanentError
-from kgs_core.exactly_once.positions import parse_app_id
+from kgs_core.lake.delta.pace import CommitWay
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.rule.positions import parse_app_id
 
 PROCESSES = 8
 _MEET_TIMEOUT_S = 120.0

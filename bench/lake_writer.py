@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.lake.pace import CommitWay
-from kgs_core.adapters.lake.parquet_writer import write_table
-from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import TransientError
-from kgs_core.exactly_once.positions import AppIds
+from kgs_core.lake.delta.pace import CommitWay
+from kgs_core.lake.files.parquet_writer import write_table
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.rule.positions import AppIds
+from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome, Lake
 

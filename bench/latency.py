@@ -7,8 +7,8 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException, Producer
 
-from kgs_core.adapters.kafka.errors import port_error
 from kgs_core.errors import TransientError
+from kgs_core.kafka.errors import port_error
 
 _POLL_S = 0.001
 _TIMEOUT_S = 60.0

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
-from kgs_core.adapters.kafka.paced_producer import FlightProducer
-from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.kafka.paced_producer import FlightProducer
+from kgs_core.system.shutdown import StopFlag
 
 RECORD_BYTES = 1000
 _RECORDS = 997  # different ones, sent in turn

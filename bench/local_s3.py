@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from kgs_core.adapters.system.subprocesses import ChildProcess
-from kgs_core.adapters.system.tcp_ports import HOST, PortReservation
 from kgs_core.errors import PermanentError
+from kgs_core.system.subprocesses import ChildProcess
+from kgs_core.system.tcp_ports import HOST, PortReservation
 
 BUCKET = "lake"
 _ACCESS, _SECRET, _REGION = "bench", "not-a-secret", "us-east-1"

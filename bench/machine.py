@@ -10,8 +10,8 @@ from typing import Any
 import psutil
 from confluent_kafka import libversion
 
-from kgs_core.adapters.embedded_kafka.jars import KAFKA_VERSION
-from kgs_core.adapters.spark.java import find_java
+from kgs_core.embedded_kafka.jars import KAFKA_VERSION
+from kgs_core.spark.java import find_java
 
 
 def machine(peer: Mapping[str, str]) -> dict[str, Any]:

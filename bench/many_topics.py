@@ -14,13 +14,13 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client, reading_client
-from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
-from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import Settings, parse_settings
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import PermanentError
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client, reading_client
+from kgs_core.kafka.committed_offsets import GroupOffsets
+from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import ConsumerId
 from kgs_core.ports import PLAIN, Lake, TableLayout
 from kgs_core.runtime.consumer_context import ConsumerContext

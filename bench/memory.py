@@ -16,9 +16,9 @@ from bench.family import family_rss_bytes
 from bench.figures import MB, ROLES
 from bench.records import KINDS, kind_of_records
 from bench.variants import Processor, Source
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import PermanentError
+from kgs_core.kafka.admin import KafkaAdmin
 
 _PREFIX = "bench.memory."
 _SAMPLE_S = 1.0

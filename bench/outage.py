@@ -15,11 +15,11 @@ import yaml
 from bench.plain_consumers import PLAIN, PlainConsumer
 from bench.three_brokers import ThreeBrokers
 from bench.unread import AcknowledgedLoad, Advance, commits_of, longest_gaps
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.system.processes import find_runs
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.adapters.system.subprocesses import ChildProcess
 from kgs_core.errors import TransientError
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.system.processes import find_runs
+from kgs_core.system.shutdown import StopFlag
+from kgs_core.system.subprocesses import ChildProcess
 
 KGS = "kgs"
 VICTIM, HEIR = 1, 2

@@ -10,9 +10,9 @@ from pathlib import Path
 import kgs_core
 from bench import peer
 from kgs_core.accel.cache_dir import build_once, cache_directory
-from kgs_core.adapters.embedded_kafka.jars import ivy_jar
-from kgs_core.adapters.spark.java import JavaHome
+from kgs_core.embedded_kafka.jars import ivy_jar
 from kgs_core.errors import PermanentError
+from kgs_core.spark.java import JavaHome
 
 VERSIONS = {"pyspark": "4.2.0", "delta-spark": "4.4.0", "spark-sql-kafka": "4.2.0", "kafka-clients": "3.9.1"}
 REQUIREMENTS = Path("requirements") / "bench-peer.txt"

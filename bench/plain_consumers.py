@@ -9,8 +9,8 @@ from confluent_kafka import Consumer
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from bench.unread import Advance
-from kgs_core.adapters.embedded_kafka.jars import kafka_jars
-from kgs_core.adapters.spark.java import find_java
+from kgs_core.embedded_kafka.jars import kafka_jars
+from kgs_core.spark.java import find_java
 
 _POLL_S = 0.1
 _AT_ONCE = 1000

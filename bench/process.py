@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kgs_core.adapters.system.subprocesses import ChildProcess
 from kgs_core.errors import PermanentError, TransientError
+from kgs_core.system.subprocesses import ChildProcess
 
 _ANSWER_TIMEOUT_S = 900.0
 _END_TIMEOUT_S = 20.0

@@ -9,9 +9,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.scale_load import PARTITIONS_OF_A_TOPIC, partitions_of, scale_settings
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.monitor.partition_sizes import PartitionSizes
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import TransientError
+from kgs_core.monitor.kafka.partition_sizes import PartitionSizes
 
 _TOPICS_AT_ONCE = 50
 _PATIENCE_S = 120.0

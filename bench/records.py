@@ -10,9 +10,9 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from kgs_core.adapters.kafka.errors import port_error
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import ConfigError, TransientError
+from kgs_core.kafka.errors import port_error
 
 RECORD_BYTES = 978
 FIELDS: Mapping[str, str] = {

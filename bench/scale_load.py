@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from math import ceil
 from random import Random
 
-from kgs_core.adapters.monitor.clock import clock
 from kgs_core.config import Settings
 from kgs_core.config.settings import KafkaSettings, LakeSettings, MembershipSettings, MonitorSettings, TopicRule
 from kgs_core.model import TopicId, TopicPartition
-from kgs_core.monitor import Measure, PartitionReading, Reading
+from kgs_core.monitor.kafka.clock import clock
+from kgs_core.monitor.speeds import Measure, PartitionReading, Reading
 
 PARTITIONS_OF_A_TOPIC = 10
 RECORD_BYTES = 500

@@ -13,16 +13,16 @@ from confluent_kafka import KafkaError, Producer
 from confluent_kafka import Message as ClientMessage
 
 from bench.scale_load import scale_settings
-from kgs_core.adapters.group.reader import GroupReader, Refusals
-from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.config import Settings
-from kgs_core.consumer.member import Facts, Identity, MembershipTiming
-from kgs_core.consumer.membership import Membership
+from kgs_core.group.membership.member import Facts, Identity, MembershipTiming
+from kgs_core.group.membership.membership import Membership
+from kgs_core.group.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Process, Received, Report
+from kgs_core.group.protocol.codec import encode
+from kgs_core.group.topics.reader import GroupReader, Refusals
+from kgs_core.group.topics.topics import GroupTopic, GroupTopics
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Process, Received, Report
-from kgs_core.protocol.codec import encode
 
 _POLL_S = 0.02
 _POSITION = 1_000_000_000

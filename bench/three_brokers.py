@@ -21,10 +21,10 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from bench.toxiproxy import DOWN, UP, Proxy, Toxiproxy
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.system.tcp_ports import HOST, PortReservation
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import TransientError
 from kgs_core.model import TopicPartition
+from kgs_core.system.tcp_ports import HOST, PortReservation
 
 CLASSES = ("consumers", "controller", "tools")
 SETTINGS = {

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from kgs_core.adapters.system.subprocesses import ChildProcess
-from kgs_core.adapters.system.tcp_ports import HOST, PortReservation
 from kgs_core.errors import PermanentError
+from kgs_core.system.subprocesses import ChildProcess
+from kgs_core.system.tcp_ports import HOST, PortReservation
 
 UP, DOWN = "upstream", "downstream"
 """Towards the server, and towards the client."""

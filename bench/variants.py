@@ -14,8 +14,8 @@ import yaml
 from bench.peer_environment import PeerEnvironment
 from bench.process import BenchProcess
 from bench.records import Kind
-from kgs_core.adapters.spark.java import java_environment
 from kgs_core.errors import PermanentError
+from kgs_core.spark.java import java_environment
 
 SETTLE_BYTES = 5_000_000
 _SPARK_TYPES = {"string": "STRING", "timestamp": "TIMESTAMP", "long": "BIGINT", "int": "INT", "double": "DOUBLE"}

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
-from kgs_core.controller.state import Options
-from kgs_core.controller.terms import terms_of
 from kgs_core.errors import ConfigError, TransientError
+from kgs_core.group.controller.state import Options
+from kgs_core.group.controller.terms import terms_of
+from kgs_core.group.protocol import Process
 from kgs_core.model import ConsumerId
 from kgs_core.packing import ALGORITHMS
 from kgs_core.ports import Run
-from kgs_core.protocol import Process
 from kgs_dagster.launch import GROUP, DagsterFleet
 from kgs_dagster.run_process import claim_run
 from kgs_dagster.settings import GroupConfig
@@ -211,8 +211,8 @@ def group_options(group: GroupConfig, algorithm: str | None = None) -> Options:
 @contextmanager
 def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator["RunPorts"]:
     """Kafka, connected to when it is first asked, and Dagster's runs."""
-    from kgs_core.adapters.group.connections import GroupConnections
-    from kgs_core.adapters.monitor.feed import MeasurementFeed
+    from kgs_core.group.topics.connections import GroupConnections
+    from kgs_core.monitor.kafka.feed import MeasurementFeed
     from kgs_core.runtime.rebalance_ports import RunPorts
 
     feed = MeasurementFeed(group.settings)

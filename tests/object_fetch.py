@@ -6,12 +6,12 @@ from typing import cast
 import numpy as np
 from confluent_kafka import Consumer
 
-from kgs_core.adapters.ingest.fetch_client import FetchClient, Fetched
-from kgs_core.adapters.ingest.native.session import NativeFetchSession
-from kgs_core.adapters.ingest.small_topics import Longs
-from kgs_core.adapters.ingest.topic_records import records_of
-from kgs_core.adapters.kafka.clients import python_settings
-from kgs_core.adapters.kafka.records import PARTITION_END, Record, arrived, record_bytes
+from kgs_core.ingest.fetch.fetch_client import FetchClient, Fetched
+from kgs_core.ingest.fetch.session import NativeFetchSession
+from kgs_core.ingest.fetch.small_topics import Longs
+from kgs_core.ingest.fetch.topic_records import records_of
+from kgs_core.kafka.clients import python_settings
+from kgs_core.kafka.records import PARTITION_END, Record, arrived, record_bytes
 from kgs_core.model import TopicPartition
 
 

@@ -1,6 +1,6 @@
 """Records of a topic to files, at once."""
 
-from kgs_core.adapters.ingest.process_batch import prepare_topic
+from kgs_core.ingest.worker.process_batch import prepare_topic
 
 
 def process_topic(storage, job, records, ranges):

@@ -6,10 +6,10 @@ from random import Random
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.member import MembershipTiming
-from kgs_core.controller.events import Measured
-from kgs_core.controller.state import Options
-from kgs_core.invariants.assignments import check_single_owner
+from kgs_core.group.controller.state import Options
+from kgs_core.group.invariants.assignments import check_single_owner
+from kgs_core.group.membership.member import MembershipTiming
+from kgs_core.group.view.events import Measured
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.runtime.rebalance_ports import Clocks, RunPorts

@@ -10,18 +10,18 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from kgs_core.adapters.ingest.sorted_records import TopicJob
-from kgs_core.adapters.ingest.topic_records import records_of
-from kgs_core.adapters.lake.delta_table import DeltaTopicTable
-from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.lake.pace import CommitWay
-from kgs_core.adapters.lake.row_schema import parsed_schema
-from kgs_core.adapters.lake.storage import Storage
-from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config import TableSpec, TopicRule
 from kgs_core.config.settings import LakeSettings
-from kgs_core.exactly_once.batch import TopicBatch
-from kgs_core.exactly_once.positions import AppIds
+from kgs_core.ingest.fetch.topic_records import records_of
+from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.lake.delta.delta_table import DeltaTopicTable
+from kgs_core.lake.delta.pace import CommitWay
+from kgs_core.lake.files.row_schema import parsed_schema
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.lake.rule.positions import AppIds
+from kgs_core.lake.topics.factory import open_lake
+from kgs_core.lake.topics.topic_table import TopicTable
 from kgs_core.model import OffsetRange, TopicId
 from kgs_core.ports import CommitOutcome
 from tests.processing import process_topic

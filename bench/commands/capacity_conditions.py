@@ -35,10 +35,10 @@ def bench_capacity(*, seconds: float, scale: float, batch_mb: float, plot: Path 
     own topics there is `kgs capacity`.
     """
     from bench.capacity_conditions import CONDITIONS, ConditionsPlan, run_conditions
-    from kgs_core.adapters.system.files import check_writable, write_whole
-    from kgs_core.adapters.system.shutdown import stop_on_signals
     from kgs_core.cli.progress import progress_bar
     from kgs_core.simulation.charts import picture
+    from kgs_core.system.files import check_writable, write_whole
+    from kgs_core.system.shutdown import stop_on_signals
 
     if plot is not None and plot.suffix.lower() not in (".svg", ".png"):
         raise ConfigError([f"--plot: {plot}: must end in .svg or .png"])
@@ -91,7 +91,7 @@ def print_result(results: "Sequence[ConditionResult]") -> None:
 
 def density_chart(results: "Sequence[ConditionResult]") -> "Chart":
     """Densities of the rates, one line for each condition."""
-    from kgs_core.monitor.rates import density
+    from kgs_core.monitor.speeds.rates import density
     from kgs_core.simulation.charts import Chart
 
     lines = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kgs_core.config.value_formats import FORMATS
+from kgs_core.config.rule.value_formats import FORMATS
 from kgs_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def bench_ingest(  # noqa: PLR0913 - one per option
     from bench.commands.report import bench_report
     from bench.ingest import IngestPlan
     from bench.ingest_profile import ProfilePlan
-    from kgs_core.adapters.system.files import check_writable
+    from kgs_core.system.files import check_writable
 
     if json_file is not None:
         check_writable("--json", json_file)
@@ -163,7 +163,7 @@ def _profile(plan: "ProfilePlan", formats: Sequence[str] | None, json_file: Path
 
 
 def _write(json_file: Path | None, figures: dict[str, Any]) -> None:
-    from kgs_core.adapters.system.files import write_whole
+    from kgs_core.system.files import write_whole
 
     if json_file is not None:
         write_whole(json_file, (json.dumps(figures, indent=1) + "\n").encode())

@@ -13,7 +13,7 @@ from kgs_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from bench.lake_commits import LakeRow
-    from kgs_core.adapters.lake.pace import CommitWay
+    from kgs_core.lake.delta.pace import CommitWay
 
 _WIDTH_IN_LOG = 180
 _UNKNOWN = "-"
@@ -45,7 +45,7 @@ def bench_lake(  # noqa: PLR0913 - one per option
     shows what a position (group, topic, partition) takes in the log, and the largest log entry and checkpoint.
     """
     from bench.lake_commits import LakePlan, run_lake_bench
-    from kgs_core.adapters.system.files import check_writable, write_whole
+    from kgs_core.system.files import check_writable, write_whole
 
     if json_file is not None:
         check_writable("--json", json_file)

@@ -50,7 +50,7 @@ def bench_memory(  # noqa: PLR0913 - one per option
     open   the limit is within it: measure for longer
     """  # noqa: D301 - \b is click's
     from bench.memory import MemoryPlan, run_memory_bench
-    from kgs_core.adapters.system.files import check_writable, write_whole
+    from kgs_core.system.files import check_writable, write_whole
 
     if json_file is not None:
         check_writable("--json", json_file)

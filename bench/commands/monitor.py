@@ -13,7 +13,7 @@ from rich.console import Console
 from kgs_core.cli.progress import progress_bar
 from kgs_core.cli.terminal import plain_table
 from kgs_core.config.settings import MonitorSettings
-from kgs_core.monitor.accuracy import Accuracy, AccuracyPoint, accuracy, expected_settling_s
+from kgs_core.monitor.speeds.accuracy import Accuracy, AccuracyPoint, accuracy, expected_settling_s
 
 if TYPE_CHECKING:
     from bench.accuracy_run import LoadCase
@@ -35,7 +35,7 @@ def bench_monitor(*, window_s: float, interval_s: float, json_file: Path | None,
     of that length must take, and the errors against what was really written in the same window.
     """
     from bench.accuracy_run import load_cases, run_accuracy
-    from kgs_core.adapters.system.shutdown import stop_on_signals
+    from kgs_core.system.shutdown import stop_on_signals
 
     monitor = MonitorSettings(window_s=window_s, min_span_s=min(10.0, window_s / 3), interval_s=interval_s)
     cases = load_cases(window_s)

@@ -54,8 +54,8 @@ def bench_outage(
     from bench.outage import OutagePlan, run_outages
     from bench.three_brokers import OUTAGES
     from bench.toxiproxy import find_toxiproxy
-    from kgs_core.adapters.system.files import check_writable, write_whole
-    from kgs_core.adapters.system.shutdown import stop_on_signals
+    from kgs_core.system.files import check_writable, write_whole
+    from kgs_core.system.shutdown import stop_on_signals
 
     outages = [kind.strip() for kind in kinds.split(",")]
     sizes = [size.strip() for size in brokers.split(",")]

@@ -175,7 +175,7 @@ def parse_names(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _check_files(json_file: Path | None, plot_file: Path | None) -> None:
-    from kgs_core.adapters.system.files import check_writable
+    from kgs_core.system.files import check_writable
 
     if plot_file is not None and plot_file.suffix.lower() not in (".svg", ".png"):
         raise ConfigError([f"--plot: {plot_file}: name a file that ends in .svg or .png"])
@@ -187,7 +187,7 @@ def _check_files(json_file: Path | None, plot_file: Path | None) -> None:
 def _write_json(path: Path, results: "Sequence[ScaleResult]", load: GeneratedLoad) -> None:
     from bench.commands.packing_table import by_algorithm
     from bench.packing_run import growth
-    from kgs_core.adapters.system.files import write_whole
+    from kgs_core.system.files import write_whole
 
     tree = {
         "delta": load.delta,
@@ -200,7 +200,7 @@ def _write_json(path: Path, results: "Sequence[ScaleResult]", load: GeneratedLoa
 
 def _write_plot(path: Path, results: "Sequence[ScaleResult]") -> None:
     from bench.commands.packing_plot import packing_charts
-    from kgs_core.adapters.system.files import write_whole
     from kgs_core.simulation.charts import picture
+    from kgs_core.system.files import write_whole
 
     write_whole(path, picture(packing_charts(results), "png" if path.suffix.lower() == ".png" else "svg"))

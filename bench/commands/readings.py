@@ -24,7 +24,7 @@ def bench_readings(*, partitions: int, readings: int, json_file: Path | None) ->
     the broker.
     """
     from bench.readings import time_readings
-    from kgs_core.adapters.system.files import check_writable, write_whole
+    from kgs_core.system.files import check_writable, write_whole
 
     if json_file is not None:
         check_writable("--json", json_file)

@@ -13,7 +13,7 @@ from kgs_core.cli.options import config_option
 from kgs_core.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.experiments.grid import Grid
+    from kgs_core.experiments.grid import Grid
     from kgs_core.simulation.comparison import Replayed
     from kgs_core.simulation.workload import Start
 
@@ -77,9 +77,9 @@ def bench_reproduction(
     Kafka's own assignment. All figures are computed from the raw results, a row per measurement.
     """
     from bench.experiments_page import late_picture, pictures, write_page
-    from kgs_core.adapters.experiments.results import load_results, save_results
-    from kgs_core.adapters.system.files import check_writable, write_whole
+    from kgs_core.experiments.results import load_results, save_results
     from kgs_core.simulation.comparison import summarize
+    from kgs_core.system.files import check_writable, write_whole
 
     options = PageOptions(page_file, images, results, seeds, spark_master, config_file)
     for folder in (results, images):
@@ -116,7 +116,7 @@ def other_starts_grid(seeds: int) -> "Grid":
 
 
 def _main_grid(starts: "Sequence[Start]", deltas: Sequence[int], seeds: int) -> "Grid":
-    from kgs_core.adapters.experiments.grid import ExperimentRun, Grid
+    from kgs_core.experiments.grid import ExperimentRun, Grid
     from kgs_core.simulation.comparison import PUBLISHED
     from kgs_core.simulation.replay import Conditions
     from kgs_core.simulation.workload import StreamSpec
@@ -127,7 +127,7 @@ def _main_grid(starts: "Sequence[Start]", deltas: Sequence[int], seeds: int) -> 
 
 def late_grid(seeds: int) -> "Grid":
     """A smaller load, some 16 consumers' worth, through packers and through Kafka without one."""
-    from kgs_core.adapters.experiments.grid import ExperimentRun, Grid
+    from kgs_core.experiments.grid import ExperimentRun, Grid
     from kgs_core.simulation.comparison import PUBLISHED
     from kgs_core.simulation.replay import Conditions
     from kgs_core.simulation.workload import StreamSpec
@@ -145,12 +145,12 @@ GRIDS = {UNIFORM: uniform_grid, OTHERS: other_starts_grid, LATE: late_grid}
 
 
 def _run(grid: "Grid", options: PageOptions) -> "Sequence[Replayed]":
-    from kgs_core.adapters.experiments.grid import run_here
     from kgs_core.cli.simulate.options import spark_settings
+    from kgs_core.experiments.grid import run_here
 
     with progress_bar("replaying", Console(stderr=True), unit="runs") as advance:
         if options.spark_master is None:
             return run_here(grid, advance)
-        from kgs_core.adapters.experiments.spark_runner import run_on_spark
+        from kgs_core.experiments.spark_runner import run_on_spark
 
         return run_on_spark(grid, spark_settings(options.spark_master, options.config_file, os.environ), advance)

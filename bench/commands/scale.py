@@ -68,8 +68,8 @@ def bench_scale(*, partitions: str, consumers: str, steady_s: float, shared_by: 
     """  # noqa: D301 - \b is click's
     sizes = [size._replace(shared_by=shared_by) for size in parse_group_sizes(partitions, consumers)]
     from bench.group_scale import growth, run_scale
-    from kgs_core.adapters.system.files import check_writable, write_whole
-    from kgs_core.adapters.system.shutdown import stop_on_signals
+    from kgs_core.system.files import check_writable, write_whole
+    from kgs_core.system.shutdown import stop_on_signals
 
     if json_file is not None:
         check_writable("--json", json_file)

@@ -59,7 +59,7 @@ def bench_topics(  # noqa: PLR0913 - one per option
     --batch-timeout would be ended.
     """
     from bench.many_topics import TopicsPlan, run_topics_bench
-    from kgs_core.adapters.system.files import check_writable, write_whole
+    from kgs_core.system.files import check_writable, write_whole
 
     if json_file is not None:
         check_writable("--json", json_file)

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from kgs_core.adapters.system.failpoints import crash_plan
 from kgs_core.errors import ConfigError, KgsError
+from kgs_core.system.failpoints import crash_plan
 
 _COMMANDS = {
     "demo": "local.demo:demo",

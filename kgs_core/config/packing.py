@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PlainValidator, model_validator
 
-from kgs_core.config.section import Section, key_of
+from kgs_core.config.rule.section import Section, key_of
 from kgs_core.packing.registry import ALGORITHMS, FEWEST, MAX_CONSUMER_WEIGHT
 
 MAX_CONSUMERS = 10_000

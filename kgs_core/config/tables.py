@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from kgs_core.config.layout import MOST_BYTES_OF_FOLDERS, MOST_BYTES_OF_NAME
 from kgs_core.config.registry import RegistrySettings
+from kgs_core.config.rule.layout import MOST_BYTES_OF_FOLDERS, MOST_BYTES_OF_NAME
+from kgs_core.config.rule.sharing import differences
+from kgs_core.config.rule.topic_names import is_topic_name
+from kgs_core.config.rule.topic_rule import TopicRule
 from kgs_core.config.settings import Settings
-from kgs_core.config.sharing import differences
-from kgs_core.config.topic_names import is_topic_name
-from kgs_core.config.topic_rule import TopicRule
 from kgs_core.errors import ConfigError
 
 DEAD_LETTERS_SUFFIX = "_dead_letters"

@@ -5,14 +5,14 @@ from collections import deque
 from collections.abc import Iterable
 from textwrap import shorten
 
-from kgs_core.adapters.fleet.process_names import short_name
-from kgs_core.adapters.lake.stats import LakeView
-from kgs_core.controller.plain_text import counted
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures, Produced, read_produced, simulated_time
 from kgs_core.demo.supervisor import GroupControl
 from kgs_core.errors import PortError
-from kgs_core.protocol import Change, Incarnation
+from kgs_core.fleet.process_names import short_name
+from kgs_core.group.protocol import Change, Incarnation
+from kgs_core.group.view.plain_text import counted
+from kgs_core.lake.topics.stats import LakeView
 from kgs_core.reporting.consumer_rows import ConsumerRow
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.group_status import GroupWatch

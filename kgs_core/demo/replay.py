@@ -23,7 +23,7 @@ from kgs_core.demo.flights import ORIGINS, FlightTable, WeatherTable, find_data,
 from kgs_core.demo.trajectory import PHASES, Floats, Ints, great_circle_point, profile
 from kgs_core.errors import ConfigError
 from kgs_core.model import TopicPartition
-from kgs_core.monitor.recorded import RecordedMeasurement
+from kgs_core.monitor.speeds.recorded import RecordedMeasurement
 
 DEFAULT_TIME_FACTOR = 432.0
 """Simulated seconds per second: a day in 200 s."""

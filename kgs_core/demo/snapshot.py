@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kgs_core.adapters.lake.stats import LakeSnapshot
 from kgs_core.demo.replay import DEFAULT_DATE, DEFAULT_START_AT
+from kgs_core.lake.topics.stats import LakeSnapshot
 from kgs_core.model import TopicPartition
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.reporting.sums import whole_sum

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kgs_core.model import ConsumerId
-from kgs_core.protocol import (
+from kgs_core.group.protocol import (
     Heartbeat,
     MemberAssignment,
     Message,
@@ -16,6 +15,7 @@ from kgs_core.protocol import (
     Target,
     Tombstone,
 )
+from kgs_core.model import ConsumerId
 
 
 class GroupTopicReader(Protocol):

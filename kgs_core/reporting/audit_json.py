@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kgs_core.exactly_once import Fault, LakeAudit, PartitionAudit, TableAudit
+from kgs_core.lake.rule import Fault, LakeAudit, PartitionAudit, TableAudit
 from kgs_core.reporting.plain_values import picked
 
 COUNTED = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN, Fault.DELETED_UNREAD)

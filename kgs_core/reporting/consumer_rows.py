@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kgs_core.controller.group_view import GroupView
-from kgs_core.controller.member_view import MemberView
+from kgs_core.group.protocol import Incarnation, Phase, Process, RunState, WorkDone
+from kgs_core.group.view.group_view import GroupView
+from kgs_core.group.view.member_view import MemberView
 from kgs_core.model import BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
-from kgs_core.protocol import Incarnation, Phase, Process, RunState, WorkDone
 from kgs_core.reporting.plain_values import picked
 from kgs_core.reporting.sums import known_sum, whole_sum
 

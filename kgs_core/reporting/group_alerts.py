@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from kgs_core.protocol import Member, RunState
+from kgs_core.group.protocol import Member, RunState
 from kgs_core.reporting.status import GroupStatus
 
 Alerts = Mapping["GroupAlert", tuple[str, ...] | None]

@@ -3,16 +3,16 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from kgs_core.controller.capacity import group_capacity, packing_in_use
-from kgs_core.controller.desired_state import held_replacement
-from kgs_core.controller.measuring import blind_wait
-from kgs_core.controller.plain_text import counted
-from kgs_core.controller.plan_request import FORCED_ONLY, request_wait
-from kgs_core.controller.reconcile import waiting
-from kgs_core.controller.state import ControllerState
+from kgs_core.group.controller.capacity import group_capacity, packing_in_use
+from kgs_core.group.controller.desired_state import held_replacement
+from kgs_core.group.controller.measuring import blind_wait
+from kgs_core.group.controller.plan_request import FORCED_ONLY, request_wait
+from kgs_core.group.controller.state import ControllerState
+from kgs_core.group.protocol import RunState
+from kgs_core.group.view.plain_text import counted
+from kgs_core.group.view.reconcile import waiting
 from kgs_core.model import TopicPartition
 from kgs_core.planning.overload import consumer_loads
-from kgs_core.protocol import RunState
 from kgs_core.reporting.bad_shares import bad_shares, share_text
 from kgs_core.reporting.capacity import capacity_sentences
 

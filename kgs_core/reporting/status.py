@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kgs_core.config import Settings
-from kgs_core.controller.capacity import capacity_seen
-from kgs_core.controller.desired_state import goal_of
-from kgs_core.controller.group_view import GroupView
-from kgs_core.controller.plan_request import open_request
-from kgs_core.controller.reconcile import converged, waiting
-from kgs_core.controller.rolling_replacement import ReplacementWait, is_outdated, replacement_wait
-from kgs_core.controller.state import ControllerState
+from kgs_core.group.controller.capacity import capacity_seen
+from kgs_core.group.controller.desired_state import goal_of
+from kgs_core.group.controller.plan_request import open_request
+from kgs_core.group.controller.state import ControllerState
+from kgs_core.group.protocol import Change, DesiredState, DesiredVersion, Incarnation, RunState, Target
+from kgs_core.group.view.group_view import GroupView
+from kgs_core.group.view.reconcile import converged, waiting
+from kgs_core.group.view.rolling_replacement import ReplacementWait, is_outdated, replacement_wait
 from kgs_core.model import Assignment, ConsumerId, TopicPartition, WriteSpeeds
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.rebalance_budget import MAX_HISTORY, moved_within_an_hour
-from kgs_core.protocol import Change, DesiredState, DesiredVersion, Incarnation, RunState, Target
 from kgs_core.reporting.bad_shares import bad_shares
 from kgs_core.reporting.consumer_rows import ConsumerRow, ExternalFacts, Rows
 from kgs_core.reporting.sums import known_sum, whole_sum

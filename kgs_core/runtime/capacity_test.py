@@ -12,27 +12,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kgs_core.adapters.ingest.arrow_task import TaskContext
-from kgs_core.adapters.ingest.round_report import RoundReport
-from kgs_core.adapters.ingest.rounds import Ingest
-from kgs_core.adapters.ingest.spark_batch_runner import SparkBatchRunner
-from kgs_core.adapters.ingest.topic_opener import TopicOpener
-from kgs_core.adapters.ingest.topic_state import TopicState
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client, reading_client
-from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
-from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.lake.storage import Storage
-from kgs_core.adapters.monitor.partition_sizes import PartitionSizes
-from kgs_core.adapters.spark.session import start_spark, stop_spark
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import Settings, TableSpec, resolve_tables
-from kgs_core.consumer.round.progress import SHARE_RECORDS
 from kgs_core.errors import PermanentError, PortError
+from kgs_core.ingest.driver.round_report import RoundReport
+from kgs_core.ingest.driver.rounds import Ingest
+from kgs_core.ingest.driver.spark_batch_runner import SparkBatchRunner
+from kgs_core.ingest.opening.topic_opener import TopicOpener
+from kgs_core.ingest.opening.topic_state import TopicState
+from kgs_core.ingest.round.progress import SHARE_RECORDS
+from kgs_core.ingest.worker.arrow_task import TaskContext
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client, reading_client
+from kgs_core.kafka.committed_offsets import GroupOffsets
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import TopicPartition
-from kgs_core.monitor import Reading
+from kgs_core.monitor.kafka.partition_sizes import PartitionSizes
+from kgs_core.monitor.speeds import Reading
 from kgs_core.reporting.bad_shares import share_text
 from kgs_core.runtime.throughput_log import BadTopics
+from kgs_core.spark.session import start_spark, stop_spark
+from kgs_core.system.shutdown import StopFlag
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,22 +4,22 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
-from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.adapters.lake.stats import LakeSnapshot, LakeView
-from kgs_core.adapters.monitor.clock import age_s
-from kgs_core.adapters.monitor.load import bytes_per_offset
-from kgs_core.adapters.monitor.topic import load_history
 from kgs_core.config import Settings
-from kgs_core.controller.group_view import GroupView
 from kgs_core.errors import PortError
+from kgs_core.group.protocol import Heartbeat, Message, Received, Report
+from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
+from kgs_core.group.topics.topics import GroupTopic, GroupTopics
+from kgs_core.group.view.group_view import GroupView
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
+from kgs_core.lake.topics.stats import LakeSnapshot, LakeView
 from kgs_core.model import TopicPartition
-from kgs_core.monitor import Measurement
+from kgs_core.monitor.kafka.clock import age_s
+from kgs_core.monitor.kafka.load import bytes_per_offset
+from kgs_core.monitor.kafka.topic import load_history
+from kgs_core.monitor.speeds import Measurement
 from kgs_core.planning.plan import Group
 from kgs_core.planning.rebalance_budget import moved_within_an_hour
-from kgs_core.protocol import Heartbeat, Message, Received, Report
 from kgs_core.reporting.consumer_rows import ExternalFacts
 from kgs_core.reporting.status import GroupStatus, group_status, silent_after_s
 

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 
-from kgs_core.adapters.kafka.record_times import RecordTimes
-from kgs_core.adapters.lake.audit import audit_lake
-from kgs_core.adapters.lake.stats import LakeSnapshot, each_once, with_sides
-from kgs_core.adapters.metrics.exposition import MetricsPage
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError
-from kgs_core.exactly_once import Fault
+from kgs_core.group.protocol import Message, Received
+from kgs_core.kafka.record_times import RecordTimes
+from kgs_core.lake.audit.audit import audit_lake
+from kgs_core.lake.rule import Fault
+from kgs_core.lake.topics.stats import LakeSnapshot, each_once, with_sides
 from kgs_core.metrics import METRICS
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Message, Received
+from kgs_core.prometheus.exposition import MetricsPage
 from kgs_core.reporting.audit_json import COUNTED
 from kgs_core.reporting.metric_counters import GroupCounters
 from kgs_core.reporting.metric_samples import LakeFigures, Sample, TableFigures, samples

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from kgs_core.controller.state import Result
 from kgs_core.errors import KgsError, UnsafeError
-from kgs_core.invariants.assignments import check_target
+from kgs_core.group.controller.state import Result
+from kgs_core.group.invariants.assignments import check_target
 from kgs_core.packing import ALGORITHMS
 from kgs_core.runtime.rebalance_results import HandedOver
 from kgs_dagster.assets import control_loop_figures as figures

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from kgs_core.config import Settings
-from kgs_core.controller.events import Measured
-from kgs_core.controller.preview import Preview
+from kgs_core.group.controller.preview import Preview
+from kgs_core.group.protocol import Received, Target
+from kgs_core.group.view.events import Measured
 from kgs_core.model import Assignment, TopicPartition, WriteSpeeds
 from kgs_core.packing import rebalanced
 from kgs_core.planning.load import Load
 from kgs_core.planning.overload import consumer_loads
 from kgs_core.planning.plan import Alternative, Move
-from kgs_core.protocol import Received, Target
 from kgs_core.reporting.plan_json import assignment_values
 from kgs_dagster.resources import RebalanceConfig
 

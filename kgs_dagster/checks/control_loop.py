@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from kgs_core.controller.group_view import GroupView
-from kgs_core.controller.write_guard import check_owners
-from kgs_core.invariants.assignments import check_target
+from kgs_core.group.controller.write_guard import check_owners
+from kgs_core.group.invariants.assignments import check_target
+from kgs_core.group.protocol import Incarnation, Target
+from kgs_core.group.view.group_view import GroupView
 from kgs_core.planning.learnt_capacity import Capacity
-from kgs_core.protocol import Incarnation, Target
 from kgs_core.reporting.capacity import capacity_sentences, capacity_values
 from kgs_dagster.assets.control_loop import ASSIGNMENT, HANDOVER, checked
 from kgs_dagster.checks.group_view import capacity_now, observed

@@ -2,10 +2,10 @@
 
 import dagster as dg
 
-from kgs_core.controller.state import ControllerState
 from kgs_core.errors import KgsError
+from kgs_core.group.controller.state import ControllerState
+from kgs_core.group.protocol import Incarnation
 from kgs_core.planning.learnt_capacity import Capacity
-from kgs_core.protocol import Incarnation
 from kgs_dagster.assets.control_loop import rebalance_of
 from kgs_dagster.settings import GroupConfig
 

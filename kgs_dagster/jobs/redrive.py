@@ -13,7 +13,7 @@ from kgs_dagster.run_process import DAY_S, MAX_RUNTIME, claim_run
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.ingest.redrive_result import RedriveResult
+    from kgs_core.ingest.replay.redrive_result import RedriveResult
 
 
 class RedriveConfig(dg.Config):
@@ -32,8 +32,8 @@ RedriveTable = Callable[[Settings, RedriveConfig], "RedriveResult"]
 
 def redrive_table(settings: Settings, config: RedriveConfig) -> "RedriveResult":
     """The redrive of `kgs redrive`."""
-    from kgs_core.adapters.ingest.redrive import Redrive
-    from kgs_core.adapters.lake.letter_filter import letter_filter
+    from kgs_core.ingest.replay.redrive import Redrive
+    from kgs_core.lake.letters.letter_filter import letter_filter
 
     chosen = letter_filter(config.code, config.partition, config.since, config.until)
     return Redrive(settings, config.table).run(chosen, dry_run=config.dry_run)

@@ -11,13 +11,13 @@ from typing import Protocol
 
 import dagster as dg
 
-from kgs_core.controller.events import Measured
-from kgs_core.controller.observer import GroupObserver, Recommendation
-from kgs_core.controller.state import Options
 from kgs_core.errors import KgsError, TransientError
+from kgs_core.group.controller.observer import GroupObserver, Recommendation
+from kgs_core.group.controller.state import Options
+from kgs_core.group.protocol import Message, Received
+from kgs_core.group.view.events import Measured
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Fleet, GroupTopicReader
-from kgs_core.protocol import Message, Received
 from kgs_core.reporting.bad_shares import judged_topics
 from kgs_core.reporting.group_alerts import Alerts, group_alerts
 from kgs_core.reporting.sentences import sentences

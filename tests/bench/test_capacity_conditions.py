@@ -16,7 +16,7 @@ from bench.capacity_conditions import (
 )
 from bench.commands.capacity_conditions import density_chart, print_result
 from kgs_core.errors import PermanentError
-from kgs_core.monitor.rates import spread
+from kgs_core.monitor.speeds.rates import spread
 from kgs_core.runtime.capacity_test import CapacityResult, Cycle
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bench.claims import CLAIMS, way_to_decreasing
 from bench.published import PUBLISHED_SCORES
-from kgs_core.adapters.experiments.grid import ExperimentRun, Grid, run_here
+from kgs_core.experiments.grid import ExperimentRun, Grid, run_here
 from kgs_core.simulation.comparison import PUBLISHED, summarize
 from kgs_core.simulation.replay import Conditions
 from kgs_core.simulation.workload import STARTS, StreamSpec

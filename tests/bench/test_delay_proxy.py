@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from bench.delay_proxy import DelayProxy
-from kgs_core.adapters.system.tcp_ports import HOST
+from kgs_core.system.tcp_ports import HOST
 
 DELAY_S = 0.05
 

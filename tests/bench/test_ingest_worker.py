@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from bench.ingest_worker import TimedAdmin
-from kgs_core.adapters.ingest.rounds import Ingest
-from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.config.settings import ConsumerSettings
-from kgs_core.consumer.round.progress import TopicProgress
-from kgs_core.consumer.round.questions import ReadResult
-from kgs_core.exactly_once.batch import TopicBatch
+from kgs_core.ingest.driver.rounds import Ingest
+from kgs_core.ingest.round.progress import TopicProgress
+from kgs_core.ingest.round.questions import ReadResult
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.lake.rule.batch import TopicBatch
 from kgs_core.model import OffsetRange, TopicId
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from bench.lake_commits import judge_table, log_sizes
 from bench.lake_writer import SCHEMA, TABLE, WriterJob, lake_at, run_writers
-from kgs_core.adapters.lake.storage import Storage
+from kgs_core.lake.files.storage import Storage
 
 
 @pytest.fixture

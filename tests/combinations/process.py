@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext
-from kgs_core.adapters.ingest.local_batch_runner import LocalBatchRunner
-from kgs_core.adapters.ingest.rounds import Ingest
-from kgs_core.adapters.ingest.topic_opener import TopicOpener
-from kgs_core.adapters.ingest.topic_state import TopicState
-from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import Settings, resolve_tables
-from kgs_core.consumer.round.questions import ReadResult
 from kgs_core.errors import KgsError
+from kgs_core.ingest.driver.local_batch_runner import LocalBatchRunner
+from kgs_core.ingest.driver.rounds import Ingest
+from kgs_core.ingest.opening.topic_opener import TopicOpener
+from kgs_core.ingest.opening.topic_state import TopicState
+from kgs_core.ingest.round.questions import ReadResult
+from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.topics.factory import open_lake
 from tests.combinations.case import Round
 from tests.combinations.stand_ins import MemoryKafka
 from tests.group_offsets import MemoryOffsets

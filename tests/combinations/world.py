@@ -11,13 +11,18 @@ from typing import Any
 
 import pytest
 
-from kgs_core.adapters.ingest import arrow_task, reading_ahead, redrive, rounds
-from kgs_core.adapters.ingest.formats import by_schema
-from kgs_core.adapters.lake import adoption, combined_commit, latest_by_key, maintenance, recovery
-from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.registry import client as registry_client
-from kgs_core.adapters.system import failpoints
 from kgs_core.errors import KgsError
+from kgs_core.ingest.driver import reading_ahead, rounds
+from kgs_core.ingest.formats import by_schema
+from kgs_core.ingest.replay import redrive
+from kgs_core.ingest.worker import arrow_task
+from kgs_core.lake.delta import combined_commit
+from kgs_core.lake.derived import latest_by_key
+from kgs_core.lake.handover import adoption
+from kgs_core.lake.topics import maintenance, recovery
+from kgs_core.lake.topics.factory import open_lake
+from kgs_core.registry import client as registry_client
+from kgs_core.system import failpoints
 from tests import object_fetch
 from tests.combinations import case as steps
 from tests.combinations.commands import Operator

@@ -5,10 +5,10 @@ from dataclasses import replace
 import dagster as dg
 import pytest
 
-from kgs_core.consumer.member import Decision
+from kgs_core.group.membership.member import Decision
+from kgs_core.group.protocol import DesiredState, FlatOut, RunState
 from kgs_core.model import ConsumerId
 from kgs_core.packing import ALGORITHMS
-from kgs_core.protocol import DesiredState, FlatOut, RunState
 from kgs_dagster.assets.control_loop import COVERED, DONE, FITS, OWNERS, SAFE
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.run_process import PROCESS

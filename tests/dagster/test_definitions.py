@@ -11,7 +11,7 @@ import dagster as dg
 import yaml
 from dagster._core.workspace.autodiscovery import loadable_targets_from_python_file
 
-from kgs_core.adapters.fleet.consumer_pod import grace_period_s
+from kgs_core.fleet.consumer_pod import grace_period_s
 from kgs_dagster.definitions import build_defs
 from tests.dagster.groups import group, two_groups
 

@@ -7,8 +7,8 @@ import dagster as dg
 import pytest
 
 from kgs_core.errors import PermanentError, TransientError
+from kgs_core.group.protocol import DesiredState, DesiredVersion, RunState
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import DesiredState, DesiredVersion, RunState
 from kgs_dagster.jobs.rebalance import TARGET
 from kgs_dagster.sensors.long_poll import LENGTH_S
 from tests.dagster.rebalancing import FOUR, GROWN

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from kgs_core.adapters.ingest.redrive_result import RedriveResult
 from kgs_core.errors import UnsafeError
+from kgs_core.ingest.replay.redrive_result import RedriveResult
 from kgs_dagster.jobs.redrive import redrive_job
 from tests.dagster.groups import group
 

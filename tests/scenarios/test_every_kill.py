@@ -10,13 +10,13 @@ import pytest
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.member import MembershipTiming
-from kgs_core.controller.events import Command, Note, Write
-from kgs_core.controller.plan_request import ASKED
-from kgs_core.controller.state import Options
+from kgs_core.group.controller.plan_request import ASKED
+from kgs_core.group.controller.state import Options
+from kgs_core.group.membership.member import MembershipTiming
+from kgs_core.group.protocol import Target
+from kgs_core.group.view.events import Command, Note, Write
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
-from kgs_core.protocol import Target
 from tests.world.consumers import Habits
 from tests.world.controllers import Moment
 from tests.world.world import World

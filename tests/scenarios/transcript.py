@@ -33,14 +33,10 @@ from typing import Any
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.member import MembershipTiming
-from kgs_core.controller.desired_state import is_settled
-from kgs_core.controller.events import Launch, Note, Stop
-from kgs_core.controller.state import Options
-from kgs_core.controller.transitions import State
-from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.planning.load import Load
-from kgs_core.protocol import (
+from kgs_core.group.controller.desired_state import is_settled
+from kgs_core.group.controller.state import Options
+from kgs_core.group.membership.member import MembershipTiming
+from kgs_core.group.protocol import (
     DesiredState,
     DesiredVersion,
     Heartbeat,
@@ -51,6 +47,10 @@ from kgs_core.protocol import (
     Target,
     Tombstone,
 )
+from kgs_core.group.view.events import Launch, Note, Stop
+from kgs_core.group.view.transitions import State
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.planning.load import Load
 from tests.world.chance import NO_TROUBLE, FaultRates
 from tests.world.consumers import Habits
 from tests.world.world import World

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from bench.three_brokers import FLAP_S, ThreeBrokers
 from bench.unread import AcknowledgedLoad, Gap, commits_of, longest_gaps
-from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.errors import TransientError
-from kgs_core.protocol import Heartbeat, Incarnation, Message, Received, Report
+from kgs_core.group.protocol import Heartbeat, Incarnation, Message, Received, Report
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.reporting.status import GroupStatus
 from tests.system.chaos.bystander import Bystander
 from tests.system.group_record import gone_in_order, load_records, now

@@ -21,9 +21,9 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import TopicPartition
 from tests.waiting import wait_until
 
@@ -147,7 +147,7 @@ class Pipeline:
         return lake_rows(self.lake / table)
 
     def assert_audit_is_clean(self) -> None:
-        from kgs_core.adapters.lake.audit import audit_lake
+        from kgs_core.lake.audit.audit import audit_lake
 
         audit = audit_lake(self.settings, with_log=True)
         assert audit.ok, audit

@@ -3,11 +3,11 @@
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.cli.lake.adopt import adopt
 from kgs_core.cli.main import KgsGroup
 from kgs_core.config.file import load_settings
 from kgs_core.errors import UnsafeError
+from kgs_core.lake.audit.audit import audit_lake
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_text
 from tests.topics import delete_topic
 

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from kgs_core.adapters.lake.audit import audit_lake
-from kgs_core.adapters.lake.audit_kafka_log import LogReading
 from kgs_core.errors import ConfigError
-from kgs_core.exactly_once import Fault
+from kgs_core.lake.audit.audit import audit_lake
+from kgs_core.lake.audit.audit_kafka_log import LogReading
+from kgs_core.lake.rule import Fault
 from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.ports import CommitOutcome
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_for, transactional
@@ -111,7 +111,7 @@ def test_killed_between_dead_letters_and_rows_is_clean(kafka, settings, topic, s
         raise KilledError(name)
 
     send(kafka, topic, GOOD, BAD, GOOD)
-    monkeypatch.setattr("kgs_core.adapters.lake.topic_table.failpoint", die)
+    monkeypatch.setattr("kgs_core.lake.topics.topic_table.failpoint", die)
     with pytest.raises(KilledError, match="after-dead-letter-commit"):
         sink.ingest()
     monkeypatch.undo()

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from confluent_kafka.admin import AdminClient
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.kafka.admin import KafkaAdmin
 from tests.system.pipeline import BENCH, KGS, json_values, produce
 
 

@@ -5,18 +5,18 @@ import os
 import pytest
 from confluent_kafka import Producer
 
-from kgs_core.adapters.ingest import fetch_sessions
-from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, read_round
-from kgs_core.adapters.ingest.fetch_client import UnreadableError
-from kgs_core.adapters.ingest.native.session import NativeFetchSession
-from kgs_core.adapters.ingest.sorted_records import TopicJob
-from kgs_core.adapters.ingest.topic_records import NO_EPOCH
-from kgs_core.adapters.kafka.client_config import reading_client
-from kgs_core.adapters.lake.row_schema import parsed_schema
-from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule
-from kgs_core.consumer.round.questions import ReadResult
-from kgs_core.consumer.round.stops import StopCause
+from kgs_core.ingest.fetch import fetch_sessions
+from kgs_core.ingest.fetch.fetch_client import UnreadableError
+from kgs_core.ingest.fetch.session import NativeFetchSession
+from kgs_core.ingest.fetch.topic_records import NO_EPOCH
+from kgs_core.ingest.round.questions import ReadResult
+from kgs_core.ingest.round.stops import StopCause
+from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, read_round
+from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.kafka.client_config import reading_client
+from kgs_core.lake.files.row_schema import parsed_schema
+from kgs_core.lake.files.storage import Storage
 from kgs_core.model import OffsetRange, TopicPartition
 from tests.system.small_sink import settings_for
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from tests.failpoints import crash_at
 from tests.system.pipeline import COMBINED, JSON_FIELDS, Pipeline, json_values, produce
 from tests.waiting import wait_until

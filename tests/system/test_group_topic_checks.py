@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
-from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import ConfigError, PermanentError, UnsafeError
-from kgs_core.protocol import Message
+from kgs_core.group.protocol import Message
+from kgs_core.group.topics.operator_topic import OperatorTopicWriter
+from kgs_core.group.topics.topics import GroupTopic, GroupTopics, create_topics
+from kgs_core.kafka.admin import KafkaAdmin
 from tests.system.group_topics import (
     DESIRED,
     A,

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.adapters.ingest.topic_opener import TopicOpener
-from kgs_core.adapters.kafka.client_config import reading_client
-from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
-from kgs_core.adapters.lake.audit import audit_lake
-from kgs_core.adapters.lake.delta_log import load_transactions
-from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.lake.maintenance import maintenance_lock
 from kgs_core.cli.lake.commands import accept_loss, accept_topic, maintain
 from kgs_core.cli.main import KgsGroup
 from kgs_core.config.file import load_settings
 from kgs_core.errors import UnsafeError
+from kgs_core.ingest.opening.topic_opener import TopicOpener
+from kgs_core.kafka.client_config import reading_client
+from kgs_core.kafka.committed_offsets import GroupOffsets
+from kgs_core.lake.audit.audit import audit_lake
+from kgs_core.lake.delta.delta_log import load_transactions
+from kgs_core.lake.topics.factory import open_lake
+from kgs_core.lake.topics.maintenance import maintenance_lock
 from kgs_core.model import TopicPartition
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_text
 from tests.topics import delete_topic

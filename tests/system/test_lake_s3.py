@@ -11,17 +11,17 @@ from deltalake import DeltaTable
 from pyarrow.fs import FileSelector
 
 from bench.delay_proxy import DelayProxy
-from kgs_core.adapters.lake.delta_log import load_transactions
-from kgs_core.adapters.lake.delta_maintenance import maintain_table
-from kgs_core.adapters.lake.intent_store import intent_store
-from kgs_core.adapters.lake.kept_bills import BILL_FOLDER, KeptBills
-from kgs_core.adapters.lake.probe import PROBE_FOLDER, probe
-from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import parse_settings
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
+from kgs_core.lake.delta.delta_log import load_transactions
+from kgs_core.lake.delta.delta_maintenance import maintain_table
+from kgs_core.lake.delta.intent_store import intent_store
+from kgs_core.lake.delta.probe import PROBE_FOLDER, probe
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.topics.kept_bills import BILL_FOLDER, KeptBills
 from kgs_core.ports import CommitOutcome
-from tests.core.adapters.lake.test_kept_bills import DAY, bill
+from tests.core.lake.test_kept_bills import DAY, bill
 from tests.one_column import file_of, table_at, values_in
 from tests.sink import Sink
 from tests.system.s3_meddler import DROP_CONDITIONS, LOSE_REPLIES, LOSE_REQUESTS, meddling

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.model import TopicPartition
 from tests.system.pipeline import JSON_FIELDS, KGS, Pipeline, json_values, produce
 from tests.topics import delete_topic

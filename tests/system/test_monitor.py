@@ -17,13 +17,13 @@ from confluent_kafka.cimpl import Producer
 
 from bench.load_shapes import KnownLoad, steady
 from bench.segment_files import SegmentGrowth, segment_bytes
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.monitor.monitor import Monitor
-from kgs_core.adapters.monitor.partition_sizes import PartitionSizes
-from kgs_core.adapters.monitor.topic import load_history, topic_name
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import TopicPartition
-from kgs_core.monitor import Measurement, Verdict
+from kgs_core.monitor.kafka.monitor import Monitor
+from kgs_core.monitor.kafka.partition_sizes import PartitionSizes
+from kgs_core.monitor.kafka.topic import load_history, topic_name
+from kgs_core.monitor.speeds import Measurement, Verdict
 from tests.system.monitoring import MONITOR, run_until, settings_of, tree_of
 from tests.system.pipeline import json_values, produce
 from tests.topics import delete_topic

@@ -4,8 +4,8 @@ import time
 
 from confluent_kafka import Producer
 
-from kgs_core.adapters.ingest.native.session import NativeFetchSession
-from kgs_core.adapters.kafka.client_config import reading_client
+from kgs_core.ingest.fetch.session import NativeFetchSession
+from kgs_core.kafka.client_config import reading_client
 from kgs_core.model import TopicPartition
 from tests.object_fetch import ObjectFetchSession
 from tests.system.small_sink import send, settings_for, transactional

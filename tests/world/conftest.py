@@ -6,8 +6,8 @@ import pytest
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.member import MembershipTiming
-from kgs_core.controller.state import Options
+from kgs_core.group.controller.state import Options
+from kgs_core.group.membership.member import MembershipTiming
 from tests.world.consumers import Habits
 from tests.world.world import World
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kgs_core.consumer.member import Facts, Identity, MembershipTiming
-from kgs_core.consumer.membership import Membership
 from kgs_core.errors import TransientError
+from kgs_core.group.membership.member import Facts, Identity, MembershipTiming
+from kgs_core.group.membership.membership import Membership
+from kgs_core.group.protocol import Ending, FlatOut, Heartbeat, Incarnation, Member, Process, Report
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Ending, FlatOut, Heartbeat, Incarnation, Member, Process, Report
 from tests.world.chance import Chance
 from tests.world.ports import SimAssignmentReader, SimReportWriter
 from tests.world.topics import Topics

@@ -4,7 +4,10 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
 
-from kgs_core.controller.events import (
+from kgs_core.errors import FencedError, PortError, TransientError
+from kgs_core.group.controller.machine import begin, step
+from kgs_core.group.controller.state import Options
+from kgs_core.group.view.events import (
     Command,
     Event,
     Fence,
@@ -22,10 +25,7 @@ from kgs_core.controller.events import (
     WriteFailed,
     Written,
 )
-from kgs_core.controller.machine import begin, step
-from kgs_core.controller.state import Options
-from kgs_core.controller.transitions import State
-from kgs_core.errors import FencedError, PortError, TransientError
+from kgs_core.group.view.transitions import State
 from tests.world.chance import Chance
 from tests.world.fleet import SimFleet
 from tests.world.ports import SimControllerWriter, SimGroupTopicReader

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from kgs_core.errors import TransientError
+from kgs_core.group.protocol import Process
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
-from kgs_core.protocol import Process
 from tests.world.chance import Chance
 from tests.world.consumers import Habits, SimConsumer
 from tests.world.topics import Topics

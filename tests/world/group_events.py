@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kgs_core.protocol import Heartbeat, Incarnation, Message, Received, Report, Tombstone
+from kgs_core.group.protocol import Heartbeat, Incarnation, Message, Received, Report, Tombstone
 
 TRANSACTION_MS = 10_000
 """Within this time the records of one transaction are appended: longer, and Kafka ends it."""

@@ -6,9 +6,8 @@ It knows the rules and not how they are kept: nothing here is shared with the co
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgs_core.invariants.assignments import check_single_owner, check_target
-from kgs_core.model import TopicPartition
-from kgs_core.protocol import (
+from kgs_core.group.invariants.assignments import check_single_owner, check_target
+from kgs_core.group.protocol import (
     DesiredState,
     DesiredVersion,
     Heartbeat,
@@ -23,6 +22,7 @@ from kgs_core.protocol import (
     Target,
     Tombstone,
 )
+from kgs_core.model import TopicPartition
 from tests.world.group_events import Event, Fact, FactKind
 
 _NOTHING: frozenset[TopicPartition] = frozenset()

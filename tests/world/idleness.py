@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+from kgs_core.group.protocol import DesiredState, RunState, Target
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.overload import consumer_loads
-from kgs_core.protocol import DesiredState, RunState, Target
 from tests.world.consumers import SimConsumer
 from tests.world.fleet import SimFleet
 from tests.world.topics import Topics

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from kgs_core.controller.state import ControllerState, Options
-from kgs_core.protocol import Heartbeat, Incarnation, Report, Tombstone
+from kgs_core.group.controller.state import ControllerState, Options
+from kgs_core.group.protocol import Heartbeat, Incarnation, Report, Tombstone
 from tests.world.fleet import SimFleet
 from tests.world.group_events import Fact, FactKind
 from tests.world.group_history import GroupHistory

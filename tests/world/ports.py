@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from kgs_core.controller.events import Write
 from kgs_core.errors import TransientError
+from kgs_core.group.protocol import Heartbeat, MemberAssignment, Message, Received, Report, Target, Tombstone
+from kgs_core.group.view.events import Write
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Heartbeat, MemberAssignment, Message, Received, Report, Target, Tombstone
 from tests.world.chance import Chance
 from tests.world.topics import Log, Topics, log_of, queue_of
 

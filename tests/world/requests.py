@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from kgs_core.controller.plain_text import printable
+from kgs_core.group.protocol import DesiredState, Message, Received, Target
+from kgs_core.group.view.plain_text import printable
 from kgs_core.planning.triggers import Reason
-from kgs_core.protocol import DesiredState, Message, Received, Target
 
 
 class Requests:

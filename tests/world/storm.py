@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from kgs_core.group.protocol import RunState
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
-from kgs_core.protocol import RunState
 from tests.world.chance import FaultRates
 from tests.world.world import World
 

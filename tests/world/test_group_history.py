@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.invariants.assignments import check_target
+from kgs_core.group.invariants.assignments import check_target
+from kgs_core.group.protocol import DesiredState, Phase, Tombstone
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import DesiredState, Phase, Tombstone
-from tests.core.controller.group_words import at, gives, heartbeat, member, plan, report, target, tps
+from tests.core.group.controller.group_words import at, gives, heartbeat, member, plan, report, target, tps
 from tests.world.group_events import TRANSACTION_MS, Fact, FactKind, in_time, silences
 from tests.world.group_history import GroupHistory, check_history
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.controller import desired_state
-from kgs_core.controller.events import Fence
-from kgs_core.controller.machine import step
-from kgs_core.controller.member_view import MemberView
-from kgs_core.controller.reconcile import Changes, reconcile
-from kgs_core.controller.restart_policy import plan_starts
-from kgs_core.controller.state import ControllerState
+from kgs_core.group.controller import desired_state
+from kgs_core.group.controller.machine import step
+from kgs_core.group.controller.state import ControllerState
+from kgs_core.group.view.events import Fence
+from kgs_core.group.view.member_view import MemberView
+from kgs_core.group.view.reconcile import Changes, reconcile
+from kgs_core.group.view.restart_policy import plan_starts
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
 from tests.world.chance import FaultRates
@@ -100,7 +100,7 @@ def use_spares_only(monkeypatch):
 
 def wait_for_the_end_of_a_change(monkeypatch):
     """Who joins while a change goes on is not looked at before it is over."""
-    monkeypatch.setattr("kgs_core.controller.machine.unread_to_place", lambda *_: "")
+    monkeypatch.setattr("kgs_core.group.controller.machine.unread_to_place", lambda *_: "")
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_a_start_beside_a_fresh_report_is_found(new_world, monkeypatch, is_fault
         by_runs_alone = lambda wanted, history, settings: plan_starts(  # noqa: E731
             wanted, replace(history, present=frozenset()), settings
         )
-        monkeypatch.setattr("kgs_core.controller.state.plan_starts", by_runs_alone)
+        monkeypatch.setattr("kgs_core.group.controller.state.plan_starts", by_runs_alone)
     world = new_world(0)
     world.load = Load({TopicPartition("a", 0): 50.0})
     world.start_controller()

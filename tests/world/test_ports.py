@@ -4,10 +4,10 @@ from random import Random
 
 import pytest
 
-from kgs_core.consumer.member import MembershipTiming
 from kgs_core.errors import FencedError, TransientError
+from kgs_core.group.membership.member import MembershipTiming
+from kgs_core.group.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Tombstone
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Tombstone
 from tests.world.chance import Chance, FaultRates
 from tests.world.consumers import Habits
 from tests.world.fleet import SimFleet

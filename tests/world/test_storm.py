@@ -5,9 +5,9 @@
 
 import pytest
 
+from kgs_core.group.protocol import MemberAssignment, Target, Tombstone
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
-from kgs_core.protocol import MemberAssignment, Target, Tombstone
 from tests.world.storm import Storm
 
 SEEDS = range(80)

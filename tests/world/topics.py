@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kgs_core.errors import FencedError
-from kgs_core.model import ConsumerId
-from kgs_core.protocol import (
+from kgs_core.group.protocol import (
     DesiredState,
     DesiredVersion,
     Heartbeat,
@@ -18,6 +17,7 @@ from kgs_core.protocol import (
     Target,
     Tombstone,
 )
+from kgs_core.model import ConsumerId
 
 
 class Log(NamedTuple):

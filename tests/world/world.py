@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from kgs_core.controller.desired_state import is_settled
-from kgs_core.controller.events import Measured
-from kgs_core.controller.group_view import GroupView
-from kgs_core.controller.state import Options
-from kgs_core.controller.transitions import State
+from kgs_core.group.controller.desired_state import is_settled
+from kgs_core.group.controller.state import Options
+from kgs_core.group.protocol import DesiredState, DesiredVersion, RunState
+from kgs_core.group.view.events import Measured
+from kgs_core.group.view.group_view import GroupView
+from kgs_core.group.view.transitions import State
 from kgs_core.model import ConsumerId
 from kgs_core.packing import RandomSource
 from kgs_core.planning.load import Load
-from kgs_core.protocol import DesiredState, DesiredVersion, RunState
 from tests.world.chance import NO_TROUBLE, Chance
 from tests.world.consumers import Habits, SimConsumer
 from tests.world.controllers import SimController

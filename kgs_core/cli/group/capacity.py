@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.errors import PermanentError
-from kgs_core.monitor.rates import RateDistribution, spread
+from kgs_core.monitor.speeds.rates import RateDistribution, spread
 from kgs_core.planning.learnt_capacity import CONSUMER_SHARE
+from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
     from kgs_core.runtime.capacity_test import CapacityResult
@@ -43,10 +43,10 @@ def capacity(*, config_file: Path, seconds: float, json_: bool) -> None:
     group stay untouched. The result is the most usual rate of its cycles, and the settings that follow from it.
     """
     settings = load_client_settings(config_file, os.environ)
-    from kgs_core.adapters.system.shutdown import stop_on_signals
-    from kgs_core.adapters.system.transform_folder import use_folder_of
     from kgs_core.cli.progress import progress_bar
     from kgs_core.runtime.capacity_test import run_capacity_test
+    from kgs_core.system.shutdown import stop_on_signals
+    from kgs_core.system.transform_folder import use_folder_of
 
     use_folder_of(config_file, settings)
     with stop_on_signals() as stop, progress_bar("reading", Console(stderr=True)) as progress:

@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 
 import click
 
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.group.operator_progress import applied, end_now, has_come, is_applied, is_replaced, wait_for
 from kgs_core.cli.options import config_option
 from kgs_core.config.fingerprint import config_hash
-from kgs_core.consumer.membership import FENCE_FACTOR
 from kgs_core.errors import PortError
-from kgs_core.protocol import DesiredState, DesiredVersion, RunState
+from kgs_core.group.membership.membership import FENCE_FACTOR
+from kgs_core.group.protocol import DesiredState, DesiredVersion, RunState
 from kgs_core.reporting.status import GroupStatus
+from kgs_core.system.shutdown import StopFlag
+from kgs_core.system.transform_folder import load_client_settings
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -149,8 +149,8 @@ class Operator:
     def _write(
         self, desired: DesiredState | DesiredVersion, asked: str, is_done: Callable[[GroupStatus], bool | None]
     ) -> GroupStatus | None:
-        from kgs_core.adapters.system.patience import try_until
         from kgs_core.runtime.group_status import GroupWatch
+        from kgs_core.system.patience import try_until
 
         never = StopFlag()
         self._deadline = time.monotonic() + self._timeout_s
@@ -169,10 +169,10 @@ class Operator:
 
     def _append(self, desired: DesiredState | DesiredVersion) -> None:
         """Twice does no harm: the newest one counts, and both say the same."""
-        from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
-        from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
-        from kgs_core.adapters.kafka.admin import KafkaAdmin
-        from kgs_core.adapters.kafka.client_config import admin_client
+        from kgs_core.group.topics.operator_topic import OperatorTopicWriter
+        from kgs_core.group.topics.topics import GroupTopic, GroupTopics
+        from kgs_core.kafka.admin import KafkaAdmin
+        from kgs_core.kafka.client_config import admin_client
 
         writer = OperatorTopicWriter(
             GroupTopics(self.settings, KafkaAdmin(admin_client(self.settings)), [GroupTopic.OPERATOR])

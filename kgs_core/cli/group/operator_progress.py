@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 import click
 from rich.console import Console
 
-from kgs_core.controller.plain_text import printable, ranges
-from kgs_core.controller.plan_request import ASKED
 from kgs_core.errors import PermanentError, TransientError
+from kgs_core.group.controller.plan_request import ASKED
+from kgs_core.group.protocol import Change, DesiredState, DesiredVersion, RunState
+from kgs_core.group.view.plain_text import printable, ranges
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Change, DesiredState, DesiredVersion, RunState
 from kgs_core.reporting.consumer_rows import ConsumerRow
 from kgs_core.reporting.status import GroupStatus
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kgs_core.cli.terminal import output_console, plain_table, print_table
-from kgs_core.controller.plain_text import counted
+from kgs_core.group.view.plain_text import counted
 from kgs_core.packing import ALGORITHMS
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.overload import FastPartition, Overload

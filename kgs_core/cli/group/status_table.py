@@ -8,10 +8,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from kgs_core.cli.fitting_table import Column, FittingTable
-from kgs_core.controller.plain_text import UNKNOWN, count, counted, megabytes, printable, ranges
-from kgs_core.controller.plan_request import FORCED_ONLY
+from kgs_core.group.controller.plan_request import FORCED_ONLY
+from kgs_core.group.protocol import RunState
+from kgs_core.group.view.plain_text import UNKNOWN, count, counted, megabytes, printable, ranges
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import RunState
 from kgs_core.reporting.bad_shares import share_text
 from kgs_core.reporting.capacity import capacity_line, capacity_sentences
 from kgs_core.reporting.consumer_rows import ConsumerRow

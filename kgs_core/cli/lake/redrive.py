@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.errors import ConfigError
+from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.ingest.redrive_result import RedriveResult
+    from kgs_core.ingest.replay.redrive_result import RedriveResult
 
 
 @click.command()
@@ -48,8 +48,8 @@ def redrive(
     if where:
         raise ConfigError(["--where: is no option any more: use --code, --partition, --since and --until instead"])
     settings = load_client_settings(config_file, os.environ)
-    from kgs_core.adapters.ingest.redrive import Redrive
-    from kgs_core.adapters.lake.letter_filter import letter_filter
+    from kgs_core.ingest.replay.redrive import Redrive
+    from kgs_core.lake.letters.letter_filter import letter_filter
 
     found = Redrive(settings, table).run(letter_filter(**chosen), dry_run=dry_run)
     if as_json:

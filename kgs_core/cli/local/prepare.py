@@ -14,9 +14,9 @@ def prepare(*, broker: bool) -> None:
     about half the time; run this when building an image or a machine.
     """
     from kgs_core.accel.compiled import LOOPS, machine_code
-    from kgs_core.adapters.embedded_kafka.cluster import prepare_kafka
-    from kgs_core.adapters.spark.class_archive import build_archive
-    from kgs_core.adapters.spark.session import JAVA_OPTIONS
+    from kgs_core.embedded_kafka.cluster import prepare_kafka
+    from kgs_core.spark.class_archive import build_archive
+    from kgs_core.spark.session import JAVA_OPTIONS
 
     click.echo("search for packings: compiling")
     import_module("kgs_core.packing.search.packer")  # is compiled as it is imported

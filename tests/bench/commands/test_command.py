@@ -13,7 +13,7 @@ from bench.commands.ingest import parse_formats, parse_processors, parse_sizes
 from bench.commands.report import bench_report, formats_report, profile_report
 from bench.figures import BenchResult, Latency, Pass, StartTimes
 from bench.ingest_profile import STAGES, ProfileResult, StageTimes
-from kgs_core.config.value_formats import FORMATS
+from kgs_core.config.rule.value_formats import FORMATS
 from kgs_core.errors import ConfigError
 
 

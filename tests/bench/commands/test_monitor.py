@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from bench.commands.monitor import speeds_picture
-from kgs_core.monitor.accuracy import AccuracyPoint
+from kgs_core.monitor.speeds.accuracy import AccuracyPoint
 
 ROOT = Path(__file__).parents[3]
 

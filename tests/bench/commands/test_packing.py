@@ -13,7 +13,7 @@ from bench.packing_run import ScaleResult, growth, measure, scale_load, with_sco
 from kgs_core.errors import ConfigError
 from kgs_core.model import ConsumerId
 from kgs_core.packing import ALGORITHMS
-from kgs_core.packing.problem import DEFAULT_CONSUMER_WEIGHT
+from kgs_core.packing.basics.problem import DEFAULT_CONSUMER_WEIGHT
 from kgs_core.simulation.comparison import PUBLISHED
 from kgs_core.simulation.pool import LatencySummary
 

@@ -11,8 +11,8 @@ from bench.__main__ import bench_group
 from bench.claims import CLAIMS
 from bench.commands.reproduction import GRIDS, LATE, LATE_NAMES, OTHERS, UNIFORM
 from bench.published import NAMES
-from kgs_core.adapters.experiments.grid import ExperimentRun, Grid, run_here
-from kgs_core.adapters.experiments.results import save_results
+from kgs_core.experiments.grid import ExperimentRun, Grid, run_here
+from kgs_core.experiments.results import save_results
 from kgs_core.simulation.comparison import PUBLISHED
 from kgs_core.simulation.replay import Conditions
 from kgs_core.simulation.workload import DELTAS, STARTS, StreamSpec

@@ -9,7 +9,7 @@ from bench.commands.scale import parse_group_sizes, print_scale
 from bench.group_scale import GroupSize, ScaleFigures, growth
 from bench.scale_load import GrowingLogs, scale_settings
 from kgs_core.errors import ConfigError
-from kgs_core.monitor import Window
+from kgs_core.monitor.speeds import Window
 
 
 def figures(partitions, value):

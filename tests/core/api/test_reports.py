@@ -9,10 +9,10 @@ from click.testing import CliRunner
 import kgs_core as kgs
 from kgs_core.cli.main import cli
 from kgs_core.errors import ConfigError
-from kgs_core.exactly_once import Fault, LakeAudit, PartitionAudit, StoredPositions, TableAudit
-from kgs_core.exactly_once.audit_result import Finding
+from kgs_core.group.protocol import Incarnation
+from kgs_core.lake.rule import Fault, LakeAudit, PartitionAudit, StoredPositions, TableAudit
+from kgs_core.lake.rule.audit_result import Finding
 from kgs_core.model import ConsumerId, OffsetRange, TopicId, TopicPartition
-from kgs_core.protocol import Incarnation
 from kgs_core.reporting.consumer_rows import ConsumerRow
 from kgs_core.runtime import group_status
 from tests.a_status import a_status
@@ -82,7 +82,7 @@ def test_an_audit_is_what_the_command_shows(config, monkeypatch):
         asked.append((settings.group, given))
         return LakeAudit((table,))
 
-    monkeypatch.setattr("kgs_core.adapters.lake.audit.audit_lake", audit_lake)
+    monkeypatch.setattr("kgs_core.lake.audit.audit.audit_lake", audit_lake)
     found = kgs.audit(config, log=False, topics=["t"])
     assert shown("audit", "--no-log", "--topic", "t") == (1, found.to_dict())
     assert asked == [("g", {"with_log": False, "topics": ["t"]}), ("g", {"with_log": False, "topics": ("t",)})]

@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from kgs_core.config import parse_settings
-from kgs_core.config.section import key_of
+from kgs_core.config.rule.section import key_of
 from kgs_core.config.settings import TABLE_FORMATS
 from kgs_core.errors import ConfigError
 from kgs_core.packing import ALGORITHMS

@@ -6,12 +6,12 @@ from datetime import datetime
 import pytest
 from rich.console import Console
 
-from kgs_core.adapters.fleet.host_process import HostProcess
-from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
 from kgs_core.demo.display import live_table
 from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures, Produced
+from kgs_core.fleet.host_process import HostProcess
+from kgs_core.group.protocol import Change, Incarnation, Target
+from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Change, Incarnation, Target
 from kgs_core.reporting.consumer_rows import ConsumerRow
 from tests.a_status import a_status
 

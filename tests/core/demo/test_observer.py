@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.demo.observer import DemoHistory
+from kgs_core.fleet.host_process import HostProcess
+from kgs_core.group.protocol import Change, Incarnation, Target
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Change, Incarnation, Target
 from kgs_core.reporting.consumer_rows import ConsumerRow
 from tests.a_status import a_status
 

@@ -1,6 +1,6 @@
 """What is wrong with a group, as an observer sees it."""
 
-from kgs_core.protocol import FlatOut
+from kgs_core.group.protocol import FlatOut
 from kgs_core.reporting.group_alerts import GroupAlert, group_alerts
 from tests.core.reporting.test_status import NOW, ONE, TWO, A, B, C, group, report, seen
 

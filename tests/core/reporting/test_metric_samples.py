@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from kgs_core.group.protocol import Change, DesiredState, FlatOut, RunState
 from kgs_core.metrics import METRICS
-from kgs_core.protocol import Change, DesiredState, FlatOut, RunState
 from kgs_core.reporting.metric_samples import LakeFigures, TableFigures, samples
 from tests.core.reporting.test_status import ONE, TARGET, TWO, A, B, C, group, report, seen
 

@@ -5,9 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kgs_core.config import Settings
-from kgs_core.controller.group_view import GroupView
-from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import (
+from kgs_core.group.protocol import (
     Change,
     DesiredState,
     DesiredVersion,
@@ -21,6 +19,8 @@ from kgs_core.protocol import (
     RunState,
     Target,
 )
+from kgs_core.group.view.group_view import GroupView
+from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.reporting.consumer_rows import ConsumerRow, ExternalFacts
 from kgs_core.reporting.status import group_status
 from tests.processes import a_process

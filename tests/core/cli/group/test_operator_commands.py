@@ -5,18 +5,18 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.cli.group import operator_progress
 from kgs_core.cli.group.operator_progress import applied, has_come, is_applied, is_replaced, wait_for
 from kgs_core.cli.main import cli
-from kgs_core.controller.plan_request import ASKED
-from kgs_core.controller.rolling_replacement import ReplacementWait
 from kgs_core.errors import PermanentError, TransientError
+from kgs_core.group.controller.plan_request import ASKED
+from kgs_core.group.protocol import Change, DesiredState, Incarnation, RunState
+from kgs_core.group.view.rolling_replacement import ReplacementWait
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Change, DesiredState, Incarnation, RunState
 from kgs_core.reporting.consumer_rows import ConsumerRow
 from tests.a_status import a_status
-from tests.core.controller.two_readers import TARGET
+from tests.core.group.controller.two_readers import TARGET
 
 A = TopicPartition("t", 0)
 MINE = DesiredState(RunState.PAUSED, "me", 1)

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from kgs_core.api.plans import plan as make_plan
 from kgs_core.cli.group.operator_commands import Operator
 from kgs_core.cli.main import cli
-from kgs_core.controller.plan_request import ASKED
-from kgs_core.protocol import Change, RunState
+from kgs_core.group.controller.plan_request import ASKED
+from kgs_core.group.protocol import Change, RunState
 from tests.core.cli.group.test_operator_commands import CONFIG, seen
-from tests.core.controller.two_readers import TARGET
+from tests.core.group.controller.two_readers import TARGET
 
 
 @pytest.fixture

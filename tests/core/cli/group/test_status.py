@@ -9,16 +9,16 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.cli.group.status import StatusScreen
 from kgs_core.cli.group.status_table import status_table
 from kgs_core.cli.main import cli
 from kgs_core.config.packing import PackingSettings
-from kgs_core.controller.rolling_replacement import ReplacementWait
 from kgs_core.errors import TransientError
+from kgs_core.group.protocol import Change, DesiredState, DesiredVersion, Incarnation, RunState, Target
+from kgs_core.group.view.rolling_replacement import ReplacementWait
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.learnt_capacity import Learnt, capacity_of
-from kgs_core.protocol import Change, DesiredState, DesiredVersion, Incarnation, RunState, Target
 from kgs_core.reporting.consumer_rows import ConsumerRow, ExternalFacts
 from kgs_core.reporting.status_json import status_values
 from tests.a_status import a_status

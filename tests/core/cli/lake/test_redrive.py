@@ -1,13 +1,13 @@
-"""`kgs redrive`: what it says; that it does what it says is tried in tests/core/adapters/ingest."""
+"""`kgs redrive`: what it says; that it does what it says is tried in tests/core/ingest."""
 
 import json
 from collections import Counter
 
 from click.testing import CliRunner
 
-from kgs_core.adapters.ingest.redrive_result import RedriveResult
 from kgs_core.cli.lake.redrive import lines
 from kgs_core.cli.main import cli
+from kgs_core.ingest.replay.redrive_result import RedriveResult
 from tests.sink import Sink, Storage
 
 FOUND = RedriveResult(

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.adapters.experiments.results import load_results
 from kgs_core.cli.main import cli
+from kgs_core.experiments.results import load_results
 from kgs_core.packing import ALGORITHMS
 from kgs_core.simulation.baselines import baseline_help
 
@@ -256,7 +256,7 @@ def test_all_problems_are_named_at_once(simulate):
 
 
 def test_a_file_that_cannot_be_finished_leaves_nothing(simulate, here, monkeypatch):
-    from kgs_core.adapters.experiments import results as experiment_results
+    from kgs_core.experiments import results as experiment_results
 
     (here / "grid.parquet").write_text("what was there")
 
