@@ -83,10 +83,10 @@ mutants: dev ## change the pure rooms and name what no test notices; ROOM=planni
 	@$(BIN)/python -m tests.mutants $(addprefix --room=,$(ROOM)) $(addprefix --count=,$(COUNT)) $(addprefix --seed=,$(SEED))
 
 bench: setup ## measure; prints what it measured (ARGS="..." goes to the command)
-	$(BIN)/kgs bench $(ARGS)
+	$(BIN)/python -m bench $(ARGS)
 
 experiments: setup ## the published experiments again, and docs/experiments.md from them (raw results: build/experiments)
-	$(BIN)/kgs bench reproduction --results build/experiments --spark 'local[*]'
+	$(BIN)/python -m bench reproduction --results build/experiments --spark 'local[*]'
 
 image: build/versitygw ## build the images kgs:VERSION and kgs-local:VERSION; IMAGE_BUILD="docker build" names the builder
 	$(IMAGE_BUILD) -f k8s/image/Dockerfile --target kgs -t kgs:$(VERSION) .

@@ -25,7 +25,6 @@ class Metric:
         help: one sentence for who looks at `/metrics`.
         source: what it is read from.
         labels: besides `group`.
-        unit: base unit; empty for plain numbers.
         buckets: upper bounds of a histogram.
         per_partition: a series for each partition, which can be switched off.
     """
@@ -35,7 +34,6 @@ class Metric:
     help: str
     source: str
     labels: tuple[str, ...] = ()
-    unit: str = ""
     buckets: tuple[float, ...] = ()
     per_partition: bool = False
 
@@ -44,8 +42,8 @@ _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _PARTITION = ("topic", "partition")
 
 
-def _gauge(name: str, help_: str, source: str, *labels: str, unit: str = "") -> Metric:
-    return Metric(name, MetricKind.GAUGE, help_, source, labels, unit, per_partition=labels[:2] == _PARTITION)
+def _gauge(name: str, help_: str, source: str, *labels: str) -> Metric:
+    return Metric(name, MetricKind.GAUGE, help_, source, labels, per_partition=labels[:2] == _PARTITION)
 
 
 def _counter(name: str, help_: str, source: str, *labels: str) -> Metric:
@@ -73,7 +71,6 @@ METRICS: dict[str, Metric] = {
             "Age of the record at the table's position; 0 where there is none.",
             "timestamp of the record at the position",
             *_PARTITION,
-            unit="seconds",
         ),
         _gauge(
             "kgs_lag_unknown_partitions",
@@ -117,7 +114,6 @@ METRICS: dict[str, Metric] = {
             "kgs_capacity_drift_ratio",
             "How far the learnt capacity is from the configured one: -0.3 is 30 % less; not there while none is.",
             "reports, monitor.writeSpeed and kgs.yaml",
-            unit="ratio",
         ),
         _gauge(
             "kgs_consumer_flat_out_bytes_per_second",
@@ -131,26 +127,18 @@ METRICS: dict[str, Metric] = {
             "reports",
             "consumer",
         ),
-        _gauge(
-            "kgs_consumer_report_age_seconds",
-            "Time since a consumer's last sign of life.",
-            "reports",
-            "consumer",
-            unit="seconds",
-        ),
+        _gauge("kgs_consumer_report_age_seconds", "Time since a consumer's last sign of life.", "reports", "consumer"),
         _gauge(
             "kgs_consumer_batch_age_seconds",
             "Age of the batch in hand, at the last sign of life; 0 without one.",
             "reports",
             "consumer",
-            unit="seconds",
         ),
         _gauge(
             "kgs_consumer_memory_bytes",
             "Resident memory of a consumer's processes; pages that they share count for each.",
             "reports",
             "consumer",
-            unit="bytes",
         ),
         _counter(
             "kgs_consumer_full_bytes_total",
@@ -187,34 +175,12 @@ METRICS: dict[str, Metric] = {
             "1 within a window of packing.forced_moves_only_utc, in which only what must move does, else 0.",
             "kgs.yaml",
         ),
-        _gauge(
-            "kgs_plan_waiting",
-            "1 for a plan that nothing forces: waiting for a person, approved and not carried out yet, or recommended.",
-            "Plan, Target and Approval",
-            "state",
-        ),
-        _gauge(
-            "kgs_plan_age_seconds", "Time since that plan was proposed; not there without one.", "Plan", unit="seconds"
-        ),
-        _gauge(
-            "kgs_plan_expires_seconds",
-            "Time until it ends and is looked for anew; not there without one.",
-            "Plan",
-            unit="seconds",
-        ),
-        _gauge(
-            "kgs_plan_consumers_too_many",
-            "Consumers that it would save: each hour of waiting costs as many consumer hours; not there without one.",
-            "Plan and Target",
-        ),
         Metric(
             "kgs_change_reaction_seconds",
             MetricKind.HISTOGRAM,
             "From a Target until every partition is where it belongs.",
             "history of the Target",
-            (),
-            "seconds",
-            _SECONDS,
+            buckets=_SECONDS,
         ),
         *(
             Metric(
@@ -222,9 +188,7 @@ METRICS: dict[str, Metric] = {
                 MetricKind.HISTOGRAM,
                 f"{text}; of changes that a measurement asked for.",
                 "history of the Target",
-                (),
-                "seconds",
-                _SECONDS,
+                buckets=_SECONDS,
             )
             for name, text in (
                 ("seen", "From a measurement until the controller had it"),
@@ -238,9 +202,7 @@ METRICS: dict[str, Metric] = {
             MetricKind.HISTOGRAM,
             "How long a partition that changed hands had no reader.",
             "reports, by the brokers' clock",
-            (),
-            "seconds",
-            _SECONDS,
+            buckets=_SECONDS,
         ),
         _gauge(
             "kgs_hot_partitions",
@@ -253,12 +215,7 @@ METRICS: dict[str, Metric] = {
             "reports",
         ),
         _gauge("kgs_controller_up", "1 while measurements are published, else 0.", "monitor.writeSpeed"),
-        _gauge(
-            "kgs_controller_measurement_age_seconds",
-            "Age of the newest measurement.",
-            "monitor.writeSpeed",
-            unit="seconds",
-        ),
+        _gauge("kgs_controller_measurement_age_seconds", "Age of the newest measurement.", "monitor.writeSpeed"),
         _counter(
             "kgs_controller_fenced_total",
             "How often the right to write was taken: by another controller, or anew after a write that failed; not "
@@ -275,14 +232,13 @@ METRICS: dict[str, Metric] = {
         ),
         _gauge("kgs_table_rows", "Rows of a table.", "log of the table", "table"),
         _gauge("kgs_table_files", "Data files of a table.", "log of the table", "table"),
-        _gauge("kgs_table_bytes", "Size of its data files.", "log of the table", "table", unit="bytes"),
+        _gauge("kgs_table_bytes", "Size of its data files.", "log of the table", "table"),
         _counter("kgs_table_dead_letters_total", "Rows of its dead-letter table.", "log of that table", "table"),
         _gauge(
             "kgs_table_last_commit_timestamp_seconds",
             "When the position of one of its partitions was last seen to move.",
             "log of the table, by this machine's clock",
             "table",
-            unit="seconds",
         ),
         _gauge(
             "kgs_audit_findings",
@@ -290,13 +246,8 @@ METRICS: dict[str, Metric] = {
             "kgs metrics --audit-every",
             "kind",
         ),
-        _gauge(
-            "kgs_audit_timestamp_seconds",
-            "When the last audit ended.",
-            "kgs metrics --audit-every",
-            unit="seconds",
-        ),
-        _gauge("kgs_audit_every_seconds", "Time between two audits.", "kgs metrics --audit-every", unit="seconds"),
+        _gauge("kgs_audit_timestamp_seconds", "When the last audit ended.", "kgs metrics --audit-every"),
+        _gauge("kgs_audit_every_seconds", "Time between two audits.", "kgs metrics --audit-every"),
         _gauge(
             "kgs_state",
             "1 for what people want of the group: running, paused or stopped.",
@@ -304,10 +255,7 @@ METRICS: dict[str, Metric] = {
             "state",
         ),
         _gauge(
-            "kgs_exporter_look_timestamp_seconds",
-            "When the group was last looked at with success.",
-            "this process",
-            unit="seconds",
+            "kgs_exporter_look_timestamp_seconds", "When the group was last looked at with success.", "this process"
         ),
         _counter("kgs_exporter_errors_total", "Looks in which something could not be learned.", "this process"),
         Metric("kgs_build", MetricKind.INFO, "Version of the exporter.", "this process", ("version",)),

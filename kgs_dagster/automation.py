@@ -28,7 +28,7 @@ from kgs_dagster.turn import Turn
 if TYPE_CHECKING:
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-    from kgs_core.adapters.lake.stats import LakeSnapshot, LakeView
+    from kgs_core.lake.topics.stats import LakeSnapshot, LakeView
 
 LOOK_EVERY_S = 60
 CLOSE_EVERY_S = 30
@@ -205,7 +205,7 @@ def _lake_look(group: GroupConfig) -> Look:
     views: list[LakeView] = []
 
     def look() -> "LakeSnapshot":
-        from kgs_core.adapters.lake.stats import LakeView
+        from kgs_core.lake.topics.stats import LakeView
 
         if not views:
             views.append(LakeView(group.settings))
@@ -223,8 +223,8 @@ class _Retentions:
         self._due_s = float("-inf")
 
     def __call__(self, topics: Sequence[str]) -> Retentions:
-        from kgs_core.adapters.kafka.admin import KafkaAdmin
-        from kgs_core.adapters.kafka.client_config import admin_client
+        from kgs_core.kafka.admin import KafkaAdmin
+        from kgs_core.kafka.client_config import admin_client
 
         if topics and (time.monotonic() >= self._due_s or not self._asked.keys() >= set(topics)):
             self._due_s = time.monotonic() + ASK_EVERY_S

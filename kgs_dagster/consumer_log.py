@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from types import TracebackType
 
-from kgs_core.consumer.membership import Membership
+from kgs_core.group.membership.membership import Membership
 from kgs_core.model import TopicPartition
 from kgs_core.reporting.sentences import stopped_causes
 

@@ -30,7 +30,6 @@ from kgs_dagster.checks.control_loop import control_loop_checks
 from kgs_dagster.checks.group_alerts import group_alert_checks
 from kgs_dagster.checks.lake import lake_checks
 from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, ExperimentResource
-from kgs_dagster.jobs.apply_plan import apply_plan_job
 from kgs_dagster.jobs.bill import bill_job, bill_schedule
 from kgs_dagster.jobs.consumer import consumer_job, spark_resources
 from kgs_dagster.jobs.experiments import experiment_jobs
@@ -93,7 +92,7 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     scheduled = scheduled_jobs(group)
     control_jobs: list[Job] = [rebalance_job(group), consumer_job(group, resources)] if group.is_controlled_here else []
     daily = bill_job(group)
-    jobs = [*control_jobs, *scheduled.values(), redrive_job(group), apply_plan_job(group), daily]
+    jobs = [*control_jobs, *scheduled.values(), redrive_job(group), daily]
     common = dg.Definitions(
         assets=_owned(
             [*lake_assets(group), *side_assets(group), *latest_assets(group), *catalog_assets(group), bill_asset(group)]

@@ -15,8 +15,8 @@ from kgs_core.errors import ConfigError
 from kgs_dagster.settings import experiment_settings
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.experiments.grid import ExperimentRun, Grid
-    from kgs_core.adapters.experiments.store import ExperimentFolder
+    from kgs_core.experiments.grid import ExperimentRun, Grid
+    from kgs_core.experiments.store import ExperimentFolder
     from kgs_core.simulation.comparison import Replayed
     from kgs_core.simulation.replay import Conditions
     from kgs_core.simulation.workload import Workload
@@ -37,7 +37,7 @@ class ExperimentResource(dg.ConfigurableResource[None]):
 
     def open(self, instance: dg.DagsterInstance) -> "ExperimentFolder":
         """Where results are."""
-        from kgs_core.adapters.experiments.store import ExperimentFolder
+        from kgs_core.experiments.store import ExperimentFolder
 
         own = Path(instance.storage_directory()) / "experiments"
         return ExperimentFolder(experiment_settings().folder or own)
@@ -72,8 +72,8 @@ class ExperimentResource(dg.ConfigurableResource[None]):
         """
         from dataclasses import replace
 
-        from kgs_core.adapters.experiments.grid import generated
-        from kgs_core.adapters.experiments.store import is_generated, stream_of
+        from kgs_core.experiments.grid import generated
+        from kgs_core.experiments.store import is_generated, stream_of
         from kgs_core.simulation.replay import Conditions
 
         if is_generated(key):
@@ -91,14 +91,14 @@ class ExperimentResource(dg.ConfigurableResource[None]):
         if master is not None:
             yield from zip(grid.runs, _on_spark(master, grid, progress), strict=True)
             return
-        from kgs_core.adapters.experiments.grid import carry_out
+        from kgs_core.experiments.grid import carry_out
 
         for experiment_run in grid.runs:
             yield experiment_run, carry_out(grid, experiment_run)
 
 
 def _on_spark(master: str, grid: "Grid", progress: Progress) -> "Sequence[Replayed]":
-    from kgs_core.adapters.experiments.spark_runner import run_on_spark
     from kgs_core.config.settings import SparkSettings
+    from kgs_core.experiments.spark_runner import run_on_spark
 
     return run_on_spark(grid, SparkSettings(master=master), progress)

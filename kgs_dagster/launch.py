@@ -11,13 +11,13 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from kgs_core.adapters.fleet.consumer_pod import LAST_WORDS_S, grace_period_s
-from kgs_core.adapters.fleet.host_process import HostProcess, is_gone
-from kgs_core.controller.restart_policy import retry_after_s
 from kgs_core.errors import KgsError, PermanentError, TransientError
+from kgs_core.fleet.consumer_pod import LAST_WORDS_S, grace_period_s
+from kgs_core.fleet.host_process import HostProcess, is_gone
+from kgs_core.group.protocol import Process
+from kgs_core.group.view.restart_policy import retry_after_s
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
-from kgs_core.protocol import Process
 from kgs_dagster.pods import api_of, delete_jobs_of, in_cluster, pod_template, pods_are_gone
 from kgs_dagster.run_process import ENDED, kill, process_of
 from kgs_dagster.run_records import NOT_ENDED, RunRecords

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
-from kgs_core.adapters.fleet.pod_process import own_process
-from kgs_core.adapters.system.processes import RUN_ID
-from kgs_core.adapters.system.shutdown import StopFlag, stop_on_signals
 from kgs_core.errors import KgsError
+from kgs_core.fleet.pod_process import own_process
+from kgs_core.group.protocol import Process
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Process
+from kgs_core.system.processes import RUN_ID
+from kgs_core.system.shutdown import StopFlag, stop_on_signals
 from kgs_dagster.consumer_log import ReadingLog
 from kgs_dagster.launch import ATTEMPT, CONSUME_OP, INCARNATION, WHY, DagsterFleet, attempt_of, consumer_tags
 from kgs_dagster.run_process import ENDED, claim_run
@@ -77,8 +77,8 @@ def _own_tags(context: dg.OpExecutionContext, group: GroupConfig, consumer: Cons
 def _member(
     context: dg.OpExecutionContext, group: GroupConfig, consumer: ConsumerId, process: Process, spark: Any
 ) -> "GroupConsumer":
-    from kgs_core.adapters.system.transform_folder import use_folder_of
     from kgs_core.runtime.group_consumer import GroupConsumer, Hosting
+    from kgs_core.system.transform_folder import use_folder_of
 
     def fail_run(why: str) -> None:
         run = context.instance.get_run_by_id(context.run_id)

@@ -10,10 +10,10 @@ from typing import Any
 
 import dagster as dg
 
-from kgs_core.adapters.fleet.consumer_pod import JOB_SPEC, KEEP_ENDED_S, pod_parts
-from kgs_core.adapters.fleet.kubernetes_api import KubernetesApi, default_api
-from kgs_core.adapters.fleet.kubernetes_jobs import living_pods, pods_to_come
 from kgs_core.errors import PortError
+from kgs_core.fleet.consumer_pod import JOB_SPEC, KEEP_ENDED_S, pod_parts
+from kgs_core.fleet.kubernetes_api import KubernetesApi, default_api
+from kgs_core.fleet.kubernetes_jobs import living_pods, pods_to_come
 from kgs_core.model import ConsumerId
 from kgs_dagster.settings import GroupConfig
 

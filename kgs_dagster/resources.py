@@ -5,19 +5,20 @@ One controller lives through all steps of a run, which is why they run in one pr
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from pydantic import Field
 
-from kgs_core.controller.state import Options
-from kgs_core.controller.terms import terms_of
 from kgs_core.errors import ConfigError, TransientError
+from kgs_core.group.controller.state import Options
+from kgs_core.group.controller.terms import terms_of
+from kgs_core.group.protocol import Process
 from kgs_core.model import ConsumerId
 from kgs_core.packing import ALGORITHMS
 from kgs_core.ports import Run
-from kgs_core.protocol import Process
 from kgs_dagster.launch import GROUP, DagsterFleet
 from kgs_dagster.run_process import claim_run
 from kgs_dagster.settings import GroupConfig
@@ -43,6 +44,11 @@ class RebalanceConfig(dg.Config):
     attempt: int = Field(default=1, description="1, and one more for each run before it that failed.")
     algorithm: str | None = Field(default=None, description="Instead of packing.algorithm.")
     dry_run: bool = Field(default=False, description="Only show the plan: nobody is fenced, nothing is written.")
+    applies_plan: bool = Field(
+        default=True,
+        description="Carry out what the packer wants, as `kgs plan --apply` does. False: only what is due, as the "
+        "sensor asks for.",
+    )
     packs: bool = Field(
         default=True, description="False: carry out the Target that stands, without looking at any measurement."
     )
@@ -148,7 +154,7 @@ class Rebalance:
         Raises:
             ConfigError: no such algorithm.
         """
-        return group_options(self._group, self.config.algorithm)
+        return replace(group_options(self._group, self.config.algorithm), applies_plan=self.config.applies_plan)
 
     @property
     def run(self) -> "RebalanceRun":
@@ -205,8 +211,8 @@ def group_options(group: GroupConfig, algorithm: str | None = None) -> Options:
 @contextmanager
 def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator["RunPorts"]:
     """Kafka, connected to when it is first asked, and Dagster's runs."""
-    from kgs_core.adapters.group.connections import GroupConnections
-    from kgs_core.adapters.monitor.feed import MeasurementFeed
+    from kgs_core.group.topics.connections import GroupConnections
+    from kgs_core.monitor.kafka.feed import MeasurementFeed
     from kgs_core.runtime.rebalance_ports import RunPorts
 
     feed = MeasurementFeed(group.settings)

@@ -14,7 +14,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.scheduler.instigation import TickStatus
 
-from kgs_core.adapters.system.failpoints import failpoint
+from kgs_core.system.failpoints import failpoint
 
 _NO_RUN = ""
 _TELLING = (dg.DagsterEventType.ASSET_MATERIALIZATION.value, dg.DagsterEventType.ASSET_OBSERVATION.value)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import dagster as dg
 
-from kgs_core.adapters.fleet.host_process import HostProcess
-from kgs_core.adapters.system.processes import RUN_ID
+from kgs_core.fleet.host_process import HostProcess
+from kgs_core.system.processes import RUN_ID
 
 PROCESS = ".dagster/kgs-process"
 """Tags that begin so are not shown in lists of runs."""

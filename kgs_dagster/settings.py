@@ -8,12 +8,12 @@ from pathlib import Path
 
 import dagster as dg
 
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.config import Settings
 from kgs_core.config.kubernetes import KubernetesSettings
 from kgs_core.config.settings import DEFAULT_FLEET
 from kgs_core.errors import ConfigError
 from kgs_core.simulation.baselines import baseline_usage, find_baseline
+from kgs_core.system.transform_folder import load_client_settings
 
 CONFIG = "KGS_CONFIG"
 """Names one kgs.yaml, or several with `os.pathsep` between; a group each."""

@@ -56,19 +56,11 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
     }),
     ("Changes and their price", "Partitions moved", "short", {
         "forced {{forced}}": f"increase(kgs_moved_partitions_total{{{_G}}}[$__rate_interval])",
+        "only what must moves": f"kgs_forced_moves_only{{{_G}}}",
     }),
     ("Changes and their price", "Rscore an hour, and what is left of its budget", "short", {
         "forced {{forced}}": f"increase(kgs_rscore_total{{{_G}}}[1h])",
         "budget left": f"kgs_rscore_budget_remaining{{{_G}}}",
-    }),
-    ("Changes and their price", "Plans for a person, and consumers that they would save", "short", {
-        "{{state}}": f"kgs_plan_waiting{{{_G}}}",
-        "consumers too many": f"kgs_plan_consumers_too_many{{{_G}}}",
-        "only what must moves": f"kgs_forced_moves_only{{{_G}}}",
-    }),
-    ("Changes and their price", "The plan that waits", "s", {
-        "proposed so long ago": f"kgs_plan_age_seconds{{{_G}}}",
-        "ends in": f"kgs_plan_expires_seconds{{{_G}}}",
     }),
     ("Changes and their price", "From Target to all in place", "s", {
         "p50": f"histogram_quantile(0.5, sum by (le) (increase(kgs_change_reaction_seconds_bucket{{{_G}}}[1h])))",

@@ -16,9 +16,9 @@ from types import SimpleNamespace
 
 import fastavro
 
-from kgs_core.adapters.ingest.formats.avro import avro_columns_of, parse_avro
-from kgs_core.adapters.ingest.formats.parsed import ValueBatch
-from tests.core.adapters.ingest.avro_values import (
+from kgs_core.ingest.formats.avro.avro import avro_columns_of, parse_avro
+from kgs_core.ingest.formats.parsed import ValueBatch
+from tests.core.ingest.avro_values import (
     binary,
     encoded,
     meant,

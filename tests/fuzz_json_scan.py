@@ -9,11 +9,11 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.formats.json_objects import parse_by_pyarrow
-from kgs_core.adapters.ingest.formats.json_scanner import scan_json
-from kgs_core.adapters.ingest.formats.parsed import ValueBatch
-from kgs_core.adapters.lake.row_schema import VALUE_TYPES
 from kgs_core.config import TopicRule
+from kgs_core.ingest.formats.json.json_objects import parse_by_pyarrow
+from kgs_core.ingest.formats.json.json_scanner import scan_json
+from kgs_core.ingest.formats.parsed import ValueBatch
+from kgs_core.lake.files.row_schema import VALUE_TYPES
 from tests.halving_parser import plain
 
 BATCH = 2000

@@ -4,7 +4,7 @@ import random
 import sys
 from collections import Counter
 
-from kgs_core.adapters.ingest.formats.protobuf_messages import MessageDecoder, natural_columns
+from kgs_core.ingest.formats.protobuf.protobuf_messages import MessageDecoder, natural_columns
 from tests.protobuf_values import Everything, any_message, broken, comparable, expected
 
 BATCH, BROKEN_SHARE = 500, 0.8

@@ -1,6 +1,6 @@
 """The group's offsets in memory, for what opens topics without a Kafka."""
 
-from kgs_core.exactly_once.first_start import GroupOffset
+from kgs_core.lake.rule.first_start import GroupOffset
 
 
 class MemoryOffsets:

@@ -4,10 +4,10 @@ import json
 
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.formats.parsed import Parsed, ValueBatch
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.config.value_formats import FORMATS, ValueFormat
+from kgs_core.config.rule.value_formats import FORMATS, ValueFormat
+from kgs_core.ingest.formats.parsed import Parsed, ValueBatch
 
 NAME = "growing"
 FORMAT = ValueFormat("tests.growing_values:parse", columns_of="tests.growing_values:columns_of")

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json
 
-from kgs_core.adapters.ingest.formats.json_columns import column_of, read_type
-from kgs_core.adapters.ingest.formats.json_faults import JsonFaults
-from kgs_core.adapters.ingest.formats.json_text import MisfitError, entries_of_maps, has_map, is_too_deep, shape_of
-from kgs_core.adapters.lake.row_schema import TIMESTAMP
+from kgs_core.ingest.formats.json.json_columns import column_of, read_type
+from kgs_core.ingest.formats.json.json_faults import JsonFaults
+from kgs_core.ingest.formats.json.json_text import MisfitError, entries_of_maps, has_map, is_too_deep, shape_of
+from kgs_core.lake.files.row_schema import TIMESTAMP
 
 MAX_REASON = 300
 _SINGLE = 1

@@ -4,25 +4,26 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
-from kgs_core.adapters.ingest.process_batch import process_topic
-from kgs_core.adapters.ingest.sorted_records import TopicJob
-from kgs_core.adapters.ingest.topic_records import records_of
-from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.lake.layout import table_schema
-from kgs_core.adapters.lake.row_schema import parsed_schema
-from kgs_core.adapters.lake.storage import Storage
-from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config import TableSpec, TopicRule
 from kgs_core.config.settings import LakeSettings
-from kgs_core.consumer.round.progress import TablePositions
-from kgs_core.exactly_once.batch import TopicBatch
-from kgs_core.exactly_once.positions import AppIds
+from kgs_core.ingest.fetch.topic_records import records_of
+from kgs_core.ingest.round.progress import TablePositions
+from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.lake.delta.pace import CommitWay
+from kgs_core.lake.files.layout import table_schema
+from kgs_core.lake.files.row_schema import parsed_schema
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.lake.rule.positions import AppIds
+from kgs_core.lake.topics.factory import open_lake
+from kgs_core.lake.topics.topic_table import TopicTable
 from kgs_core.model import OffsetRange, TopicId
 from kgs_core.ports import CommitOutcome
+from tests.processing import process_topic
 from tests.sink import FakeRecord
 
 NOON = 1_769_860_800_000
@@ -53,7 +54,7 @@ class LayoutSink:
         root: Path | str,
         log: Log,
         storage: Storage | None = None,
-        commit: Literal["direct", "combined", "auto"] = "auto",
+        commit: CommitWay = "auto",
         group: str = "g",
         topic_id: str = "id1",
         *,
@@ -70,10 +71,9 @@ class LayoutSink:
             root=self.storage.root,
             storage_options=dict(self.storage.options),
             checkpoint_interval=5,
-            commit=commit,
         )
         schema = table_schema(rule, parsed_schema(rule))
-        self.table = TopicTable(open_lake(self.lake, "7"), self.spec, self.ids, schema)
+        self.table = TopicTable(open_lake(self.lake, "7", commit), self.spec, self.ids, schema)
 
     def started(self) -> "LayoutSink":
         self.table.open()

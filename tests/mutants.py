@@ -36,18 +36,16 @@ COLUMN = {
 }
 
 # A fork of a process that has run no test yet: Hypothesis refuses a test that was run before in the same process.
-# compiled.py writes the cache of compiled code, which the next change would then run on. Tests that start a process
-# elsewhere are left out: mutmut's own code, which is in every function then, finds no settings there.
+# Tests that start a process elsewhere are left out: mutmut's own code, which is in every function then, finds no
+# settings there.
 SETTINGS = """
 [tool.mutmut]
 source_paths = ["kgs_core"]
 only_mutate = ["kgs_core/{room}/*"]
-do_not_mutate = ["kgs_core/packing/compiled.py"]
 also_copy = ["docs"]
 pytest_add_cli_args_test_selection = ["tests/core/{room}"]
 pytest_add_cli_args = [
   "-m", "not system and not slow", "-p", "no:cacheprovider", "--hypothesis-profile=mutants",
-  "--deselect=tests/core/packing/test_compiled_cache.py",
   "--deselect=tests/core/packing/test_custom.py",
 ]
 process_isolation = "forkserver"

@@ -4,18 +4,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from kgs_core.adapters.lake.delta_table import DeltaTopicTable
-from kgs_core.adapters.lake.parquet_writer import write_table
-from kgs_core.adapters.lake.table_log import TableLog
 from kgs_core.config.settings import LakeSettings
+from kgs_core.lake.delta.delta_table import DeltaTopicTable
+from kgs_core.lake.delta.table_log import TableLog
+from kgs_core.lake.files.parquet_writer import write_table
 
 SCHEMA = pa.schema([("x", pa.int64())])
 LAKE = LakeSettings(root="given-by-the-storage", checkpoint_interval=5, log_retention_h=24, vacuum_retention_h=48)
 
 
-def table_at(storage, kind=TableLog, name="t", lake=LAKE):
+def table_at(storage, kind=TableLog, name="t", commits="auto"):
     """`kind` is the log below the table."""
-    table = DeltaTopicTable(storage, name, SCHEMA, lake, kind(storage, name, SCHEMA, lake))
+    table = DeltaTopicTable(storage, name, SCHEMA, LAKE, kind(storage, name, SCHEMA, LAKE), commits=commits)
     table.create()
     return table
 

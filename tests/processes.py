@@ -1,7 +1,7 @@
 """Processes that reports of tests name."""
 
-from kgs_core.adapters.fleet.host_process import HostProcess
-from kgs_core.protocol import Process
+from kgs_core.fleet.host_process import HostProcess
+from kgs_core.group.protocol import Process
 
 
 def a_process(number: int = 1, run_id: str = "") -> Process:

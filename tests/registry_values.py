@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from kgs_core.adapters.registry.stub import StubRegistry
 from kgs_core.ports.registry import SchemaKind
-from tests.core.adapters.ingest.avro_values import encoded, random_datum, record
+from kgs_core.registry.stub import StubRegistry
+from tests.core.ingest.avro_values import encoded, random_datum, record
 from tests.fuzz_json_schema import registered as registered_json_schema
 from tests.json_schema_values import any_object
 from tests.protobuf_values import EVERYTHING, any_message, broken, file_of, message_class, registered_text

@@ -6,18 +6,18 @@ from random import Random
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.member import MembershipTiming
-from kgs_core.controller.events import Measured
-from kgs_core.controller.state import Options
-from kgs_core.invariants.assignments import check_single_owner
+from kgs_core.group.controller.state import Options
+from kgs_core.group.invariants.assignments import check_single_owner
+from kgs_core.group.membership.member import MembershipTiming
+from kgs_core.group.view.events import Measured
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.runtime.rebalance_ports import Clocks, RunPorts
-from kgs_core.testing.chance import Chance
-from kgs_core.testing.consumers import Habits
-from kgs_core.testing.fleet import SimFleet
-from kgs_core.testing.ports import SimControllerWriter, SimGroupTopicReader
-from kgs_core.testing.topics import TARGETS, Clock, Topics
+from tests.world.chance import Chance
+from tests.world.consumers import Habits
+from tests.world.fleet import SimFleet
+from tests.world.ports import SimControllerWriter, SimGroupTopicReader
+from tests.world.topics import TARGETS, Clock, Topics
 
 START_S = 1_000_000.0
 LIMIT_S = 3600.0

@@ -3,27 +3,28 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from kgs_core.adapters.ingest.process_batch import process_topic
-from kgs_core.adapters.ingest.sorted_records import TopicJob
-from kgs_core.adapters.ingest.topic_records import records_of
-from kgs_core.adapters.lake.delta_table import DeltaTopicTable
-from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.lake.row_schema import parsed_schema
-from kgs_core.adapters.lake.storage import Storage
-from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config import TableSpec, TopicRule
 from kgs_core.config.settings import LakeSettings
-from kgs_core.exactly_once.batch import TopicBatch
-from kgs_core.exactly_once.positions import AppIds
+from kgs_core.ingest.fetch.topic_records import records_of
+from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.lake.delta.delta_table import DeltaTopicTable
+from kgs_core.lake.delta.pace import CommitWay
+from kgs_core.lake.files.row_schema import parsed_schema
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.lake.rule.positions import AppIds
+from kgs_core.lake.topics.factory import open_lake
+from kgs_core.lake.topics.topic_table import TopicTable
 from kgs_core.model import OffsetRange, TopicId
 from kgs_core.ports import CommitOutcome
+from tests.processing import process_topic
 
 BAD_EVERY = 5
 EPOCH_EVERY = 100
@@ -82,7 +83,7 @@ class Sink:
         checkpoint_interval: int = 5,
         topic_id: str = "id1",
         group: str = "g",
-        commit: Literal["direct", "combined", "auto"] = "auto",
+        commit: CommitWay = "auto",
         topic: str = "t",
         **rule: Any,
     ) -> None:
@@ -92,13 +93,12 @@ class Sink:
             root=storage.root,
             storage_options=dict(storage.options),
             checkpoint_interval=checkpoint_interval,
-            commit=commit,
         )
         wanted = {"topic": topic, "table": "t", "format": "json", "schema": {"n": "long"}, **rule}
         found = TopicRule.model_validate(wanted)
         self.spec = TableSpec(topic, found.table, f"{found.table}_dead_letters", found)
         self.ids = AppIds(group, topic, TopicId(topic_id))
-        self.table = TopicTable(open_lake(self.lake), self.spec, self.ids, parsed_schema(found))
+        self.table = TopicTable(open_lake(self.lake, commits=commit), self.spec, self.ids, parsed_schema(found))
 
     def started(self, partitions: int) -> "Sink":
         """With the table made and all partitions at 0."""

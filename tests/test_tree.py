@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -9,13 +10,16 @@ import click
 import grimp
 import pytest
 
+from bench.__main__ import bench_group
 from kgs_core.cli.main import cli
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("kgs_core", "kgs_dagster", "ops", "tests")
+FOLDERS = ("bench", "kgs_core", "kgs_dagster", "ops", "tests")
 SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 REQUIREMENTS = sorted((ROOT / "requirements").glob("*.txt"))
 MAX_LINES = 320
+MAX_FILES = 20
+ROOMS = {"kgs_core": "tests/core", "bench": "tests/bench"}
 
 
 def pins(path):
@@ -44,14 +48,36 @@ def test_no_source_file_is_too_long_to_read():
 
 def test_no_module_imports_itself_by_way_of_others():
     """The walls between rooms are import-linter's; this is about the modules within one."""
-    graph = grimp.build_graph("kgs_core", "kgs_dagster")
+    graph = grimp.build_graph("bench", "kgs_core", "kgs_dagster")
     TopologicalSorter({each: graph.find_modules_directly_imported_by(each) for each in graph.modules}).prepare()
 
 
+def test_no_folder_imports_itself_by_way_of_others():
+    """But for the packages at the top, whose modules (errors, model) all rooms share."""
+    graph = grimp.build_graph("kgs_core")
+
+    def folder(module):
+        own = module.count(".") < 2 and not graph.find_children(module)
+        return module if own or graph.find_children(module) else module.rpartition(".")[0]
+
+    ways = {(folder(a), folder(b)) for a in graph.modules for b in graph.find_modules_directly_imported_by(a)}
+    imported = {}
+    for a, b in ways:
+        if a != b and "kgs_core" not in (a, b):
+            imported.setdefault(a, set()).add(b)
+    assert len(imported) > 40
+    TopologicalSorter(imported).prepare()
+
+
+def test_no_folder_is_too_large_to_look_over():
+    sizes = Counter(path.parent for path in SOURCES if {ROOT / "kgs_core", ROOT / "kgs_dagster"} & set(path.parents))
+    assert {str(folder): size for folder, size in sizes.items() if size > MAX_FILES} == {}
+
+
 def test_tests_lie_where_what_they_test_lies():
-    rooms = {path.parent.relative_to(ROOT / "kgs_core") for path in SOURCES if ROOT / "kgs_core" in path.parents}
-    folders = {path.parent.relative_to(ROOT / "tests/core") for path in SOURCES if ROOT / "tests/core" in path.parents}
-    assert folders <= rooms
+    for house, tests in ROOMS.items():
+        rooms = {path.parent.relative_to(ROOT / house) for path in SOURCES if ROOT / house in path.parents}
+        assert {path.parent.relative_to(ROOT / tests) for path in SOURCES if ROOT / tests in path.parents} <= rooms
 
 
 def code_of(page):
@@ -63,9 +89,9 @@ def code_of(page):
     return [*lines, *(" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose))]
 
 
-def missing_of_command(words):
+def missing_of_command(command, words):
     """What of `kgs ...` there is not: a command, or an option of it."""
-    command, context = cli, click.Context(cli)
+    context = click.Context(command)
     while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z][a-z-]*", words[0]):
         name = words.pop(0)
         if (found := command.get_command(context, name)) is None:
@@ -92,7 +118,11 @@ def missing_commands(page, targets):
         made = re.findall(r"(?:^|[;&] )make ([a-z0-9-]+)", code)
         yield from (f"make {target}" for target in made if target not in targets)
         for line in re.findall(r"(?:^|[|;&] |/)kgs ([a-z][^|;&#>]*)", code):
-            yield from (f"kgs {line}: {found}" for found in missing_of_command(re.split(r"[\s\[\]]+", line)))
+            yield from (f"kgs {line}: {found}" for found in missing_of_command(cli, re.split(r"[\s\[\]]+", line)))
+        for line in re.findall(r"python -m bench ([a-z][^|;&#>]*)", code):
+            yield from (
+                f"bench {line}: {found}" for found in missing_of_command(bench_group, re.split(r"[\s\[\]]+", line))
+            )
 
 
 def test_what_documents_name_is_there():
@@ -103,11 +133,24 @@ def test_what_documents_name_is_there():
         f"{page.name}: {found}"
         for page in pages
         for found in (*missing_files(page, names), *missing_commands(page, targets))
+        if page.name != "CHANGELOG.md" or not found.startswith(("kgs ", "bench ", "make "))  # names what went, too
     }
     assert missing == {"tables.md: shop_rows.py", "CONTRIBUTING.md: tests/core/ROOM"}  # the reader's own
 
 
-def test_functions_on_the_ways_of_a_reading_and_of_a_record_are_where_the_tables_say():
+def used_names(folders):
+    """Names that product code calls or passes on, those among them that a hook names in a text (`module:function`)."""
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name):
+                    yield name
+                case ast.Constant(value=str(text)):
+                    yield text.rpartition(":")[2]
+
+
+def test_functions_on_the_ways_of_a_reading_and_of_a_record_are_where_the_tables_say_and_are_called():
+    used = set(used_names(["kgs_core", "kgs_dagster"]))
     rows = re.findall(r"^\| [\d, a-k]+ \| (.*?) \| (.*?) \|", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE)
     ways = [(re.findall(r"`([\w/]+\.py)`", files), re.findall(r"`([\w.]+)`", names)) for files, names in rows]
     ways = [(files, names) for files, names in ways if files]
@@ -118,6 +161,7 @@ def test_functions_on_the_ways_of_a_reading_and_of_a_record_are_where_the_tables
         text = "".join(path.read_text() for path in paths)
         parts = [part for name in names for part in name.split(".")]
         missing += [f"{files}: {part}" for part in parts if not re.search(rf"(def|class) {part}\b", text)]
+        missing += [f"{part} is called by nobody" for part in parts if part not in used]
     assert missing == []
 
 

@@ -8,11 +8,11 @@ from statistics import median
 
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.formats.json_objects import parse_by_pyarrow, parse_json
-from kgs_core.adapters.ingest.formats.parsed import ValueBatch
-from kgs_core.adapters.lake.row_schema import value_schema
-from kgs_core.benchmarks.records import FIELDS, SMALL_BYTES, SMALL_FIELDS, record_values
+from bench.records import FIELDS, SMALL_BYTES, SMALL_FIELDS, record_values
 from kgs_core.config import TopicRule
+from kgs_core.ingest.formats.json.json_objects import parse_by_pyarrow, parse_json
+from kgs_core.ingest.formats.parsed import ValueBatch
+from kgs_core.lake.files.row_schema import value_schema
 
 SIZE, TIMES = 8_000_000, 5
 CHANCE = random.Random(3)

@@ -17,7 +17,7 @@ def register_algorithm(name: str, function: PlainFunction) -> None:
     group `kgs.algorithms`.
 
     Args:
-        name: a dead letter, then letters, digits, _ and -. One that was registered before is replaced.
+        name: starts with a letter, then letters, digits, _ and -. One that was registered before is replaced.
         function: `pack(speeds, capacity, current, seed) -> {(topic, number): consumer}`, of its arguments alone.
             `speeds` are bytes/s by (topic, number), `current` is who reads which of them now. The answer must have
             every partition once, with a number of 1 and up; one that nobody in `current` has means a new consumer.

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.config import Settings
+from kgs_core.system.transform_folder import load_client_settings
 
 Config = str | Path | Settings
 """A kgs.yaml, or what was read from one."""

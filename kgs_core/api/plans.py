@@ -8,7 +8,6 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
-from kgs_core.adapters.system.files import read_text
 from kgs_core.api.configuration import Config, settings_of
 from kgs_core.api.values import (
     Partition,
@@ -21,18 +20,20 @@ from kgs_core.api.values import (
 )
 from kgs_core.config import PackingSettings, Settings, resolve_tables
 from kgs_core.config.packing import MAX_CAPACITY
-from kgs_core.controller.capacity import capacity_seen
-from kgs_core.controller.group_view import GroupView
 from kgs_core.errors import ConfigError
+from kgs_core.group.controller.capacity import capacity_seen
+from kgs_core.group.controller.plan_request import FORCED_ONLY
+from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import WriteSpeeds
-from kgs_core.monitor.recorded import parse_assignment, parse_measurements
+from kgs_core.monitor.speeds.recorded import parse_assignment, parse_measurements
 from kgs_core.packing import ALGORITHMS, FRONT, WEIGHING, setting_name
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.load import Load
 from kgs_core.planning.plan import Group, Plan, make_plan
-from kgs_core.planning.triggers import NoRun, Watched, exit_conditions, judge
+from kgs_core.planning.triggers import NoRun, Watched, exit_conditions, is_forced, judge
 from kgs_core.reporting.capacity import capacity_values
 from kgs_core.reporting.plan_json import plan_values
+from kgs_core.system.files import read_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,8 +179,8 @@ def _measured(settings: Settings | None, progress: Callable[[float, float], None
         what = f"give a configuration (--config; {DEFAULT_CONFIG} is not there) or speeds (--from)"
         raise ConfigError([f"plan: nothing to measure: {what}"])
     resolve_tables(settings, [rule.topic for rule in settings.topics if rule.topic])  # consumers would refuse it
-    from kgs_core.adapters.monitor.load import measured_load
-    from kgs_core.adapters.monitor.monitor import measure
+    from kgs_core.monitor.kafka.load import measured_load
+    from kgs_core.monitor.kafka.monitor import measure
 
     measurement = measure(settings, progress)
     resolve_tables(settings, {tp.topic for tp in measurement.speeds})
@@ -212,4 +213,6 @@ def _held_back(found: Plan, load: Load, group: Group, moved_rscore: float, packi
         moved_rscore=moved_rscore,
     )
     decision = judge(found, exit_conditions(load, watched, packing), load, watched, packing)
-    return str(decision.held_back) if isinstance(decision, NoRun) and decision.held_back else ""
+    if isinstance(decision, NoRun):
+        return str(decision.held_back or "")
+    return FORCED_ONLY if packing.apply == "forced_only" and not is_forced(decision.conditions) else ""

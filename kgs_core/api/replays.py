@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from kgs_core.api.values import PerPartition, speeds_by_partition
 from kgs_core.errors import ConfigError
-from kgs_core.monitor.recorded import parse_measurements
+from kgs_core.monitor.speeds.recorded import parse_measurements
 from kgs_core.simulation.workload import DEFAULT_CAPACITY, Start, StreamSpec, Workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from kgs_core.adapters.experiments.grid import Grid
+    from kgs_core.experiments.grid import Grid
     from kgs_core.simulation.charts import Chart
     from kgs_core.simulation.comparison import Replayed, Summary
     from kgs_core.simulation.groups import SeedGroup
@@ -45,8 +45,8 @@ class Picture:
         Raises:
             ConfigError: the path ends in neither .svg nor .png, or cannot be written.
         """
-        from kgs_core.adapters.system.files import write_whole
         from kgs_core.simulation.charts import picture
+        from kgs_core.system.files import write_whole
 
         kind = Path(path).suffix.lower()
         if kind not in (".svg", ".png"):
@@ -137,7 +137,7 @@ def stream(
         start: how fast they are at first: drawn, or all at nothing, half a consumer, a whole one.
         seed: the same seed gives the same load.
     """
-    from kgs_core.adapters.experiments.grid import generated
+    from kgs_core.experiments.grid import generated
 
     return generated(StreamSpec(delta, start, seed, steps, partitions, topics))
 
@@ -152,8 +152,8 @@ def read_speeds(path: str | Path, *, capacity: float = DEFAULT_CAPACITY) -> Work
     Raises:
         ConfigError: it cannot be read, or says what cannot be, with line and column.
     """
-    from kgs_core.adapters.system.files import read_text
     from kgs_core.simulation.recorded import recorded_workload
+    from kgs_core.system.files import read_text
 
     return recorded_workload(Path(path).stem, parse_measurements(read_text(Path(path)), str(path)), capacity)
 
@@ -186,7 +186,7 @@ def simulate(  # noqa: PLR0913 - keywords with defaults
     Raises:
         ConfigError: a name, file or load that cannot be.
     """
-    from kgs_core.adapters.experiments.grid import run_here
+    from kgs_core.experiments.grid import run_here
     from kgs_core.simulation.latency import LatencySettings
     from kgs_core.simulation.replay import Conditions, check_name
 
@@ -224,7 +224,7 @@ def comparison_grid(
         cbs: also all published algorithms, which the cardinal bin score compares with.
         orders: baselines that deal partitions in an order also with so many shuffled ones.
     """
-    from kgs_core.adapters.experiments.grid import ExperimentRun, Grid
+    from kgs_core.experiments.grid import ExperimentRun, Grid
     from kgs_core.simulation.baselines import find_baseline
     from kgs_core.simulation.comparison import PUBLISHED
 

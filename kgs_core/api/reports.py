@@ -6,9 +6,10 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from kgs_core.api.configuration import Config, settings_of
-from kgs_core.exactly_once import LakeAudit
+from kgs_core.lake.rule import LakeAudit
 from kgs_core.reporting.audit_json import COUNTED, audit_values
-from kgs_core.reporting.status import CONSUMER_KEYS, GroupStatus
+from kgs_core.reporting.consumer_rows import CONSUMER_KEYS
+from kgs_core.reporting.status import GroupStatus
 from kgs_core.reporting.status_json import status_values
 
 if TYPE_CHECKING:
@@ -106,11 +107,11 @@ def audit(
         PortError: Kafka or the lake did not answer. One table that cannot be read is a `problem` of its audit.
     """
     settings = settings_of(config)
-    from kgs_core.adapters.lake.audit import audit_lake
+    from kgs_core.lake.audit.audit import audit_lake
 
     found = audit_lake(settings, with_log=log, topics=topics, progress=progress)
     if values:
-        from kgs_core.adapters.ingest.audit_values import audit_values as with_values
+        from kgs_core.ingest.replay.audit_values import audit_values as with_values
 
         found = with_values(settings, found, progress)
     return AuditReport(found.tables)

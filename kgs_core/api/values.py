@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, SupportsIndex, T
 
 from kgs_core.errors import ConfigError
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.monitor.recorded import MAX_NUMBER
+from kgs_core.monitor.speeds.recorded import MAX_NUMBER
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from kgs_core.adapters.system.failpoints import crash_plan
 from kgs_core.errors import ConfigError, KgsError
+from kgs_core.system.failpoints import crash_plan
 
 _COMMANDS = {
     "demo": "local.demo:demo",
@@ -26,7 +26,6 @@ _COMMANDS = {
     "stop": "group.operator_commands:stop",
     "replace": "group.operator_commands:replace",
     "plan": "group.plan:plan",
-    "approve": "group.approve:approve",
     "simulate": "simulate.command:simulate",
     "bill": "group.bill:bill",
     "audit": "lake.audit:audit",
@@ -42,9 +41,8 @@ _COMMANDS = {
     "topics": "local.kafka:topics_group",
     "generate": "local.generate:generate",
     "prepare": "local.prepare:prepare",
-    "bench": "bench.command:bench_group",
     "monitor": "group.monitor:monitor",
-    "capacity": "bench.capacity:capacity",
+    "capacity": "group.capacity:capacity",
 }
 """Name -> module under `kgs_core.cli`, and its command there."""
 _NOT_SAID = 120

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from kgs_core.config.section import Section
+from kgs_core.config.rule.section import Section
 
 MAX_PRICE = 1_000_000
 

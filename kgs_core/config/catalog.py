@@ -5,13 +5,13 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
+from kgs_core.config.rule.section import Section, key_of
+from kgs_core.config.rule.topic_names import IN_BRACES
 from kgs_core.config.secret_files import reference_problems
-from kgs_core.config.section import Section, key_of
-from kgs_core.config.topic_names import IN_BRACES
 
 CATALOGS = {
-    "unity": "kgs_core.adapters.catalog.unity:open_unity",
-    "glue": "kgs_core.adapters.catalog.glue:open_glue",
+    "unity": "kgs_core.catalog.unity:open_unity",
+    "glue": "kgs_core.catalog.glue:open_glue",
 }
 """Name, as `catalog.kind` takes it -> what makes the port `Catalog`, loaded when tables are registered."""
 NAME_PARTS = {"unity": 3, "glue": 2}

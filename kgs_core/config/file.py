@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from kgs_core.config.rule.topic_rule import TopicRule
 from kgs_core.config.settings import Settings
 from kgs_core.config.text import parse_settings
-from kgs_core.config.topic_rule import TopicRule
 from kgs_core.config.weak import weak_settings
 from kgs_core.config.yaml_tree import MAX_BYTES
 from kgs_core.errors import ConfigError

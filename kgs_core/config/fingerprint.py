@@ -3,7 +3,7 @@
 import hashlib
 import json
 
-from kgs_core.config.section import FINGERPRINT
+from kgs_core.config.rule.section import FINGERPRINT
 from kgs_core.config.settings import Settings
 
 _DIGITS = 16

@@ -4,8 +4,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from kgs_core.config.rule.section import Secret, Section
 from kgs_core.config.secret_files import reference_problems
-from kgs_core.config.section import Secret, Section
 
 
 class LineageSettings(Section):

@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from kgs_core.config.section import Own, Section
+from kgs_core.config.rule.section import Own, Section
 
 
 class MembershipSettings(Section):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from kgs_core.config.section import Section
+from kgs_core.config.rule.section import Section
 
 
 class MonitorSettings(Section):

@@ -1,12 +1,11 @@
 """The section of kgs.yaml that says how much a consumer reads, and by which algorithm partitions are packed."""
 
-import math
 import re
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, PlainValidator, model_validator
 
-from kgs_core.config.section import Section, key_of
+from kgs_core.config.rule.section import Section, key_of
 from kgs_core.packing.registry import ALGORITHMS, FEWEST, MAX_CONSUMER_WEIGHT
 
 MAX_CONSUMERS = 10_000
@@ -30,8 +29,8 @@ def _window(value: object) -> str:
 
 ConsumerWeight = Annotated[float | Literal["fewest"], PlainValidator(_consumer_weight)]
 
-Apply = Literal["auto", "forced_only", "approve"]
-"""What becomes of a plan that nothing forces: carried out, only shown, or carried out once a person has approved it."""
+Apply = Literal["auto", "forced_only"]
+"""What becomes of a plan that nothing forces: it is carried out, or waits for `kgs plan --apply`."""
 
 Capacity = Annotated[float, Field(ge=1, le=MAX_CAPACITY)]
 
@@ -60,7 +59,6 @@ class PackingSettings(Section):
     catch_up_s: Annotated[float, Field(ge=0, le=86_400)] = 0.0
     sentinel_timeout_s: Annotated[float, Field(ge=1, le=86_400)] = 300.0
     apply: Apply = "auto"
-    approval_expires_s: Annotated[float, Field(ge=10, le=604_800)] = 3600.0
     forced_moves_only_utc: list[Annotated[str, PlainValidator(_window)]] = Field(default_factory=list)
 
     @model_validator(mode="after")
@@ -98,15 +96,9 @@ class PackingSettings(Section):
 
         `never` where they fill the whole day.
         """
-        left_s = self.forced_only_for_s(time_ms)
-        if left_s in (0.0, math.inf):
-            return "never" if left_s else ""
-        end = round(time_ms + 1000 * left_s) // 60_000
-        return f"{end // 60 % 24:02}:{end % 60:02}Z"
-
-    def forced_only_for_s(self, time_ms: int) -> float:
-        """Seconds until the windows that this moment lies in are over; 0: it lies in none; infinite: they never are."""
+        if not self.moves_are_forced_only(time_ms):
+            return ""
         minute = time_ms // 60_000
         ends = (m for m in range(minute, minute + 1440) if not self.moves_are_forced_only(m * 60_000))
         end = next(ends, None)
-        return math.inf if end is None else max(0.0, (end * 60_000 - time_ms) / 1000)
+        return "never" if end is None else f"{end // 60 % 24:02}:{end % 60:02}Z"

@@ -27,6 +27,12 @@ _UNITS = {
 }
 _WITH_ADDRESSES = ("kafka", "lake", "spark", "registry", "catalog", "lineage")
 _USER_PART = re.compile(r"[^/\s,]*@")
+_GONE: Mapping[tuple[Location, str | None], str] = {
+    (("packing", "approval_expires_s"), None): "gone since 0.2: leave it out",
+    (("packing", "apply"), "approve"): "approve is gone since 0.2: write forced_only, and use `kgs plan --apply`",
+    (("lake", "commit"), None): "gone since 0.2: leave it out, consumers combine their commits where they crowd",
+}
+"""Key, and value or None for any, that earlier versions had -> what to write now."""
 _KINDS = {
     "model_type": "give a mapping of key: value",
     "dict_type": "give a mapping of key: value",
@@ -47,6 +53,9 @@ def describe(error: ErrorDetails, origins: Mapping[Location, str]) -> str:
     """
     loc = tuple(part for part in error["loc"] if part != "[key]")
     where = f"{dotted(loc)}: " if loc else ""
+    for (key, value), now in _GONE.items():
+        if key == loc and value in (None, error["input"]):
+            return f"{where}{now}"
     if error["type"] == "extra_forbidden":
         return f"{where}unknown key{_nearest(loc)}"
     if error["type"] == "missing":

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import PurePosixPath
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
@@ -22,10 +22,10 @@ from kgs_core.config.passthrough import (
     is_secret_of_spark,
 )
 from kgs_core.config.registry import RegistrySettings
+from kgs_core.config.rule.section import Own, Passthrough, Secret, Section, key_of, none_is_empty
+from kgs_core.config.rule.sharing import problems_of_sharing, problems_of_side_tables
+from kgs_core.config.rule.topic_rule import HookName, TopicRule
 from kgs_core.config.secret_files import reference_problems
-from kgs_core.config.section import Own, Passthrough, Secret, Section, key_of, none_is_empty
-from kgs_core.config.sharing import problems_of_sharing, problems_of_side_tables
-from kgs_core.config.topic_rule import HookName, TopicRule
 
 __all__ = [
     "CatalogSettings",
@@ -46,7 +46,7 @@ __all__ = [
 DEFAULT_FLEET = "local"
 _S3_ROOT = re.compile(r"s3://[a-z0-9][a-z0-9.-]+(/[^?#]*)?")
 
-TABLE_FORMATS = {"delta": "kgs_core.adapters.lake.delta_lake:DeltaLake"}
+TABLE_FORMATS = {"delta": "kgs_core.lake.delta.delta_lake:DeltaLake"}
 """Name, as `lake.format` takes it -> class of the port `Lake`, loaded when a lake is opened."""
 
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
@@ -98,7 +98,6 @@ class LakeSettings(Section):
     checkpoint_interval: Annotated[int, Field(ge=2, le=1000)] = 50
     log_retention_h: Annotated[int, Field(ge=1, le=8760)] = 24
     vacuum_retention_h: Annotated[int, Field(ge=24, le=8760)] = 168
-    commit: Literal["direct", "combined", "auto"] = "auto"
 
     @field_validator("storage_options")
     @classmethod

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from kgs_core.config.layout import MOST_BYTES_OF_FOLDERS, MOST_BYTES_OF_NAME
 from kgs_core.config.registry import RegistrySettings
+from kgs_core.config.rule.layout import MOST_BYTES_OF_FOLDERS, MOST_BYTES_OF_NAME
+from kgs_core.config.rule.sharing import differences
+from kgs_core.config.rule.topic_names import is_topic_name
+from kgs_core.config.rule.topic_rule import TopicRule
 from kgs_core.config.settings import Settings
-from kgs_core.config.sharing import differences
-from kgs_core.config.topic_names import is_topic_name
-from kgs_core.config.topic_rule import TopicRule
 from kgs_core.errors import ConfigError
 
 DEAD_LETTERS_SUFFIX = "_dead_letters"
@@ -108,12 +108,6 @@ def _spec_of(settings: Settings, topic: str) -> TableSpec | None:
         return None
     table = rule.table_of(topic)
     return TableSpec(topic, table, f"{table}{DEAD_LETTERS_SUFFIX}", rule, settings.registry)
-
-
-def skipped_topics(settings: Settings, topics: Collection[str]) -> tuple[str, ...]:
-    """The topics that a rule would fit if they were not Kafka's or the group's own, sorted; worth a notice."""
-    internal = (topic for topic in sorted(set(topics)) if settings.is_internal(topic))
-    return tuple(topic for topic in internal if any(rule.matches(topic) for rule in settings.topics))
 
 
 def _key_bytes(settings: Settings, spec: TableSpec) -> int:

@@ -8,10 +8,10 @@ from typing import Any
 
 import fastavro
 
-from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import Settings
 from kgs_core.demo.replay import NEW_YORK, TOPIC_OF, FlightRecord
 from kgs_core.errors import PermanentError
+from kgs_core.lake.topics.factory import open_lake
 from kgs_core.ports import PinnedTable
 
 AIRCRAFT_TOPIC = "flights.aircraft"

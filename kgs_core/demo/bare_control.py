@@ -4,14 +4,14 @@ import os
 import time
 from collections.abc import Mapping
 
-from kgs_core.adapters.fleet.local import LocalFleet, consume_command
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.adapters.system.subprocesses import ChildProcess
 from kgs_core.config import Settings
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.supervised_process import Failures, death, end_in_order, last_words
 from kgs_core.demo.supervisor import Say
 from kgs_core.errors import FencedError
+from kgs_core.fleet.local import LocalFleet, consume_command
+from kgs_core.system.shutdown import StopFlag
+from kgs_core.system.subprocesses import ChildProcess
 
 RESTART_EVERY_S = 5.0
 _END_TIMEOUT_S = 15.0

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import yaml
 
-from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
-from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.adapters.system.tcp_ports import HOST, PortReservation
 from kgs_core.config import Settings
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.supervised_process import SupervisedProcess
 from kgs_core.demo.supervisor import Say
 from kgs_core.errors import PermanentError, PortError
-from kgs_core.protocol import DesiredState, RunState
+from kgs_core.group.protocol import DesiredState, RunState
+from kgs_core.group.topics.operator_topic import OperatorTopicWriter
+from kgs_core.group.topics.topics import GroupTopic, GroupTopics
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
+from kgs_core.system.shutdown import StopFlag
+from kgs_core.system.tcp_ports import HOST, PortReservation
 
 WEB_PORT = 3000
 """Where people look for Dagster; another one where this is taken."""

@@ -10,16 +10,17 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from kgs_core.adapters.fleet.process_names import short_name
-from kgs_core.adapters.lake.stats import LakeSnapshot
 from kgs_core.demo.observer import short_reason
 from kgs_core.demo.snapshot import DemoSnapshot, lag_of
-from kgs_core.reporting.status import ConsumerRow, GroupStatus
+from kgs_core.fleet.process_names import short_name
+from kgs_core.group.view.plain_text import UNKNOWN, count, counted, megabytes
+from kgs_core.lake.topics.stats import LakeSnapshot
+from kgs_core.reporting.consumer_rows import ConsumerRow
+from kgs_core.reporting.status import GroupStatus
 
 ON_TERMINAL_S = 2.0
 IN_LOG_S = 5.0
 _WIDTH_IN_LOG = 120
-UNKNOWN = "?"
 _PROBLEMS_SHOWN = 2
 
 
@@ -88,21 +89,11 @@ def headline(snapshot: DemoSnapshot) -> Text:
     simulated = f"{snapshot.simulated:%Y-%m-%d %H:%M}" if snapshot.simulated is not None else UNKNOWN
     when = (f"{snapshot.elapsed_s:.0f} s", snapshot.stage, f"simulated time {simulated}")
     what = (
-        f"produced {count(snapshot.produced_records)} records ({megabytes(snapshot.produced_bytes_per_s)} MB/s)",
+        f"produced {count(snapshot.produced_records)} records ({megabytes(snapshot.produced_bytes_per_s, 2)} MB/s)",
         f"in the lake {count(snapshot.lake.rows)} rows",
         f"lag {count(snapshot.lake.lag)}",
     )
     return Text(f"{' | '.join(when)}\n{' | '.join(what)}", style="bold")
-
-
-def count(number: int | None) -> str:
-    """A number of things, with separators; `?` when it is not known."""
-    return UNKNOWN if number is None else f"{number:,}"
-
-
-def megabytes(number: float | None) -> str:
-    """Bytes as MB (10^6 bytes) to two places; `?` when they are not known."""
-    return UNKNOWN if number is None else f"{number / 1e6:.2f}"
 
 
 def _decisions(snapshot: DemoSnapshot) -> Iterator[Text]:
@@ -112,12 +103,12 @@ def _decisions(snapshot: DemoSnapshot) -> Iterator[Text]:
         yield Text(f"{snapshot.control} | target {UNKNOWN}")
         return
     readers, spares = len(set(group.target.assignment.values())), len(group.target.spares)
-    yield Text(f"{snapshot.control} | target {_consumers_of(readers)} and {spares} spare | {_progress(group)}")
+    yield Text(f"{snapshot.control} | target {counted(readers, 'consumer')} and {spares} spare | {_progress(group)}")
     yield Text(f"{figures.rebalances} rebalances so far, Rscore {figures.rscore:.2f} in all")
     last = next((change for change in reversed(group.changes) if change.moved), None)
     if last is not None:
         at_s = (last.time_ms - snapshot.began_ms) / 1000
-        cost = f"{last.moved} partitions moved, Rscore {last.rscore:.2f}, to {_consumers_of(last.consumers)}"
+        cost = f"{last.moved} partitions moved, Rscore {last.rscore:.2f}, to {counted(last.consumers, 'consumer')}"
         yield Text(f"last change at {at_s:.0f} s: {cost}\n  {short_reason(last)}", no_wrap=True, overflow="ellipsis")
 
 
@@ -146,8 +137,8 @@ def _figures(line: ConsumerRow, lake: LakeSnapshot) -> list[str]:
     return [
         UNKNOWN if line.process is None else short_name(line.process)[1],
         str(len(line.partitions)),
-        megabytes(line.load),
-        megabytes(line.bytes_per_s),
+        megabytes(line.load, 2),
+        megabytes(line.bytes_per_s, 2),
         count(lag_of(lake, line.partitions)),
         UNKNOWN if line.report_age_s is None else f"{line.report_age_s:.0f} s",
     ]
@@ -163,9 +154,8 @@ def _tables(lake: LakeSnapshot) -> Table:
     table = figures_table("lake table", "rows", "MB", "files", "lag", "")
     for view in lake.tables:
         dead_letters = f"{view.dead_letters:,} dead letters" if view.dead_letters else ""
-        table.add_row(
-            view.table, count(view.rows), megabytes(view.size_bytes), count(view.files), count(view.lag), dead_letters
-        )
+        size = megabytes(view.size_bytes, 2)
+        table.add_row(view.table, count(view.rows), size, count(view.files), count(view.lag), dead_letters)
     return table
 
 
@@ -176,7 +166,3 @@ def figures_table(first: str, *others: str) -> Table:
     for name in others:
         table.add_column(name, justify="left" if name in ("state", "") else "right", no_wrap=True)
     return table
-
-
-def _consumers_of(number: int) -> str:
-    return f"{number} consumer{'' if number == 1 else 's'}"

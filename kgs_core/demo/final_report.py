@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.config import Settings
-from kgs_core.demo.display import count, figures_table
+from kgs_core.demo.display import figures_table
 from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures, Produced
-from kgs_core.exactly_once import Fault, PartitionAudit, TableAudit
+from kgs_core.group.view.plain_text import count
+from kgs_core.lake.audit.audit import audit_lake
+from kgs_core.lake.rule import Fault, PartitionAudit, TableAudit
 from kgs_core.model import TopicPartition
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import yaml
 
-from kgs_core.adapters.fleet.local import kgs_command
-from kgs_core.adapters.system.cache_dir import cache_directory
+from kgs_core.accel.cache_dir import cache_directory
 from kgs_core.demo.aircraft import AIRCRAFT_TOPIC
 from kgs_core.demo.replay import DEFAULT_TIME_FACTOR, TOPIC_OF, WEATHER_TOPIC
+from kgs_core.fleet.local import kgs_command
 
 GROUP = "flights-demo"
 POSITION_FIELDS = {

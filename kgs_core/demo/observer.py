@@ -5,14 +5,16 @@ from collections import deque
 from collections.abc import Iterable
 from textwrap import shorten
 
-from kgs_core.adapters.fleet.process_names import short_name
-from kgs_core.adapters.lake.stats import LakeView
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures, Produced, read_produced, simulated_time
 from kgs_core.demo.supervisor import GroupControl
 from kgs_core.errors import PortError
-from kgs_core.protocol import Change, Incarnation
-from kgs_core.reporting.status import ConsumerRow, GroupStatus
+from kgs_core.fleet.process_names import short_name
+from kgs_core.group.protocol import Change, Incarnation
+from kgs_core.group.view.plain_text import counted
+from kgs_core.lake.topics.stats import LakeView
+from kgs_core.reporting.consumer_rows import ConsumerRow
+from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.group_status import GroupWatch
 
 _WINDOW_S = 5.0
@@ -61,7 +63,7 @@ class Observer:
             group = self._group.look(with_lake=False)
         except PortError as e:  # the broker is being started again
             return None, (str(e),)
-        return group, group.surroundings.problems
+        return group, group.facts.problems
 
     def _speed(self, produced: Produced | None) -> float | None:
         """Produced bytes/s over the last seconds; None before there are readings far enough apart."""
@@ -130,9 +132,8 @@ class DemoHistory:
 
 def describe(change: Change) -> str:
     """One change of the target in words."""
-    readers = f"{change.consumers} consumer{'' if change.consumers == 1 else 's'}"
     moves = f"{change.moved} partitions move, Rscore {change.rscore:.2f}" if change.moved else "nothing moves"
-    return f"target: {readers}, {moves}: {short_reason(change)}"
+    return f"target: {counted(change.consumers, 'consumer')}, {moves}: {short_reason(change)}"
 
 
 def short_reason(change: Change) -> str:

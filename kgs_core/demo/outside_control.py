@@ -1,13 +1,13 @@
 """The group controlled from outside: by Dagster or `kgs control` of a cluster, started before and not ended here."""
 
-from kgs_core.adapters.group.topics import create_topics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import Settings
 from kgs_core.demo.replay import PARTITIONS, TOPICS
 from kgs_core.errors import ConfigError
+from kgs_core.group.topics.topics import create_topics
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
 from kgs_core.model import TopicPartition
+from kgs_core.system.shutdown import StopFlag
 
 
 class OutsideControl:

@@ -23,7 +23,7 @@ from kgs_core.demo.flights import ORIGINS, FlightTable, WeatherTable, find_data,
 from kgs_core.demo.trajectory import PHASES, Floats, Ints, great_circle_point, profile
 from kgs_core.errors import ConfigError
 from kgs_core.model import TopicPartition
-from kgs_core.monitor.recorded import RecordedMeasurement
+from kgs_core.monitor.speeds.recorded import RecordedMeasurement
 
 DEFAULT_TIME_FACTOR = 432.0
 """Simulated seconds per second: a day in 200 s."""
@@ -219,13 +219,3 @@ def write_speeds(replay: Replay, seconds: float, step_s: float) -> Iterator[Reco
         for record in replay.due(step * step_s, (step + 1) * step_s):
             speeds[TopicPartition(record.topic, zlib.crc32(record.key) % PARTITIONS)] += len(record.value) / step_s
         yield RecordedMeasurement((step + 1) * step_s, speeds)
-
-
-def load_shape(replay: Replay, seconds: float, step_s: float = 1.0) -> dict[str, Floats]:
-    """Load by topic over the first `seconds` of the replay, uncompressed values in bytes/s, one figure per `step_s`."""
-    steps = round(seconds / step_s)
-    shape = {topic: np.zeros(steps) for topic in TOPICS}
-    for step in range(steps):
-        for record in replay.due(step * step_s, (step + 1) * step_s):
-            shape[record.topic][step] += len(record.value) / step_s
-    return shape

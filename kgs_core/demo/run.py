@@ -12,13 +12,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.group.topics import create_topics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.lake.stats import LakeView
-from kgs_core.adapters.registry.stub import StubRegistry, running_registry
-from kgs_core.adapters.system.shutdown import stop_on_signals
-from kgs_core.adapters.system.tcp_ports import HOST
 from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
 from kgs_core.demo.aircraft import AIRCRAFT_TOPIC, MORNING, SUBJECT, column_line
@@ -33,9 +26,16 @@ from kgs_core.demo.outside_control import OutsideControl, create_demo_topics
 from kgs_core.demo.replay import PARTITIONS, TOPICS
 from kgs_core.demo.stages import Stages
 from kgs_core.demo.supervisor import GroupControl, Supervisor
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import ConfigError, PermanentError
+from kgs_core.group.topics.topics import create_topics
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.lake.topics.stats import LakeView
+from kgs_core.registry.stub import StubRegistry, running_registry
 from kgs_core.runtime.group_status import GroupWatch
 from kgs_core.runtime.metrics_service import metrics_served
+from kgs_core.system.shutdown import stop_on_signals
+from kgs_core.system.tcp_ports import HOST
 
 INTERRUPTED = 130
 

@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kgs_core.adapters.lake.stats import LakeSnapshot
 from kgs_core.demo.replay import DEFAULT_DATE, DEFAULT_START_AT
+from kgs_core.lake.topics.stats import LakeSnapshot
 from kgs_core.model import TopicPartition
 from kgs_core.reporting.status import GroupStatus
+from kgs_core.reporting.sums import whole_sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +130,7 @@ def read_produced(file: Path) -> Produced | None:
 def lag_of(lake: LakeSnapshot, partitions: Iterable[TopicPartition]) -> int | None:
     """Offsets of these that the lake has not yet; None when one is not known."""
     tables = {table.topic: table for table in lake.tables}
-    lags = [tables[tp.topic].lag_of(tp.partition) if tp.topic in tables else None for tp in partitions]
-    known = [lag for lag in lags if lag is not None]
-    return sum(known) if len(known) == len(lags) else None
+    return whole_sum(tables[tp.topic].lag_of(tp.partition) if tp.topic in tables else None for tp in partitions)
 
 
 def simulated_time(replayed_s: float, time_factor: float) -> datetime:

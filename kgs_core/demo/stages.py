@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable
 
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.demo.display import Display
 from kgs_core.demo.observer import Observer
 from kgs_core.demo.snapshot import DemoSnapshot
 from kgs_core.demo.supervisor import Supervisor
+from kgs_core.system.shutdown import StopFlag
 
 _TICK_S = 0.5
 _FIRST_ROW_TIMEOUT_S = 300.0

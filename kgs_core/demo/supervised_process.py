@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.adapters.system.subprocesses import ChildProcess
+from kgs_core.system.shutdown import StopFlag
+from kgs_core.system.subprocesses import ChildProcess
 
 RESTART_EVERY_S = 5.0
 _POLL_S = 0.1

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.adapters.system.subprocesses import ChildProcess
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.supervised_process import death, end_in_order, last_words
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.system.shutdown import StopFlag
+from kgs_core.system.subprocesses import ChildProcess
 
 Say = Callable[[str], None]
 

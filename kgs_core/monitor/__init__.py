@@ -1,6 +1,1 @@
-"""Readings of partition sizes -> write speed of each partition. Pure: time is part of a reading."""
-
-from kgs_core.monitor.measurement import Measure, Measurement, PartitionReading, PartitionSpeed, Reading, Verdict
-from kgs_core.monitor.window import Window
-
-__all__ = ["Measure", "Measurement", "PartitionReading", "PartitionSpeed", "Reading", "Verdict", "Window"]
+"""The monitor: how fast every partition is written to."""

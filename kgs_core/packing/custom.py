@@ -7,8 +7,8 @@ from typing import Any, NoReturn, SupportsIndex
 
 from kgs_core.errors import ConfigError
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
-from kgs_core.packing.problem import PackFunction, PackingProblem, RandomSource
-from kgs_core.packing.spread import spread
+from kgs_core.packing.basics.problem import PackFunction, PackingProblem, RandomSource
+from kgs_core.packing.basics.spread import spread
 
 ENTRY_POINTS = "kgs.algorithms"
 """Group of entry points: a name, and the function that packs."""

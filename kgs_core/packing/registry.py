@@ -22,9 +22,9 @@ from kgs_core.packing.any_fit.modified import (
     modified_worst_fit_partition,
 )
 from kgs_core.packing.any_fit.next_fit import next_fit, next_fit_decreasing
+from kgs_core.packing.any_fit.sticky_eviction import sticky_eviction
+from kgs_core.packing.basics.problem import DEFAULT_CONSUMER_WEIGHT, PackFunction, PackingProblem, RandomSource
 from kgs_core.packing.custom import installed_algorithms
-from kgs_core.packing.problem import DEFAULT_CONSUMER_WEIGHT, PackFunction, PackingProblem, RandomSource
-from kgs_core.packing.sticky_eviction import sticky_eviction
 
 
 def _search(problem: PackingProblem, random: RandomSource) -> Assignment:

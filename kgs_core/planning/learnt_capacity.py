@@ -30,8 +30,8 @@ from dataclasses import dataclass, field, replace
 from statistics import median_low
 
 from kgs_core.config.packing import PackingSettings
+from kgs_core.group.protocol import FlatOut, LearntCapacity, Report
 from kgs_core.model import BytesPerSecond, ConsumerId
-from kgs_core.protocol import FlatOut, LearntCapacity, Report
 
 CONSUMER_SHARE = 2.0 / 2.3
 """Of what a consumer reads flat out is its `consumer_capacity`: the rest is room to catch up."""

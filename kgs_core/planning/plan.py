@@ -256,7 +256,6 @@ def _plan(name: str, step: _Step) -> Plan:
     if step.group.readers is not None:
         packed = to_joined(packed, step.group.readers, problem.speeds, problem.capacity)
     target, had = dict(sorted(packed.items())), step.group.had
-    moves = [Move(p, had[p], target[p], written[p]) for p in rebalanced(had, target)]
     loads = consumer_loads(target, problem.speeds)
     spares = choose_spares(loads.keys(), step.settings.spare_consumers, step.group.numbers)
     needed, running = {*loads, *spares}, step.group.running
@@ -264,7 +263,7 @@ def _plan(name: str, step: _Step) -> Plan:
         algorithm=name,
         capacity=problem.capacity,
         target=target,
-        moves=tuple(sorted(moves, key=lambda move: (-move.bytes_per_s, move.partition))),
+        moves=moves_between(had, target, written),
         rscore=rscore(had, target, written, problem.capacity),
         load=loads,
         create=tuple(sorted(needed - running)),
@@ -273,6 +272,12 @@ def _plan(name: str, step: _Step) -> Plan:
         overloaded=_overloads(algorithm, target, step),
         pinned=frozenset(p for p in problem.pinned if loads[target[p]] > problem.capacity),
     )
+
+
+def moves_between(had: Assignment, target: Assignment, speeds: WriteSpeeds) -> tuple[Move, ...]:
+    """What changes its consumer, from the fastest partition to the slowest."""
+    moves = [Move(p, had[p], target[p], speeds.get(p, 0.0)) for p in rebalanced(had, target)]
+    return tuple(sorted(moves, key=lambda move: (-move.bytes_per_s, move.partition)))
 
 
 def _overloads(name: str, target: Assignment, step: _Step) -> tuple[Overload, ...]:

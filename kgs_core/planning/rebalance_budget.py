@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kgs_core.protocol import Change
+from kgs_core.group.protocol import Change
 
 HOUR_MS = 3_600_000
 MAX_HISTORY = 10

@@ -1,4 +1,4 @@
-"""Ports of the core as Protocols; `adapters` and `testing` implement them.
+"""Ports of the core as Protocols; adapters and tests implement them.
 
 A port whose types are the controller's own stands beside its user, since those lie above this room: `Measurements`
 in `runtime/controller_loop.py`, `Feed` in `runtime/rebalance_ports.py`.

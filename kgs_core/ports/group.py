@@ -4,19 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kgs_core.model import ConsumerId
-from kgs_core.protocol import (
+from kgs_core.group.protocol import (
     Heartbeat,
     MemberAssignment,
     Message,
     Process,
-    ProposedPlan,
     Received,
     Report,
     Starting,
     Target,
     Tombstone,
 )
+from kgs_core.model import ConsumerId
 
 
 class GroupTopicReader(Protocol):
@@ -52,7 +51,6 @@ class ControllerWriter(Protocol):
         target: Target | None,
         assignments: Sequence[MemberAssignment],
         tombstones: Sequence[Tombstone],
-        plan: ProposedPlan | None = None,
     ) -> Sequence[Received[Message]]:
         """Write all of it or nothing, in one transaction; returns each message with its offset, in this order.
 

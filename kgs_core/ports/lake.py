@@ -269,7 +269,7 @@ class Lake(Protocol):
         """
 
     def forget_intents(self, name: str) -> None:
-        """Remove what writers that have ended have left for others to commit (`lake.commit`).
+        """Remove what writers that have ended have left for others to commit.
 
         Raises:
             TransientError: the store did not answer.

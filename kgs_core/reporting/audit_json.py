@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from kgs_core.exactly_once import Fault, LakeAudit, PartitionAudit, TableAudit
+from kgs_core.lake.rule import Fault, LakeAudit, PartitionAudit, TableAudit
+from kgs_core.reporting.plain_values import picked
 
 COUNTED = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN, Fault.DELETED_UNREAD)
 """Faults that have a count of rows or offsets, in the order in which they are shown."""
@@ -24,19 +25,11 @@ def audit_values(found: LakeAudit) -> dict[str, Any]:
 
 def _table(table: TableAudit) -> dict[str, Any]:
     return {
-        "table": table.table,
-        "topic": table.topic,
-        "ok": table.ok,
-        "promise": table.promise,
-        "version": table.version,
-        "rows": table.rows,
-        "dead_letters": table.dead_letters,
-        "unread": table.unread,
+        **picked(table, "table", "topic", "ok", "promise", "version", "rows", "dead_letters", "unread"),
         **{fault.value: table.count(fault) for fault in COUNTED},
         "compared": table.compared,
         "changed": None if table.compared is None else table.count(Fault.CHANGED),
-        "notes": list(table.notes),
-        "problem": table.problem,
+        **picked(table, "notes", "problem"),
         "partitions": [_partition(partition) for partition in table.partitions],
     }
 
@@ -44,15 +37,10 @@ def _table(table: TableAudit) -> dict[str, Any]:
 def _partition(partition: PartitionAudit) -> dict[str, Any]:
     stored = partition.stored
     return {
-        "topic_id": stored.topic_id,
-        "partition": stored.partition,
+        **picked(stored, "topic_id", "partition"),
         "ok": partition.ok,
-        "start": stored.start,
-        "position": stored.position,
-        "gaps": [list(gap) for gap in stored.gaps],
-        "rows": partition.rows,
-        "dead_letters": partition.dead_letters,
-        "unread": partition.unread,
+        **picked(stored, "start", "position", "gaps"),
+        **picked(partition, "rows", "dead_letters", "unread"),
         **{fault.value: partition.count(fault) for fault in COUNTED},
         "findings": [str(finding) for finding in partition.findings],
     }

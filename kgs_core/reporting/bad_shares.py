@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from math import floor
 
-from kgs_core.controller.group_view import GroupView
-from kgs_core.protocol import Incarnation
+from kgs_core.group.protocol import Incarnation
+from kgs_core.group.view.group_view import GroupView
 
 
 def judged_topics(view: GroupView, silent: Collection[Incarnation]) -> dict[str, float | None]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kgs_core.planning.learnt_capacity import Capacity
-from kgs_core.reporting.plan_json import rounded
+from kgs_core.reporting.plain_values import picked, plain
 
 _DAY_MS = 86_400_000
 _MB = 1e6
@@ -56,26 +56,20 @@ def capacity_values(found: Capacity) -> dict[str, Any]:
         "since_ms", "consumers" (whose readings count), "busy_s", "age_s", "hardware", "each": {consumer: flat out,
         bytes_per_s}}. All are stored bytes.
     """
-    learnt, packing = found.learnt, found.packing
-    is_known = learnt.bytes_per_s is not None
+    learnt, is_known = found.learnt, found.learnt.bytes_per_s is not None
+    in_use = picked(found.packing, "packing_capacity_bytes_per_s", "consumer_capacity_bytes_per_s")
     return {
-        "mode": packing.capacity,
-        "configured_bytes_per_s": rounded(found.configured),
-        "learnt_bytes_per_s": rounded(found.consumer_bytes_per_s),
-        "flat_out_bytes_per_s": rounded(learnt.bytes_per_s),
-        "in_use": {
-            "packing_capacity_bytes_per_s": rounded(packing.packing_capacity_bytes_per_s),
-            "consumer_capacity_bytes_per_s": rounded(packing.consumer_capacity_bytes_per_s),
-            "is_learnt": found.memory is not None,
-        },
-        "drift": None if found.drift is None else round(found.drift, 6),
+        "mode": found.packing.capacity,
+        "configured_bytes_per_s": plain(found.configured),
+        "learnt_bytes_per_s": plain(found.consumer_bytes_per_s),
+        "flat_out_bytes_per_s": plain(learnt.bytes_per_s),
+        "in_use": {**in_use, "is_learnt": found.memory is not None},
+        **picked(found, "drift"),
         "alarm": found.has_drifted,
         "since_ms": learnt.since_ms if is_known else None,
-        "consumers": learnt.consumers,
-        "busy_s": rounded(learnt.busy_s),
-        "age_s": rounded(learnt.age_s) if is_known else None,
-        "hardware": learnt.hardware,
-        "each": {str(consumer): rounded(speed) for consumer, speed in sorted(learnt.each.items())},
+        **picked(learnt, "consumers", "busy_s"),
+        "age_s": plain(learnt.age_s) if is_known else None,
+        **picked(learnt, "hardware", "each"),
     }
 
 

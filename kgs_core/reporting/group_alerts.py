@@ -1,11 +1,10 @@
 """What an engineer must know of a group now, as an observer sees it: the alerts that need no history."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from kgs_core.controller.approval import consent, plan_wait, standing_plan
-from kgs_core.controller.state import ControllerState
-from kgs_core.protocol import Incarnation, RunState
+from kgs_core.group.protocol import Member, RunState
+from kgs_core.reporting.status import GroupStatus
 
 Alerts = Mapping["GroupAlert", tuple[str, ...] | None]
 """Alert -> what is wrong, a line each; empty: nothing; None: not known."""
@@ -18,65 +17,36 @@ class GroupAlert(StrEnum):
     ALL_HEARD = "consumers_heard"
     SPEEDS_KNOWN = "speeds_known"
     NONE_HOT = "no_hot_partition"
-    NO_PLAN_WAITS = "no_plan_waits"
 
 
-def group_alerts(state: ControllerState, silent: Collection[Incarnation] | None, now: float) -> Alerts:
+def group_alerts(found: GroupStatus, *, has_listened: bool) -> Alerts:
     """How it is with each.
 
     Args:
-        state: what an observer knows.
-        silent: who is suspected; None: it has not listened for long enough to tell.
-        now: steady clock, seconds.
+        found: the group as an observer knows it.
+        has_listened: for long enough to tell who is silent.
     """
-    is_measured = state.measured is not None and state.is_fresh(now)
-    return {
-        GroupAlert.ALL_READ: None if silent is None else _unread(state, silent),
-        GroupAlert.ALL_HEARD: None if silent is None else _unheard(state, silent),
-        GroupAlert.SPEEDS_KNOWN: _unknown(state) if is_measured else None,
-        GroupAlert.NONE_HOT: _hot(state) if is_measured else None,
-        GroupAlert.NO_PLAN_WAITS: _waiting_plan(state, now),
+    seen, hot = found.facts, found.hot_partitions or {}
+    limit = found.capacity.packing.consumer_capacity_bytes_per_s
+    lines = {
+        GroupAlert.ALL_READ: _unread(found) if has_listened else None,
+        GroupAlert.ALL_HEARD: _unheard(found) if has_listened else None,
+        GroupAlert.SPEEDS_KNOWN: (f"{tp}: its speed is not known" for tp in sorted(seen.unknown)),
+        GroupAlert.NONE_HOT: (f"{tp}: {v:.3g} bytes/s, and a consumer reads {limit:.3g}" for tp, v in hot.items()),
     }
+    unmeasured = (GroupAlert.SPEEDS_KNOWN, GroupAlert.NONE_HOT) if seen.measured_age_s is None else ()
+    return {alert: None if said is None or alert in unmeasured else tuple(said) for alert, said in lines.items()}
 
 
-def _unread(state: ControllerState, silent: Collection[Incarnation]) -> tuple[str, ...]:
-    heard = [
-        member.report
-        for incarnation, member in state.view.members.items()
-        if member.report is not None and not member.ended and incarnation not in silent
-    ]
-    stopped = {tp: why for report in heard for tp, why in report.stopped.items()}
-    lines = [f"{tp} stands still: {why}" for tp, why in sorted(stopped.items())]
-    if state.target is None or state.desired_run_state is not RunState.RUNNING:
-        return tuple(lines)
-    owned = {tp for report in heard for tp in report.owned}
-    return (*(f"{tp} has no reader" for tp in sorted(state.target.assignment.keys() - owned)), *lines)
+def _unread(found: GroupStatus) -> Iterator[str]:
+    read = found.partition_states
+    if found.target is not None and found.run_state is RunState.RUNNING:
+        yield from (f"{tp} has no reader" for tp in sorted(found.target.assignment.keys() - read.keys()))
+    yield from (f"{tp} stands still: {why}" for tp, why in sorted(found.stopped.items()) if tp in read)
 
 
-def _unheard(state: ControllerState, silent: Collection[Incarnation]) -> tuple[str, ...]:
-    members = sorted(state.view.members[each].member for each in silent)
-    quarantined = sorted(state.target.quarantined) if state.target is not None else []
-    return (
-        *(f"consumer {member} is silent" for member in members),
-        *(f"consumer {consumer} is quarantined: its starts fail" for consumer in quarantined),
-    )
-
-
-def _unknown(state: ControllerState) -> tuple[str, ...]:
-    load = state.measured.load if state.measured is not None else None
-    return tuple(f"{tp}: its speed is not known" for tp in sorted(load.unknown)) if load is not None else ()
-
-
-def _waiting_plan(state: ControllerState, now: float) -> tuple[str, ...]:
-    """A plan that a person is asked for; one that is approved or only recommended asks nobody."""
-    plan = standing_plan(state, now)
-    if plan is None or not plan.may_be_approved or consent(state.view) is not None:
-        return ()
-    return tuple(filter(None, [plan_wait(state, now)]))
-
-
-def _hot(state: ControllerState) -> tuple[str, ...]:
-    load = state.measured.load if state.measured is not None else None
-    limit = state.options.packing.consumer_capacity_bytes_per_s
-    fast = sorted((tp, speed) for tp, speed in load.speeds.items() if speed > limit) if load is not None else []
-    return tuple(f"{tp}: {speed:.3g} bytes/s, and a consumer reads {limit:.3g}" for tp, speed in fast)
+def _unheard(found: GroupStatus) -> Iterator[str]:
+    silent = (Member(row.consumer, row.incarnation) for row in found.consumers if row.incarnation and row.is_silent)
+    yield from (f"consumer {member} is silent" for member in silent)
+    for consumer in sorted(found.target.quarantined) if found.target is not None else ():
+        yield f"consumer {consumer} is quarantined: its starts fail"

@@ -6,11 +6,22 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import TypeVar
 
-from kgs_core.controller.handover_gaps import Unread
+from kgs_core.group.protocol import (
+    Change,
+    Ending,
+    Incarnation,
+    Member,
+    Message,
+    Phase,
+    Received,
+    Report,
+    Target,
+    WorkDone,
+)
+from kgs_core.group.view.handover_gaps import Unread
 from kgs_core.metrics import METRICS
 from kgs_core.planning.rebalance_budget import MAX_HISTORY
 from kgs_core.planning.triggers import Reason
-from kgs_core.protocol import Change, Ending, Incarnation, Member, Message, Phase, Received, Report, Target, WorkDone
 from kgs_core.reporting.metric_samples import Sample
 
 T = TypeVar("T")

@@ -1,19 +1,18 @@
-"""Samples of the metrics that tell how the group is now. Pure; what is not known gives no sample."""
+"""Gauges: how each is read off a look at the group. Pure; None is "not known", which gives no sample.
 
-import math
-from collections.abc import Iterator, Mapping
+What a name means stands in `metrics`; how a figure is worked out, in `status`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kgs_core.config import Settings
+from kgs_core.group.protocol import RunState
 from kgs_core.model import TopicPartition
-from kgs_core.planning.learnt_capacity import Capacity
-from kgs_core.planning.rebalance_budget import moved_within_an_hour
-from kgs_core.protocol import RunState
-from kgs_core.reporting.status import ConsumerRow, GroupStatus
-from kgs_core.reporting.waiting_plan import PLAN_STATES
+from kgs_core.reporting.consumer_rows import ConsumerRow
+from kgs_core.reporting.status import GroupStatus
 
-PARTITION_STATES = ("owned", "draining", "unread", "stopped")
+Number = float | None
 
 
 class Sample(NamedTuple):
@@ -50,137 +49,87 @@ class LakeFigures:
     lag_s: Mapping[TopicPartition, float] = field(default_factory=dict)
 
 
-def samples(found: GroupStatus, lake: LakeFigures, settings: Settings, now_ms: int) -> Iterator[Sample]:
-    """All gauges.
-
-    Args:
-        found: the group.
-        lake: its tables.
-        settings: capacity and budget.
-        now_ms: wall clock, ms since 1970.
-    """
+def samples(found: GroupStatus, lake: LakeFigures) -> Iterator[Sample]:
+    """All gauges."""
     yield from _partitions(found, lake)
-    yield from _consumers(found)
-    yield from _packing(found, settings, now_ms)
-    yield from _waiting_plan(found)
-    yield from _controller(found)
+    yield from _known((), {name: read(found) for name, read in _GROUP.items()})
+    for name, labelled in _LABELLED.items():
+        for label, value in labelled(found).items():
+            yield from _known((label,), {name: value})
+    # The newest incarnation of a number comes first; an older one is no series of its own
+    for consumer, row in {row.consumer: row for row in reversed(found.consumers) if row.incarnation}.items():
+        yield from _known((str(consumer),), {name: read(row) for name, read in _CONSUMER.items()})
     for table in lake.tables:
-        figures = {
-            "kgs_table_rows": table.rows,
-            "kgs_table_files": table.files,
-            "kgs_table_bytes": table.size_bytes,
-            "kgs_table_dead_letters_total": table.dead_letters,
-            "kgs_table_last_commit_timestamp_seconds": table.last_moved_s,
-        }
-        yield from (Sample(name, (table.table,), value) for name, value in figures.items() if value is not None)
+        yield from _known((table.table,), {name: read(table) for name, read in _TABLE.items()})
 
 
 def _partitions(found: GroupStatus, lake: LakeFigures) -> Iterator[Sample]:
-    seen = found.surroundings
+    seen, states = found.facts, found.partition_states
     target = found.target.assignment if found.target is not None else {}
-    every = sorted({*target, *found.current, *seen.speeds, *seen.lags, *lake.positions})
-    states = _states(found)
-    for tp in every:
+    for tp in sorted({*target, *found.current, *seen.speeds, *seen.lags, *lake.positions}):
         labels = (tp.topic, str(tp.partition))
-        speed, lag = seen.speeds.get(tp), seen.lags.get(tp)
-        if speed is not None:
-            yield Sample("kgs_partition_write_bytes_per_second", labels, speed)
-        if seen.measured_age_s is not None:
-            yield Sample("kgs_partition_speed_known", labels, float(speed is not None))
-        if lag is not None:
-            yield Sample("kgs_partition_lag_records", labels, lag)
-        if tp in lake.lag_s:
-            yield Sample("kgs_partition_lag_seconds", labels, lake.lag_s[tp])
-        if tp in lake.positions:
-            yield Sample("kgs_partition_committed_offset", labels, lake.positions[tp])
+        figures = {
+            "kgs_partition_write_bytes_per_second": seen.speeds.get(tp),
+            "kgs_partition_speed_known": None if seen.measured_age_s is None else tp in seen.speeds,
+            "kgs_partition_lag_records": seen.lags.get(tp),
+            "kgs_partition_lag_seconds": lake.lag_s.get(tp),
+            "kgs_partition_committed_offset": lake.positions.get(tp),
+        }
+        yield from _known(labels, figures)
         now = states.get(tp, "unread")
-        for state in PARTITION_STATES:
-            yield Sample("kgs_partition_state", (*labels, state), float(state == now))
+        for state in ("owned", "draining", "unread", "stopped"):
+            yield Sample("kgs_partition_state", (*labels, state), state == now)
 
 
-def _states(found: GroupStatus) -> dict[TopicPartition, str]:
-    """State of each partition that somebody owns."""
-    states: dict[TopicPartition, str] = {}
-    for row in found.consumers:
-        if row.state == "silent":  # what it said last is not known to be so now, and another may read its partitions
-            continue
-        lets_go = row.state in ("draining", "retiring")
-        states |= dict.fromkeys(row.partitions, "draining" if lets_go else "owned")
-        states |= dict.fromkeys(row.stopped, "stopped")
-    return states
+def _known(labels: tuple[str, ...], figures: Mapping[str, Number]) -> Iterator[Sample]:
+    return (Sample(name, labels, float(value)) for name, value in figures.items() if value is not None)
 
 
-def _consumers(found: GroupStatus) -> Iterator[Sample]:
-    target = found.target
-    joined = [row for row in found.consumers if row.incarnation is not None]
-    counts = {
+def _consumers(found: GroupStatus) -> dict[str, Number]:
+    target, joined = found.target, [row for row in found.consumers if row.incarnation is not None]
+    return {
+        "wanted": None if target is None else len(target.consumers),
         "joined": len(joined),
         "spare": sum(row.state == "spare" for row in joined),
-        "silent": sum(row.state == "silent" for row in joined),
+        "silent": sum(row.is_silent for row in joined),
+        "quarantined": None if target is None else len(target.quarantined),
     }
-    if target is not None:
-        counts |= {"wanted": len(target.consumers), "quarantined": len(target.quarantined)}
-    yield from (Sample("kgs_consumers", (state,), count) for state, count in counts.items())
-    yield Sample("kgs_topics_consumed", (), found.topics_consumed)
-    shown: dict[int, ConsumerRow] = {}
-    for row in joined:  # the newest incarnation of a number comes first; an older one is no series of its own
-        shown.setdefault(row.consumer, row)
-    for consumer, row in shown.items():
-        figures = {
-            "kgs_consumer_load_bytes_per_second": row.load,
-            "kgs_consumer_read_bytes_per_second": row.bytes_per_s,
-            "kgs_consumer_report_age_seconds": row.report_age_s,
-            "kgs_consumer_batch_age_seconds": row.batch_age_s,
-            "kgs_consumer_memory_bytes": row.work.memory_bytes if row.work is not None else None,
-        }
-        yield from (Sample(name, (str(consumer),), value) for name, value in figures.items() if value is not None)
 
 
-def _packing(found: GroupStatus, settings: Settings, now_ms: int) -> Iterator[Sample]:
-    speeds, target, packing = found.surroundings.speeds, found.target, settings.packing
-    limit = packing.consumer_capacity_bytes_per_s
-    yield Sample("kgs_consumer_capacity_bytes_per_second", ("consumer",), limit)
-    if found.capacity is not None:
-        limit = found.capacity.packing.consumer_capacity_bytes_per_s
-        yield from _learnt(found.capacity)
-    if target is not None:
-        yield Sample("kgs_consumer_capacity_bytes_per_second", ("packing",), target.capacity)
-        if target.assignment.keys() <= speeds.keys():
-            total = math.fsum(speeds[tp] for tp in target.assignment)
-            yield Sample("kgs_consumers_lower_bound", (), math.ceil(total / target.capacity))
-        if packing.max_rscore_per_hour is not None:
-            left = packing.max_rscore_per_hour - moved_within_an_hour(target.history, now_ms)
-            yield Sample("kgs_rscore_budget_remaining", (), max(0.0, left))
-    if found.surroundings.measured_age_s is not None:
-        yield Sample("kgs_hot_partitions", (), sum(speed > limit for speed in speeds.values()))
+def _capacities(found: GroupStatus) -> dict[str, Number]:
+    packing = None if found.target is None else found.target.capacity
+    return {"packing": packing, "consumer": found.capacity.configured, "learnt": found.capacity.consumer_bytes_per_s}
 
 
-def _waiting_plan(found: GroupStatus) -> Iterator[Sample]:
-    yield Sample("kgs_forced_moves_only", (), float(bool(found.quiet_until)))
-    plan = found.plan if found.plan is not None and found.plan.state is not None else None
-    for state in PLAN_STATES:
-        yield Sample("kgs_plan_waiting", (state,), float(plan is not None and plan.state == state))
-    if plan is not None:
-        yield Sample("kgs_plan_age_seconds", (), plan.age_s)
-        yield Sample("kgs_plan_expires_seconds", (), plan.expires_in_s)
-        yield Sample("kgs_plan_consumers_too_many", (), plan.consumers_too_many)
-
-
-def _learnt(capacity: Capacity) -> Iterator[Sample]:
-    learnt, drift = capacity.consumer_bytes_per_s, capacity.drift
-    if learnt is not None and drift is not None:
-        yield Sample("kgs_consumer_capacity_bytes_per_second", ("learnt",), learnt)
-        yield Sample("kgs_capacity_drift_ratio", (), drift)
-    for consumer, speed in sorted(capacity.learnt.each.items()):
-        yield Sample("kgs_consumer_flat_out_bytes_per_second", (str(consumer),), speed)
-
-
-def _controller(found: GroupStatus) -> Iterator[Sample]:
-    age_s = found.surroundings.measured_age_s
-    yield Sample("kgs_controller_up", (), float(found.controller_is_heard))
-    if age_s is not None:
-        yield Sample("kgs_controller_measurement_age_seconds", (), age_s)
-    yield Sample("kgs_lag_unknown_partitions", (), found.lag_unknown_partitions)
-    yield Sample("kgs_topics_with_bad_records", (), len(found.bad_shares))
-    wanted = found.desired_state.state if found.desired_state is not None else RunState.RUNNING
-    yield from (Sample("kgs_state", (str(state),), float(state is wanted)) for state in RunState)
+_GROUP: Mapping[str, Callable[[GroupStatus], Number]] = {
+    "kgs_topics_consumed": lambda group: group.topics_consumed,
+    "kgs_consumers_lower_bound": lambda group: group.least_consumers,
+    "kgs_hot_partitions": lambda group: None if (hot := group.hot_partitions) is None else len(hot),
+    "kgs_lag_unknown_partitions": lambda group: group.lag_unknown_partitions,
+    "kgs_topics_with_bad_records": lambda group: len(group.bad_shares),
+    "kgs_capacity_drift_ratio": lambda group: group.capacity.drift,
+    "kgs_rscore_budget_remaining": lambda group: group.rscore_left,
+    "kgs_forced_moves_only": lambda group: bool(group.quiet_until),
+    "kgs_controller_up": lambda group: group.controller_is_heard,
+    "kgs_controller_measurement_age_seconds": lambda group: group.facts.measured_age_s,
+}
+_LABELLED: Mapping[str, Callable[[GroupStatus], Mapping[str, Number]]] = {
+    "kgs_consumers": _consumers,
+    "kgs_consumer_capacity_bytes_per_second": _capacities,
+    "kgs_consumer_flat_out_bytes_per_second": lambda group: {str(c): v for c, v in group.capacity.learnt.each.items()},
+    "kgs_state": lambda group: {str(state): state is group.run_state for state in RunState},
+}
+_CONSUMER: Mapping[str, Callable[[ConsumerRow], Number]] = {
+    "kgs_consumer_load_bytes_per_second": lambda row: row.load,
+    "kgs_consumer_read_bytes_per_second": lambda row: row.bytes_per_s,
+    "kgs_consumer_report_age_seconds": lambda row: row.report_age_s,
+    "kgs_consumer_batch_age_seconds": lambda row: row.batch_age_s,
+    "kgs_consumer_memory_bytes": lambda row: row.work.memory_bytes if row.work is not None else None,
+}
+_TABLE: Mapping[str, Callable[[TableFigures], Number]] = {
+    "kgs_table_rows": lambda table: table.rows,
+    "kgs_table_files": lambda table: table.files,
+    "kgs_table_bytes": lambda table: table.size_bytes,
+    "kgs_table_dead_letters_total": lambda table: table.dead_letters,
+    "kgs_table_last_commit_timestamp_seconds": lambda table: table.last_moved_s,
+}

@@ -4,16 +4,10 @@ from typing import Any
 
 from kgs_core.model import Assignment
 from kgs_core.planning.overload import FastPartition, Overload
-from kgs_core.planning.plan import Alternative, Move, Plan
+from kgs_core.planning.plan import Move, Plan
+from kgs_core.reporting.plain_values import picked, plain
 
-SPEED_DIGITS = 3
-"""Bytes/s are rounded to a thousandth of a byte, half to even."""
-RSCORE_DIGITS = 6
-
-
-def rounded(number: float | None) -> float | None:
-    """A speed or a time as JSON has it; None where it is not known."""
-    return None if number is None else round(number, SPEED_DIGITS)
+_OF_ALTERNATIVE = ("algorithm", "consumers", "rscore", "moved", "max_load_bytes_per_s")
 
 
 def plan_values(plan: Plan) -> dict[str, Any]:
@@ -28,16 +22,13 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         {"consumers", "capacity_bytes_per_s"}).
     """
     return {
-        "algorithm": plan.algorithm,
-        "consumers": plan.consumers,
-        "rscore": round(plan.rscore, RSCORE_DIGITS),
+        **picked(plan, "algorithm", "consumers", "rscore"),
         "assignment": assignment_values(plan.target),
         "moves": [_move(move) for move in plan.moves],
-        "load": {str(consumer): _speed(load) for consumer, load in sorted(plan.load.items())},
+        "load": plain(plan.load),
         "overloaded": [_overload(overload) for overload in plan.overloaded],
-        "alternatives": [_alternative(other) for other in plan.alternatives],
-        "choice": plan.choice,
-        "held_back": plan.held_back,
+        "alternatives": [picked(other, *_OF_ALTERNATIVE) for other in plan.alternatives],
+        **picked(plan, "choice", "held_back"),
     }
 
 
@@ -50,33 +41,13 @@ def assignment_values(assignment: Assignment) -> dict[str, dict[str, int]]:
 
 
 def _move(move: Move) -> dict[str, Any]:
-    return {
-        "topic": move.partition.topic,
-        "partition": move.partition.partition,
-        "from": move.source,
-        "to": move.destination,
-        "bytes_per_s": _speed(move.bytes_per_s),
-    }
+    place = picked(move.partition, "topic", "partition")
+    return {**place, "from": move.source, "to": move.destination, **picked(move, "bytes_per_s")}
 
 
 def _overload(overload: Overload) -> dict[str, Any]:
-    found: dict[str, Any] = {"consumer": overload.consumer, "bytes_per_s": _speed(overload.bytes_per_s)}
-    capacity = _speed(overload.capacity_bytes_per_s)
+    found = picked(overload, "consumer", "bytes_per_s")
     if isinstance(overload, FastPartition):
-        place = {"topic": overload.partition.topic, "partition": overload.partition.partition}
-        return {**place, **found, "cure": {"partitions": overload.partitions, "capacity_bytes_per_s": capacity}}
-    return {**found, "cure": {"consumers": overload.consumers, "capacity_bytes_per_s": capacity}}
-
-
-def _alternative(other: Alternative) -> dict[str, Any]:
-    return {
-        "algorithm": other.algorithm,
-        "consumers": other.consumers,
-        "rscore": round(other.rscore, RSCORE_DIGITS),
-        "moved": other.moved,
-        "max_load_bytes_per_s": _speed(other.max_load_bytes_per_s),
-    }
-
-
-def _speed(bytes_per_s: float) -> float:
-    return round(float(bytes_per_s), SPEED_DIGITS)
+        place = picked(overload.partition, "topic", "partition")
+        return {**place, **found, "cure": picked(overload, "partitions", "capacity_bytes_per_s")}
+    return {**found, "cure": picked(overload, "consumers", "capacity_bytes_per_s")}

@@ -3,15 +3,16 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from kgs_core.controller.approval import plan_wait
-from kgs_core.controller.capacity import group_capacity, packing_in_use
-from kgs_core.controller.desired_state import held_replacement
-from kgs_core.controller.measuring import blind_wait
-from kgs_core.controller.reconcile import waiting
-from kgs_core.controller.state import ControllerState
+from kgs_core.group.controller.capacity import group_capacity, packing_in_use
+from kgs_core.group.controller.desired_state import held_replacement
+from kgs_core.group.controller.measuring import blind_wait
+from kgs_core.group.controller.plan_request import FORCED_ONLY, request_wait
+from kgs_core.group.controller.state import ControllerState
+from kgs_core.group.protocol import RunState
+from kgs_core.group.view.plain_text import counted
+from kgs_core.group.view.reconcile import waiting
 from kgs_core.model import TopicPartition
 from kgs_core.planning.overload import consumer_loads
-from kgs_core.protocol import RunState
 from kgs_core.reporting.bad_shares import bad_shares, share_text
 from kgs_core.reporting.capacity import capacity_sentences
 
@@ -31,7 +32,7 @@ def _all(state: ControllerState, now: float) -> Iterator[str]:
     yield _readers(state, still)
     if still:
         verb = "stands" if len(still) == 1 else "stand"
-        yield f"{_count(len(still), 'partition')} {verb} still: {stopped_causes(still)}"
+        yield f"{counted(len(still), 'partition')} {verb} still: {stopped_causes(still)}"
     yield _load(state, now)
     yield from capacity_sentences(group_capacity(state))
     for topic, share in bad_shares(state.view, state.suspects()).items():
@@ -50,9 +51,11 @@ def _held(state: ControllerState, now: float) -> Iterator[str]:
         yield str(held)
     if state.held_back is not None:
         yield str(state.held_back)
-    yield from filter(None, (blind_wait(state, now), plan_wait(state, now)))
+    yield from filter(None, (blind_wait(state, now), request_wait(state, now)))
     if until := state.options.packing.forced_only_until(state.time_ms(now)):
         yield f"until {until} only what must move does"
+    elif state.options.packing.apply == "forced_only":
+        yield FORCED_ONLY
 
 
 def _members(state: ControllerState, now: float) -> Iterator[str]:
@@ -85,8 +88,8 @@ def _readers(state: ControllerState, still: Collection[TopicPartition]) -> str:
         return "no Target yet"
     owned = {partition: c for partition, c in state.view.current().items() if partition not in still}
     wanted, spares = state.target.assignment, state.target.spares
-    text = f"{_count(len(set(owned.values())), 'consumer')} read {len(owned.keys() & wanted.keys())} of "
-    return f"{text}{_count(len(wanted), 'partition')}" + (
+    text = f"{counted(len(set(owned.values())), 'consumer')} read {len(owned.keys() & wanted.keys())} of "
+    return f"{text}{counted(len(wanted), 'partition')}" + (
         f", spare: {_some([str(c) for c in spares])}" if spares else ""
     )
 
@@ -104,7 +107,7 @@ def _load(state: ControllerState, now: float) -> str:
         most = max(loads, key=lambda consumer: (loads[consumer], -consumer))
         capacity = packing_in_use(state).consumer_capacity_bytes_per_s
         text += f", most for consumer {most}: {loads[most] / _MB:.3g} of {capacity / _MB:.3g} MB/s"
-    return text + (f", speed unknown: {_count(len(load.unknown), 'partition')}" if load.unknown else "")
+    return text + (f", speed unknown: {counted(len(load.unknown), 'partition')}" if load.unknown else "")
 
 
 def _starts(state: ControllerState, now: float) -> Iterator[str]:
@@ -120,11 +123,7 @@ def _starts(state: ControllerState, now: float) -> Iterator[str]:
     for consumer, wait_s in sorted(starts.waiting.items()):
         what = "quarantined for" if consumer in starts.quarantined else "tried again in"
         why = f": {starts.why[consumer]}" if consumer in starts.why else ""
-        yield f"consumer {consumer} failed {_count(starts.failures[consumer], 'time')}, {what} {wait_s:.0f} s{why}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+        yield f"consumer {consumer} failed {counted(starts.failures[consumer], 'time')}, {what} {wait_s:.0f} s{why}"
 
 
 def _some(names: Sequence[str]) -> str:

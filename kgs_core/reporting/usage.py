@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kgs_core.controller.handover_gaps import Handover, Unread
-from kgs_core.protocol import Heartbeat, Incarnation, Message, Phase, Received, Report, Starting
+from kgs_core.group.protocol import Heartbeat, Incarnation, Message, Phase, Received, Report, Starting
+from kgs_core.group.view.handover_gaps import Handover, Unread
 
 SELF_FENCE = 3
 """Times `suspect_after_s`: a consumer that cannot report for so long ends itself, see rule 7 of the group."""

@@ -10,17 +10,17 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 
-from kgs_core.adapters.ingest.owned_topics import PATIENCE_S
-from kgs_core.adapters.ingest.round_report import RoundReport
-from kgs_core.adapters.lineage.sender import ConsumerLineage
-from kgs_core.adapters.system.failpoints import failpoint
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.consumer.member import Decision, Facts
-from kgs_core.consumer.membership import Membership
+from kgs_core.group.membership.member import Decision, Facts
+from kgs_core.group.membership.membership import Membership
+from kgs_core.ingest.driver.round_report import RoundReport
+from kgs_core.ingest.opening.owned_topics import PATIENCE_S
+from kgs_core.lineage.sender import ConsumerLineage
 from kgs_core.model import TopicPartition
 from kgs_core.runtime.consumer_context import ConsumerContext
 from kgs_core.runtime.membership_threads import SharedMembership
 from kgs_core.runtime.throughput_log import ConsumerStatus
+from kgs_core.system.failpoints import failpoint
+from kgs_core.system.shutdown import StopFlag
 
 IDLE_S = 1.0
 STOP_CHECK_S = 0.1

@@ -6,12 +6,12 @@ from datetime import UTC, date, datetime
 from random import Random
 from typing import Any
 
-from kgs_core.adapters.group.report_history import load_usage
-from kgs_core.adapters.lake.kept_bills import KeptBills
-from kgs_core.adapters.monitor.recorded_load import load_recorded
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, PermanentError, PortError
-from kgs_core.monitor.recorded import RecordedMeasurement
+from kgs_core.group.topics.report_history import load_usage
+from kgs_core.lake.topics.kept_bills import KeptBills
+from kgs_core.monitor.kafka.recorded_load import load_recorded
+from kgs_core.monitor.speeds.recorded import RecordedMeasurement
 from kgs_core.packing import RandomSource
 from kgs_core.reporting.usage import Period
 from kgs_core.simulation.at_p99 import LoadCost, costs_at, own_cost

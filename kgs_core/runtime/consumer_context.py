@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.arrow_task import TaskContext
-from kgs_core.adapters.ingest.batch_runner import BatchRunner
-from kgs_core.adapters.ingest.local_batch_runner import LocalBatchRunner
-from kgs_core.adapters.ingest.owned_topics import OwnedTopics
-from kgs_core.adapters.ingest.rounds import Ingest
-from kgs_core.adapters.ingest.spark_batch_runner import SparkBatchRunner
-from kgs_core.adapters.ingest.topic_opener import TopicOpener
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client, reading_client
-from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
-from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.lake.storage import Storage
-from kgs_core.adapters.spark.errors import cause, passing, transient
-from kgs_core.adapters.spark.session import interrupt_handler_kept, start_spark
-from kgs_core.adapters.system.failpoints import crash_plan
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.adapters.system.watchdog import limited
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError
+from kgs_core.ingest.driver.batch_runner import BatchRunner
+from kgs_core.ingest.driver.local_batch_runner import LocalBatchRunner
+from kgs_core.ingest.driver.rounds import Ingest
+from kgs_core.ingest.driver.spark_batch_runner import SparkBatchRunner
+from kgs_core.ingest.opening.owned_topics import OwnedTopics
+from kgs_core.ingest.opening.topic_opener import TopicOpener
+from kgs_core.ingest.worker.arrow_task import TaskContext
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client, reading_client
+from kgs_core.kafka.committed_offsets import GroupOffsets
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Lake
 from kgs_core.runtime.start_up import StartUp
+from kgs_core.spark.errors import cause, passing, transient
+from kgs_core.spark.session import interrupt_handler_kept, start_spark
+from kgs_core.system.failpoints import crash_plan
+from kgs_core.system.shutdown import StopFlag
+from kgs_core.system.watchdog import limited
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

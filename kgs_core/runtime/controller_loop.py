@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from kgs_core.adapters.system.failpoints import failpoint
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.controller.events import (
+from kgs_core.errors import FencedError, PortError, TransientError
+from kgs_core.group.controller.machine import begin, step
+from kgs_core.group.controller.state import ControllerOutcome, ControllerState, Options, Result
+from kgs_core.group.protocol import Message, Received
+from kgs_core.group.view.events import (
     Command,
     Event,
     Fence,
@@ -29,13 +31,11 @@ from kgs_core.controller.events import (
     WriteFailed,
     Written,
 )
-from kgs_core.controller.group_view import GroupView
-from kgs_core.controller.machine import begin, step
-from kgs_core.controller.state import ControllerOutcome, ControllerState, Options, Result
-from kgs_core.errors import FencedError, PortError, TransientError
+from kgs_core.group.view.group_view import GroupView
 from kgs_core.ports import ControllerWriter, Fleet, GroupTopicReader
-from kgs_core.protocol import Message, Received
 from kgs_core.runtime.measurement_source import MeasurementSource
+from kgs_core.system.failpoints import failpoint
+from kgs_core.system.shutdown import StopFlag
 
 POLL_S = 0.1
 FLEET_EVERY_S = 0.5
@@ -217,9 +217,7 @@ class ControlLoop:
                     return RecordsRead(messages, self._ports.report_age_s(messages))
                 case Write():
                     failpoint("before-write")
-                    written = self._ports.writer.write(
-                        command.target, command.assignments, command.tombstones, command.plan
-                    )
+                    written = self._ports.writer.write(command.target, command.assignments, command.tombstones)
                     failpoint("after-write")
                     return Written(written)
                 case _:

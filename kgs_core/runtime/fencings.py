@@ -4,12 +4,12 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kgs_core.adapters.group.topics import transactional_id_of
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError, PermanentError
+from kgs_core.group.topics.topics import transactional_id_of
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.kafka.open_transactions import CoordinatorView, OpenTransactions
+    from kgs_core.kafka.open_transactions import CoordinatorView, OpenTransactions
 _log = logging.getLogger(__name__)
 
 
@@ -37,7 +37,7 @@ class Fencings:
         Raises:
             TransientError, ConfigError: it does not answer; what was counted stays.
         """
-        from kgs_core.adapters.kafka.open_transactions import OpenTransactions  # with kafka-python, which few need
+        from kgs_core.kafka.open_transactions import OpenTransactions  # with kafka-python, which few need
 
         try:
             self._client = self._client or OpenTransactions(self._settings)

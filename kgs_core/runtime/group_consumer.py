@@ -9,27 +9,27 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from kgs_core.adapters.fleet.pod_process import own_process
-from kgs_core.adapters.group.assignments import KafkaAssignmentReader
-from kgs_core.adapters.group.durable_writer import DurableWriter
-from kgs_core.adapters.group.starting_notice import StartingNotice
-from kgs_core.adapters.group.terms import refuse_other_terms
-from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
-from kgs_core.adapters.lineage.sender import ConsumerLineage
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.adapters.system.watchdog import SparkWatch, limited, start_watchdog
 from kgs_core.config import Settings
 from kgs_core.config.fingerprint import config_hash
-from kgs_core.consumer.member import Identity, MembershipTiming
-from kgs_core.consumer.membership import FENCE_FACTOR, Membership
 from kgs_core.errors import one_line
+from kgs_core.fleet.pod_process import own_process
+from kgs_core.group.membership.member import Identity, MembershipTiming
+from kgs_core.group.membership.membership import FENCE_FACTOR, Membership
+from kgs_core.group.protocol import Ending, Incarnation, Member, Process
+from kgs_core.group.topics.assignments import KafkaAssignmentReader
+from kgs_core.group.topics.durable_writer import DurableWriter
+from kgs_core.group.topics.starting_notice import StartingNotice
+from kgs_core.group.topics.terms import refuse_other_terms
+from kgs_core.group.topics.topics import GroupTopic, GroupTopics
+from kgs_core.lineage.sender import ConsumerLineage
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Ending, Incarnation, Member, Process
 from kgs_core.runtime.batch_loop import BatchLoop
 from kgs_core.runtime.consumer_context import ConsumerContext, StartSpark, open_reader
 from kgs_core.runtime.membership_threads import AssignmentThread, ReportThread, SharedMembership, dead_thread
 from kgs_core.runtime.start_up import StartUp
 from kgs_core.runtime.throughput_log import ConsumerStatus
+from kgs_core.system.shutdown import StopFlag
+from kgs_core.system.watchdog import SparkWatch, limited, start_watchdog
 
 LAST_WORD_S = 10.0
 SAY_WHY_S = 1.0

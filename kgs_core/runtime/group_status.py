@@ -2,30 +2,26 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Self
 
-from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
-from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.adapters.lake.stats import LakeSnapshot, LakeView
-from kgs_core.adapters.monitor.clock import age_s
-from kgs_core.adapters.monitor.load import bytes_per_offset
-from kgs_core.adapters.monitor.topic import load_history
 from kgs_core.config import Settings
-from kgs_core.controller.group_view import GroupView
 from kgs_core.errors import PortError
+from kgs_core.group.protocol import Heartbeat, Message, Received, Report
+from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
+from kgs_core.group.topics.topics import GroupTopic, GroupTopics
+from kgs_core.group.view.group_view import GroupView
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
+from kgs_core.lake.topics.stats import LakeSnapshot, LakeView
 from kgs_core.model import TopicPartition
-from kgs_core.monitor import Measurement
+from kgs_core.monitor.kafka.clock import age_s
+from kgs_core.monitor.kafka.load import bytes_per_offset
+from kgs_core.monitor.kafka.topic import load_history
+from kgs_core.monitor.speeds import Measurement
 from kgs_core.planning.plan import Group
 from kgs_core.planning.rebalance_budget import moved_within_an_hour
-from kgs_core.protocol import Heartbeat, Message, Received, Report, Target
-from kgs_core.reporting.status import ExternalFacts, GroupStatus, overview
-from kgs_core.reporting.waiting_plan import waiting_plan
-
-_SILENT_INTERVALS = 5
-_SILENT_AT_LEAST_S = 10.0
+from kgs_core.reporting.consumer_rows import ExternalFacts
+from kgs_core.reporting.status import GroupStatus, group_status, silent_after_s
 
 
 class GroupWatch:
@@ -72,27 +68,10 @@ class GroupWatch:
         Raises:
             PortError: Kafka does not answer, or refuses.
         """
-        surroundings = self._surroundings(with_lake=with_lake)
+        facts = self._facts(with_lake=with_lake)
         while received := self._topic_reader.poll(0.0):  # last, so that nobody looks silent because the lake was slow
             self._take(received)
-        membership, packing, time_ms = self._settings.membership, self._settings.packing, round(time.time() * 1000)
-        found = overview(
-            self._settings.group,
-            self._view,
-            surroundings,
-            time.monotonic(),
-            membership.suspect_after_s,
-            _silence_s(self._settings),
-            packing=self._settings.packing,
-        )
-        in_use = found.capacity.packing if found.capacity is not None else packing
-        history, most = found.target.history if found.target is not None else (), packing.max_rscore_per_hour
-        return replace(
-            found,
-            plan=waiting_plan(self._view, surroundings.speeds, in_use, time_ms, self._settings.bill),
-            quiet_until=packing.forced_only_until(time_ms),
-            rscore_left=None if most is None else max(0.0, most - moved_within_an_hour(history, time_ms)),
-        )
+        return group_status(self._settings, self._view, facts, time.monotonic(), round(time.time() * 1000))
 
     @property
     def view(self) -> GroupView:
@@ -110,7 +89,7 @@ class GroupWatch:
         age_s = 0.0 if newest_ms is None else max(0.0, time.time() - newest_ms / 1000)
         self._view = self._view.take_all(received, time.monotonic() - age_s)
 
-    def _surroundings(self, *, with_lake: bool) -> ExternalFacts:
+    def _facts(self, *, with_lake: bool) -> ExternalFacts:
         problems: list[str] = []
         lags: dict[TopicPartition, int | None] = {}
         if with_lake:
@@ -142,12 +121,7 @@ def hears_controller(settings: Settings) -> bool:
         PortError: Kafka does not answer, or refuses: an operator need not have the right to read them.
     """
     measurements = load_history(settings, KafkaAdmin(admin_client(settings)), 1).measurements
-    return bool(measurements) and age_s(measurements[-1]) <= _silence_s(settings)
-
-
-def _silence_s(settings: Settings) -> float:
-    """Age of the last measurement from which on the controller counts as down."""
-    return max(_SILENT_AT_LEAST_S, _SILENT_INTERVALS * settings.monitor.interval_s)
+    return bool(measurements) and age_s(measurements[-1]) <= silent_after_s(settings)
 
 
 def load_group(settings: Settings) -> tuple[Group, float, GroupView]:
@@ -167,16 +141,6 @@ def load_group(settings: Settings) -> tuple[Group, float, GroupView]:
     spares, quarantined = frozenset(target.spares), frozenset(target.quarantined)
     group = Group(target.assignment, spares=spares, quarantined=quarantined, standing=spares, highest=highest)
     return group, moved_rscore, view
-
-
-def load_target(settings: Settings) -> Target | None:
-    """The group's newest Target; None where its controller has not written one yet.
-
-    Raises:
-        PortError: Kafka does not answer, or refuses.
-    """
-    target = _load_view(settings).target
-    return target.message if target is not None else None
 
 
 def has_topics(settings: Settings) -> bool:

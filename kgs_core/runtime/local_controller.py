@@ -5,16 +5,16 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from random import Random
 
-from kgs_core.adapters.fleet.controller_fleet import ControllerFleet
-from kgs_core.adapters.group.connections import GroupConnections
-from kgs_core.adapters.monitor.measurement_thread import MeasurementThread
-from kgs_core.adapters.system.patience import try_until
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import Settings
-from kgs_core.controller.state import Options
-from kgs_core.controller.terms import terms_of
+from kgs_core.fleet.controller_fleet import ControllerFleet
+from kgs_core.group.controller.state import Options
+from kgs_core.group.controller.terms import terms_of
+from kgs_core.group.topics.connections import GroupConnections
 from kgs_core.model import ConsumerId
+from kgs_core.monitor.kafka.measurement_thread import MeasurementThread
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts
+from kgs_core.system.patience import try_until
+from kgs_core.system.shutdown import StopFlag
 
 _log = logging.getLogger(__name__)
 

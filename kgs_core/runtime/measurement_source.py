@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from kgs_core.controller.events import Measured
+from kgs_core.group.view.events import Measured
 
 
 class MeasurementSource(Protocol):

@@ -5,12 +5,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from kgs_core.adapters.system.failpoints import failpoint
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.consumer.membership import Membership
 from kgs_core.errors import KgsError, PortError, TransientError, UnsafeError, one_line
+from kgs_core.group.membership.membership import Membership
+from kgs_core.group.protocol import Heartbeat, MemberAssignment, Received, Report
 from kgs_core.ports import AssignmentReader, ReportWriter
-from kgs_core.protocol import Heartbeat, MemberAssignment, Received, Report
+from kgs_core.system.failpoints import failpoint
+from kgs_core.system.shutdown import StopFlag
 
 POLL_S = 0.5
 RETRY_S = 0.2
@@ -71,7 +71,7 @@ class AssignmentThread(threading.Thread):
 
         Args:
             membership: gets what comes.
-            box: our queue.
+            reader: of our queue.
             stop: somebody wants the process to end.
             interrupt: called when something has come that must wait for the end of the round in hand.
         """

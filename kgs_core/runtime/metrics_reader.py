@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 
-from kgs_core.adapters.kafka.record_times import RecordTimes
-from kgs_core.adapters.lake.audit import audit_lake
-from kgs_core.adapters.lake.stats import LakeSnapshot, each_once, with_sides
-from kgs_core.adapters.metrics.exposition import MetricsPage
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError
-from kgs_core.exactly_once import Fault
+from kgs_core.group.protocol import Message, Received
+from kgs_core.kafka.record_times import RecordTimes
+from kgs_core.lake.audit.audit import audit_lake
+from kgs_core.lake.rule import Fault
+from kgs_core.lake.topics.stats import LakeSnapshot, each_once, with_sides
 from kgs_core.metrics import METRICS
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Message, Received
+from kgs_core.prometheus.exposition import MetricsPage
 from kgs_core.reporting.audit_json import COUNTED
 from kgs_core.reporting.metric_counters import GroupCounters
 from kgs_core.reporting.metric_samples import LakeFigures, Sample, TableFigures, samples
@@ -105,13 +105,13 @@ class MetricsReader:
             self._counters.connected()
         found = self._watch.look()
         now_s = time.time()
-        problems = list(found.surroundings.problems)
+        problems = list(found.facts.problems)
         try:
             self._fencings.look()
         except KgsError as e:
             problems.append(str(e))
         lake = self._lake(found, self._watch.snapshot, now_s, problems)
-        every = samples(found, lake, self._settings, round(now_s * 1000))
+        every = samples(found, lake)
         shown = [one for one in every if self._per_partition or not METRICS[one.metric].per_partition]
         shown.append(Sample("kgs_exporter_look_timestamp_seconds", (), now_s))
         self._publish(shown, failed=bool(problems))
@@ -159,7 +159,7 @@ class MetricsReader:
     def _lag_seconds(
         self, found: GroupStatus, positions: dict[TopicPartition, int], now_s: float, problems: list[str]
     ) -> dict[TopicPartition, float]:
-        lags = found.surroundings.lags
+        lags = found.facts.lags
         ages = {tp: 0.0 for tp in positions if lags.get(tp) == 0}
         behind = {tp: at for tp, at in positions.items() if lags.get(tp)}
         if self._times is None:

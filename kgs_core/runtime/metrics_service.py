@@ -5,10 +5,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kgs_core.adapters.metrics.exposition import MetricsServer
-from kgs_core.adapters.system.patience import LogOnChange
 from kgs_core.config import Settings
+from kgs_core.prometheus.exposition import MetricsServer
 from kgs_core.runtime.metrics_reader import MetricsReader
+from kgs_core.system.patience import LogOnChange
 
 EVERY_S = 10.0
 _END_S = 10.0

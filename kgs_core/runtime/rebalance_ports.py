@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kgs_core.controller.events import Measured, Write
-from kgs_core.controller.handover_gaps import Unread
+from kgs_core.group.protocol import Heartbeat, MemberAssignment, Message, Received, Report, Target, Tombstone
+from kgs_core.group.view.events import Measured, Write
+from kgs_core.group.view.handover_gaps import Unread
 from kgs_core.ports import ControllerWriter, Fleet, GroupTopicAccess, GroupTopicReader
-from kgs_core.protocol import Heartbeat, MemberAssignment, Message, ProposedPlan, Received, Report, Target, Tombstone
 from kgs_core.runtime.measurement_source import MeasurementSource
 
 
@@ -107,8 +107,7 @@ class CheckedControllerWriter:
         target: Target | None,
         assignments: Sequence[MemberAssignment],
         tombstones: Sequence[Tombstone],
-        plan: ProposedPlan | None = None,
     ) -> Sequence[Received[Message]]:
         """See `ControllerWriter`."""
-        self._check(Write(target, tuple(assignments), tuple(tombstones), plan))
-        return self._controller_writer.write(target, assignments, tombstones, plan)
+        self._check(Write(target, tuple(assignments), tuple(tombstones)))
+        return self._controller_writer.write(target, assignments, tombstones)

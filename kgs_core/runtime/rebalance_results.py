@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kgs_core.controller.preview import Preview
-from kgs_core.controller.state import ControllerOutcome
+from kgs_core.group.controller.preview import Preview
+from kgs_core.group.controller.state import ControllerOutcome
+from kgs_core.group.protocol import Received, Target
 from kgs_core.model import TopicPartition
 from kgs_core.planning.plan import Move
-from kgs_core.protocol import Received, Target
 
 
 @dataclass(frozen=True, slots=True)

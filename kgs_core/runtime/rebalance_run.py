@@ -10,22 +10,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from kgs_core.adapters.system.failpoints import failpoint
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config.membership import MembershipSettings
-from kgs_core.controller.capacity import group_capacity
-from kgs_core.controller.events import Measured, Write
-from kgs_core.controller.handover_gaps import Unread
-from kgs_core.controller.observer import GroupObserver
-from kgs_core.controller.preview import Preview, moves_to, preview
-from kgs_core.controller.state import ControllerOutcome, ControllerState, Options, Result
-from kgs_core.controller.transitions import State
-from kgs_core.controller.write_guard import check_owners, check_write
 from kgs_core.errors import MeasurementError, TransientError, UnsafeError
+from kgs_core.group.controller.capacity import group_capacity
+from kgs_core.group.controller.observer import GroupObserver
+from kgs_core.group.controller.preview import Preview, preview
+from kgs_core.group.controller.state import ControllerOutcome, ControllerState, Options, Result
+from kgs_core.group.controller.write_guard import check_owners, check_write
+from kgs_core.group.view.events import Measured, Write
+from kgs_core.group.view.handover_gaps import Unread
+from kgs_core.group.view.transitions import State
 from kgs_core.planning.learnt_capacity import Capacity
+from kgs_core.planning.plan import moves_between
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, fleet_seen
 from kgs_core.runtime.rebalance_ports import CheckedControllerWriter, ObservedGroupTopicReader, Reference, RunPorts
 from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced
+from kgs_core.system.failpoints import failpoint
+from kgs_core.system.shutdown import StopFlag
 
 _log = logging.getLogger(__name__)
 PATIENCE_S = 60.0
@@ -160,7 +161,8 @@ class RebalanceRun:
         found, history = target.message, target.message.history
         if assigned is None or not assigned.is_written or assigned.preview is None:
             return Priced(target, found.rscore, history[-1].moved if history else 0, None)
-        moves = moves_to(found.assignment, assigned.preview)
+        had, speeds = assigned.preview.group.current, assigned.preview.load.write_speeds()
+        moves = moves_between(had, found.assignment, speeds)
         return Priced(target, found.rscore, len(moves), moves)
 
     def hand_over(self) -> HandedOver:

@@ -10,8 +10,8 @@ from typing import Self, TypeVar
 
 import psutil
 
-from kgs_core.adapters.spark.errors import passing
-from kgs_core.adapters.system.shutdown import StopFlag
+from kgs_core.spark.errors import passing
+from kgs_core.system.shutdown import StopFlag
 
 MAX_BACKOFF_S = 10.0
 _LOOK_S = 0.1

@@ -5,16 +5,16 @@ import time
 import uuid
 from pathlib import Path
 
-from kgs_core.adapters.group.terms import refuse_controlled_group
-from kgs_core.adapters.lineage.sender import ConsumerLineage
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.adapters.system.watchdog import RoundLimit, start_watchdog
 from kgs_core.config import Settings
-from kgs_core.consumer.share import Share
+from kgs_core.group.membership.share import Share
+from kgs_core.group.topics.terms import refuse_controlled_group
+from kgs_core.lineage.sender import ConsumerLineage
 from kgs_core.model import ConsumerId
 from kgs_core.runtime.consumer_context import ConsumerContext, open_reader
 from kgs_core.runtime.start_up import StartUp
 from kgs_core.runtime.throughput_log import ConsumerStatus
+from kgs_core.system.shutdown import StopFlag
+from kgs_core.system.watchdog import RoundLimit, start_watchdog
 
 _log = logging.getLogger(__name__)
 

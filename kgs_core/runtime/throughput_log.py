@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from kgs_core.adapters.ingest.round_report import RoundReport
-from kgs_core.adapters.ingest.topic_state import TopicState
-from kgs_core.adapters.system.files import replacement, write_privately
-from kgs_core.adapters.system.usage import hardware, own_usage
-from kgs_core.consumer.bad_share import BadShare, bad_topics
-from kgs_core.consumer.flat_out import FlatOutMeter, FullRound
+from kgs_core.group.membership.bad_share import BadShare, bad_topics
+from kgs_core.group.membership.flat_out import FlatOutMeter, FullRound
+from kgs_core.group.protocol import FlatOut, WorkDone
+from kgs_core.ingest.driver.round_report import RoundReport
+from kgs_core.ingest.opening.topic_state import TopicState
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import FlatOut, WorkDone
+from kgs_core.system.files import replacement, write_privately
+from kgs_core.system.usage import hardware, own_usage
 
 WINDOW_S = 5.0
 STATUS_S = 1.0

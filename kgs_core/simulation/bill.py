@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from kgs_core.controller.handover_gaps import Handover
-from kgs_core.monitor.recorded import RecordedMeasurement
+from kgs_core.group.view.handover_gaps import Handover
+from kgs_core.monitor.speeds.recorded import RecordedMeasurement
 from kgs_core.reporting.usage import GroupUsage, Period, overlap_s
 from kgs_core.simulation.at_p99 import LoadCost
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from kgs_core.model import BytesPerSecond, TopicPartition
-from kgs_core.monitor import Measurement, Verdict
-from kgs_core.monitor.recorded import RecordedMeasurement
+from kgs_core.monitor.speeds import Measurement, Verdict
+from kgs_core.monitor.speeds.recorded import RecordedMeasurement
 from kgs_core.simulation.workload import Workload
 
 

@@ -40,7 +40,7 @@ def make_bill(settings: Settings, day: date) -> "Bill":
     """
     import time
 
-    from kgs_core.adapters.lake.kept_bills import KeptBills
+    from kgs_core.lake.topics.kept_bills import KeptBills
     from kgs_core.runtime.bill import bill_of_group, day_of, terms_of
 
     bill = bill_of_group(settings, day_of(day), round(time.time() * 1000), terms_of(settings))

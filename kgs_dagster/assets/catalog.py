@@ -12,7 +12,7 @@ from kgs_dagster.run_process import claim_run
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.catalog.registration import TableRegistration
+    from kgs_core.catalog.registration import TableRegistration
 
 Register = Callable[[Settings], "Sequence[TableRegistration]"]
 _KINDS = {"unity": "unitycatalog", "glue": "glue"}
@@ -20,7 +20,7 @@ _KINDS = {"unity": "unitycatalog", "glue": "glue"}
 
 def register(settings: Settings) -> "Sequence[TableRegistration]":
     """What `kgs register` does."""
-    from kgs_core.adapters.catalog.registration import register_lake
+    from kgs_core.catalog.registration import register_lake
 
     found: list[TableRegistration] = []
     register_lake(settings, found.append)

@@ -62,7 +62,7 @@ def own_columns(sources: Sequence[Source], fields: Iterable[Mapping[str, Any]]) 
         sources: the rules.
         fields: columns of all tables, as in `TableDescription`.
     """
-    from kgs_core.adapters.catalog.column_types import sql_type
+    from kgs_core.catalog.column_types import sql_type
 
     schema = table_columns(sources).get(SCHEMA)
     said = {column.name: column for column in (schema.columns if schema is not None else ())}

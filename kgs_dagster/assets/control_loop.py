@@ -11,9 +11,9 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from kgs_core.controller.state import Result
 from kgs_core.errors import KgsError, UnsafeError
-from kgs_core.invariants.group import check_target
+from kgs_core.group.controller.state import Result
+from kgs_core.group.invariants.assignments import check_target
 from kgs_core.packing import ALGORITHMS
 from kgs_core.runtime.rebalance_results import HandedOver
 from kgs_dagster.assets import control_loop_figures as figures
@@ -54,7 +54,7 @@ def _write_speeds(group: GroupConfig) -> dg.AssetsDefinition:
         kinds={"kafka"},
     )
     def write_speeds(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        rebalance = _rebalance(context, group)
+        rebalance = rebalance_of(context, group)
         with _failures_named(context):
             if not rebalance.config.packs:
                 return dg.MaterializeResult(
@@ -85,7 +85,7 @@ def _consumer_assignment(group: GroupConfig) -> dg.AssetsDefinition:
         kinds={"table"},
     )
     def consumer_assignment(context: dg.AssetExecutionContext) -> Events:
-        rebalance = _rebalance(context, group)
+        rebalance = rebalance_of(context, group)
         with _failures_named(context):
             if rebalance.config.dry_run:
                 yield from _planned(key, rebalance)
@@ -106,7 +106,7 @@ def _rscore(group: GroupConfig) -> dg.AssetsDefinition:
         kinds={"python"},
     )
     def rscore(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        rebalance = _rebalance(context, group)
+        rebalance = rebalance_of(context, group)
         with _failures_named(context):
             if rebalance.config.dry_run:
                 return dg.MaterializeResult(metadata=figures.of_plan(rebalance.run.look()[1], rebalance.config))
@@ -132,7 +132,7 @@ def _handover(group: GroupConfig) -> dg.AssetsDefinition:
         kinds={"kafka"},
     )
     def handover(context: dg.AssetExecutionContext) -> Events:
-        rebalance = _rebalance(context, group)
+        rebalance = rebalance_of(context, group)
         if rebalance.config.dry_run:
             yield dg.MaterializeResult(metadata={"outcome": "dry run: nothing is handed over"})
             yield from (_passed(key, name, "dry run") for name in (SAFE, OWNERS, DONE))
@@ -149,9 +149,9 @@ def _handover(group: GroupConfig) -> dg.AssetsDefinition:
             context.log.info(figures.times_text(times))
         yield dg.MaterializeResult(metadata=figures.of_handover(done, rebalance.config, times))
         yield _passed(key, SAFE)
-        yield _checked(key, OWNERS, done.double_owners, dg.AssetCheckSeverity.ERROR)
+        yield checked(key, OWNERS, done.double_owners, dg.AssetCheckSeverity.ERROR)
         why = f"{done.outcome.result}: {done.outcome.reason}: the next run goes on from here"
-        yield _checked(key, DONE, () if is_done else (why,))
+        yield checked(key, DONE, () if is_done else (why,))
         if done.outcome.result is Result.SUPERSEDED:
             # What has come since is the sensor's to ask for: no fault of this run, and none of the group
             context.log.info(f"given way to another change: {why}")
@@ -195,7 +195,7 @@ def _assigned(group: GroupConfig, key: dg.AssetKey, rebalance: Rebalance) -> Eve
     yield _passed(key, SAFE)
     target = assigned.target.message if assigned.target else None
     bound = group.settings.packing.max_consumers
-    yield _checked(key, FITS, check_target(target, max_consumers=bound) if target else ())
+    yield checked(key, FITS, check_target(target, max_consumers=bound) if target else ())
 
 
 def _refused(key: dg.AssetKey, rebalance: Rebalance, name_of_target: str = SAFE) -> Iterator[dg.AssetCheckResult]:
@@ -204,7 +204,7 @@ def _refused(key: dg.AssetKey, rebalance: Rebalance, name_of_target: str = SAFE)
     for line in rebalance.run.problems:
         found.setdefault(name_of_target if line.startswith("S6") else SAFE, []).append(line)
     for name, lines in found.items():
-        yield _checked(key, name, lines, dg.AssetCheckSeverity.ERROR)
+        yield checked(key, name, lines, dg.AssetCheckSeverity.ERROR)
 
 
 def _safe(key: dg.AssetKey) -> dg.AssetCheckSpec:
@@ -221,12 +221,13 @@ def _passed(key: dg.AssetKey, name: str, note: str = "") -> dg.AssetCheckResult:
     return dg.AssetCheckResult(passed=True, asset_key=key, check_name=name, description=note or None)
 
 
-def _checked(
+def checked(
     key: dg.AssetKey,
     name: str,
     problems: Sequence[str],
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN,
 ) -> dg.AssetCheckResult:
+    """A check that fails by what is wrong, a line each."""
     return dg.AssetCheckResult(
         passed=not problems,
         asset_key=key,
@@ -240,7 +241,8 @@ def _group_name(group: GroupConfig) -> str:
     return f"control_loop{group.suffix}"
 
 
-def _rebalance(context: dg.AssetExecutionContext, group: GroupConfig) -> Rebalance:
+def rebalance_of(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext, group: GroupConfig) -> Rebalance:
+    """Resource of a group's rebalance runs, as used by this run."""
     found = getattr(context.resources, rebalance_key(group))
     if not isinstance(found, Rebalance):
         raise dg.DagsterInvariantViolationError(f"resource {rebalance_key(group)}: {type(found).__name__}")

@@ -1,19 +1,20 @@
 """Figures of the control loop: plain numbers, which Dagster draws over time, and tables. Names must stay."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from kgs_core.config import Settings
-from kgs_core.controller.events import Measured
-from kgs_core.controller.preview import Preview
+from kgs_core.group.controller.preview import Preview
+from kgs_core.group.protocol import Received, Target
+from kgs_core.group.view.events import Measured
 from kgs_core.model import Assignment, TopicPartition, WriteSpeeds
+from kgs_core.packing import rebalanced
 from kgs_core.planning.load import Load
 from kgs_core.planning.overload import consumer_loads
 from kgs_core.planning.plan import Alternative, Move
-from kgs_core.protocol import Received, Target
 from kgs_core.reporting.plan_json import assignment_values
 from kgs_dagster.resources import RebalanceConfig
 
@@ -37,7 +38,7 @@ def of_measurement(settings: Settings, measured: Measured) -> Metadata:
         "total_load_bytes_per_s": three_digits(sum(load.speeds.values())),
         "max_partition_bytes_per_s": three_digits(max(load.speeds.values(), default=0.0)),
         "measurement_age_s": three_digits(measured.age_s),
-        "speeds": _table(rows, ("topic", "string"), ("partition", "int"), ("bytes_per_s", "float")),
+        "speeds": _table(rows, *_PARTITION, ("bytes_per_s", "float")),
         "inputs": dg.MetadataValue.json(_inputs(settings, measured.measurement_offset, load)),
     }
     if measured.measurement_offset is not None:
@@ -76,11 +77,11 @@ def of_assignment(settings: Settings, assigned: "Assigned", config: RebalanceCon
         "reason": target.reason,
         "algorithm": target.algorithm,
         "packing_capacity_bytes_per_s": three_digits(target.capacity),
-        **_learnt(target),
+        **({} if target.learnt is None else {"flat_out_bytes_per_s": three_digits(target.learnt.bytes_per_s)}),
         "spares": len(target.spares),
         # What this run changes; the Target that stands may have been dear when it was made
         "rscore": three_digits(target.rscore) if assigned.is_written else 0.0,
-        "moved_partitions": len(_moved(before, target.assignment)) if assigned.is_written else 0,
+        "moved_partitions": len(rebalanced(before, target.assignment)) if assigned.is_written else 0,
         **_loads(target.assignment, target.speeds),
     }
     return found | figures | {"assignment": _assignment(target.assignment, before, target.speeds)} | more
@@ -110,11 +111,6 @@ def of_plan(preview: Preview | None, config: RebalanceConfig, before: Received[T
     }
 
 
-def _learnt(target: Target) -> Metadata:
-    """What the capacity was learnt from, where it was."""
-    return {} if target.learnt is None else {"flat_out_bytes_per_s": three_digits(target.learnt.bytes_per_s)}
-
-
 def of_price(priced: "Priced") -> Metadata:
     """What a change costs."""
     found: Metadata = {"rscore": three_digits(priced.rscore), "moved_partitions": priced.moved}
@@ -136,7 +132,6 @@ def of_handover(done: "HandedOver", config: RebalanceConfig, times: Metadata) ->
         _row(tp, unread_s=round(gap_s, 3), consumer=int(target.assignment.get(tp, 0)) if target else 0)
         for tp, gap_s in sorted(gaps.items(), key=lambda each: (-each[1], each[0]))
     ]
-    columns = (("topic", "string"), ("partition", "int"), ("unread_s", "float"), ("consumer", "int"))
     return {
         "outcome": f"{done.outcome.result}{f': {done.outcome.reason}' if done.outcome.reason else ''}",
         "asked_because": config.reason,
@@ -148,7 +143,7 @@ def of_handover(done: "HandedOver", config: RebalanceConfig, times: Metadata) ->
         "unread_bytes": three_digits(sum(speeds.get(tp, 0.0) * gap_s for tp, gap_s in gaps.items())),
         "unowned_partitions": len(done.unowned),
         "consumers": len(set(target.assignment.values())) if target else 0,
-        "handed_over": _table(rows, *columns),
+        "handed_over": _table(rows, *_PARTITION, ("unread_s", "float"), ("consumer", "int")),
     }
 
 
@@ -195,14 +190,12 @@ _TIMES = (
     "target_to_started_s",
     "started_to_handed_over_s",
 )
-_ASSIGNMENT = dg.TableSchema(
-    [
-        dg.TableColumn("topic", "string"),
-        dg.TableColumn("partition", "int"),
-        dg.TableColumn("consumer", "int", "who shall read it"),
-        dg.TableColumn("before", "string", "who was to read it before; empty: nobody"),
-        dg.TableColumn("bytes_per_s", "float", "write speed that it was packed with"),
-    ]
+_PARTITION = (("topic", "string"), ("partition", "int"))
+_ASSIGNMENT = (
+    *_PARTITION,
+    ("consumer", "int", "who shall read it"),
+    ("before", "string", "who was to read it before; empty: nobody"),
+    ("bytes_per_s", "float", "write speed that it was packed with"),
 )
 
 
@@ -217,7 +210,7 @@ def _assignment(target: Assignment, before: Assignment, speeds: WriteSpeeds) -> 
         )
         for tp in order[:MOST_ROWS]
     ]
-    return dg.MetadataValue.table([dg.TableRecord(row) for row in rows], _ASSIGNMENT)
+    return _table(rows, *_ASSIGNMENT)
 
 
 def _moves(moves: Sequence[Move]) -> dg.TableMetadataValue:
@@ -225,8 +218,7 @@ def _moves(moves: Sequence[Move]) -> dg.TableMetadataValue:
         _row(move.partition, source=int(move.source), destination=int(move.destination), bytes_per_s=move.bytes_per_s)
         for move in moves
     ]
-    columns = (("source", "int"), ("destination", "int"), ("bytes_per_s", "float"))
-    return _table(rows, ("topic", "string"), ("partition", "int"), *columns)
+    return _table(rows, *_PARTITION, ("source", "int"), ("destination", "int"), ("bytes_per_s", "float"))
 
 
 def _alternatives(preview: Preview) -> dg.TableMetadataValue:
@@ -278,14 +270,11 @@ def _named(target: Received[Target] | None) -> Metadata | None:
     return {"offset": target.offset, "assignment": values, "spares": list(target.message.spares)}
 
 
-def _moved(before: Assignment, after: Assignment) -> list[TopicPartition]:
-    return [tp for tp, consumer in after.items() if before.get(tp, consumer) != consumer]
-
-
 def _row(tp: TopicPartition, **more: str | float | bool) -> Row:
     return {"topic": tp.topic, "partition": tp.partition, **more}
 
 
-def _table(rows: Iterable[Row], *columns: tuple[str, str]) -> dg.TableMetadataValue:
-    shown = [dg.TableRecord(dict(row)) for row in list(rows)[:MOST_ROWS]]
-    return dg.MetadataValue.table(shown, dg.TableSchema([dg.TableColumn(name, kind) for name, kind in columns]))
+def _table(rows: Sequence[Row], *columns: tuple[str, ...]) -> dg.TableMetadataValue:
+    shown = [dg.TableRecord(dict(row)) for row in rows[:MOST_ROWS]]
+    of_each = [dg.TableColumn(name, kind, about[0] if about else None) for name, kind, *about in columns]
+    return dg.MetadataValue.table(shown, dg.TableSchema(of_each))

@@ -19,8 +19,8 @@ from kgs_dagster.partitions import WORKLOADS, ExperimentRunKey, run_keys, run_pa
 from kgs_dagster.settings import ExperimentSettings
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.experiments.grid import Grid
-    from kgs_core.adapters.experiments.store import ExperimentFolder
+    from kgs_core.experiments.grid import Grid
+    from kgs_core.experiments.store import ExperimentFolder
     from kgs_core.simulation.replay import Conditions
     from kgs_core.simulation.workload import StreamSpec
 
@@ -115,7 +115,7 @@ def _grids(
     Raises:
         ConfigError: loads that there are not, all of them.
     """
-    from kgs_core.adapters.experiments.grid import ExperimentRun, Grid
+    from kgs_core.experiments.grid import ExperimentRun, Grid
     from kgs_core.simulation.workload import Workload
 
     loads: dict[str, tuple[StreamSpec | Workload, Conditions]] = {}

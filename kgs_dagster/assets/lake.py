@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from kgs_core.config import Settings, TopicRule
-from kgs_core.config.topic_names import IN_BRACES
+from kgs_core.config.rule.topic_names import IN_BRACES
 from kgs_dagster.assets.columns import Source, own_columns, table_columns, topic_columns
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
+    from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 
 QUIET_S = 300.0
 """What has not changed is recorded this often, and every minute otherwise."""
@@ -202,7 +202,7 @@ def _figures(tables: Sequence["TableView"]) -> dict[str, int | None]:
 
 
 def _each_once(views: Sequence["TableView"]) -> "list[TableView]":
-    from kgs_core.adapters.lake.stats import each_once
+    from kgs_core.lake.topics.stats import each_once
 
     return each_once(views)
 

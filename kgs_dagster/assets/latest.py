@@ -13,14 +13,14 @@ from kgs_dagster.run_process import claim_run
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.lake.latest_by_key import Materialization
+    from kgs_core.lake.derived.latest_by_key import Materialization
 
 Materialize = Callable[[Settings, TopicRule], "Sequence[Materialization]"]
 
 
 def materialize(settings: Settings, rule: TopicRule) -> "Sequence[Materialization]":
     """What `kgs materialize` does, for the tables of one rule."""
-    from kgs_core.adapters.lake.materialize import materialize_lake
+    from kgs_core.lake.derived.materialize import materialize_lake
 
     found: list[Materialization] = []
     materialize_lake(settings, found.append, wanted=lambda each: each is rule)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from kgs_core.config.routing import text_of
+from kgs_core.config.rule.routing import text_of
 from kgs_dagster.assets.columns import own_columns
 from kgs_dagster.assets.lake import (
     GROUP_TAG,
@@ -21,7 +21,7 @@ from kgs_dagster.assets.lake import (
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
+    from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 
 
 def side_assets(group: GroupConfig) -> list[dg.AssetSpec]:

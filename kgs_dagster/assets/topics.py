@@ -16,7 +16,7 @@ from kgs_dagster.assets.lake import Seen, lake_layout
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
+    from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 
 EVERY_S = 900.0
 """A topic is recorded so often, and at once where its partitions or its retention have changed."""

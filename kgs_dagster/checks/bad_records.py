@@ -11,8 +11,8 @@ import dagster as dg
 from kgs_core.reporting.bad_shares import judged_topics, share_text
 from kgs_dagster.assets.control_loop_figures import bullets
 from kgs_dagster.assets.lake import LakeAsset, lake_layout
-from kgs_dagster.checks.group_view import seen_by
-from kgs_dagster.checks.results import unless_shown
+from kgs_dagster.checks.group_view import observed
+from kgs_dagster.checks.results import by_hand, unless_shown
 from kgs_dagster.resources import rebalance_key
 from kgs_dagster.settings import GroupConfig
 
@@ -41,18 +41,12 @@ def bad_records_checks(group: GroupConfig) -> dg.AssetChecksDefinition:
         can_subset=True,
     )
     def lake_bad_records(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        view, _, silent = seen_by(context, group)
-        judged = judged_topics(view, silent)
+        state, silent = observed(context, group)
+        judged = judged_topics(state.view, silent)
         for asset in layout:
             if dg.AssetCheckKey(asset.table, BAD_RECORDS) in context.selected_asset_check_keys:
-                found = evaluation(group, asset, judged)
-                yield dg.AssetCheckResult(
-                    passed=found is not None and found.passed,
-                    asset_key=asset.table,
-                    check_name=BAD_RECORDS,
-                    severity=found.severity if found is not None else dg.AssetCheckSeverity.WARN,
-                    description=found.description if found is not None else NOT_KNOWN,
-                )
+                unknown = _evaluation(asset, passed=False, description=NOT_KNOWN)
+                yield by_hand(evaluation(group, asset, judged) or unknown)
 
     return lake_bad_records
 
@@ -65,12 +59,15 @@ def evaluation(group: GroupConfig, asset: LakeAsset, judged: Judged) -> dg.Asset
     bad = {topic: share for topic, share in sorted(ours.items()) if share is not None}
     is_error = any(share >= 1 for share in bad.values())
     lines = [f"{topic}: {share_text(share)} of its newest records are dead letters" for topic, share in bad.items()]
+    return _evaluation(asset, passed=not bad, description=bullets(lines) if lines else None, is_error=is_error)
+
+
+def _evaluation(
+    asset: LakeAsset, *, passed: bool, description: str | None, is_error: bool = False
+) -> dg.AssetCheckEvaluation:
+    severity = dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN
     return dg.AssetCheckEvaluation(
-        asset_key=asset.table,
-        check_name=BAD_RECORDS,
-        passed=not bad,
-        severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
-        description=bullets(lines) if lines else None,
+        asset_key=asset.table, check_name=BAD_RECORDS, passed=passed, severity=severity, description=description
     )
 
 

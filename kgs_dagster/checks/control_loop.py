@@ -1,18 +1,17 @@
 """Checks of the group as its topics have it now: they read, need no right to write, and can be run at any time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import dagster as dg
 
-from kgs_core.controller.group_view import GroupView
-from kgs_core.controller.write_guard import check_owners
-from kgs_core.invariants.group import check_target
+from kgs_core.group.controller.write_guard import check_owners
+from kgs_core.group.invariants.assignments import check_target
+from kgs_core.group.protocol import Incarnation, Target
+from kgs_core.group.view.group_view import GroupView
 from kgs_core.planning.learnt_capacity import Capacity
-from kgs_core.protocol import Incarnation, Target
 from kgs_core.reporting.capacity import capacity_sentences, capacity_values
-from kgs_dagster.assets.control_loop import ASSIGNMENT, HANDOVER
-from kgs_dagster.assets.control_loop_figures import bullets
-from kgs_dagster.checks.group_view import capacity_now, seen_by
+from kgs_dagster.assets.control_loop import ASSIGNMENT, HANDOVER, checked
+from kgs_dagster.checks.group_view import capacity_now, observed
 from kgs_dagster.resources import rebalance_key
 from kgs_dagster.settings import GroupConfig
 
@@ -44,8 +43,8 @@ def control_loop_checks(group: GroupConfig) -> list[dg.AssetChecksDefinition]:
         can_subset=True,
     )
     def group_now(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        view, target, silent = seen_by(context, group)
-        results = [_target(group, target), _owners(group, view, silent)]
+        state, silent = observed(context, group)
+        results = [_target(group, state.target), _owners(group, state.view, silent)]
         # The feed is asked only for this one
         is_asked = control_loop_check_keys(group)[-1] in context.selected_asset_check_keys
         results += [_capacity(group, capacity_now(context, group))] if is_asked else []
@@ -67,26 +66,14 @@ def control_loop_check_keys(group: GroupConfig) -> list[dg.AssetCheckKey]:
 
 def _target(group: GroupConfig, target: Target | None) -> dg.AssetCheckResult:
     wrong = check_target(target, max_consumers=group.settings.packing.max_consumers) if target else ()
-    return _result(group.key(ASSIGNMENT), TARGET_NOW, wrong, dg.AssetCheckSeverity.WARN)
+    return checked(group.key(ASSIGNMENT), TARGET_NOW, wrong)
 
 
 def _owners(group: GroupConfig, view: GroupView, silent: frozenset[Incarnation]) -> dg.AssetCheckResult:
-    return _result(group.key(HANDOVER), OWNERS_NOW, check_owners(view, silent), dg.AssetCheckSeverity.ERROR)
+    return checked(group.key(HANDOVER), OWNERS_NOW, check_owners(view, silent), dg.AssetCheckSeverity.ERROR)
 
 
 def _capacity(group: GroupConfig, found: Capacity) -> dg.AssetCheckResult:
     wrong = tuple(capacity_sentences(found)) if found.falls_short else ()
-    result = _result(group.key(ASSIGNMENT), CAPACITY_NOW, wrong, dg.AssetCheckSeverity.WARN)
+    result = checked(group.key(ASSIGNMENT), CAPACITY_NOW, wrong)
     return result._replace(metadata={**result.metadata, "capacity": dg.MetadataValue.json(capacity_values(found))})
-
-
-def _result(
-    key: dg.AssetKey, name: str, problems: Sequence[str], severity: dg.AssetCheckSeverity
-) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        passed=not problems,
-        asset_key=key,
-        check_name=name,
-        severity=severity,
-        metadata={"problems": dg.MetadataValue.md(bullets(problems))} if problems else {},
-    )

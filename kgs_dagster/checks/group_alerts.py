@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 import dagster as dg
 
 from kgs_core.reporting.group_alerts import Alerts, GroupAlert, group_alerts
-from kgs_dagster.assets.control_loop import ASSIGNMENT, HANDOVER, WRITE_SPEEDS
+from kgs_core.reporting.status import observed_status
+from kgs_dagster.assets.control_loop import HANDOVER, WRITE_SPEEDS
 from kgs_dagster.assets.control_loop_figures import bullets
 from kgs_dagster.checks.group_view import observed
-from kgs_dagster.checks.results import unless_shown
+from kgs_dagster.checks.results import by_hand, unless_shown
 from kgs_dagster.resources import rebalance_key
 from kgs_dagster.settings import GroupConfig
 
@@ -33,7 +34,6 @@ _ABOUT = {
         dg.AssetCheckSeverity.WARN,
         "No partition is written faster than a consumer reads.",
     ),
-    GroupAlert.NO_PLAN_WAITS: (ASSIGNMENT, dg.AssetCheckSeverity.WARN, "No plan waits for a person's approval."),
 }
 
 
@@ -55,18 +55,13 @@ def group_alert_checks(group: GroupConfig) -> dg.AssetChecksDefinition:
         can_subset=True,
     )
     def alerts(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        state, silent = observed(context, group, measure=True)
-        for alert, problems in group_alerts(state, silent, state.read_at).items():
+        state, _ = observed(context, group, measure=True)
+        seen = observed_status(group.settings, state, state.read_at)
+        for alert, problems in group_alerts(seen, has_listened=True).items():
             key = group_alert_key(group, alert)
             if key in context.selected_asset_check_keys:
                 found = _evaluation(group, alert, (_NOT_KNOWN,) if problems is None else problems)
-                yield dg.AssetCheckResult(
-                    passed=found.passed,
-                    asset_key=found.asset_key,
-                    check_name=found.check_name,
-                    severity=found.severity,
-                    description=found.description,
-                )
+                yield by_hand(found)
 
     return alerts
 

@@ -8,7 +8,7 @@ import dagster as dg
 import kgs_core as kgs
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError
-from kgs_core.exactly_once import LakeAudit, TableAudit
+from kgs_core.lake.rule import LakeAudit, TableAudit
 from kgs_core.reporting.audit_json import COUNTED
 from kgs_dagster.assets.lake import LakeAsset, lake_layout
 from kgs_dagster.checks.results import result_to_repeat

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 _NO_RUN = ""
 
 
+def by_hand(found: dg.AssetCheckEvaluation) -> dg.AssetCheckResult:
+    """What a sensor would report, as the result of a check that runs."""
+    return dg.AssetCheckResult(
+        passed=found.passed,
+        asset_key=found.asset_key,
+        check_name=found.check_name,
+        severity=found.severity,
+        description=found.description,
+    )
+
+
 def unless_shown(instance: dg.DagsterInstance, now: dg.AssetCheckEvaluation) -> dg.AssetCheckEvaluation | None:
     """Result to be reported, of the asset's newest materialization; None where the UI shows the same verdict.
 

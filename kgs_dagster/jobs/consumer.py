@@ -46,7 +46,7 @@ def spark_resources(group: GroupConfig) -> dict[str, Any]:
     def pyspark() -> object:
         from dagster_pyspark import LazyPySparkResource
 
-        from kgs_core.adapters.spark.session import prepare_spark
+        from kgs_core.spark.session import prepare_spark
 
         return LazyPySparkResource(spark_config=prepare_spark(group.settings.spark, f"kgs-{group.name}"))
 

@@ -16,7 +16,7 @@ from kgs_dagster.partitions import published_keys, register, unregistered
 if TYPE_CHECKING:
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-    from kgs_core.adapters.experiments.store import ExperimentFolder
+    from kgs_core.experiments.store import ExperimentFolder
 
 _TAGS = {ROLE: "experiment"}
 
@@ -101,7 +101,7 @@ def _keys(config: WorkloadConfig, experiments: ExperimentResource, folder: "Expe
     Raises:
         ConfigError: a name or a file that cannot be; a wrong row is named by line and column.
     """
-    from kgs_core.adapters.experiments.store import stream_of
+    from kgs_core.experiments.store import stream_of
 
     if config.file:
         return [_recorded(config, experiments.recording(config.file), folder)]
@@ -111,11 +111,11 @@ def _keys(config: WorkloadConfig, experiments: ExperimentResource, folder: "Expe
 
 
 def _recorded(config: WorkloadConfig, path: Path, folder: "ExperimentFolder") -> str:
-    from kgs_core.adapters.system.files import read_text
-    from kgs_core.monitor.recorded import parse_measurements
+    from kgs_core.monitor.speeds.recorded import parse_measurements
     from kgs_core.simulation.latency import LatencySettings
     from kgs_core.simulation.recorded import recorded_workload
     from kgs_core.simulation.replay import Conditions
+    from kgs_core.system.files import read_text
 
     flat_out = 133.0
     if config.consumer_capacity is not None:

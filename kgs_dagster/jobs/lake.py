@@ -25,7 +25,7 @@ Maintain = Callable[[Settings, Callable[["Upkeep"], None]], None]
 
 def maintain(settings: Settings, done: Callable[["Upkeep"], None]) -> None:
     """The upkeep of `kgs maintain`."""
-    from kgs_core.adapters.lake.maintenance import maintain_lake
+    from kgs_core.lake.topics.maintenance import maintain_lake
 
     maintain_lake(settings, done=done)
 

@@ -56,7 +56,8 @@ def rebalance_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition":
         f"rebalance_job{group.suffix}",
         selection=dg.AssetSelection.assets(*control_loop_keys(group)) - checks,
         description=f"Packs the partitions of group {group.name} anew if that is due, and hands them over. The sensor "
-        "asks for it; by hand, it takes the newest measurement. With dry_run it only shows the plan.",
+        "asks for it; by hand, it takes the newest measurement and carries out what the packer wants now. With dry_run "
+        "it only shows the plan.",
         executor_def=dg.in_process_executor,
         tags={
             GROUP: group.name,

@@ -1,6 +1,6 @@
 """Job that parses dead letters again: what `kgs redrive` does, started by hand."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -13,27 +13,30 @@ from kgs_dagster.run_process import DAY_S, MAX_RUNTIME, claim_run
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.ingest.redrive_result import RedriveResult
+    from kgs_core.ingest.replay.redrive_result import RedriveResult
 
 
 class RedriveConfig(dg.Config):
     """Which dead letters."""
 
     table: str = Field(description="The rows' table, by its path in the lake.")
-    where: list[str] = Field(default=[], description="Conditions as of kgs redrive --where; all must be fulfilled.")
+    code: list[str] = Field(default=[], description="Only letters with one of these error codes.")
+    partition: list[int] = Field(default=[], description="Only records of these partitions.")
+    since: str | None = Field(default=None, description="Only records written from then on, e.g. 2026-11-15T08:00.")
+    until: str | None = Field(default=None, description="Only records written before then.")
     dry_run: bool = Field(default=False, description="Only count.")
 
 
-RedriveTable = Callable[[Settings, str, Sequence[str], bool], "RedriveResult"]
+RedriveTable = Callable[[Settings, RedriveConfig], "RedriveResult"]
 
 
-def redrive_table(settings: Settings, table: str, where: Sequence[str], dry_run: bool) -> "RedriveResult":  # noqa: FBT001
+def redrive_table(settings: Settings, config: RedriveConfig) -> "RedriveResult":
     """The redrive of `kgs redrive`."""
-    from kgs_core.adapters.ingest.redrive import Redrive
-    from kgs_core.adapters.lake.letter_filter import parse_conditions
+    from kgs_core.ingest.replay.redrive import Redrive
+    from kgs_core.lake.letters.letter_filter import letter_filter
 
-    conditions = parse_conditions(where)
-    return Redrive(settings, table).run(conditions, dry_run=dry_run)
+    chosen = letter_filter(config.code, config.partition, config.since, config.until)
+    return Redrive(settings, config.table).run(chosen, dry_run=config.dry_run)
 
 
 def redrive_job(group: GroupConfig, redrive: RedriveTable = redrive_table) -> dg.JobDefinition:
@@ -43,7 +46,7 @@ def redrive_job(group: GroupConfig, redrive: RedriveTable = redrive_table) -> dg
     def redrive_letters(context: dg.OpExecutionContext, config: RedriveConfig) -> None:
         claim_run(context.instance, context.run_id)
         try:
-            found = redrive(group.settings, config.table, config.where, config.dry_run)
+            found = redrive(group.settings, config)
         except KgsError as e:
             raise dg.Failure(str(e), allow_retries=False) from e
         context.add_output_metadata(_metadata(found))

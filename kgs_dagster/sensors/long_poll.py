@@ -11,16 +11,17 @@ from typing import Protocol
 
 import dagster as dg
 
-from kgs_core.controller.events import Measured
-from kgs_core.controller.observer import GroupObserver, Recommendation
-from kgs_core.controller.state import Options
 from kgs_core.errors import KgsError, TransientError
+from kgs_core.group.controller.observer import GroupObserver, Recommendation
+from kgs_core.group.controller.state import Options
+from kgs_core.group.protocol import Message, Received
+from kgs_core.group.view.events import Measured
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Fleet, GroupTopicReader
-from kgs_core.protocol import Incarnation, Message, Received
 from kgs_core.reporting.bad_shares import judged_topics
 from kgs_core.reporting.group_alerts import Alerts, group_alerts
 from kgs_core.reporting.sentences import sentences
+from kgs_core.reporting.status import observed_status
 from kgs_core.runtime.controller_loop import fleet_seen
 from kgs_core.runtime.measurement_source import MeasurementSource
 from kgs_dagster.checks.bad_records import Judged
@@ -145,14 +146,15 @@ class LongPoll:
                 requests, self._trouble = [], str(e)
             if requests or due > end:
                 judged = judged_topics(watch.state.view, watch.state.suspects())
-                alerts = group_alerts(watch.state, self._silent(watch), timing.steady())
+                seen = observed_status(self._group.settings, watch.state, timing.steady())
+                alerts = group_alerts(seen, has_listened=self._has_listened(watch))
                 return Found(tuple(requests), self._offset, self._summary(watch), judged, alerts)
             timing.sleep(max(0.0, due - timing.steady()))
 
-    def _silent(self, watch: GroupObserver) -> frozenset[Incarnation] | None:
-        """Who is suspected; None: a tick that ends early has not listened for long enough to tell."""
+    def _has_listened(self, watch: GroupObserver) -> bool:
+        """Whether for long enough to tell who is silent, which a tick that ends early has not."""
         listened_s = self._timing.steady() - watch.state.silence_counts_from
-        return None if listened_s < self._options.membership.suspect_after_s else frozenset(watch.state.suspects())
+        return listened_s >= self._options.membership.suspect_after_s
 
     def _step(self, watch: GroupObserver) -> tuple[GroupObserver, list[dg.RunRequest]]:
         """Hear everybody, then decide.
@@ -162,15 +164,15 @@ class LongPoll:
         """
         watch = self._heard(watch)
         now = self._timing.steady()
-        after, sight = watch.recommend(now)
-        self._hold = self._ports.rebalances.hold(watch.target_offset) if sight.reason else None
+        after, recommended = watch.recommend(now)
+        self._hold = self._ports.rebalances.hold(watch.target_offset) if recommended.reason else None
         if self._hold is not None:
-            after, sight = watch.recommend(now, target_stands=self._hold.target_stands)
-        for handle in sight.unwanted:
+            after, recommended = watch.recommend(now, target_stands=self._hold.target_stands)
+        for handle in recommended.unwanted:
             self._ports.fleet.stop_unwanted(handle)
-        for handle in sight.overdue:
+        for handle in recommended.overdue:
             self._ports.fleet.stop_overdue(handle)
-        return after, [*self._launches(sight), *self._rebalances(sight, after, now)]
+        return after, [*self._launches(recommended), *self._rebalances(recommended, after, now)]
 
     def _heard(self, watch: GroupObserver) -> GroupObserver:
         ports, timing = self._ports, self._timing
@@ -192,22 +194,23 @@ class LongPoll:
             self._unmeasured = str(e)
             return None
 
-    def _launches(self, sight: Recommendation) -> list[dg.RunRequest]:
+    def _launches(self, recommended: Recommendation) -> list[dg.RunRequest]:
         fleet = self._ports.fleet
         return [
             consumer_run_request(self._group, each, fleet.next_attempt(each), as_pod=fleet.launches_pods)
-            for each in sight.launch
+            for each in recommended.launch
         ]
 
-    def _rebalances(self, sight: Recommendation, watch: GroupObserver, now: float) -> list[dg.RunRequest]:
-        if not sight.reason or self._hold is not None:
+    def _rebalances(self, recommended: Recommendation, watch: GroupObserver, now: float) -> list[dg.RunRequest]:
+        if not recommended.reason or self._hold is not None:
             return []
         newest, measured = watch.newest_report, watch.state.measured
         packs = measured is not None and watch.state.is_fresh(now)
         config = RebalanceConfig(
             measurement_offset=measured.measurement_offset if measured and packs else None,
-            reason=sight.reason,
+            reason=recommended.reason,
             attempt=self._ports.rebalances.next_attempt(),
+            applies_plan=False,
             packs=packs,
             report_offset=newest.offset if newest else None,
             report_age_s=round(now - newest.at, 3) if newest else 0.0,

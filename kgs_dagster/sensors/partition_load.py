@@ -28,8 +28,8 @@ Connect = Callable[[GroupConfig, dg.DagsterInstance], AbstractContextManager[Sen
 @contextmanager
 def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator[SensorPorts]:
     """Kafka and Dagster's runs, for one tick: a tick leaves nothing behind that could be broken in the next."""
-    from kgs_core.adapters.group.connections import GroupConnections
-    from kgs_core.adapters.monitor.source import MonitorSource
+    from kgs_core.group.topics.connections import GroupConnections
+    from kgs_core.monitor.kafka.source import MonitorSource
 
     with (
         GroupConnections(group.settings, READ_TIMEOUT_S) as topics,

@@ -4,12 +4,14 @@ import json
 from itertools import count
 from pathlib import Path
 
-from kgs_core.adapters.ingest import redrive
-from kgs_core.adapters.lake import adoption, audit, maintenance, recovery
-from kgs_core.adapters.lake.materialize import materialize_lake
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, KgsError
-from kgs_core.exactly_once import LakeAudit
+from kgs_core.ingest.replay import redrive
+from kgs_core.lake.audit import audit
+from kgs_core.lake.derived.materialize import materialize_lake
+from kgs_core.lake.handover import adoption
+from kgs_core.lake.rule import LakeAudit
+from kgs_core.lake.topics import maintenance, recovery
 from tests.combinations.case import NEW, OLD, Rule
 from tests.combinations.rules import rules_of
 
@@ -36,7 +38,7 @@ class Operator:
             {
                 "group": f"g{self._group}",
                 "kafka": {"bootstrap_servers": "memory:1"},
-                "lake": {"root": str(self._root), "commit": self._rule.commit, "checkpoint_interval": 5},
+                "lake": {"root": str(self._root), "checkpoint_interval": 5},
                 "consumer": {"wait_time_s": 0.0},
                 "registry": {"url": f"http://registry:1/{next(_NUMBERS)}"},
                 "topics": rules_of(self._rule, self.edition),

@@ -3,20 +3,20 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext
-from kgs_core.adapters.ingest.fetch import FetchSession
-from kgs_core.adapters.ingest.local_batch_runner import LocalBatchRunner
-from kgs_core.adapters.ingest.rounds import Ingest
-from kgs_core.adapters.ingest.topic_opener import TopicOpener
-from kgs_core.adapters.ingest.topic_state import TopicState
-from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import Settings, resolve_tables
-from kgs_core.consumer.round.questions import ReadResult
 from kgs_core.errors import KgsError
+from kgs_core.ingest.driver.local_batch_runner import LocalBatchRunner
+from kgs_core.ingest.driver.rounds import Ingest
+from kgs_core.ingest.opening.topic_opener import TopicOpener
+from kgs_core.ingest.opening.topic_state import TopicState
+from kgs_core.ingest.round.questions import ReadResult
+from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.topics.factory import open_lake
 from tests.combinations.case import Round
 from tests.combinations.stand_ins import MemoryKafka
 from tests.group_offsets import MemoryOffsets
+from tests.object_fetch import ObjectFetchSession
 
 
 class _Runner(LocalBatchRunner):
@@ -42,7 +42,7 @@ class Process:
         self._specs = resolve_tables(settings, kafka.list_topics())
         offsets = MemoryOffsets()
         self._opener = TopicOpener(settings, open_lake(settings.lake, "7"), kafka, offsets, lambda *_: None)
-        self.client = FetchSession({"bootstrap.servers": "memory:1"})
+        self.client = ObjectFetchSession({"bootstrap.servers": "memory:1"})
         context = TaskContext({"client": self}, Storage(settings.lake.root), None)
         self._runner = _Runner(context, settings.consumer)
         self._topics: dict[str, TopicState] = {}

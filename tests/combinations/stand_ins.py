@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 from confluent_kafka.schema_registry import Schema
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
-from kgs_core.adapters.kafka.topic_description import TopicDescription
+from kgs_core.kafka.topic_description import TopicDescription
 from kgs_core.model import TopicId, TopicPartition
 from tests.combinations.case import NEW, OLD, PARTITIONS, Record, Rule
 from tests.combinations.values import AVRO, JSON_SCHEMA, PROTOBUF, Message, partition_of

@@ -31,27 +31,27 @@ class Mend:
 
 MENDS = {
     "a registry that forgets": Mend(
-        "kgs_core.adapters.ingest.sorted_records",
+        "kgs_core.ingest.worker.sorted_records",
         "            found.unsettled.add(i)\n",
         "            pass\n",
     ),
     "records held of a deleted topic": Mend(
-        "kgs_core.adapters.ingest.fetch_client",
+        "kgs_core.ingest.fetch.fetch_client",
         "if ids.get(topic) != self.topic_ids.get(topic)}",
         "if False}",
     ),
     "tombstones of texts": Mend(
-        "kgs_core.config.value_formats",
+        "kgs_core.config.rule.value_formats",
         '{"value": "string"}, takes_null=True',
         '{"value": "string"}',
     ),
     "a number that no decimal takes": Mend(
-        "kgs_core.adapters.ingest.formats.json_faults",
+        "kgs_core.ingest.formats.json.json_faults",
         "        except Exception:",
         "        except (RecursionError, ValueError):",
     ),
     "a nested column of a derived table": Mend(
-        "kgs_core.adapters.lake.table_changes",
+        "kgs_core.lake.delta.table_changes",
         "else pa.nulls(rows.num_rows, f.type)",
         "else pa.array([None] * rows.num_rows, pa.string()).cast(f.type)",
     ),

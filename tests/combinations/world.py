@@ -11,12 +11,19 @@ from typing import Any
 
 import pytest
 
-from kgs_core.adapters.ingest import arrow_task, fetch, reading_ahead, redrive, rounds
-from kgs_core.adapters.ingest.formats import by_schema
-from kgs_core.adapters.lake import adoption, combined_commit, latest_by_key, maintenance, recovery
-from kgs_core.adapters.registry import client as registry_client
-from kgs_core.adapters.system import failpoints
 from kgs_core.errors import KgsError
+from kgs_core.ingest.driver import reading_ahead, rounds
+from kgs_core.ingest.formats import by_schema
+from kgs_core.ingest.replay import redrive
+from kgs_core.ingest.worker import arrow_task
+from kgs_core.lake.delta import combined_commit
+from kgs_core.lake.derived import latest_by_key
+from kgs_core.lake.handover import adoption
+from kgs_core.lake.topics import maintenance, recovery
+from kgs_core.lake.topics.factory import open_lake
+from kgs_core.registry import client as registry_client
+from kgs_core.system import failpoints
+from tests import object_fetch
 from tests.combinations import case as steps
 from tests.combinations.commands import Operator
 from tests.combinations.judge import Judge, tables_in
@@ -173,11 +180,12 @@ def _patched(world: World) -> Iterator[None]:
         for module in (adoption, maintenance, recovery):
             patch.setattr(module, "KafkaAdmin", lambda _: world.kafka)
             patch.setattr(module, "admin_client", lambda _: None)
+        patch.setattr(open_lake, "__defaults__", ("", world.rule.commit))
         patch.setattr(recovery, "GroupOffsets", lambda *_: MemoryOffsets())
         if world.rule.small:
             patch.setattr(latest_by_key, "MERGE_BYTES", 1)
             patch.setattr(redrive, "MOST_LETTERS", 1)
-        patch.setattr(fetch, "Consumer", lambda _: LogClient(world.kafka))
+        patch.setattr(object_fetch, "Consumer", lambda _: LogClient(world.kafka))
         patch.setattr(arrow_task, "session", lambda _, config, __: config["client"].client)
         patch.setattr(registry_client, "SchemaRegistryClient", lambda _: RegistryConnection(world.registry))
         try:

@@ -5,16 +5,16 @@ from random import Random
 
 import pytest
 
-from kgs_core.adapters.ingest import fetch_sessions
 from kgs_core.config import PackingSettings
 from kgs_core.config.membership import MembershipSettings
-from kgs_core.controller.events import FleetSeen, RecordsRead
-from kgs_core.controller.machine import begin, step
-from kgs_core.controller.state import Options
+from kgs_core.group.controller.machine import begin, step
+from kgs_core.group.controller.state import Options
+from kgs_core.group.view.events import FleetSeen, RecordsRead
+from kgs_core.ingest.fetch import fetch_sessions
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.packing import ALGORITHMS
 from kgs_core.packing.registry import WEIGHING
-from tests.core.controller.two_readers import RUNS, group
+from tests.core.group.controller.two_readers import RUNS, group
 from tests.mock_kafka import mock_kafka
 
 

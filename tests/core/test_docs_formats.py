@@ -8,13 +8,13 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
-from kgs_core.adapters.ingest.formats.json_objects import parse_json
-from kgs_core.adapters.ingest.formats.parsed import ValueBatch
-from kgs_core.adapters.lake.delta_table import DeltaTopicTable
-from kgs_core.adapters.lake.row_schema import schema_of
-from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule
-from kgs_core.config.field_types import FIELD_TYPES, canonical_type
+from kgs_core.config.rule.field_types import FIELD_TYPES, canonical_type
+from kgs_core.ingest.formats.json.json_objects import parse_json
+from kgs_core.ingest.formats.parsed import ValueBatch
+from kgs_core.lake.delta.delta_table import DeltaTopicTable
+from kgs_core.lake.files.row_schema import schema_of
+from kgs_core.lake.files.storage import Storage
 from tests.one_column import LAKE
 
 PAGE = (Path(__file__).parents[2] / "docs/formats.md").read_text()

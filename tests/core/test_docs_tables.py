@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from kgs_core.adapters.lake.row_schema import DEAD_LETTER_SCHEMA, ORIGIN_FIELDS, RAW_VALUE
+from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, ORIGIN_FIELDS, RAW_VALUE
 
 PAGE = (Path(__file__).parents[2] / "docs/tables.md").read_text()
 PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from kgs_core.controller.state import Result
+from kgs_core.group.controller.state import Result
 from kgs_core.model import ConsumerId
 from kgs_core.runtime.rebalance_ports import Reference
 from kgs_core.runtime.rebalance_run import RebalanceRun

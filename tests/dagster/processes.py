@@ -4,8 +4,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kgs_core.adapters.fleet.host_process import HostProcess
-from kgs_core.adapters.system.process_identity import start_ticks
+from kgs_core.fleet.host_process import HostProcess
+from kgs_core.system.process_identity import start_ticks
 
 
 @contextmanager

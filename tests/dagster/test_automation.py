@@ -4,8 +4,8 @@ import dagster as dg
 import pytest
 from dagster import DagsterRunStatus as Status
 
-from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.errors import TransientError
+from kgs_core.fleet.host_process import HostProcess
 from kgs_dagster.automation import lost_runs_sensor, run_failure_sensor, schedule, scheduled_jobs
 from kgs_dagster.jobs.lake import lake_maintenance_job
 from tests.dagster.groups import group, two_groups

@@ -6,8 +6,8 @@ from datetime import date, datetime
 import dagster as dg
 import pytest
 
-from kgs_core.adapters.lake.kept_bills import KeptBills
 from kgs_core.errors import TransientError
+from kgs_core.lake.topics.kept_bills import KeptBills
 from kgs_core.reporting.usage import GroupUsage, Period
 from kgs_core.simulation.bill import Bill, Price
 from kgs_dagster.assets.bill import bill_asset, make_bill

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from kgs_core.adapters.catalog.registration import TableRegistration
+from kgs_core.catalog.registration import TableRegistration
 from kgs_core.errors import TransientError
 from kgs_core.ports import Registration
 from kgs_dagster.assets.catalog import catalog_assets

@@ -3,10 +3,10 @@
 import queue
 from dataclasses import replace
 
-from kgs_core.consumer.member import Facts, Identity, MembershipTiming
-from kgs_core.consumer.membership import Membership
+from kgs_core.group.membership.member import Facts, Identity, MembershipTiming
+from kgs_core.group.membership.membership import Membership
+from kgs_core.group.protocol import Incarnation, Member
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Incarnation, Member
 from kgs_dagster.consumer_log import ReadingLog, reading
 from tests.processes import a_process
 

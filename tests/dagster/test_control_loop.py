@@ -5,10 +5,10 @@ from dataclasses import replace
 import dagster as dg
 import pytest
 
-from kgs_core.consumer.member import Decision
+from kgs_core.group.membership.member import Decision
+from kgs_core.group.protocol import DesiredState, FlatOut, RunState
 from kgs_core.model import ConsumerId
 from kgs_core.packing import ALGORITHMS
-from kgs_core.protocol import DesiredState, FlatOut, RunState
 from kgs_dagster.assets.control_loop import COVERED, DONE, FITS, OWNERS, SAFE
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.run_process import PROCESS
@@ -109,6 +109,15 @@ def test_nothing_to_do_is_a_success(runs):
 def test_by_hand_it_takes_the_newest(runs):
     offset = runs.sim.publish(**FOUR)
     assert runs.recorded(runs.run(), "write_speeds")["measurement_offset"] == offset
+
+
+def test_by_hand_it_carries_out_a_better_packing_at_once(runs):
+    """As `kgs plan --apply` does; the sensor's runs do only what is due."""
+    offset = runs.sim.publish(a=20, b=20, c=20, d=20)
+    result = runs.run(measurement_offset=offset, applies_plan=False)
+    assert runs.recorded(result, "consumer_assignment")["outcome"].startswith("nothing to do")
+    runs.run()
+    assert {*runs.sim.target().assignment.values()} == {1}
 
 
 @pytest.mark.parametrize("age_s", [0, 31])

@@ -3,9 +3,8 @@
 import dagster as dg
 import pytest
 
-from kgs_core.controller.observer import GroupObserver
 from kgs_core.model import TopicPartition
-from kgs_core.reporting.group_alerts import GroupAlert, group_alerts
+from kgs_core.reporting.group_alerts import GroupAlert
 from kgs_dagster.checks.group_alerts import LastingAlerts, group_alert_key
 from tests.dagster.groups import group as group_of
 from tests.dagster.rebalancing import FOUR
@@ -96,20 +95,6 @@ def test_what_is_not_known_changes_nothing(instance):
             instance.report_runless_asset_event(each)
     assert seen == [(60, False)]
     assert [each.passed for each in lasting.changed(instance, {GroupAlert.ALL_HEARD: ()})] == [True]
-
-
-def test_partitions_of_who_is_silent_have_no_reader(watched):
-    """By what an observer knows: whether others have taken them over by then is another matter."""
-    messages = watched.sim.reader().read_to_end()
-    now = watched.sim.clock.now
-    state = GroupObserver.begin(watched.sim.options, messages, now, round(now * 1000)).state
-    silent = {each for each, member in state.view.members.items() if member.member.consumer == 1}
-    of_one = {str(tp) for tp, consumer in state.target.assignment.items() if consumer == 1}
-    found = group_alerts(state, silent, now)
-    assert found[GroupAlert.ALL_READ] == tuple(f"{tp} has no reader" for tp in sorted(of_one))
-    assert found[GroupAlert.NONE_HOT] is found[GroupAlert.SPEEDS_KNOWN] is None, "nothing was measured"
-    assert group_alerts(state, None, now)[GroupAlert.ALL_READ] is None, "it has not listened yet"
-    assert group_alerts(state, (), now)[GroupAlert.ALL_READ] == ()
 
 
 def test_alerts_are_checked_by_hand_too(runs):

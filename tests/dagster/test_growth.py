@@ -4,7 +4,7 @@ import dagster as dg
 from dagster._core.test_utils import freeze_time
 from dagster._time import get_current_timestamp
 
-from kgs_dagster.growth import growth, main
+from bench.growth import growth, main
 from kgs_dagster.jobs.prune import prune_runs_job
 from tests.dagster.groups import group
 

@@ -5,7 +5,7 @@ import json
 import dagster as dg
 import pytest
 
-from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
+from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 from kgs_dagster.assets.lake import QUIET_S, lake_assets, lake_events, lake_layout
 from kgs_dagster.automation import lake_sensor
 from tests.dagster.groups import group

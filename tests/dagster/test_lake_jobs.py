@@ -9,9 +9,9 @@ from dagster import DagsterRunStatus as Status
 from dagster._core.loader import LoadingContextForTest
 from dagster._time import get_current_datetime, get_current_timestamp
 
-from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
 from kgs_core.errors import TransientError
-from kgs_core.exactly_once import Fault, Finding, LakeAudit, PartitionAudit, StoredPositions, TableAudit
+from kgs_core.lake.rule import Fault, Finding, LakeAudit, PartitionAudit, StoredPositions, TableAudit
+from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 from kgs_core.model import OffsetRange, TopicId
 from kgs_core.ports import Upkeep
 from kgs_dagster.assets.lake import lake_assets, lake_layout

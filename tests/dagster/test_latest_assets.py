@@ -2,8 +2,8 @@
 
 import dagster as dg
 
-from kgs_core.adapters.lake.latest_by_key import Materialization
 from kgs_core.errors import UnsafeError
+from kgs_core.lake.derived.latest_by_key import Materialization
 from kgs_dagster.assets.lake import lake_assets
 from kgs_dagster.assets.latest import latest_assets
 from kgs_dagster.automation import LATEST_CRON, scheduled_jobs

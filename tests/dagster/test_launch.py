@@ -9,11 +9,11 @@ import pytest
 from dagster import DagsterRunStatus as Status
 from dagster._time import get_current_timestamp
 
-from kgs_core.adapters.fleet.consumer_pod import grace_period_s
-from kgs_core.adapters.fleet.host_process import HostProcess
-from kgs_core.adapters.system.process_identity import boot_id, start_ticks
 from kgs_core.errors import PermanentError, TransientError
+from kgs_core.fleet.consumer_pod import grace_period_s
+from kgs_core.fleet.host_process import HostProcess
 from kgs_core.model import ConsumerId
+from kgs_core.system.process_identity import boot_id, start_ticks
 from kgs_dagster.jobs.lake import lake_maintenance_job
 from kgs_dagster.launch import ATTEMPT, DagsterFleet, attempt_of, consumer_run_request
 from kgs_dagster.run_process import PROCESS, claim_run, process_tag, process_title

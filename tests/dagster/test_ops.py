@@ -10,11 +10,11 @@ import dagster as dg
 import pytest
 from dagster import DagsterRunStatus as Status
 
-from kgs_core.adapters.fleet.host_process import HostProcess
-from kgs_core.adapters.system.processes import RUN_ID
 from kgs_core.errors import PermanentError
+from kgs_core.fleet.host_process import HostProcess
+from kgs_core.group.protocol import Incarnation, Member
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Incarnation, Member
+from kgs_core.system.processes import RUN_ID
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.launch import INCARNATION, attempt_of, consumer_run_request
 from kgs_dagster.run_process import process_of
@@ -40,7 +40,7 @@ def refusing_kafka(monkeypatch):
     def refused(_):
         raise PermanentError("Kafka localhost:1: list topics: not authorized: grant this user the right")
 
-    monkeypatch.setattr("kgs_core.adapters.kafka.admin.KafkaAdmin.list_topics", refused)
+    monkeypatch.setattr("kgs_core.kafka.admin.KafkaAdmin.list_topics", refused)
 
 
 @pytest.fixture

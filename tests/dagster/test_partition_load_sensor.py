@@ -7,11 +7,11 @@ import dagster as dg
 import pytest
 
 from kgs_core.errors import PermanentError, TransientError
+from kgs_core.group.protocol import DesiredState, DesiredVersion, RunState
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import DesiredState, DesiredVersion, RunState
 from kgs_dagster.jobs.rebalance import TARGET
 from kgs_dagster.sensors.long_poll import LENGTH_S
-from tests.dagster.rebalancing import GROWN
+from tests.dagster.rebalancing import FOUR, GROWN
 from tests.dagster.ticking import Watched
 
 TOPICS = "[{topic: a}, {pattern: '.*'}]"
@@ -74,6 +74,15 @@ def test_a_tick_ends_when_a_decision_falls(watched):
     assert (config["attempt"], config["packs"], config["dry_run"]) == (1, True, False)
     tags = {"kgs/group": "g", "kgs/group-rebalance": "g", "kgs/role": "rebalance", TARGET: "0"}
     assert request.tags.items() >= tags.items()
+
+
+def test_a_better_packing_is_asked_for_when_a_person_asks(watched):
+    watched.load = dict.fromkeys(FOUR, 20)
+    assert watched.evaluate().run_requests == []
+    watched.sim.topics.append(DesiredState(RunState.RUNNING, "sam", 0, apply_ms=5))
+    (request,) = watched.evaluate().run_requests
+    config = request.run_config["resources"]["rebalance"]["config"]
+    assert (config["reason"], config["applies_plan"]) == ("looking for a better packing: asked for by sam", False)
 
 
 def test_the_same_decision_is_asked_for_under_the_same_key(watched):

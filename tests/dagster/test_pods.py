@@ -8,7 +8,7 @@ import pytest
 from dagster._core.code_pointer import ModuleCodePointer
 from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 
-from kgs_core.adapters.fleet.consumer_pod import grace_period_s
+from kgs_core.fleet.consumer_pod import grace_period_s
 from kgs_core.model import ConsumerId
 from kgs_dagster.jobs.consumer import consumer_job
 from kgs_dagster.launch import POD, DagsterFleet, consumer_run_request

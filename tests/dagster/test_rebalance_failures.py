@@ -6,9 +6,9 @@ from dataclasses import replace
 import dagster as dg
 import pytest
 
-from kgs_core.controller import machine
-from kgs_core.controller.state import ControllerState
 from kgs_core.errors import TransientError
+from kgs_core.group.controller import machine
+from kgs_core.group.controller.state import ControllerState
 from kgs_core.runtime import controller_loop, rebalance_run
 from kgs_dagster.assets.control_loop import COVERED, DONE
 from kgs_dagster.jobs.rebalance import RebalanceRuns

@@ -2,12 +2,12 @@
 
 from collections import Counter
 
-from kgs_core.adapters.ingest.redrive_result import RedriveResult
 from kgs_core.errors import UnsafeError
+from kgs_core.ingest.replay.redrive_result import RedriveResult
 from kgs_dagster.jobs.redrive import redrive_job
 from tests.dagster.groups import group
 
-CONFIG = {"ops": {"redrive_table": {"config": {"table": "bronze/orders", "where": ["code=empty"], "dry_run": True}}}}
+CONFIG = {"ops": {"redrive_table": {"config": {"table": "bronze/orders", "code": ["empty"], "dry_run": True}}}}
 
 
 def run(instance, work):
@@ -18,12 +18,12 @@ def run(instance, work):
 def test_it_redrives_what_its_configuration_says_and_records_the_result(instance):
     asked = []
 
-    def work(settings, *arguments):
-        asked.append(arguments)
+    def work(settings, config):
+        asked.append((config.table, config.code, config.partition, config.since, config.until, config.dry_run))
         return RedriveResult("bronze/orders", 10, 4, 4, 1, 0, 2, Counter(empty=3), {"empty": "orders:0 at 1: x"})
 
     done = run(instance, work)
-    assert asked == [("bronze/orders", ["code=empty"], True)]
+    assert asked == [("bronze/orders", ["empty"], [], None, None, True)]
     (output,) = [event for event in done.all_events if event.is_successful_output]
     values = {name: value.value for name, value in output.step_output_data.metadata.items()}
     assert (values["letters"], values["passed"], values["failed"]) == (10, 4, 3)

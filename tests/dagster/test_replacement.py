@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.protocol import DesiredVersion
+from kgs_core.group.protocol import DesiredVersion
 from kgs_dagster.resources import UNFINISHED
 from tests.dagster.rebalancing import FOUR
 from tests.sim_group import tp

@@ -3,7 +3,7 @@
 import dagster as dg
 import pytest
 
-from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
+from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 from kgs_dagster.assets.lake import QUIET_S, lake_events, lake_layout
 from kgs_dagster.assets.side_tables import side_assets, side_events
 from tests.dagster.groups import group

@@ -3,8 +3,8 @@
 import dagster as dg
 import pytest
 
-from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
 from kgs_core.errors import PermanentError, TransientError
+from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 from kgs_dagster.assets.topics import EVERY_S, retention_text, retentions_of, topic_events
 from tests.dagster.groups import group
 

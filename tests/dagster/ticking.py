@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from kgs_core.controller.events import Measured
+from kgs_core.group.view.events import Measured
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.jobs.rebalance import RebalanceRuns
 from kgs_dagster.resources import UNFINISHED, control_resources, group_options

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from bench import draw_dashboard
 from kgs_core.metrics import METRICS
 from kgs_core.simulation.charts import picture
-from ops import draw_dashboard, make_dashboard
+from ops import make_dashboard
 from tests.ops.shortened_rules import shortened
 
 ROOT = Path(__file__).parents[2]

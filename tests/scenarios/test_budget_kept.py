@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
+from kgs_core.group.protocol import Received, Target
 from kgs_core.planning.rebalance_budget import HOUR_MS
 from kgs_core.planning.triggers import Reason
-from kgs_core.protocol import Received, Target
 from tests.scenarios.transcript import Scenario
 
 pytestmark = pytest.mark.slow

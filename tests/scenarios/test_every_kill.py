@@ -10,14 +10,16 @@ import pytest
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.member import MembershipTiming
-from kgs_core.controller.events import Command, Note, Write
-from kgs_core.controller.state import Options
+from kgs_core.group.controller.plan_request import ASKED
+from kgs_core.group.controller.state import Options
+from kgs_core.group.membership.member import MembershipTiming
+from kgs_core.group.protocol import Target
+from kgs_core.group.view.events import Command, Note, Write
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
-from kgs_core.testing.consumers import Habits
-from kgs_core.testing.controllers import Moment
-from kgs_core.testing.world import World
+from tests.world.consumers import Habits
+from tests.world.controllers import Moment
+from tests.world.world import World
 
 MOST_ROUNDS = 60
 
@@ -37,6 +39,7 @@ class Life:
             consumer_capacity_bytes_per_s=120,
             spare_consumers=1,
             sentinel_timeout_s=15,
+            apply="forced_only",
         )
         habits = Habits(MembershipTiming(membership.heartbeat_s, membership.suspect_after_s, 300))
         self.world = World(Options(packing, membership, lambda: Random(0)), habits, Random(0))
@@ -66,9 +69,15 @@ class Life:
         hung.is_frozen = True
         self.settle_without(hung)
         self.settle(a=30, b=20)
-        self.world.rounds(16)
+        self.world.ask_for_plan()
+        self.world.rounds(2)
         self.settle(a=30, b=20)
         return self
+
+    def answers(self):
+        """Targets that carry out what was asked for."""
+        targets = [one.message for one in self.world.topics.history if isinstance(one.message, Target)]
+        return [one.reason for one in targets if ASKED in one.reason]
 
     def settle_without(self, hung):
         """Nobody wants the process that hangs: it is asked to end, and does when it goes on."""
@@ -99,5 +108,6 @@ def test_killed_at_any_point_the_next_controller_carries_on(unharmed):
         assert life.points[number] == point
         assert len(life.world.controllers) == 2, f"nobody was killed at {point}"
         assert life.world.inspection.problems + life.world.inspection.doubled == [], point
+        assert len(life.answers()) == 1, point
         hit.add(point)
     assert hit == set(unharmed.points)

@@ -12,7 +12,7 @@ after at every turn. `python -m tests.scenarios.transcript` writes the lines bel
                                                 `controller1`, the first
     desired paused; want 2 b [in vain]          what people say; in vain: what is started has what it had before
     begin 2 b                                   what is started from now on has that, and nobody has asked
-    approve [again]                             a consent to the newest plan; again: the same as before
+    apply                                       `kgs plan --apply`
     unable a no rule fits; able                 what is started from now on cannot open a; everybody can open all
     target 1=a 2=bc 3=                          a Target as an earlier controller may have left it
     stuck 2 a offsets gone                      consumer 2 cannot read a
@@ -33,29 +33,27 @@ from typing import Any
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.member import MembershipTiming
-from kgs_core.controller.desired_state import is_settled
-from kgs_core.controller.events import Launch, Note, Stop
-from kgs_core.controller.state import Options
-from kgs_core.controller.transitions import State
-from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.planning.load import Load
-from kgs_core.protocol import (
-    Approval,
+from kgs_core.group.controller.desired_state import is_settled
+from kgs_core.group.controller.state import Options
+from kgs_core.group.membership.member import MembershipTiming
+from kgs_core.group.protocol import (
     DesiredState,
     DesiredVersion,
     Heartbeat,
     MemberAssignment,
-    ProposedPlan,
     Received,
     Report,
     RunState,
     Target,
     Tombstone,
 )
-from kgs_core.testing.chance import NO_TROUBLE, FaultRates
-from kgs_core.testing.consumers import Habits
-from kgs_core.testing.world import World
+from kgs_core.group.view.events import Launch, Note, Stop
+from kgs_core.group.view.transitions import State
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.planning.load import Load
+from tests.world.chance import NO_TROUBLE, FaultRates
+from tests.world.consumers import Habits
+from tests.world.world import World
 
 FOLDER, RULE = Path(__file__).parent, "----"
 MOST_ROUNDS, QUIET_ROUNDS = 120, 2
@@ -104,7 +102,6 @@ class Scenario:
             max_consumers=int(given["max"]) if "max" in given else None,
             sentinel_timeout_s=float(given.get("look", 3600)),
             apply=given.get("apply", "auto"),
-            approval_expires_s=float(given.get("expires", 3600)),
             max_rscore_per_hour=float(given["budget"]) if "budget" in given else None,
         )
         pace = MembershipTiming(membership.heartbeat_s, membership.suspect_after_s, 300)
@@ -151,10 +148,8 @@ class Scenario:
     def do_begin(self, version: str, config_hash: str) -> None:
         self.world.fleet.habits = replace(self.world.fleet.habits, version=version, config_hash=config_hash)
 
-    def do_approve(self, *again: str) -> None:
-        if not again and (plan := self.world.view().plan):
-            self.approval = Approval(plan.message.plan_id, plan.offset, "somebody", self.world.clock.ms)
-        self.world.topics.append(self.approval)
+    def do_apply(self) -> None:
+        self.world.ask_for_plan()
 
     def do_target(self, *words: str) -> None:
         share = {ConsumerId(int(n)): part for n, part in (word.split("=") for word in words)}
@@ -257,11 +252,8 @@ class Scenario:
 
     def desired(self, message: object) -> Iterator[str]:
         match message:
-            case ProposedPlan():
-                told = " ".join(f"{p.topic}:{c}" for p, c in sorted(message.moves.items()))
-                yield f"plan {message.plan_id}: {told}; {message.consumers} consumers, Rscore {message.rscore:g}"
-            case Approval():
-                yield f"{message.by} approves {message.plan_id}"
+            case DesiredState(apply_ms=int()):
+                yield f"{message.by} asks for what the packer wants"
             case DesiredState():
                 yield f"people want: {message.state}"
             case DesiredVersion():

@@ -1,4 +1,4 @@
-"""Three brokers behind proxies, for tests: see `kgs_core.benchmarks.three_brokers`."""
+"""Three brokers behind proxies, for tests: see `bench.three_brokers`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.benchmarks.three_brokers import ThreeBrokers
-from kgs_core.benchmarks.toxiproxy import find_toxiproxy
+from bench.three_brokers import ThreeBrokers
+from bench.toxiproxy import find_toxiproxy
 
 
 @contextmanager

@@ -8,8 +8,8 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.kafka.admin import KafkaAdmin
 
 _numbers = itertools.count(1)
 _TOGETHER = (

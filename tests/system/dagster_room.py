@@ -9,9 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kgs_core.adapters.system.tcp_ports import PortReservation
 from kgs_core.demo.dagster_control import DagsterHome
 from kgs_core.demo.supervised_process import SupervisedProcess
+from kgs_core.system.tcp_ports import PortReservation
 from tests.waiting import wait_until
 
 UP_S = 120.0

@@ -9,12 +9,12 @@ from typing import Any
 
 import yaml
 
-from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
-from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
-from kgs_core.adapters.group.topics import GroupTopics, create_topics
 from kgs_core.config.file import load_settings
+from kgs_core.group.protocol import Heartbeat, Member, MemberAssignment, Phase, Received, Report
+from kgs_core.group.topics.controller_writer import KafkaControllerWriter
+from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
+from kgs_core.group.topics.topics import GroupTopics, create_topics
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Heartbeat, Member, MemberAssignment, Phase, Received, Report
 from tests.processes import pid_of
 from tests.system.pipeline import ConsumerProcess, Pipeline
 from tests.waiting import wait_until

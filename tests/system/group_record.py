@@ -6,16 +6,25 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from kgs_core.adapters.group.reader import GroupReader, Refusals
-from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.config import Settings
-from kgs_core.invariants.group import check_history
-from kgs_core.invariants.group_events import Event, Fact, FactKind, in_time, silences
+from kgs_core.group.protocol import (
+    Heartbeat,
+    Incarnation,
+    MemberAssignment,
+    Message,
+    Phase,
+    Received,
+    Report,
+    Tombstone,
+)
+from kgs_core.group.topics.reader import GroupReader, Refusals
+from kgs_core.group.topics.topics import GroupTopic, GroupTopics
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Heartbeat, Incarnation, MemberAssignment, Message, Phase, Received, Report, Tombstone
 from tests.system.director import commit_times
+from tests.world.group_events import Event, Fact, FactKind, in_time, silences
+from tests.world.group_history import check_history
 
 READ_S = 60.0
 Records = Sequence[Received[Message]]

@@ -8,16 +8,8 @@ from typing import Any
 import yaml
 from confluent_kafka import Producer
 
-from kgs_core.adapters.group.assignments import KafkaAssignmentReader
-from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
-from kgs_core.adapters.group.durable_writer import DurableWriter
-from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
-from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.config import Settings, parse_settings
-from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import (
+from kgs_core.group.protocol import (
     DesiredState,
     DesiredVersion,
     Heartbeat,
@@ -32,7 +24,15 @@ from kgs_core.protocol import (
     Target,
     Tombstone,
 )
-from kgs_core.protocol.codec import encode
+from kgs_core.group.protocol.codec import encode
+from kgs_core.group.topics.assignments import KafkaAssignmentReader
+from kgs_core.group.topics.controller_writer import KafkaControllerWriter
+from kgs_core.group.topics.durable_writer import DurableWriter
+from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
+from kgs_core.group.topics.topics import GroupTopic, GroupTopics, create_topics
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
+from kgs_core.model import ConsumerId, TopicPartition
 from tests.processes import a_process
 
 A, B, C = (TopicPartition("flights", number) for number in range(3))

@@ -8,8 +8,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from kgs_core.adapters.lake.storage import Storage
 from kgs_core.errors import TransientError
+from kgs_core.lake.files.storage import Storage
 from tests.sink import Sink
 
 IDLE_S = 0.01

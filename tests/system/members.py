@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from uuid import uuid4
 
-from kgs_core.adapters.fleet.host_process import this_process
-from kgs_core.adapters.group.assignments import KafkaAssignmentReader
-from kgs_core.adapters.group.durable_writer import DurableWriter
-from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import Settings
-from kgs_core.consumer.member import Identity, MembershipTiming
-from kgs_core.consumer.membership import Membership
+from kgs_core.fleet.host_process import this_process
+from kgs_core.group.membership.member import Identity, MembershipTiming
+from kgs_core.group.membership.membership import Membership
+from kgs_core.group.protocol import Incarnation, Member
+from kgs_core.group.topics.assignments import KafkaAssignmentReader
+from kgs_core.group.topics.durable_writer import DurableWriter
+from kgs_core.group.topics.topics import GroupTopic, GroupTopics
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Incarnation, Member
+from kgs_core.system.shutdown import StopFlag
 
 _POLL_S = 0.05
 

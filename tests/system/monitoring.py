@@ -5,10 +5,10 @@ from typing import Any
 
 import yaml
 
-from kgs_core.adapters.monitor.monitor import Monitor
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import Settings, parse_settings
-from kgs_core.monitor import Measurement
+from kgs_core.monitor.kafka.monitor import Monitor
+from kgs_core.monitor.speeds import Measurement
+from kgs_core.system.shutdown import StopFlag
 
 MONITOR = {"window_s": 6.0, "min_span_s": 2.0, "interval_s": 0.5}
 

@@ -13,9 +13,9 @@ from random import Random
 import psutil
 import yaml
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.system.processes import find_runs
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import KgsError
+from kgs_core.system.processes import find_runs
 from tests.system.pipeline import ConsumerProcess
 from tests.system.test_control import Rig
 

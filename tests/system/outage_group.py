@@ -10,12 +10,11 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.benchmarks.three_brokers import FLAP_S, ThreeBrokers
-from kgs_core.benchmarks.unread import AcknowledgedLoad, Gap, commits_of, longest_gaps
+from bench.three_brokers import FLAP_S, ThreeBrokers
+from bench.unread import AcknowledgedLoad, Gap, commits_of, longest_gaps
 from kgs_core.errors import TransientError
-from kgs_core.invariants.group_events import silences
-from kgs_core.protocol import Heartbeat, Incarnation, Message, Received, Report
+from kgs_core.group.protocol import Heartbeat, Incarnation, Message, Received, Report
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.reporting.status import GroupStatus
 from tests.system.chaos.bystander import Bystander
 from tests.system.group_record import gone_in_order, load_records, now
@@ -23,6 +22,7 @@ from tests.system.ledger import lost_and_doubled, rows_of
 from tests.system.pipeline import read_log
 from tests.system.test_control import BUSY, CALM, SECTIONS, Rig
 from tests.waiting import wait_until
+from tests.world.group_events import silences
 
 PARTITIONS = 12
 VICTIM, HEIR = 1, 2

@@ -21,13 +21,14 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import TopicPartition
 from tests.waiting import wait_until
 
 KGS = str(Path(sys.executable).with_name("kgs"))
+BENCH = (sys.executable, "-m", "bench")
 HOOKS = """
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -146,7 +147,7 @@ class Pipeline:
         return lake_rows(self.lake / table)
 
     def assert_audit_is_clean(self) -> None:
-        from kgs_core.adapters.lake.audit import audit_lake
+        from kgs_core.lake.audit.audit import audit_lake
 
         audit = audit_lake(self.settings, with_log=True)
         assert audit.ok, audit
@@ -162,6 +163,10 @@ class Pipeline:
             rows = [_key(row, json.dumps({"i": row["i"], "s": row["s"]}).encode()) for row in self.rows(topic)]
         assert len(rows) + len(dead_letters) == len(log)
         assert {*rows, *dead_letters} == log
+
+
+COMBINED = {"PYTHONPATH": str(Path(__file__).parent / "combined")}
+"""Environment of a consumer whose commits are combined, whoever else commits."""
 
 
 class ConsumerProcess:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from kgs_core.adapters.system.tcp_ports import HOST, PortReservation
+from kgs_core.system.tcp_ports import HOST, PortReservation
 from tests.waiting import wait_until
 
 EVERY = "1s"

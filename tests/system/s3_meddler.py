@@ -21,7 +21,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from kgs_core.adapters.system.tcp_ports import HOST, PortReservation
+from kgs_core.system.tcp_ports import HOST, PortReservation
 from tests.system.s3_server import ACCESS, REGION, SECRET
 from tests.waiting import wait_until
 

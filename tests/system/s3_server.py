@@ -10,8 +10,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from kgs_core.adapters.lake.storage import Storage
-from kgs_core.adapters.system.tcp_ports import HOST, PortReservation
+from kgs_core.lake.files.storage import Storage
+from kgs_core.system.tcp_ports import HOST, PortReservation
 from tests.waiting import wait_until
 
 ACCESS, SECRET, REGION, BUCKET = "tester", "not-a-secret", "us-east-1", "lake"

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import psutil
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.system.processes import find_runs
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.group.protocol import Incarnation
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Incarnation
-from kgs_core.reporting.status import ConsumerRow, GroupStatus
+from kgs_core.reporting.consumer_rows import ConsumerRow
+from kgs_core.reporting.status import GroupStatus
+from kgs_core.system.processes import find_runs
 from tests.system.director import wait_commits
 from tests.system.group_record import Records, find_problems, load_records, now, unread
 from tests.system.pipeline import ConsumerProcess

@@ -10,23 +10,23 @@ from confluent_kafka import Producer
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.transaction import AddAction
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.ingest.fetch import FetchSession
-from kgs_core.adapters.ingest.fetch_client import Fetched
-from kgs_core.adapters.ingest.process_batch import process_topic
-from kgs_core.adapters.ingest.sorted_records import TopicJob
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client, reading_client
-from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.lake.parquet_writer import write_table
-from kgs_core.adapters.lake.row_schema import parsed_schema
-from kgs_core.adapters.lake.storage import Storage
-from kgs_core.adapters.lake.topic_table import TopicTable
 from kgs_core.config import Settings, parse_settings, resolve_tables
-from kgs_core.exactly_once.batch import TopicBatch
-from kgs_core.exactly_once.positions import AppIds
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.ingest.fetch.fetch_client import Fetched
+from kgs_core.ingest.fetch.session import NativeFetchSession
+from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client, reading_client
+from kgs_core.lake.files.parquet_writer import write_table
+from kgs_core.lake.files.row_schema import parsed_schema
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.lake.rule.positions import AppIds
+from kgs_core.lake.topics.factory import open_lake
+from kgs_core.lake.topics.topic_table import TopicTable
 from kgs_core.model import TopicPartition
 from kgs_core.ports import CommitOutcome, FileWritten
+from tests.processing import process_topic
 
 GOOD, BAD = b'{"n": 1}', b"not JSON"
 _YAML = """
@@ -90,7 +90,7 @@ class SmallSink:
         found = self.table.positions({tp.partition for tp in self.tps})
         start = dict(found.next_offset) if start is None else start
         wanted = {TopicPartition(self.topic, p): o for p, o in start.items()}
-        session = FetchSession({**reading_client(self.settings), "isolation.level": isolation})
+        session = NativeFetchSession({**reading_client(self.settings), "isolation.level": isolation})
         deadline = time.monotonic() + 30
         try:
             fetched = Fetched()

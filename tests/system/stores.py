@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.lake.storage import Storage
+from kgs_core.lake.files.storage import Storage
 from tests.system.s3_server import S3Server, find_versitygw, storage_at
 
 _numbers = itertools.count(1)

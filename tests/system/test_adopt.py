@@ -3,12 +3,13 @@
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.cli.lake.adopt import adopt
 from kgs_core.cli.main import KgsGroup
 from kgs_core.config.file import load_settings
 from kgs_core.errors import UnsafeError
+from kgs_core.lake.audit.audit import audit_lake
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_text
+from tests.topics import delete_topic
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_renamed_group(run, kafka, config, sink, topic):
 
 def test_topic_that_moved_goes_on_where_it_was(run, kafka, admin, sink, topic):
     """The topic under a new id: to the lake it makes no difference whether that is in the same cluster."""
-    admin.delete_topic(topic)
+    delete_topic(admin, topic)
     admin.create_topic(topic, 2)
     send(kafka, topic, *[GOOD] * 3)
     early = run("--topic", topic, "--keep-offsets", "--yes")
@@ -90,7 +91,7 @@ def test_topic_that_moved_goes_on_where_it_was(run, kafka, admin, sink, topic):
 
 
 def test_offsets_from_a_file(run, kafka, admin, sink, topic, tmp_path):
-    admin.delete_topic(topic)
+    delete_topic(admin, topic)
     admin.create_topic(topic, 2)
     send(kafka, topic, *[GOOD] * 3)
     file = tmp_path / "offsets"

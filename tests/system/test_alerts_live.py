@@ -20,8 +20,8 @@ import pytest
 import yaml
 from deltalake import DeltaTable, write_deltalake
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.benchmarks.load_shapes import KnownLoad, steady
+from bench.load_shapes import KnownLoad, steady
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from ops import make_dashboard
 from tests.ops.shortened_rules import shortened
 from tests.system.demo_run import DemoRun, started

@@ -7,13 +7,14 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from kgs_core.adapters.lake.audit import audit_lake
-from kgs_core.adapters.lake.audit_kafka_log import LogReading
 from kgs_core.errors import ConfigError
-from kgs_core.exactly_once import Fault
+from kgs_core.lake.audit.audit import audit_lake
+from kgs_core.lake.audit.audit_kafka_log import LogReading
+from kgs_core.lake.rule import Fault
 from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.ports import CommitOutcome
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_for, transactional
+from tests.topics import delete_topic
 
 FAULTS = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN, Fault.CHANGED, Fault.CONTRADICTION)
 
@@ -110,7 +111,7 @@ def test_killed_between_dead_letters_and_rows_is_clean(kafka, settings, topic, s
         raise KilledError(name)
 
     send(kafka, topic, GOOD, BAD, GOOD)
-    monkeypatch.setattr("kgs_core.adapters.lake.topic_table.failpoint", die)
+    monkeypatch.setattr("kgs_core.lake.topics.topic_table.failpoint", die)
     with pytest.raises(KilledError, match="after-dead-letter-commit"):
         sink.ingest()
     monkeypatch.undo()
@@ -253,7 +254,7 @@ def test_accepted_gap_is_clean_and_shown(kafka, admin, settings, topic, sink):
 def test_topic_that_is_gone_is_audited_by_the_table_alone(kafka, admin, settings, topic, sink):
     send(kafka, topic, *[GOOD] * 3, BAD)
     sink.ingest()
-    admin.delete_topic(topic)
+    delete_topic(admin, topic)
     table = audited(settings)
     assert_clean(table)
     assert (table.topic, table.rows, table.dead_letters) == (topic, 3, 1)

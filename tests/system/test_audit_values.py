@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from kgs_core.adapters.ingest.audit_values import audit_values
-from kgs_core.adapters.lake.audit import audit_lake
-from kgs_core.adapters.lake.parquet_writer import write_table
-from kgs_core.exactly_once import Fault
+from kgs_core.ingest.replay.audit_values import audit_values
+from kgs_core.lake.audit.audit import audit_lake
+from kgs_core.lake.files.parquet_writer import write_table
+from kgs_core.lake.rule import Fault
 from kgs_core.ports import CommitOutcome
 from tests.system.small_sink import BAD, GOOD, send, transactional
 from tests.system.test_audit import assert_clean, audited, faults, said, settings, sink, topic

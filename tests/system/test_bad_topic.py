@@ -6,10 +6,10 @@ from contextlib import closing
 
 import pytest
 
-from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.cli.lake.audit import lines
+from kgs_core.group.protocol import Report
+from kgs_core.lake.audit.audit import audit_lake
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Report
 from tests.system.director import Director
 from tests.system.pipeline import JSON_FIELDS, KGS, Pipeline, json_values, produce
 

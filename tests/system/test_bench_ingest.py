@@ -1,4 +1,4 @@
-"""`kgs bench ingest`, as small as it goes: it measures something of everything."""
+"""`python -m bench ingest`, as small as it goes: it measures something of everything."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.pipeline import KGS
+from tests.system.pipeline import BENCH
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow(50), pytest.mark.timeout(600)]
 FIGURES = ("mb_per_s", "records_per_s", "batch_ms", "cpu_s_per_gb", "driver_mb", "jvm_mb", "worker_mb")
@@ -16,8 +16,7 @@ TINY = ["--sizes", "1", "--runs", "1", "--topics", "2", "--records-mb", "5", "--
 def test_a_tiny_run_prints_and_writes_all_figures(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
     command = [
-        KGS,
-        "bench",
+        *BENCH,
         "ingest",
         *TINY,
         "--warm-up",
@@ -46,7 +45,7 @@ def test_a_tiny_run_prints_and_writes_all_figures(tmp_path: Path) -> None:
 
 def test_a_tiny_profile_accounts_for_all_processor_time(tmp_path: Path) -> None:
     file = tmp_path / "profile.json"
-    command = [KGS, "bench", "ingest", "--profile", *TINY[:8], "--json", str(file)]
+    command = [*BENCH, "ingest", "--profile", *TINY[:8], "--json", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "CPU s/GB by stage" in done.stdout
@@ -60,7 +59,7 @@ def test_a_tiny_profile_accounts_for_all_processor_time(tmp_path: Path) -> None:
 
 
 def test_a_tiny_run_of_formats_prints_a_line_for_each(tmp_path: Path) -> None:
-    command = [KGS, "bench", "ingest", "--format", "raw,avro", *TINY[:8]]
+    command = [*BENCH, "ingest", "--format", "raw,avro", *TINY[:8]]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
     assert {line.split()[0] for line in done.stdout.splitlines() if " MB " in line} >= {"raw", "avro"}

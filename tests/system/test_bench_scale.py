@@ -1,4 +1,4 @@
-"""`kgs bench scale` and `kgs bench readings`, as small as they go: they measure something of everything."""
+"""`python -m bench scale` and `python -m bench readings`, as small as they go: they measure something of everything."""
 
 import json
 import subprocess
@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.system.pipeline import KGS
+from tests.system.pipeline import BENCH
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 def bench(file: Path, *words: str) -> Any:
-    command = [KGS, "bench", *words, "--json", str(file)]
+    command = [*BENCH, *words, "--json", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=380)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(file.read_text())

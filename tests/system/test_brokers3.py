@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.system.tcp_ports import HOST
-from kgs_core.benchmarks.three_brokers import OUTAGES, ThreeBrokers
-from kgs_core.benchmarks.toxiproxy import DarkAddress
+from bench.three_brokers import OUTAGES, ThreeBrokers
+from bench.toxiproxy import DarkAddress
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import TopicPartition
+from kgs_core.system.tcp_ports import HOST
 from tests.system.brokers3 import three_brokers
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow(60)]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.benchmarks.load_shapes import KnownLoad
+from bench.load_shapes import KnownLoad
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from tests.system.test_control import BUSY, CALM, SECTIONS, Rig, ended
 from tests.waiting import wait_until
 

@@ -1,9 +1,10 @@
-"""`kgs capacity` and `kgs bench monitor` as a user runs them."""
+"""`kgs capacity` and `python -m bench monitor` as a user runs them."""
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,16 +12,14 @@ import pytest
 import yaml
 from confluent_kafka.admin import AdminClient
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from tests.system.pipeline import json_values, produce
-
-KGS = str(Path(sys.executable).with_name("kgs"))
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.kafka.admin import KafkaAdmin
+from tests.system.pipeline import BENCH, KGS, json_values, produce
 
 
-def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def run(*arguments: str, program: Sequence[str] = (KGS,)) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [KGS, *arguments], check=False, capture_output=True, text=True, timeout=200, env=dict(os.environ)
+        [*program, *arguments], check=False, capture_output=True, text=True, timeout=200, env=dict(os.environ)
     )
 
 
@@ -82,7 +81,7 @@ def test_the_accuracy_of_the_monitor(tmp_path: Path) -> None:
     On average: a busy machine reads the log's size and the files' at different moments, which shows in single samples.
     """
     files = {"--json": tmp_path / "accuracy.json", "--svg": tmp_path / "accuracy.svg"}
-    code = "from kgs_core.cli.bench.monitor import bench_monitor; bench_monitor()"
+    code = "from bench.commands.monitor import bench_monitor; bench_monitor()"
     options = [str(part) for pair in files.items() for part in pair]
     subprocess.run(
         [sys.executable, "-c", code, "--window", "5", "--interval", "0.5", *options], check=True, env=dict(os.environ)
@@ -100,7 +99,7 @@ def test_the_accuracy_of_the_monitor(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_capacity_is_measured_in_each_of_the_papers_conditions(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
-    found = run("bench", "capacity", "--seconds", "2", "--scale", "0.01", "--json", str(figures))
+    found = run("capacity", "--seconds", "2", "--scale", "0.01", "--json", str(figures), program=BENCH)
     assert found.returncode == 0, found.stderr
     conditions = json.loads(figures.read_text())
     assert [(each["name"], each["partitions"], each["tables"]) for each in conditions] == [

@@ -14,14 +14,14 @@ import psutil
 import pytest
 import yaml
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.system.processes import find_runs
-from kgs_core.benchmarks.load_shapes import KnownLoad
+from bench.load_shapes import KnownLoad
 from kgs_core.config.file import load_settings
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import KgsError
 from kgs_core.model import TopicPartition
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.group_status import GroupWatch
+from kgs_core.system.processes import find_runs
 from tests.failpoints import crash_at
 from tests.system.billing import billed
 from tests.system.exporter import Scrape, counted, exporter, scraped_beside

@@ -5,16 +5,18 @@ import os
 import pytest
 from confluent_kafka import Producer
 
-from kgs_core.adapters.ingest import fetch_sessions
-from kgs_core.adapters.ingest.arrow_task import ArrowRequest, TaskContext, read_round
-from kgs_core.adapters.ingest.fetch import FetchSession, UnreadableError
-from kgs_core.adapters.ingest.sorted_records import TopicJob
-from kgs_core.adapters.kafka.client_config import reading_client
-from kgs_core.adapters.lake.row_schema import parsed_schema
-from kgs_core.adapters.lake.storage import Storage
 from kgs_core.config import TopicRule
-from kgs_core.consumer.round.questions import ReadResult
-from kgs_core.consumer.round.stops import StopCause
+from kgs_core.ingest.fetch import fetch_sessions
+from kgs_core.ingest.fetch.fetch_client import UnreadableError
+from kgs_core.ingest.fetch.session import NativeFetchSession
+from kgs_core.ingest.fetch.topic_records import NO_EPOCH
+from kgs_core.ingest.round.questions import ReadResult
+from kgs_core.ingest.round.stops import StopCause
+from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, read_round
+from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.kafka.client_config import reading_client
+from kgs_core.lake.files.row_schema import parsed_schema
+from kgs_core.lake.files.storage import Storage
 from kgs_core.model import OffsetRange, TopicPartition
 from tests.system.small_sink import settings_for
 
@@ -65,7 +67,7 @@ def batch_starts(log):
 def context(kafka, tmp_path, topic_prefix):
     config = reading_client(settings_for(kafka, tmp_path, topic_prefix))
     yield TaskContext(config, Storage(str(tmp_path)), None)
-    fetch_sessions._sessions.pop("arrow", (None, FetchSession(config)))[1].close()
+    fetch_sessions.close_sessions()
 
 
 def test_batch_that_fails_its_check_stops_its_partition_there(topic, context, admin):
@@ -87,13 +89,13 @@ def test_batch_that_fails_its_check_stops_its_partition_there(topic, context, ad
 
 
 def test_exact_range_over_a_batch_that_fails_its_check_names_the_partition(topic, context):
-    client = FetchSession(context.client)
+    client = NativeFetchSession(context.client)
     broken, well = TopicPartition(topic, 0), TopicPartition(topic, 1)
     whole = OffsetRange(0, IN_EACH * len(BATCHES))
     with pytest.raises(UnreadableError) as raised:
         list(client.read_exact({broken: whole, well: whole}, 10.0))
     assert (raised.value.tp, raised.value.trouble) == (broken, StopCause.CORRUPT)
-    rows = [m.value() for chunk in client.read_exact({well: whole}, 10.0) for m in chunk]
+    rows = [row for each in client.read_exact({well: whole}, 10.0) for row in each.of(topic).values.to_pylist()]
     assert rows == [value for value in BATCHES for _ in range(IN_EACH)]
     client.close()
 
@@ -106,13 +108,13 @@ def test_known_epochs_are_no_trouble_where_the_log_is_what_it_was(kafka, admin, 
     for _ in range(IN_EACH):
         producer.produce(name, b"x", partition=0)
     assert producer.flush(30) == 0
-    tp, client = TopicPartition(name, 0), FetchSession(context.client)
-    (chunk,) = client.read_exact({tp: OffsetRange(0, IN_EACH)}, 10.0)
-    epoch = chunk[-1].leader_epoch()
-    assert epoch is not None
+    tp, client = TopicPartition(name, 0), NativeFetchSession(context.client)
+    (fetched,) = client.read_exact({tp: OffsetRange(0, IN_EACH)}, 10.0)
+    epoch = int(fetched.of(name).epochs[-1])
+    assert epoch != NO_EPOCH
     client.epochs = {tp: epoch}
     for start in (1, IN_EACH - 1):
-        (chunk,) = client.read_exact({tp: OffsetRange(start, IN_EACH)}, 10.0)
-        assert [m.offset() for m in chunk] == list(range(start, IN_EACH))
+        (fetched,) = client.read_exact({tp: OffsetRange(start, IN_EACH)}, 10.0)
+        assert fetched.of(name).places(range(fetched.records)) == [(0, n) for n in range(start, IN_EACH)]
     assert list(client.read_exact({tp: OffsetRange(IN_EACH, IN_EACH)}, 10.0)) == []
     client.close()

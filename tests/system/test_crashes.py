@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from tests.failpoints import crash_at
-from tests.system.pipeline import JSON_FIELDS, Pipeline, json_values, produce
+from tests.system.pipeline import COMBINED, JSON_FIELDS, Pipeline, json_values, produce
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow(60), pytest.mark.timeout(600)]
@@ -22,7 +22,6 @@ PROCESSORS = {
 }
 EACH_PROCESSOR = pytest.mark.parametrize("processor", ["arrow", pytest.param("dataframe", marks=pytest.mark.spark)])
 POINTS = ("fetched", "written", "after-dead-letter-commit", "before-commit", "after-commit")
-COMBINED = {"KGS_SET_LAKE__COMMIT": "combined"}
 COMMITS = {"arrow": (COMBINED, (*POINTS, "intent-left", "entry-made")), "dataframe": ({}, POINTS[:-2])}
 """One of the two with each way of committing, which the other has no part in.
 

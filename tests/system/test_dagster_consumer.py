@@ -14,11 +14,11 @@ import pytest
 import yaml
 from dagster import DagsterRunStatus as Status
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.config.file import load_settings
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.fleet.host_process import HostProcess
+from kgs_core.group.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Report
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Report
 from kgs_dagster.launch import INCARNATION, DagsterFleet, attempt_of, consumer_run_request
 from kgs_dagster.run_process import process_of
 from kgs_dagster.settings import GroupConfig

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.benchmarks.load_shapes import KnownLoad
-from kgs_core.protocol import Incarnation
+from bench.load_shapes import KnownLoad
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.group.protocol import Incarnation
 from kgs_core.reporting.status import GroupStatus
 from kgs_dagster.checks.lake import CHECK
 from tests.processes import pid_of

@@ -6,8 +6,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.automation import lake_sensor
 from kgs_dagster.definitions import build_defs

@@ -15,17 +15,17 @@ import dagster as dg
 import pytest
 import yaml
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.group.topics import create_topics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.adapters.monitor.partition_sizes import clock
-from kgs_core.adapters.monitor.topic import Publisher, create_topic
 from kgs_core.config.file import load_settings
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.group.protocol import Target
+from kgs_core.group.topics.topics import create_topics
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
 from kgs_core.model import TopicPartition
-from kgs_core.monitor import Measure, Measurement, PartitionSpeed, Reading, Verdict
-from kgs_core.protocol import Target
-from kgs_core.runtime.group_status import load_target
+from kgs_core.monitor.kafka.partition_sizes import clock
+from kgs_core.monitor.kafka.topic import Publisher, create_topic
+from kgs_core.monitor.speeds import Measure, Measurement, PartitionSpeed, Reading, Verdict
+from kgs_core.runtime.group_status import load_group
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.run_process import process_of
 from kgs_dagster.sensors import build_sensors
@@ -115,7 +115,8 @@ class Rig:
         )
 
     def target(self) -> Target | None:
-        return load_target(self.settings)
+        newest = load_group(self.settings)[2].target
+        return newest.message if newest is not None else None
 
 
 def read_by(started: "list[MemberThread] | tuple[MemberThread, ...]") -> int:

@@ -13,12 +13,13 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.topic_description import TopicDescription
-from kgs_core.adapters.system.tcp_ports import HOST, PortReservation
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import PermanentError, TransientError
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.topic_description import TopicDescription
 from kgs_core.model import TopicPartition
+from kgs_core.system.tcp_ports import HOST, PortReservation
+from tests.topics import delete_topic
 from tests.waiting import wait_until
 
 _QUIET = {"log_level": 0}  # brokers that go away are the subject of these tests
@@ -165,7 +166,7 @@ def test_close_leaves_no_process(tmp_path):
 _OWNER = """
 import sys, threading, time
 from pathlib import Path
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 started = []
 starter = threading.Thread(target=lambda: started.append(EmbeddedKafka.start(Path(sys.argv[1]))))
 starter.start()
@@ -235,8 +236,8 @@ def test_topic_made_again_has_another_id(admin, topic_prefix):
     assert name in admin.list_topics()
     admin.create_partitions(name, 3)
     assert admin.describe([name]) == {name: TopicDescription(before, 3)}
-    assert admin.delete_topic(name)
-    assert not admin.delete_topic(name)
+    assert delete_topic(admin, name)
+    assert not delete_topic(admin, name)
     assert admin.describe([name]) == {}
     assert admin.create_topic(name, 2)
     assert admin.topic_ids([name])[name] not in (None, before)

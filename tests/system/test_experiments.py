@@ -12,16 +12,16 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.experiments.grid import ExperimentRun, Grid, run_here
-from kgs_core.adapters.experiments.spark_runner import run_on_spark
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.monitor.topic import topic_name
 from kgs_core.config.file import load_settings
 from kgs_core.config.settings import SparkSettings
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.experiments.grid import ExperimentRun, Grid, run_here
+from kgs_core.experiments.spark_runner import run_on_spark
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import TopicPartition
-from kgs_core.monitor import Measure, Measurement, PartitionSpeed, Reading, Verdict
-from kgs_core.monitor.codec import encode
+from kgs_core.monitor.kafka.topic import topic_name
+from kgs_core.monitor.speeds import Measure, Measurement, PartitionSpeed, Reading, Verdict
+from kgs_core.monitor.speeds.codec import encode
 from kgs_core.packing import ALGORITHMS
 from kgs_core.simulation.replay import Conditions
 from kgs_core.simulation.workload import StreamSpec, Workload

@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import Consumer, TopicPartition
 
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.benchmarks.paced_producer import FlightProducer
 from kgs_core.cli.local.generate import generate
 from kgs_core.demo.replay import PARTITIONS, TOPICS, open_replay
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.paced_producer import FlightProducer
+from kgs_core.system.shutdown import StopFlag
 
 
 def wait_until(condition, timeout_s, message):

@@ -9,13 +9,13 @@ from typing import Any
 import psutil
 import pytest
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
-from kgs_core.adapters.group.topics import GroupTopics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.benchmarks.load_shapes import KnownLoad
-from kgs_core.protocol import MemberAssignment
+from bench.load_shapes import KnownLoad
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.group.protocol import MemberAssignment
+from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
+from kgs_core.group.topics.topics import GroupTopics
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
 from kgs_core.reporting.status import GroupStatus
 from tests.processes import pid_of
 from tests.system.director import are_committed

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.fleet.host_process import HostProcess
-from kgs_core.adapters.system.process_identity import boot_id, start_ticks
 from kgs_core.config.fingerprint import config_hash
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.fleet.host_process import HostProcess
+from kgs_core.group.protocol import Ending, Incarnation, Member, Phase
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Ending, Incarnation, Member, Phase
+from kgs_core.system.process_identity import boot_id, start_ticks
 from tests.failpoints import crash_at
 from tests.system.director import Director, commit_times, wait_commits
 from tests.system.pipeline import ConsumerProcess, Pipeline, produce

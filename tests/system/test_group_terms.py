@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.adapters.group.terms import refuse_controlled_group, refuse_other_terms
-from kgs_core.adapters.group.topics import GroupTopic
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.consumer.share import parse_share
-from kgs_core.controller.terms import terms_of
 from kgs_core.errors import ConfigError
+from kgs_core.group.controller.terms import terms_of
+from kgs_core.group.membership.share import parse_share
+from kgs_core.group.protocol import RunState, Terms
+from kgs_core.group.protocol.codec import encode
+from kgs_core.group.topics.terms import refuse_controlled_group, refuse_other_terms
+from kgs_core.group.topics.topics import GroupTopic
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import RunState, Terms
-from kgs_core.protocol.codec import encode
 from kgs_core.runtime.static_consumer import StaticConsumer
+from kgs_core.system.shutdown import StopFlag
 from tests.system.group_topics import DESIRED, Group, group_on, settings_of, target
 
 TERMS = Terms("/nowhere", 30.0, ())

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
-from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import ConfigError, PermanentError, UnsafeError
-from kgs_core.protocol import Message
+from kgs_core.group.protocol import Message
+from kgs_core.group.topics.operator_topic import OperatorTopicWriter
+from kgs_core.group.topics.topics import GroupTopic, GroupTopics, create_topics
+from kgs_core.kafka.admin import KafkaAdmin
 from tests.system.group_topics import (
     DESIRED,
     A,
@@ -23,6 +23,7 @@ from tests.system.group_topics import (
     settings_of,
     target,
 )
+from tests.topics import delete_topic
 from tests.waiting import wait_until
 
 
@@ -42,7 +43,7 @@ def test_a_topic_that_is_made_again_is_noticed_by_everybody_who_decides_by_it(gr
     reader.read_to_end()
     old = {name: str(found) for name, found in group.admin.topic_ids(list(map(group.name, GroupTopic))).items()}
     for name in old:
-        group.admin.delete_topic(name)
+        delete_topic(group.admin, name)
     with pytest.raises(UnsafeError, match="now has no such topic"):
         writer.write(target(), [], [])
     create_topics(group.settings, group.admin)

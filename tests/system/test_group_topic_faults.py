@@ -13,17 +13,17 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.group import controller_writer
-from kgs_core.adapters.group.topics import GroupTopic
-from kgs_core.adapters.kafka import producers
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
-from kgs_core.controller.group_view import GroupView
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import FencedError, TransientError
+from kgs_core.group.protocol import Tombstone
+from kgs_core.group.protocol.codec import encode
+from kgs_core.group.topics import controller_writer
+from kgs_core.group.topics.topics import GroupTopic
+from kgs_core.group.view.group_view import GroupView
+from kgs_core.kafka import producers
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import Tombstone
-from kgs_core.protocol.codec import encode
 from tests.system.group_topics import (
     A,
     B,
@@ -48,8 +48,8 @@ SETTINGS = {
 }
 KILLED = """
 import os, signal, sys
-from kgs_core.adapters.group import controller_writer
-from kgs_core.adapters.kafka import producers
+from kgs_core.group.topics import controller_writer
+from kgs_core.kafka import producers
 from tests.system.group_topics import A, Group, gives, target
 
 class Dying(producers.Producer):

@@ -14,19 +14,19 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.group.assignments import KafkaAssignmentReader
-from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
-from kgs_core.adapters.group.durable_writer import DurableWriter
-from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
-from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
-from kgs_core.adapters.group.topics import GroupTopic, GroupTopics, create_topics
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client
 from kgs_core.config import Settings
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import PermanentError
+from kgs_core.group.protocol.codec import encode
+from kgs_core.group.topics.assignments import KafkaAssignmentReader
+from kgs_core.group.topics.controller_writer import KafkaControllerWriter
+from kgs_core.group.topics.durable_writer import DurableWriter
+from kgs_core.group.topics.operator_topic import OperatorTopicWriter
+from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
+from kgs_core.group.topics.topics import GroupTopic, GroupTopics, create_topics
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
 from kgs_core.model import ConsumerId
-from kgs_core.protocol.codec import encode
 from kgs_core.runtime.fencings import Fencings
 from tests.system.group_topics import DESIRED, A, gives, heartbeat, messages_of, settings_of, target
 from tests.waiting import wait_until

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
-from kgs_core.adapters.group.reader import GroupReader, ReadMessage
-from kgs_core.adapters.group.topics import GroupTopic
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import ConfigError, FencedError, PermanentError, TransientError
+from kgs_core.group.protocol import MemberAssignment, Target, Tombstone
+from kgs_core.group.protocol.codec import encode
+from kgs_core.group.topics.operator_topic import OperatorTopicWriter
+from kgs_core.group.topics.reader import GroupReader, ReadMessage
+from kgs_core.group.topics.topics import GroupTopic
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import MemberAssignment, Target, Tombstone
-from kgs_core.protocol.codec import encode
 from kgs_core.runtime.fencings import Fencings
 from tests.system.group_topics import (
     DESIRED,
@@ -274,7 +274,7 @@ def test_reports_that_retention_took_are_passed_over(group: Group, caplog: pytes
 
 
 def test_reports_are_read_from_a_little_before_the_newest(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgs_core.adapters.group.topic_reader.REPORTS_BACK_MS", 300)
+    monkeypatch.setattr("kgs_core.group.topics.topic_reader.REPORTS_BACK_MS", 300)
     port = group.report_writer()
     port.send(heartbeat(1, 1), 10)
     first = group.reader().read_to_end()[0].timestamp_ms

@@ -12,20 +12,20 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from kafka.protocol.producer.produce import ProduceRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.group import topic_reader
-from kgs_core.adapters.group.controller_writer import KafkaControllerWriter
-from kgs_core.adapters.group.hanging_transactions import HangingTransactions
-from kgs_core.adapters.group.topic_reader import KafkaGroupTopicReader
-from kgs_core.adapters.group.topics import GroupTopic
-from kgs_core.adapters.group.write_id import WriteIds, write_id_of
-from kgs_core.adapters.kafka.clients import consumer_of
-from kgs_core.adapters.kafka.kafka_python import open_kafka_python
-from kgs_core.adapters.kafka.records import Headers, read_until
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import TransientError
+from kgs_core.group.protocol import MemberAssignment, Message, Received
+from kgs_core.group.protocol.codec import encode
+from kgs_core.group.topics import topic_reader
+from kgs_core.group.topics.controller_writer import KafkaControllerWriter
+from kgs_core.group.topics.hanging_transactions import HangingTransactions
+from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
+from kgs_core.group.topics.topics import GroupTopic
+from kgs_core.group.topics.write_id import WriteIds, write_id_of
+from kgs_core.kafka.clients import consumer_of
+from kgs_core.kafka.kafka_python import open_kafka_python
+from kgs_core.kafka.records import Headers, read_until
 from kgs_core.model import OffsetRange, TopicPartition
-from kgs_core.protocol import MemberAssignment, Message, Received
-from kgs_core.protocol.codec import encode
 from tests.system.group_topics import A, B, C, Group, gives, group_on, messages_of, target
 from tests.waiting import wait_until
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from tests.system.pipeline import JSON_FIELDS, KGS, ConsumerProcess, Pipeline, json_values, produce
 from tests.system.test_shared_table import assert_exact
 from tests.waiting import wait_until

@@ -2,7 +2,7 @@
 
 import psutil
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka, prepare_kafka
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka, prepare_kafka
 
 
 def test_a_prepared_broker_maps_its_archive(tmp_path):

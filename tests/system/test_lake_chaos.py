@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.lake.delta_maintenance import maintain_table
-from kgs_core.adapters.lake.storage import Storage
+from kgs_core.lake.delta.delta_maintenance import maintain_table
+from kgs_core.lake.files.storage import Storage
 from tests.sink import Sink
 from tests.system import lake_worker
 from tests.system.stores import new_lake, s3_server

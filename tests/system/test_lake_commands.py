@@ -8,19 +8,20 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.adapters.ingest.topic_opener import TopicOpener
-from kgs_core.adapters.kafka.client_config import reading_client
-from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
-from kgs_core.adapters.lake.audit import audit_lake
-from kgs_core.adapters.lake.delta_log import load_transactions
-from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.lake.maintenance import maintenance_lock
 from kgs_core.cli.lake.commands import accept_loss, accept_topic, maintain
 from kgs_core.cli.main import KgsGroup
 from kgs_core.config.file import load_settings
 from kgs_core.errors import UnsafeError
+from kgs_core.ingest.opening.topic_opener import TopicOpener
+from kgs_core.kafka.client_config import reading_client
+from kgs_core.kafka.committed_offsets import GroupOffsets
+from kgs_core.lake.audit.audit import audit_lake
+from kgs_core.lake.delta.delta_log import load_transactions
+from kgs_core.lake.topics.factory import open_lake
+from kgs_core.lake.topics.maintenance import maintenance_lock
 from kgs_core.model import TopicPartition
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_text
+from tests.topics import delete_topic
 
 
 @pytest.fixture
@@ -147,7 +148,7 @@ def test_topic_that_was_made_again_goes_on_in_the_same_table(run, kafka, admin, 
     early = run("accept-topic", topic, "--yes")
     assert early.exit_code == 3
     assert "is filled from this topic" in early.stderr
-    admin.delete_topic(topic)
+    delete_topic(admin, topic)
     admin.create_topic(topic, 3)
     send(kafka, topic, *[GOOD] * 5)
     assert run("accept-topic", topic).exit_code == 3

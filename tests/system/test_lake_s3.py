@@ -10,19 +10,19 @@ import pytest
 from deltalake import DeltaTable
 from pyarrow.fs import FileSelector
 
-from kgs_core.adapters.lake.delta_log import load_transactions
-from kgs_core.adapters.lake.delta_maintenance import maintain_table
-from kgs_core.adapters.lake.intent_store import intent_store
-from kgs_core.adapters.lake.kept_bills import BILL_FOLDER, KeptBills
-from kgs_core.adapters.lake.probe import PROBE_FOLDER, probe
-from kgs_core.adapters.lake.storage import Storage
-from kgs_core.benchmarks.delay_proxy import DelayProxy
+from bench.delay_proxy import DelayProxy
 from kgs_core.config import parse_settings
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
+from kgs_core.lake.delta.delta_log import load_transactions
+from kgs_core.lake.delta.delta_maintenance import maintain_table
+from kgs_core.lake.delta.intent_store import intent_store
+from kgs_core.lake.delta.probe import PROBE_FOLDER, probe
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.topics.kept_bills import BILL_FOLDER, KeptBills
 from kgs_core.ports import CommitOutcome
-from tests.core.adapters.lake.test_kept_bills import DAY, bill
-from tests.one_column import LAKE, file_of, table_at, values_in
+from tests.core.lake.test_kept_bills import DAY, bill
+from tests.one_column import file_of, table_at, values_in
 from tests.sink import Sink
 from tests.system.s3_meddler import DROP_CONDITIONS, LOSE_REPLIES, LOSE_REQUESTS, meddling
 from tests.system.s3_server import S3Server, storage_at
@@ -154,8 +154,7 @@ def test_commit_is_four_requests_for_any_number_of_partitions(s3_server: S3Serve
 
 def test_writers_that_combine_share_entries_and_leave_no_intent(new_lake: NewLake) -> None:
     storage = new_lake()
-    lake = LAKE.model_copy(update={"commit": "combined"})
-    tables = [table_at(storage, lake=lake) for _ in range(6)]
+    tables = [table_at(storage, commits="combined") for _ in range(6)]
 
     def write(number: int) -> None:
         for n in range(5):

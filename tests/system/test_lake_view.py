@@ -4,9 +4,9 @@ import pyarrow as pa
 from confluent_kafka import Producer
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from kgs_core.adapters.lake.stats import LakeView
 from kgs_core.config import parse_settings
-from kgs_core.exactly_once.positions import AppIds
+from kgs_core.lake.rule.positions import AppIds
+from kgs_core.lake.topics.stats import LakeView
 
 
 def settings_of(servers, root, prefix):

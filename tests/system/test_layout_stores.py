@@ -15,13 +15,13 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyarrow.fs import FileSelector, FileType
 
-from kgs_core.adapters.lake.delta_lake import DeltaLake
-from kgs_core.adapters.lake.delta_maintenance import maintain_table
-from kgs_core.adapters.lake.layout import layout_of
-from kgs_core.adapters.lake.row_schema import IDENTITY
-from kgs_core.adapters.lake.storage import Storage
-from kgs_core.adapters.spark.java import find_java
-from kgs_core.benchmarks.peer_environment import peer_environment
+from bench.peer_environment import peer_environment
+from kgs_core.lake.delta.delta_lake import DeltaLake
+from kgs_core.lake.delta.delta_maintenance import maintain_table
+from kgs_core.lake.files.layout import layout_of
+from kgs_core.lake.files.row_schema import IDENTITY
+from kgs_core.lake.files.storage import Storage
+from kgs_core.spark.java import find_java
 from tests.layout_sink import LayoutSink
 from tests.system.stores import new_lake, s3_server
 

@@ -21,11 +21,11 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.system.processes import find_runs
 from kgs_core.config.file import load_settings
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.reporting.capacity import capacity_line, capacity_sentences
 from kgs_core.reporting.status import GroupStatus
+from kgs_core.system.processes import find_runs
 from tests.system.test_control import PARTITIONS, SECTIONS, Rig
 
 pytestmark = [pytest.mark.soak, pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(2400)]

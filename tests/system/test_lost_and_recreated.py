@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.model import TopicPartition
 from tests.system.pipeline import JSON_FIELDS, KGS, Pipeline, json_values, produce
+from tests.topics import delete_topic
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -62,7 +63,7 @@ def test_topic_made_again_under_its_name_is_stopped_with_both_ids_until_accepted
     old = pipeline.admin.topic_ids([topic])[topic]
     with pipeline.consumer() as consumer:
         pipeline.wait_caught_up([topic, beside])
-        pipeline.admin.delete_topic(topic)
+        delete_topic(pipeline.admin, topic)
         pipeline.admin.create_topic(topic, 1)
         new = pipeline.admin.topic_ids([topic])[topic]
         produce(kafka.bootstrap_servers, topic, [b"new"] * 200)

@@ -15,17 +15,18 @@ import pytest
 import yaml
 from confluent_kafka.cimpl import Producer
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.monitor.monitor import Monitor
-from kgs_core.adapters.monitor.partition_sizes import PartitionSizes
-from kgs_core.adapters.monitor.topic import load_history, topic_name
-from kgs_core.benchmarks.load_shapes import KnownLoad, steady
-from kgs_core.benchmarks.segment_files import SegmentGrowth, segment_bytes
+from bench.load_shapes import KnownLoad, steady
+from bench.segment_files import SegmentGrowth, segment_bytes
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import TopicPartition
-from kgs_core.monitor import Measurement, Verdict
+from kgs_core.monitor.kafka.monitor import Monitor
+from kgs_core.monitor.kafka.partition_sizes import PartitionSizes
+from kgs_core.monitor.kafka.topic import load_history, topic_name
+from kgs_core.monitor.speeds import Measurement, Verdict
 from tests.system.monitoring import MONITOR, run_until, settings_of, tree_of
 from tests.system.pipeline import json_values, produce
+from tests.topics import delete_topic
 
 KGS = str(Path(sys.executable).with_name("kgs"))
 
@@ -172,7 +173,7 @@ def test_a_recreated_topic_is_reported_as_such(kafka: EmbeddedKafka, admin: Kafk
     admin.create_topic(tp.topic, 1)
     with Monitor(settings_of(kafka.bootstrap_servers, topic_prefix), publish=False) as monitor:
         run_until(monitor, lambda m: tp in m.known)
-        admin.delete_topic(tp.topic)
+        delete_topic(admin, tp.topic)
         assert monitor.tick().speeds[tp].verdict is Verdict.VANISHED
         admin.create_topic(tp.topic, 1)
         assert monitor.tick().speeds[tp].verdict is Verdict.RECREATED

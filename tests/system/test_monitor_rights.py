@@ -6,13 +6,13 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import Producer
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.monitor.monitor import measure
-from kgs_core.adapters.monitor.partition_sizes import PartitionSizes
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import PermanentError
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import TopicPartition
-from kgs_core.monitor import Measure, Verdict
+from kgs_core.monitor.kafka.monitor import measure
+from kgs_core.monitor.kafka.partition_sizes import PartitionSizes
+from kgs_core.monitor.speeds import Measure, Verdict
 from tests.system.monitoring import settings_of
 from tests.waiting import wait_until
 

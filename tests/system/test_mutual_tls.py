@@ -12,13 +12,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client, reading_client
-from kgs_core.adapters.monitor.monitor import measure
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import PortError
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client, reading_client
 from kgs_core.model import TopicPartition
-from kgs_core.monitor import Measure
+from kgs_core.monitor.kafka.monitor import measure
+from kgs_core.monitor.speeds import Measure
 from tests.system.monitoring import settings_of
 from tests.system.test_native_fetch import KINDS
 from tests.waiting import wait_until

@@ -4,13 +4,13 @@ import time
 
 from confluent_kafka import Producer
 
-from kgs_core.adapters.ingest.fetch import FetchSession
-from kgs_core.adapters.ingest.native.session import NativeFetchSession
-from kgs_core.adapters.kafka.client_config import reading_client
+from kgs_core.ingest.fetch.session import NativeFetchSession
+from kgs_core.kafka.client_config import reading_client
 from kgs_core.model import TopicPartition
+from tests.object_fetch import ObjectFetchSession
 from tests.system.small_sink import send, settings_for, transactional
 
-KINDS = (NativeFetchSession, FetchSession)
+KINDS = (NativeFetchSession, ObjectFetchSession)
 
 
 def read_to(kind, config, tp, end, batch_bytes=1 << 20):
@@ -62,7 +62,7 @@ def test_what_compaction_has_taken_out_leaves_no_hole_to_wait_for(kafka, admin, 
             producer.produce(name, b"%d" % written, b"key", partition=0)
             assert producer.flush(30) == 0
             written += 1
-        rows, _ = read_to(FetchSession, config, tp, written)
+        rows, _ = read_to(ObjectFetchSession, config, tp, written)
         if len(rows) < written:
             break
         time.sleep(2)

@@ -14,10 +14,10 @@ from random import Random
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import KgsError
+from kgs_core.group.protocol import RunState
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import RunState
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.group_status import GroupWatch
 from tests.system.ledger import Ledger, lost_and_doubled, rows_of

@@ -9,17 +9,17 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.ingest.native.session import NativeFetchSession
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.kafka.client_config import admin_client, reading_client
-from kgs_core.adapters.kafka.clients import python_settings
-from kgs_core.adapters.monitor.monitor import measure
 from kgs_core.config import Settings
 from kgs_core.config.text import parse_settings
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import PermanentError, PortError, TransientError
+from kgs_core.ingest.fetch.session import NativeFetchSession
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client, reading_client
+from kgs_core.kafka.clients import python_settings
 from kgs_core.model import TopicPartition
-from kgs_core.monitor import Measure
+from kgs_core.monitor.kafka.monitor import measure
+from kgs_core.monitor.speeds import Measure
 from tests.system.monitoring import settings_of, tree_of
 from tests.token_server import TokenServer, broker_options, broker_settings, token_server
 from tests.waiting import wait_until

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.system.tcp_ports import HOST
-from kgs_core.benchmarks.outage import BY_HAND
-from kgs_core.benchmarks.three_brokers import OUTAGES, ThreeBrokers
-from kgs_core.benchmarks.toxiproxy import DarkAddress
-from kgs_core.benchmarks.unread import commits_of
+from bench.outage import BY_HAND
+from bench.three_brokers import OUTAGES, ThreeBrokers
+from bench.toxiproxy import DarkAddress
+from bench.unread import commits_of
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.system.tcp_ports import HOST
 from tests.system.brokers3 import three_brokers
 from tests.system.chaos.bystander import Bystander, standing_by
 from tests.system.group_record import now

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.benchmarks.load_shapes import KnownLoad
+from bench.load_shapes import KnownLoad
 from kgs_core.config.file import load_settings
 from kgs_core.config.fingerprint import config_hash
-from kgs_core.reporting.status import ConsumerRow, GroupStatus
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.reporting.consumer_rows import ConsumerRow
+from kgs_core.reporting.status import GroupStatus
 from tests.system.group_record import find_problems, load_records
 from tests.system.pipeline import json_values, produce
 from tests.system.test_control import BUSY, PARTITIONS, SECTIONS, Rig, ended

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from tests.failpoints import crash_at
 from tests.system.pipeline import Pipeline, produce, read_log
 from tests.waiting import wait_until

@@ -1,7 +1,7 @@
 """A schema that changes under two consumers, one of the configuration of before; killed at each step of the change.
 
 With real consumers, since it is about what each process has loaded, and who reads the same offsets again after a kill;
-the steps of the commit itself are explored in `core/adapters/lake/test_evolution.py`.
+the steps of the commit itself are explored in `core/lake/test_evolution.py`.
 """
 
 import json
@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.config.value_formats import FORMATS
+from kgs_core.config.rule.value_formats import FORMATS
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.lake.topics.factory import open_lake
 from tests.failpoints import crash_at
 from tests.growing_values import FORMAT, NAME
 from tests.system.pipeline import Pipeline, produce, read_log

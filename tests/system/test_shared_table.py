@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.registry.stub import StubRegistry, running_registry
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.ports.registry import SchemaKind
+from kgs_core.registry.stub import StubRegistry, running_registry
 from tests.failpoints import crash_at
 from tests.protobuf_values import field, file_of, message_class, registered_text
-from tests.system.pipeline import JSON_FIELDS, Pipeline, fingerprint, json_values, produce, read_log
+from tests.system.pipeline import COMBINED, JSON_FIELDS, Pipeline, fingerprint, json_values, produce, read_log
 from tests.system.test_registry_faults import framed
 from tests.waiting import wait_until
 
@@ -77,7 +77,7 @@ def test_killed_at_every_point_and_two_at_once(kafka: EmbeddedKafka, topic_prefi
             wait_until(lambda: consumer.process.poll() is not None, 60, f"dead at {point}: {consumer.tail()}")
             assert consumer.process.returncode == -signal.SIGKILL, consumer.tail()
         assert (tmp_path / point).exists()
-    with pipeline.consumer(1, KGS_SET_LAKE__COMMIT="combined") as first, pipeline.consumer(2) as second:
+    with pipeline.consumer(1, **COMBINED) as first, pipeline.consumer(2) as second:
         logs = lambda: first.log.read_text() + second.log.read_text()  # noqa: E731
         for _ in range(20):
             send()

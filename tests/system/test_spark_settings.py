@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
 PROGRAM = """
 import os
 import psutil
-from kgs_core.adapters.spark.session import start_spark, stop_spark
+from kgs_core.spark.session import start_spark, stop_spark
 from kgs_core.config.settings import SparkSettings
 secret = "p\u00e4ss w=rd\\\\" + "x7q"
 settings = {"spark.hadoop.fs.s3a.secret.key": secret, "spark.driver.memory": "600m", "spark.ui.enabled": False}

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from tests.system.director import Director
 from tests.system.pipeline import Pipeline
 from tests.waiting import wait_until

@@ -2,11 +2,11 @@
 
 from confluent_kafka import Producer
 
-from kgs_core.adapters.ingest.topic_opener import TopicOpener
-from kgs_core.adapters.kafka.client_config import reading_client
-from kgs_core.adapters.kafka.committed_offsets import GroupOffsets
-from kgs_core.adapters.lake.factory import open_lake
 from kgs_core.config import parse_settings, resolve_tables
+from kgs_core.ingest.opening.topic_opener import TopicOpener
+from kgs_core.kafka.client_config import reading_client
+from kgs_core.kafka.committed_offsets import GroupOffsets
+from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import TopicId, TopicPartition
 from tests.system.small_sink import transactional
 from tests.waiting import wait_until

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.adapters.monitor.topic import load_history
-from kgs_core.benchmarks.load_shapes import KnownLoad
-from kgs_core.controller.handover_gaps import Unread
-from kgs_core.protocol import MemberAssignment, Received, Target
+from bench.load_shapes import KnownLoad
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.group.protocol import MemberAssignment, Received, Target
+from kgs_core.group.view.handover_gaps import Unread
+from kgs_core.monitor.kafka.topic import load_history
 from tests.system.group_record import Records, load_records, now
 from tests.system.shaken_group import ShakenGroup, incarnation_of, owned_by, readers_of
 from tests.system.test_control import BUSY, CALM, SECTIONS, ended

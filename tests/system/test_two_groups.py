@@ -1,7 +1,7 @@
 """Two groups with lakes of their own on one topic of a real broker: each gets every record, whatever the other does."""
 
-from kgs_core.adapters.lake.audit import audit_lake
 from kgs_core.config import parse_settings
+from kgs_core.lake.audit.audit import audit_lake
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_text
 
 

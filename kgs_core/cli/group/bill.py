@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.config.bill import MAX_PRICE
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.errors import ConfigError
+from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
     from kgs_core.config import Settings
@@ -124,7 +124,7 @@ def _check(named: set[str]) -> None:
 
 
 def _check_plot(path: Path) -> None:
-    from kgs_core.adapters.system.files import check_writable
+    from kgs_core.system.files import check_writable
 
     if path.suffix.lower() not in (".svg", ".png"):
         raise ConfigError([f"--plot: {path}: name a file that ends in .svg or .png"])
@@ -141,11 +141,11 @@ def _plot(path: Path, charts: list[Any]) -> None:
 
 
 def _from_file(options: dict[str, Any], named: set[str]) -> tuple[dict[str, Any], list[Any]]:
-    from kgs_core.adapters.system.files import read_text
-    from kgs_core.monitor.recorded import parse_measurements
+    from kgs_core.monitor.speeds.recorded import parse_measurements
     from kgs_core.runtime.bill import BillTerms, bill_of_load, terms_of
     from kgs_core.simulation.bill_charts import bill_charts
     from kgs_core.simulation.replay import READ_SHARE
+    from kgs_core.system.files import read_text
 
     path: Path = options["from_file"]
     if options["capacity"] is not None and "config_file" not in named:
@@ -172,7 +172,7 @@ def _of_group(options: dict[str, Any], now: datetime) -> tuple[dict[str, Any], l
 
 
 def _keep(settings: "Settings", day: date, values: dict[str, Any]) -> None:
-    from kgs_core.adapters.lake.kept_bills import KeptBills
+    from kgs_core.lake.topics.kept_bills import KeptBills
 
     if not values["is_over"]:
         click.echo(f"--keep: {day}: is not over: not kept", err=True)
@@ -222,7 +222,7 @@ def _terms(given: "BillTerms", options: dict[str, Any]) -> "BillTerms":
 
 
 def _range(options: dict[str, Any], now: datetime) -> tuple[datetime, datetime]:
-    from kgs_core.cli.simulate.options import moment_of
+    from kgs_core.config.moments import moment_of
 
     if options["since"] is not None:
         until = moment_of("--until", options["until"]) if options["until"] is not None else now

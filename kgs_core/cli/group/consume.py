@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.config import Settings
-from kgs_core.consumer.share import NamedPartitions, Share, parse_partitions, parse_share
 from kgs_core.errors import ConfigError, PortError
+from kgs_core.group.membership.share import NamedPartitions, Share, parse_partitions, parse_share
 from kgs_core.model import ConsumerId
+from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
     from kgs_core.runtime.group_consumer import GroupConsumer
@@ -59,9 +59,9 @@ def consume(
         raise ConfigError(["kgs consume: give either --partitions or --share, or neither to join the group"])
     fixed = _fixed(partitions, share)
     settings = load_client_settings(config_file, os.environ)
-    from kgs_core.adapters.system.process_identity import end_with_process
-    from kgs_core.adapters.system.shutdown import stop_on_signals
-    from kgs_core.adapters.system.transform_folder import use_folder_of
+    from kgs_core.system.process_identity import end_with_process
+    from kgs_core.system.shutdown import stop_on_signals
+    from kgs_core.system.transform_folder import use_folder_of
 
     use_folder_of(config_file, settings)
     if isinstance(fixed, NamedPartitions):
@@ -82,8 +82,8 @@ def _fixed(partitions: str | None, share: str | None) -> Share | None:
 
 def _warn_of_missing(settings: Settings, named: NamedPartitions) -> None:
     """It is no mistake: they may be created later, and are read then."""
-    from kgs_core.adapters.kafka.admin import KafkaAdmin
-    from kgs_core.adapters.kafka.client_config import admin_client
+    from kgs_core.kafka.admin import KafkaAdmin
+    from kgs_core.kafka.client_config import admin_client
 
     try:
         found = KafkaAdmin(admin_client(settings)).describe({topic for topic, _, _ in named.ranges})

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from kgs_core.adapters.fleet.fleets import FLEETS
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, TransientError
+from kgs_core.fleet.fleets import FLEETS
+from kgs_core.system.transform_folder import load_client_settings
 
 
 @click.command()
@@ -78,10 +78,10 @@ def control(  # noqa: PLR0913 - one per option
     if chosen not in FLEETS:
         where = "--fleet" if fleet is not None else f"{config_file}: fleet"
         raise ConfigError([f"{where}: '{chosen}': write {', '.join(FLEETS)}"])
-    from kgs_core.adapters.fleet.controller_fleet import FleetOptions
-    from kgs_core.adapters.system.process_identity import end_with_process
-    from kgs_core.adapters.system.shutdown import stop_on_signals
+    from kgs_core.fleet.controller_fleet import FleetOptions
     from kgs_core.runtime.local_controller import LocalControl
+    from kgs_core.system.process_identity import end_with_process
+    from kgs_core.system.shutdown import stop_on_signals
 
     folder = config_file.resolve().parent / "logs" if log_dir is None else log_dir
     running = LocalControl(settings, FLEETS[chosen](settings, FleetOptions(config_file, folder, end_with)))

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
+from kgs_core.system.transform_folder import load_client_settings
 
 
 @click.command()
@@ -53,10 +53,10 @@ def metrics(  # noqa: PLR0913 - one per option
     docs/operations.md has the table of all metrics.
     """
     settings = load_client_settings(config_file, os.environ)
-    from kgs_core.adapters.metrics.exposition import MetricsServer, text_of
-    from kgs_core.adapters.system.patience import LogOnChange
-    from kgs_core.adapters.system.shutdown import stop_on_signals
+    from kgs_core.prometheus.exposition import MetricsServer, text_of
     from kgs_core.runtime.metrics_reader import MetricsReader
+    from kgs_core.system.patience import LogOnChange
+    from kgs_core.system.shutdown import stop_on_signals
 
     shown = {"per_partition": per_partition, "lag_seconds": lag_seconds}
     if once:

@@ -10,15 +10,15 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.group.speed_table import Trends, as_json, speed_table
 from kgs_core.cli.options import config_option
 from kgs_core.cli.terminal import output_console
+from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.system.shutdown import StopFlag
     from kgs_core.config import Settings
-    from kgs_core.monitor import Measurement
+    from kgs_core.monitor.speeds import Measurement
+    from kgs_core.system.shutdown import StopFlag
 
 _IN_LOG_S = 5.0
 _WIDTH_IN_LOG = 140
@@ -42,13 +42,13 @@ def monitor(*, config_file: Path, once: bool, json_: bool, publish: bool, top: i
     reason instead of a number. Reads sizes and offsets, never a record, except where monitor.measure is offsets.
     """
     settings = load_client_settings(config_file, os.environ)
-    from kgs_core.adapters.system.shutdown import stop_on_signals
+    from kgs_core.system.shutdown import stop_on_signals
 
     with stop_on_signals() as stop:
         if once:
             _show_one(settings, stop, top, json_=json_)
             return
-        from kgs_core.adapters.monitor.monitor import Monitor
+        from kgs_core.monitor.kafka.monitor import Monitor
 
         with Monitor(settings, publish=publish) as running, MonitorScreen(top, json_=json_) as screen:
             if publish:
@@ -57,8 +57,8 @@ def monitor(*, config_file: Path, once: bool, json_: bool, publish: bool, top: i
 
 
 def _show_one(settings: "Settings", stop: "StopFlag", top: int, *, json_: bool) -> None:
-    from kgs_core.adapters.monitor.monitor import measure
     from kgs_core.cli.progress import progress_bar
+    from kgs_core.monitor.kafka.monitor import measure
 
     with progress_bar("measuring", Console(stderr=True)) as progress:
         found = measure(settings, progress, stop)

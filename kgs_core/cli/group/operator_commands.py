@@ -1,25 +1,26 @@
-"""`kgs pause`, `kgs resume`, `kgs stop`, `kgs replace`: what people want of a running group."""
+"""`kgs pause`, `kgs resume`, `kgs stop`, `kgs replace`, and what `kgs plan --apply` asks for: what people want."""
 
 import getpass
 import os
 import socket
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.adapters.system.transform_folder import load_client_settings
-from kgs_core.cli.group.operator_progress import end_now, has_come, is_replaced, wait_for
+from kgs_core.cli.group.operator_progress import applied, end_now, has_come, is_applied, is_replaced, wait_for
 from kgs_core.cli.options import config_option
 from kgs_core.config.fingerprint import config_hash
-from kgs_core.consumer.membership import FENCE_FACTOR
 from kgs_core.errors import PortError
-from kgs_core.protocol import DesiredState, DesiredVersion, RunState
+from kgs_core.group.membership.membership import FENCE_FACTOR
+from kgs_core.group.protocol import DesiredState, DesiredVersion, RunState
 from kgs_core.reporting.status import GroupStatus
+from kgs_core.system.shutdown import StopFlag
+from kgs_core.system.transform_folder import load_client_settings
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -51,7 +52,7 @@ def pause(*, config_file: Path, wait: bool, timeout_s: float) -> None:
     request is kept in Kafka: it also holds for a controller that is started later.
     """
     asked = "pause: every consumer is to finish its batch; then nobody reads until `kgs resume`, and all processes stay"
-    _Operator(config_file, wait=wait, timeout_s=timeout_s).set_state(RunState.PAUSED, asked)
+    Operator(config_file, wait=wait, timeout_s=timeout_s).set_state(RunState.PAUSED, asked)
 
 
 @click.command()
@@ -63,7 +64,7 @@ def resume(*, config_file: Path, wait: bool, timeout_s: float) -> None:
     Everybody gets the partitions that the group's Target gives them; missing consumers are started.
     """
     asked = "resume: missing consumers are to be started, and all partitions to be read again"
-    _Operator(config_file, wait=wait, timeout_s=timeout_s).set_state(RunState.RUNNING, asked)
+    Operator(config_file, wait=wait, timeout_s=timeout_s).set_state(RunState.RUNNING, asked)
 
 
 @click.command()
@@ -76,7 +77,7 @@ def stop(*, config_file: Path, wait: bool, timeout_s: float, yes: bool) -> None:
     Every consumer finishes its batch in hand and ends. Nothing is lost by it: what comes meanwhile stays in Kafka, as
     long as its retention lets it.
     """
-    operator = _Operator(config_file, wait=wait, timeout_s=timeout_s)
+    operator = Operator(config_file, wait=wait, timeout_s=timeout_s)
     if not yes:
         click.confirm(
             f"End all consumers of group {operator.settings.group}? Nobody reads until `kgs resume`", abort=True
@@ -96,13 +97,14 @@ def replace(*, config_file: Path, wait: bool, timeout_s: float) -> None:
     anything before the spare has opened all of it, and where it cannot, the replacement stops and says why. What the
     controller itself does (sections packing, membership, monitor) changes when `kgs control` is started anew.
     """
-    _Operator(config_file, wait=wait, timeout_s=timeout_s).replace()
+    Operator(config_file, wait=wait, timeout_s=timeout_s).replace()
 
 
-class _Operator:
+class Operator:
     """Writes what is asked for, says so, and waits until it has come true."""
 
-    def __init__(self, config_file: Path, *, wait: bool, timeout_s: float) -> None:
+    def __init__(self, config_file: Path, *, wait: bool, timeout_s: float, as_json: bool = False) -> None:
+        self._tell = partial(click.echo, err=as_json)  # what a program reads is JSON only
         self.settings = load_client_settings(config_file, os.environ)
         self._wait = wait
         self._timeout_s = timeout_s
@@ -127,38 +129,59 @@ class _Operator:
         )
         self._write(wanted, asked, lambda found: is_replaced(found) if found.wanted == wanted else None)
 
+    def apply_plan(self) -> dict[str, Any] | None:
+        """Ask for what the packer wants; what came of it as values for JSON, None: nobody waits for that."""
+        now_ms = _now_ms()
+        request = DesiredState(RunState.RUNNING, who(), now_ms, apply_ms=now_ms)
+        until = self.settings.packing.forced_only_until(now_ms)
+        later = f"; by packing.forced_moves_only_utc nothing that need not is moved until {until}" if until else ""
+        asked = f"plan: the controller is to pack anew, and to carry out once what comes of it{later}"
+        found = self._write(request, asked, lambda found: is_applied(found, request))
+        if found is None:
+            return None
+        change = applied(found)
+        if change is None:
+            self._tell("nothing was moved: there is no better packing")
+            return {"moved": 0}
+        self._tell(f"{change.moved:,} partitions moved, Rscore {change.rscore:.3f}, {change.consumers} consumers")
+        return {"moved": change.moved, "rscore": change.rscore, "consumers": change.consumers}
+
     def _write(
         self, desired: DesiredState | DesiredVersion, asked: str, is_done: Callable[[GroupStatus], bool | None]
-    ) -> None:
-        from kgs_core.adapters.system.patience import try_until
+    ) -> GroupStatus | None:
         from kgs_core.runtime.group_status import GroupWatch
+        from kgs_core.system.patience import try_until
 
         never = StopFlag()
         self._deadline = time.monotonic() + self._timeout_s
         try_until(lambda: self._append(desired), never, _say, self._timeout_s)
-        click.echo(f"group {self.settings.group}: asked for: {asked}")
+        self._tell(f"group {self.settings.group}: asked for: {asked}")
         if not self._wait:
             self._note_absent_controller(desired)
-            return
+            return None
         group = try_until(lambda: GroupWatch(self.settings), never, _say, self._left_s())
         if group is None:
-            return
+            return None
         with group:
             found = wait_for(lambda: group.look(with_lake=False), is_done, self._left_s())
-        click.echo(f"done{_but(found)}")
+        self._tell(f"done{_but(found)}")
+        return found
 
     def _append(self, desired: DesiredState | DesiredVersion) -> None:
         """Twice does no harm: the newest one counts, and both say the same."""
-        from kgs_core.adapters.group.operator_topic import OperatorTopicWriter
-        from kgs_core.adapters.group.topics import GroupTopic, GroupTopics
-        from kgs_core.adapters.kafka.admin import KafkaAdmin
-        from kgs_core.adapters.kafka.client_config import admin_client
+        from kgs_core.group.topics.operator_topic import OperatorTopicWriter
+        from kgs_core.group.topics.topics import GroupTopic, GroupTopics
+        from kgs_core.kafka.admin import KafkaAdmin
+        from kgs_core.kafka.client_config import admin_client
 
         writer = OperatorTopicWriter(
             GroupTopics(self.settings, KafkaAdmin(admin_client(self.settings)), [GroupTopic.OPERATOR])
         )
         try:
-            writer.write(desired)
+            if isinstance(desired, DesiredState) and desired.apply_ms is not None:
+                writer.ask_for_plan(desired)
+            else:
+                writer.write(desired)
         finally:
             writer.close()
 

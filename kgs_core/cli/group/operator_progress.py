@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 import click
 from rich.console import Console
 
-from kgs_core.controller.plain_text import printable, ranges
 from kgs_core.errors import PermanentError, TransientError
+from kgs_core.group.controller.plan_request import ASKED
+from kgs_core.group.protocol import Change, DesiredState, DesiredVersion, RunState
+from kgs_core.group.view.plain_text import printable, ranges
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import DesiredState, DesiredVersion, RunState
-from kgs_core.reporting.status import ConsumerRow, GroupStatus
+from kgs_core.reporting.consumer_rows import ConsumerRow
+from kgs_core.reporting.status import GroupStatus
 
 LOOK_EVERY_S = 0.5
 REFUSED_FOR_S = 30.0
@@ -35,6 +37,20 @@ def has_come(found: GroupStatus, state: RunState, fenced_after_s: float) -> bool
 def is_replaced(found: GroupStatus) -> bool:
     """Whether everybody has the wanted version and configuration, and reads what he shall."""
     return found.is_converged and not found.outdated
+
+
+def is_applied(found: GroupStatus, request: DesiredState) -> bool | None:
+    """Whether a request to carry out a plan is answered, and the group as it shall be; None: another one has come."""
+    if found.target is not None and found.target.applied_ms == request.apply_ms:
+        return found.is_converged
+    return False if found.desired_state == request else None
+
+
+def applied(found: GroupStatus) -> Change | None:
+    """What the last request for a plan has changed; None: there was no better packing, so nothing."""
+    changes = found.target.history if found.target is not None else ()
+    last = next((change for change in reversed(changes) if ASKED in change.reason), None)
+    return last if last is not None and last.moved else None
 
 
 def wait_for(
@@ -85,14 +101,21 @@ def lacks(found: GroupStatus) -> str:
         reasons = list(_by_reason(found.waiting))
         more = f" and {len(reasons) - _SHOWN} more reasons" if len(reasons) > _SHOWN else ""
         return f"not there yet: {', '.join(reasons[:_SHOWN])}{more}"
-    if found.replacement is not None and found.outdated:
-        return str(found.replacement)
+    held = _not_packed(found) if found.request is not None else found.replacement if found.outdated else None
+    if held is not None:
+        return str(held)
     if found.desired_state is not None and found.desired_state.state is RunState.STOPPED and (living := _living(found)):
         return f"not ended yet: {_some(living)}"
     if found.outdated:
         return f"still to be replaced: consumers {', '.join(map(str, found.outdated))}"
     absent = [line for line in found.consumers if line.incarnation is None and line.needs_attention]
     return f"not there yet: {_some(absent)}" if absent else "consumers start or end"
+
+
+def _not_packed(found: GroupStatus) -> str:
+    until = f", and nothing is moved that need not until {found.quiet_until}" if found.quiet_until else ""
+    left = "" if found.rscore_left is None else f"; {found.rscore_left:.3f} Rscore may be moved within this hour"
+    return f"the controller has not packed yet{until}{left}"
 
 
 def end_now(desired: DesiredState | DesiredVersion | None) -> str:

@@ -1,6 +1,7 @@
-"""`kgs plan`: how many consumers the load needs, who reads what, and what the change costs. Changes nothing."""
+"""`kgs plan`: how many consumers the load needs, who reads what, and what the change costs."""
 
 import json
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal
@@ -11,13 +12,16 @@ from rich.console import Console
 
 from kgs_core.api.plans import TARGET
 from kgs_core.api.plans import plan as make_plan
-from kgs_core.api.reports import status
-from kgs_core.cli.group.plan_table import print_plan, print_waiting_plan
+from kgs_core.cli.group.operator_commands import Operator, wait_options
+from kgs_core.cli.group.plan_table import print_plan
 from kgs_core.cli.options import config_option
 from kgs_core.cli.progress import progress_bar
 from kgs_core.config.packing import MAX_CAPACITY
-from kgs_core.errors import UnsafeError
 from kgs_core.packing import ALGORITHMS
+
+_OWN = {"from_file": "--from", "current": "--current", "algorithm": "--algorithm", "capacity": "--capacity"}
+"""Where the controller goes by its own settings."""
+_WITH_APPLY = {"yes": "--yes", "wait": "--wait", "timeout_s": "--timeout"}
 
 
 @click.command()
@@ -57,10 +61,13 @@ from kgs_core.packing import ALGORITHMS
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For nf, ff, bf, wf, which shuffle."
 )
 @click.option(
-    "--show",
-    metavar="ID",
-    help="Show the plan of this name, which waits for `kgs approve` or is recommended, instead of making one.",
+    "--apply",
+    "applies",
+    is_flag=True,
+    help="Let the controller pack anew, by its own settings, and carry out the result once.",
 )
+@click.option("--yes", is_flag=True, help="With --apply: do not ask.")
+@wait_options
 @click.pass_context
 def plan(  # noqa: PLR0913 - one for each option
     context: click.Context,
@@ -74,9 +81,14 @@ def plan(  # noqa: PLR0913 - one for each option
     as_json: bool,
     capacity: float | None,
     seed: int,
-    show: str | None,
+    applies: bool,
+    yes: bool,
+    wait: bool,
+    timeout_s: float,
 ) -> None:
-    """Pack the partitions, and show the plan: consumers, loads, moves and their price (Rscore). Changes nothing.
+    """Pack the partitions, and show the plan: consumers, loads, moves and their price (Rscore).
+
+    Changes nothing without --apply, which --yes, --wait and --timeout go with.
 
     Without --from it measures the write speeds of the topics that the configuration names: over monitor.window_s, or
     at once where `kgs monitor` publishes. Without --capacity a configuration is needed in any case; its section
@@ -85,9 +97,7 @@ def plan(  # noqa: PLR0913 - one for each option
     The same speeds, current assignment and seed give the same plan, byte for byte with --json: bytes/s are rounded to
     three decimals there, the Rscore to six.
     """
-    if show is not None:
-        _show(config_file, show, as_json=as_json)
-        return
+    _check_options(context, _OWN if applies else _WITH_APPLY, "with" if applies else "without")
     named = context.get_parameter_source("config_file") is not ParameterSource.DEFAULT
     bar = progress_bar("measuring write speeds", Console(stderr=True)) if from_file is None else nullcontext()
     with bar as advance:
@@ -101,21 +111,22 @@ def plan(  # noqa: PLR0913 - one for each option
             seed=seed,
             progress=advance,
         )
-    if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
-    else:
+    if not as_json:
         print_plan(found, found.group, left_out=found.left_out, learnt=found.learnt)
-
-
-def _show(config_file: Path, plan_id: str, *, as_json: bool) -> None:
-    found = status(config_file).plan
-    if found is None or found.plan_id != plan_id:
-        other = f"; plan {found.plan_id} waits" if found is not None else ""
-        raise UnsafeError(f"plan {plan_id}: no such plan waits{other}: see `kgs status`")
+    came_of_it = {}
+    if applies:
+        if not yes:
+            click.confirm("Carry out what the packer wants now?", abort=True, err=True)
+        operator = Operator(config_file, wait=wait, timeout_s=timeout_s, as_json=as_json)
+        came_of_it = {"applied": operator.apply_plan()}
     if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
-    else:
-        print_waiting_plan(found)
+        click.echo(json.dumps(found.to_dict() | came_of_it, indent=2, allow_nan=False))
+
+
+def _check_options(context: click.Context, names: Mapping[str, str], how: str) -> None:
+    for name, option in names.items():
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"{option}: not {how} --apply")
 
 
 def _current(given: str | None) -> Path | str | None:

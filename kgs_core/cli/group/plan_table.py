@@ -8,13 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from kgs_core.cli.terminal import output_console, plain_table, print_table
-from kgs_core.controller.plain_text import printable
+from kgs_core.group.view.plain_text import counted
 from kgs_core.packing import ALGORITHMS
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.overload import FastPartition, Overload
 from kgs_core.planning.plan import Group, Plan
 from kgs_core.reporting.capacity import capacity_line, capacity_sentences
-from kgs_core.reporting.waiting_plan import WaitingPlan
 
 MAX_ROWS = 40
 """Of one table; --json has all."""
@@ -42,7 +41,7 @@ def print_plan(plan: Plan, group: Group, *, left_out: int = 0, learnt: Capacity 
         console.print(line, highlight=False)
     if left_out:
         console.print(
-            f"left out: {_count(left_out, 'partition')} of the current assignment without speed", style="yellow"
+            f"left out: {counted(left_out, 'partition')} of the current assignment without speed", style="yellow"
         )
     print_table(console, show.loads())
     if plan.moves:
@@ -61,25 +60,6 @@ def _learnt_lines(learnt: Capacity | None) -> Iterator[str]:
         yield from capacity_sentences(learnt, round(time.time() * 1000))
 
 
-def print_waiting_plan(plan: WaitingPlan) -> None:
-    """Print a plan that waits: what it changes, until when, and what it costs to wait."""
-    console = output_console(_WIDTH_IN_FILE)
-    console.print(Text(str(plan), style="bold"))
-    console.print(Text(f"made for: {printable(plan.reason)}; by {plan.algorithm}"))
-    console.print(f"expires in {plan.expires_in_s / 60:,.0f} min; then it is looked for anew")
-    above = "not known" if plan.above_capacity is None else f"{plan.above_capacity / 1e6:,.3f} MB/s"
-    money = f" ({plan.money.removeprefix(', ')} an hour)" if plan.money else ""
-    console.print(
-        f"consumers too many until then: {plan.consumers_too_many}{money}; load above packing capacity: {above}"
-    )
-    factor, unit = _UNITS[0]
-    table = plain_table("partition", "from", "to", unit, left=("partition",))
-    for move in plan.moves[:MAX_ROWS]:
-        speed = f"{move.bytes_per_s / factor:,.3f}"
-        table.add_row(str(move.partition), str(move.source), str(move.destination), speed)
-    print_table(console, _with_rest(table, len(plan.moves)))
-
-
 class _Shown:
     """A plan's parts as renderables, speeds in one unit."""
 
@@ -93,8 +73,8 @@ class _Shown:
         """Algorithm, consumers, Rscore and moves in one line."""
         plan = self._plan
         return Text(
-            f"{plan.algorithm}: {_count(plan.consumers, 'consumer')} of {self._speed(plan.capacity)} {self._unit} for "
-            f"{_count(len(plan.target), 'partition')}, Rscore {plan.rscore:.3f}, {len(plan.moves):,} to move",
+            f"{plan.algorithm}: {counted(plan.consumers, 'consumer')} of {self._speed(plan.capacity)} {self._unit} for "
+            f"{counted(len(plan.target), 'partition')}, Rscore {plan.rscore:.3f}, {len(plan.moves):,} to move",
             style="bold",
         )
 
@@ -170,7 +150,3 @@ def _with_rest(table: Table, rows: int) -> Table:
         table.caption = f"{rows - MAX_ROWS:,} more (--json has all)"
         table.caption_justify = "left"
     return table
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

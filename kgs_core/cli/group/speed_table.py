@@ -9,7 +9,7 @@ from rich.text import Text
 
 from kgs_core.cli.terminal import plain_table
 from kgs_core.model import TopicPartition
-from kgs_core.monitor import Measurement, PartitionSpeed, Verdict
+from kgs_core.monitor.speeds import Measurement, PartitionSpeed, Verdict
 
 _TREND_LENGTH = 20
 _BARS = "▁▂▃▄▅▆▇█"

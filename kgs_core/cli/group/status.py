@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.api.reports import status as group_status
 from kgs_core.cli.group.status_table import status_table
 from kgs_core.cli.options import config_option
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.reporting.status_json import status_values
+from kgs_core.system.transform_folder import load_client_settings
 
 _WATCH_EVERY_S = 2.0
 _WIDTH_IN_LOG = 160
@@ -40,9 +40,9 @@ def status(*, config_file: Path, watch: bool, json_: bool) -> None:
             screen.show(found)
         return
     settings = load_client_settings(config_file, os.environ)
-    from kgs_core.adapters.system.patience import try_until
-    from kgs_core.adapters.system.shutdown import stop_on_signals
     from kgs_core.runtime.group_status import GroupWatch
+    from kgs_core.system.patience import try_until
+    from kgs_core.system.shutdown import stop_on_signals
 
     with stop_on_signals() as stop, StatusScreen(json_=json_) as screen:
         watched = try_until(lambda: GroupWatch(settings), stop, screen.say)

@@ -8,15 +8,15 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from kgs_core.cli.fitting_table import Column, FittingTable
-from kgs_core.controller.plain_text import printable, ranges
+from kgs_core.group.controller.plan_request import FORCED_ONLY
+from kgs_core.group.protocol import RunState
+from kgs_core.group.view.plain_text import UNKNOWN, count, counted, megabytes, printable, ranges
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.planning.learnt_capacity import Capacity
-from kgs_core.protocol import RunState
 from kgs_core.reporting.bad_shares import share_text
 from kgs_core.reporting.capacity import capacity_line, capacity_sentences
-from kgs_core.reporting.status import ConsumerRow, GroupStatus
+from kgs_core.reporting.consumer_rows import ConsumerRow
+from kgs_core.reporting.status import GroupStatus
 
-UNKNOWN = "?"
 MAX_ROWS = 40
 """Of one table; --json has all."""
 _BLANK = Text("")
@@ -62,7 +62,7 @@ def status_table(found: GroupStatus) -> RenderableType:
         parts += [_BLANK, _waiting(found)]
     if found.changes:
         parts += [_BLANK, _changes(found)]
-    parts += [Text(f"? {printable(problem)}", style="yellow") for problem in found.surroundings.problems]
+    parts += [Text(f"? {printable(problem)}", style="yellow") for problem in found.facts.problems]
     return Group(*parts)
 
 
@@ -73,46 +73,45 @@ def headline(found: GroupStatus) -> Text:
     elif found.is_converged:
         state = "converged"
     elif found.waiting:
-        state = f"changing: {_count(len(found.waiting), 'partition')} not there yet"
+        state = f"changing: {counted(len(found.waiting), 'partition')} not there yet"
     else:
         state = "changing: consumers start or end"
-    if still := {tp for line in found.consumers for tp in line.stopped}:
-        state += f", but {len(still):,} of {_count(len(found.current), 'partition')} stand still"
-    readers = len(set(found.current.values()))
+    if still := found.stopped:
+        state += f", but {len(still):,} of {counted(len(found.current), 'partition')} stand still"
     parts = [
         f"group {found.group}",
         state,
-        f"{_count(len(found.current), 'partition')} on {_count(readers, 'consumer')}",
-        f"{_count(found.topics_consumed, 'topic')} consumed",
+        f"{counted(len(found.current), 'partition')} on {counted(found.readers, 'consumer')}",
+        f"{counted(found.topics_consumed, 'topic')} consumed",
         _lag(found),
     ]
     if found.bad_shares:
-        parts.append(f"too many bad records in {_count(len(found.bad_shares), 'topic')}")
+        parts.append(f"too many bad records in {counted(len(found.bad_shares), 'topic')}")
     return Text(" | ".join(parts), style="bold")
 
 
 def _lag(found: GroupStatus) -> str:
     if found.lag is not None or found.known_lag is None:
         return f"lag {count(found.lag)} records"
-    return f"lag {count(found.known_lag)}, of {_count(found.lag_unknown_partitions, 'partition')} not known"
+    return f"lag {count(found.known_lag)}, of {counted(found.lag_unknown_partitions, 'partition')} not known"
 
 
 def alarms(found: GroupStatus) -> Iterator[str]:
     """What somebody should look at, the worst first."""
     if not found.controller_is_heard:
-        age_s = found.surroundings.measured_age_s
+        age_s = found.facts.measured_age_s
         since = "no measurement was published" if age_s is None else f"the last measurement is {seconds(age_s)} old"
         yield (
             f"the controller is down, or cannot measure ({since}): consumers go on with what they "
             "own; see its log, or start `kgs control`"
         )
-    yield from _standing(found.consumers)
+    yield from _standing(found)
     for topic, share in found.bad_shares.items():
         yield (
             f"topic {topic}: {share_text(share)} of its newest records are dead letters, more than its rule's "
             "max_bad_share_percent: column `error` of its dead-letter table says why; mend the rule or the producer"
         )
-    if found.capacity is not None and found.capacity.falls_short:
+    if found.capacity.falls_short:
         yield from capacity_sentences(found.capacity, round(time.time() * 1000))
     if found.replacement is not None and found.replacement.refused:
         yield f"{found.replacement}; everybody reads on as before"
@@ -122,20 +121,19 @@ def alarms(found: GroupStatus) -> Iterator[str]:
         yield f"quarantined, since they keep failing: {', '.join(map(str, found.target.quarantined))}: see their logs"
 
 
-def _standing(consumers: Sequence[ConsumerRow]) -> Iterator[str]:
+def _standing(found: GroupStatus) -> Iterator[str]:
     """Each reason once, with all that stands still for it."""
     still: dict[str, dict[TopicPartition, ConsumerId]] = {}
-    for line in consumers:
-        for tp, reason in line.stopped.items():
-            still.setdefault(printable(reason), {})[tp] = line.consumer
+    for tp, reason in found.stopped.items():
+        still.setdefault(printable(reason), {})[tp] = found.current[tp]
     reasons = sorted(still.items(), key=lambda item: (-len(item[1]), min(item[1])))
     for reason, where in reasons[:_SHOWN]:
         numbers = sorted(set(where.values()))
-        who = f"consumer{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
+        who = f"{'consumer' if len(numbers) == 1 else 'consumers'} {', '.join(map(str, numbers))}"
         yield f"{ranges(where)} {'stands' if len(where) == 1 else 'stand'} still at {who}: {reason}"
     more = sum(len(where) for _, where in reasons[_SHOWN:])
     if more:
-        yield f"{_count(more, 'more partition')} for other reasons (--json has all)"
+        yield f"{counted(more, 'more partition')} for other reasons (--json has all)"
 
 
 def remarks(found: GroupStatus) -> Iterator[str]:
@@ -148,7 +146,10 @@ def remarks(found: GroupStatus) -> Iterator[str]:
             f"being replaced for version {printable(found.wanted.version)}, configuration "
             f"{printable(found.wanted.config_hash[:8])}: consumers {', '.join(map(str, found.outdated))}"
         )
-    yield from _capacity_lines(found.capacity)
+    if line := capacity_line(found.capacity):
+        yield line
+    if not found.capacity.falls_short:
+        yield from capacity_sentences(found.capacity, round(time.time() * 1000))
     if found.replacement is not None and not found.replacement.refused:
         yield str(found.replacement)
     yield from _held_back(found)
@@ -158,34 +159,16 @@ def remarks(found: GroupStatus) -> Iterator[str]:
         yield f"target: {target.algorithm}, Rscore {target.rscore:.3f}, {when}: {why}"
 
 
-def _capacity_lines(capacity: Capacity | None) -> Iterator[str]:
-    if capacity is None:
-        return
-    if line := capacity_line(capacity):
-        yield line
-    if not capacity.falls_short:
-        yield from capacity_sentences(capacity, round(time.time() * 1000))
-
-
 def _held_back(found: GroupStatus) -> Iterator[str]:
     """What would be done, and is not done now."""
-    if found.plan is not None:
-        left = f"for another {found.plan.expires_in_s / 60:,.0f} min"
-        yield f"{found.plan}; {left} (kgs plan --show {found.plan.plan_id})"
+    if found.request is not None:
+        yield f"`kgs plan --apply` of {printable(found.request.by)} is not carried out yet"
+    elif found.forced_only:
+        yield FORCED_ONLY
     if found.quiet_until:
         yield f"until {found.quiet_until} only what must move does (packing.forced_moves_only_utc)"
     if found.rscore_left is not None:
         yield f"without being forced, {found.rscore_left:.3f} Rscore may still be moved within this hour"
-
-
-def count(number: int | None) -> str:
-    """A number of things, with separators; `?` when it is not known."""
-    return UNKNOWN if number is None else f"{number:,}"
-
-
-def megabytes(number: float | None) -> str:
-    """Bytes as MB (10^6 bytes) to three places; `?` when they are not known."""
-    return UNKNOWN if number is None else f"{number / 1e6:.3f}"
 
 
 def seconds(number: float | None) -> str:
@@ -259,7 +242,3 @@ def _clock(time_ms: int) -> str:
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> FittingTable:
     more = len(rows) - MAX_ROWS
     return FittingTable(columns, rows[:MAX_ROWS], f"{more:,} more (--json has all)" if more > 0 else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, PortError
+from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.lake.migration import TopicMigration
+    from kgs_core.lake.handover.migration import TopicMigration
 
 _OFFSET = re.compile(r"([a-zA-Z0-9._-]{1,249}):(\d{1,10})=(\d{1,18})")
 _DRY = "nothing was recorded: give --yes to do it"
@@ -86,7 +86,7 @@ def adopt(**options: Any) -> None:
 
 
 def _from_group(settings: Settings, old: str, topics: tuple[str, ...], *, yes: bool) -> None:
-    from kgs_core.adapters.lake.adoption import GroupAdoption
+    from kgs_core.lake.handover.adoption import GroupAdoption
 
     adoption = GroupAdoption(settings, old)
     pending = adoption.pending(topics)
@@ -126,7 +126,7 @@ def _note_running(settings: Settings, old: str) -> None:
 
 
 def _from_cluster(settings: Settings, chosen: _Options) -> None:
-    from kgs_core.adapters.lake.migration import Migration
+    from kgs_core.lake.handover.migration import Migration
 
     offsets, migration = chosen.offsets(), Migration(settings)
     moves = [

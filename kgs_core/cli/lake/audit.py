@@ -10,7 +10,7 @@ import click
 
 from kgs_core.api.reports import audit as audit_tables
 from kgs_core.cli.options import config_option
-from kgs_core.exactly_once import Fault, LakeAudit, TableAudit
+from kgs_core.lake.rule import Fault, LakeAudit, TableAudit
 from kgs_core.reporting.audit_json import COUNTED
 
 _HEADINGS = ("table", "rows", "dead letters", "unread", *(fault.words for fault in COUNTED), "")

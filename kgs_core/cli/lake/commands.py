@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
 from kgs_core.model import OffsetRange, TopicPartition
+from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.lake.recovery import NewStart
+    from kgs_core.lake.topics.recovery import NewStart
     from kgs_core.ports import Upkeep
 
 _LOSS = re.compile(r"([a-zA-Z0-9._-]{1,249}):(\d{1,10})=(\d{1,19})-(\d{1,19})")
@@ -42,7 +42,7 @@ def maintain(*, config_file: Path, tables: tuple[str, ...], dry_run: bool, as_js
     both would do the same work (no row is lost by it).
     """
     settings = load_client_settings(config_file, os.environ)
-    from kgs_core.adapters.lake.maintenance import maintain_lake
+    from kgs_core.lake.topics.maintenance import maintain_lake
 
     problems = []
     shown = 0
@@ -84,7 +84,7 @@ def accept_loss(*, loss: str, config_file: Path, yes: bool, even_if_readable: bo
     tp, lost = _parse_loss(loss)
     settings = load_client_settings(config_file, os.environ)
     _only_with_yes(yes, f"{tp}: offsets {lost.start} to {lost.end - 1} would be given up")
-    from kgs_core.adapters.lake.recovery import Acceptance
+    from kgs_core.lake.topics.recovery import Acceptance
 
     table = Acceptance(settings).accept_loss(tp, lost, even_if_readable=even_if_readable)
     click.echo(
@@ -110,7 +110,7 @@ def accept_topic(*, topics: tuple[str, ...], config_file: Path, yes: bool) -> No
     settings = load_client_settings(config_file, os.environ)
     names = ", ".join(topics)
     _only_with_yes(yes, f"topic {names}: would begin anew, beside the rows of the old topic or without the old table")
-    from kgs_core.adapters.lake.recovery import Acceptance
+    from kgs_core.lake.topics.recovery import Acceptance
 
     acceptance, refused = Acceptance(settings), []
     for topic in topics:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.errors import TransientError
+from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.lake.latest_by_key import Materialization
+    from kgs_core.lake.derived.latest_by_key import Materialization
 
 
 @click.command()
@@ -27,7 +27,7 @@ def materialize(*, tables: tuple[str, ...], config_file: Path, as_json: bool) ->
     be killed, run again, and run beside consumers. Kafka is not asked.
     """
     settings = load_client_settings(config_file, os.environ)
-    from kgs_core.adapters.lake.materialize import materialize_lake
+    from kgs_core.lake.derived.materialize import materialize_lake
 
     problems = []
 

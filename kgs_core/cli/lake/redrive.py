@@ -5,43 +5,53 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
+from kgs_core.errors import ConfigError
+from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.ingest.redrive_result import RedriveResult
+    from kgs_core.ingest.replay.redrive_result import RedriveResult
 
 
 @click.command()
 @click.argument("table")
 @config_option
+@click.option("--code", "codes", multiple=True, help="Only letters with this error code, e.g. wrong_type. Repeatable.")
 @click.option(
-    "--where",
-    "conditions",
+    "--partition",
+    "partitions",
     multiple=True,
-    metavar="CONDITION",
-    help="Only letters that fulfil it: partition, offset, timestamp, topic_id, code or error, one of = != < <= > >= ~ "
-    "(contains), a value; e.g. code=wrong_type. May be repeated: all must be fulfilled.",
+    type=click.IntRange(min=0),
+    metavar="NUMBER",
+    help="Only records of this partition. Repeatable.",
 )
+@click.option(
+    "--since", metavar="TIME", help="Only records written from then on, e.g. 2026-11-15T08:00; UTC without an offset."
+)
+@click.option("--until", metavar="TIME", help="Only records written before then, as --since.")
+@click.option("--where", multiple=True, hidden=True, help="Replaced.")
 @click.option("--dry-run", is_flag=True, help="Only say how many would pass, and why the others do not.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def redrive(*, table: str, config_file: Path, conditions: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+def redrive(
+    *, table: str, config_file: Path, dry_run: bool, as_json: bool, where: tuple[str, ...], **chosen: Any
+) -> None:
     """Parse the dead letters of TABLE (its path in the lake) again by today's rule; what passes becomes rows.
 
     For records that were refused by a rule, a parser or a schema that has been mended since. Each becomes a row once,
     whether this is killed, run again or run by two at once. Consumers go on meanwhile, Kafka is not asked. The dead
     letters stay where they are; an audit knows which have become rows.
     """
+    if where:
+        raise ConfigError(["--where: is no option any more: use --code, --partition, --since and --until instead"])
     settings = load_client_settings(config_file, os.environ)
-    from kgs_core.adapters.ingest.redrive import Redrive
-    from kgs_core.adapters.lake.letter_filter import parse_conditions
+    from kgs_core.ingest.replay.redrive import Redrive
+    from kgs_core.lake.letters.letter_filter import letter_filter
 
-    chosen = parse_conditions(conditions)
-    found = Redrive(settings, table).run(chosen, dry_run=dry_run)
+    found = Redrive(settings, table).run(letter_filter(**chosen), dry_run=dry_run)
     if as_json:
         # asdict makes a Counter anew from its pairs, and counts these
         click.echo(json.dumps({**asdict(found), "failed": dict(found.failed)}, indent=2))

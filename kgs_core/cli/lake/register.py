@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.errors import TransientError
+from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.catalog.registration import TableRegistration
+    from kgs_core.catalog.registration import TableRegistration
 
 
 @click.command()
@@ -28,7 +28,7 @@ def register(*, tables: tuple[str, ...], config_file: Path, as_json: bool) -> No
     is not asked. Run it every quarter of an hour. Exit status 1 where a table could not be registered.
     """
     settings = load_client_settings(config_file, os.environ)
-    from kgs_core.adapters.catalog.registration import register_lake
+    from kgs_core.catalog.registration import register_lake
 
     problems = []
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from kgs_core.adapters.system.transform_folder import load_client_settings
 from kgs_core.cli.options import config_option
 from kgs_core.config import Settings, TopicRule
-from kgs_core.config.value_formats import FORMATS
+from kgs_core.config.rule.value_formats import FORMATS
 from kgs_core.errors import ConfigError
+from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.ingest.formats.json_inference import SchemaProposal
-    from kgs_core.adapters.ingest.topic_sample import TopicSample
+    from kgs_core.ingest.fetch.topic_sample import TopicSample
+    from kgs_core.ingest.formats.json.json_inference import SchemaProposal
 
 _MAX_REASONS = 5
 _KEY_PREFIX = str(TopicRule.model_fields["key_prefix"].default)
@@ -62,8 +62,8 @@ def schema_topic(topic: str, *, config_file: Path, records: int, seconds: float,
         shown = {"topic": topic, "schema": found}
         click.echo(json.dumps(shown, indent=2) if as_json else "\n".join(_yaml({}, found)))
         return
-    from kgs_core.adapters.ingest.formats.json_inference import propose_schema
-    from kgs_core.adapters.ingest.topic_sample import sample_topic
+    from kgs_core.ingest.fetch.topic_sample import sample_topic
+    from kgs_core.ingest.formats.json.json_inference import propose_schema
 
     sample = sample_topic(settings, topic, records, seconds)
     if not sample.values:
@@ -84,8 +84,8 @@ def _of_registry(settings: Settings, topic: str) -> dict[str, str] | None:
     columns_of = FORMATS[rule.format].columns_of if rule is not None else None
     if rule is None or columns_of is None or settings.registry is None:
         return None
-    from kgs_core.adapters.ingest.sorted_records import load_hook
-    from kgs_core.adapters.lake.row_schema import column_types
+    from kgs_core.ingest.worker.sorted_records import load_hook
+    from kgs_core.lake.files.row_schema import column_types
 
     return column_types(load_hook(columns_of)(topic, rule, settings.registry))
 

@@ -9,8 +9,8 @@ import click
 from kgs_core.errors import ConfigError, PermanentError
 
 if TYPE_CHECKING:
-    from kgs_core.benchmarks.paced_producer import DueRecords
     from kgs_core.demo.replay import Replay
+    from kgs_core.kafka.paced_producer import DueRecords
 
 _SPEEDS_STEP_S = 5.0
 _ABOVE_0 = click.FloatRange(min=0, min_open=True)
@@ -115,10 +115,10 @@ def generate(  # noqa: PLR0913 - one per option
 
     SIGINT or SIGTERM ends the replay after the outstanding records are acknowledged.
     """
-    from kgs_core.adapters.system.files import check_writable
-    from kgs_core.adapters.system.shutdown import stop_on_signals
-    from kgs_core.benchmarks.paced_producer import FlightProducer
     from kgs_core.demo.replay import open_replay
+    from kgs_core.kafka.paced_producer import FlightProducer
+    from kgs_core.system.files import check_writable
+    from kgs_core.system.shutdown import stop_on_signals
 
     if tally_file is not None:
         check_writable("--tally", tally_file)
@@ -144,9 +144,9 @@ def generate(  # noqa: PLR0913 - one per option
 
 
 def _save_speeds(path: Path, replay: "Replay", seconds: float) -> None:
-    from kgs_core.adapters.system.files import check_writable, write_whole
     from kgs_core.demo.replay import write_speeds
     from kgs_core.simulation.recorded import json_lines
+    from kgs_core.system.files import check_writable, write_whole
 
     check_writable("--save-speeds", path)
     measurements = list(write_speeds(replay, seconds, _SPEEDS_STEP_S))
@@ -157,9 +157,9 @@ def _save_speeds(path: Path, replay: "Replay", seconds: float) -> None:
 def _with_aircraft(replay: "Replay", registry_url: str, day: datetime) -> "DueRecords":
     from pydantic import ValidationError
 
-    from kgs_core.adapters.registry.client import open_registry
     from kgs_core.config.registry import RegistrySettings
     from kgs_core.demo.aircraft import AircraftReplay
+    from kgs_core.registry.client import open_registry
 
     try:
         registry = open_registry(RegistrySettings(url=registry_url))
@@ -170,9 +170,9 @@ def _with_aircraft(replay: "Replay", registry_url: str, day: datetime) -> "DueRe
 
 def _create_topics(bootstrap_servers: str, replication: int, *, with_aircraft: bool) -> None:
     """Creates the topics of the replay that are not there."""
-    from kgs_core.adapters.kafka.admin import KafkaAdmin
     from kgs_core.demo.aircraft import AIRCRAFT_TOPIC
     from kgs_core.demo.replay import PARTITIONS, TOPICS
+    from kgs_core.kafka.admin import KafkaAdmin
 
     admin = KafkaAdmin({"bootstrap.servers": bootstrap_servers})
     for topic in (*TOPICS, *((AIRCRAFT_TOPIC,) if with_aircraft else ())):

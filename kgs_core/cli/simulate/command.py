@@ -17,8 +17,8 @@ from kgs_core.simulation.baselines import BASELINES, baseline_help
 from kgs_core.simulation.workload import STARTS
 
 if TYPE_CHECKING:
-    from kgs_core.adapters.experiments.grid import Grid
     from kgs_core.cli.simulate.options import SimulateOptions
+    from kgs_core.experiments.grid import Grid
     from kgs_core.simulation.comparison import Replayed
 
 _FILE = click.Path(path_type=Path)
@@ -177,7 +177,7 @@ def simulate(context: click.Context, /, **options: Any) -> None:
     replays = _run(request.grid, given)
     report = comparison(request.names, replays, request.grid.conditions)
     if given.results_file is not None:
-        from kgs_core.adapters.experiments.results import save_results
+        from kgs_core.experiments.results import save_results
 
         save_results(given.results_file, replays, request.grid.conditions)
     if given.plot_file is not None:
@@ -194,12 +194,12 @@ def simulate(context: click.Context, /, **options: Any) -> None:
 
 def _run(grid: "Grid", given: "SimulateOptions") -> "list[Replayed]":
     """All experiment runs, with a bar on stderr where that is a terminal."""
-    from kgs_core.adapters.experiments.grid import run_here
+    from kgs_core.experiments.grid import run_here
 
     with progress_bar("replaying", Console(stderr=True), unit="runs") as advance:
         if given.spark_master is None:
             return run_here(grid, advance)
-        from kgs_core.adapters.experiments.spark_runner import run_on_spark
         from kgs_core.cli.simulate.options import spark_settings
+        from kgs_core.experiments.spark_runner import run_on_spark
 
         return run_on_spark(grid, spark_settings(given.spark_master, given.config_file, os.environ), advance)

@@ -7,20 +7,21 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from kgs_core.adapters.experiments.grid import Grid
-from kgs_core.adapters.system.files import check_writable, read_text, write_whole
 from kgs_core.api.replays import comparison_grid
 from kgs_core.config.file import load_settings
+from kgs_core.config.moments import moment_of
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.config.settings import SparkSettings
 from kgs_core.errors import ConfigError
-from kgs_core.monitor.recorded import RecordedMeasurement, parse_measurements
+from kgs_core.experiments.grid import Grid
+from kgs_core.monitor.speeds.recorded import RecordedMeasurement, parse_measurements
 from kgs_core.packing import ALGORITHMS, DEFAULT_CONSUMER_WEIGHT, FRONT, WEIGHING, parse_name, setting_name
 from kgs_core.simulation.baselines import baseline_usage, find_baseline
 from kgs_core.simulation.latency import LatencySettings
 from kgs_core.simulation.recorded import json_lines, recorded_workload
 from kgs_core.simulation.replay import READ_SHARE, Conditions
 from kgs_core.simulation.workload import CAPACITY, DEFAULT_CAPACITY, DELTAS, STARTS, Start, StreamSpec, Workload
+from kgs_core.system.files import check_writable, read_text, write_whole
 
 MAX_DELTA = 100
 FRONT_PACKER = "search"
@@ -249,7 +250,7 @@ def _recorded(given: SimulateOptions, environ: Mapping[str, str]) -> Workload | 
     since, until = moment_of("--since", given.since), datetime.now(UTC)
     if given.until is not None:
         until = moment_of("--until", given.until)
-    from kgs_core.adapters.monitor.recorded_load import load_recorded
+    from kgs_core.monitor.kafka.recorded_load import load_recorded
 
     settings = load_settings(given.config_file, environ)
     found = load_recorded(settings, _ms(since), _ms(until), given.interval_s)
@@ -261,19 +262,6 @@ def _recorded(given: SimulateOptions, environ: Mapping[str, str]) -> Workload | 
 def _save(path: Path, measurements: Sequence[RecordedMeasurement]) -> None:
     check_writable("--save-speeds", path)
     write_whole(path, json_lines(measurements).encode())
-
-
-def moment_of(option: str, text: str) -> datetime:
-    """The moment that an option names; UTC where it has no offset.
-
-    Raises:
-        ConfigError: it names none.
-    """
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigError([f"{option}: '{text}': write a time as 2026-11-15T08:00 or 2026-11-15T08:00+01:00"]) from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _ms(moment: datetime) -> int:

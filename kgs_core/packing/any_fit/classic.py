@@ -7,7 +7,7 @@ is created for, as Landau 2022, section "Approximation Algorithms Adaptation" ha
 from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing.any_fit.fits import BestFit, FirstFit, WorstFit
 from kgs_core.packing.any_fit.open_bins import Fit, OpenConsumers
-from kgs_core.packing.problem import PackingProblem, RandomSource, shuffled
+from kgs_core.packing.basics.problem import PackingProblem, RandomSource, shuffled
 
 
 def first_fit(problem: PackingProblem, random: RandomSource) -> Assignment:

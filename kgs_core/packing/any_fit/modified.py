@@ -7,7 +7,7 @@ from operator import add
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition
 from kgs_core.packing.any_fit.fits import BestFit, WorstFit
 from kgs_core.packing.any_fit.open_bins import Fit, OpenConsumers
-from kgs_core.packing.problem import PackingProblem, RandomSource
+from kgs_core.packing.basics.problem import PackingProblem, RandomSource
 
 SpeedOf = Callable[[Sequence[BytesPerSecond]], BytesPerSecond]
 

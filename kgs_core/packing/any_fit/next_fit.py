@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition
 from kgs_core.packing.any_fit.open_bins import OpenConsumers
-from kgs_core.packing.problem import PackingProblem, RandomSource, shuffled
+from kgs_core.packing.basics.problem import PackingProblem, RandomSource, shuffled
 
 
 class NextFit:

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition
 from kgs_core.packing.any_fit.fits import WorstFit
-from kgs_core.packing.problem import PackingProblem
-from kgs_core.packing.spread import spread
+from kgs_core.packing.basics.problem import PackingProblem
+from kgs_core.packing.basics.spread import spread
 
 
 class Fit(Protocol):

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from kgs_core.packing.compiled import compiled_loop, compiled_once
+from kgs_core.accel.compiled import compiled_loop, compiled_once
 from kgs_core.packing.search.moves import (
     drawn,
     eject,

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kgs_core.packing.compiled import compiled_loop
+from kgs_core.accel.compiled import compiled_loop
 from kgs_core.packing.search.state import LIMIT, Ints, MovingPartitions, SearchBins
 
 _BIAS, _DRAWS = 0.65, 4

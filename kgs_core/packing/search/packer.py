@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
 from kgs_core.packing.any_fit.classic import best_fit_decreasing
-from kgs_core.packing.problem import PackingProblem, RandomSource
-from kgs_core.packing.problem_arrays import NOBODY, ProblemArrays, as_arrays, distinct
+from kgs_core.packing.any_fit.sticky_eviction import sticky_eviction
+from kgs_core.packing.basics.problem import PackingProblem, RandomSource
+from kgs_core.packing.basics.problem_arrays import NOBODY, ProblemArrays, as_arrays, distinct
+from kgs_core.packing.basics.spread import spread
 from kgs_core.packing.search.parts import LARGE, SearchStep, annealed
 from kgs_core.packing.search.relabel import relabelled
 from kgs_core.packing.search.state import HOMELESS, Floats, Ints, SearchWeights
-from kgs_core.packing.spread import spread
-from kgs_core.packing.sticky_eviction import sticky_eviction
 
 Flags = NDArray[np.bool_]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgs_core.packing.problem_arrays import distinct
+from kgs_core.packing.basics.problem_arrays import distinct
 from kgs_core.packing.search.annealing import anneal
 from kgs_core.packing.search.state import (
     ELSEWHERE,

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kgs_core.packing.compiled import compiled, compiled_once
+from kgs_core.accel.compiled import compiled, compiled_once
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

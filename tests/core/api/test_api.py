@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import kgs_core as kgs
 from kgs_core.cli.main import cli
 from kgs_core.errors import ConfigError, MeasurementError
-from kgs_core.monitor.recorded import parse_assignment
+from kgs_core.monitor.speeds.recorded import parse_assignment
 
 PAGE = (Path(__file__).parents[3] / "docs/python.md").read_text()
 PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

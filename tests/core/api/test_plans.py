@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 import kgs_core as kgs
-from kgs_core.adapters.monitor import load, monitor
 from kgs_core.cli.main import cli
 from kgs_core.config import parse_settings
-from kgs_core.controller.group_view import GroupView
 from kgs_core.errors import ConfigError, MeasurementError
+from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.monitor.kafka import load, monitor
 from kgs_core.planning.load import Load
 from kgs_core.planning.plan import Group
 from kgs_core.runtime import group_status

@@ -9,12 +9,13 @@ from click.testing import CliRunner
 import kgs_core as kgs
 from kgs_core.cli.main import cli
 from kgs_core.errors import ConfigError
-from kgs_core.exactly_once import Fault, LakeAudit, PartitionAudit, StoredPositions, TableAudit
-from kgs_core.exactly_once.audit_result import Finding
+from kgs_core.group.protocol import Incarnation
+from kgs_core.lake.rule import Fault, LakeAudit, PartitionAudit, StoredPositions, TableAudit
+from kgs_core.lake.rule.audit_result import Finding
 from kgs_core.model import ConsumerId, OffsetRange, TopicId, TopicPartition
-from kgs_core.protocol import Incarnation
-from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
+from kgs_core.reporting.consumer_rows import ConsumerRow
 from kgs_core.runtime import group_status
+from tests.a_status import a_status
 
 CONFIG = "group: g\nkafka: {bootstrap_servers: 'a:9092'}\nlake: {root: lake}\ntopics: [{topic: t}]\n"
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -22,7 +23,7 @@ ROWS = (
     ConsumerRow(ConsumerId(1), Incarnation("one"), "reading", (A,), 40.0, 39.5, 7, 1.5),
     ConsumerRow(ConsumerId(2), None, "is to be started"),
 )
-STATUS = GroupStatus("g", True, None, {A: ConsumerId(1)}, False, {B: "waits"}, ROWS, 7, ExternalFacts())
+STATUS = a_status(current={A: ConsumerId(1)}, waiting={B: "waits"}, consumers=ROWS, lag=7)
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def test_an_audit_is_what_the_command_shows(config, monkeypatch):
         asked.append((settings.group, given))
         return LakeAudit((table,))
 
-    monkeypatch.setattr("kgs_core.adapters.lake.audit.audit_lake", audit_lake)
+    monkeypatch.setattr("kgs_core.lake.audit.audit.audit_lake", audit_lake)
     found = kgs.audit(config, log=False, topics=["t"])
     assert shown("audit", "--no-log", "--topic", "t") == (1, found.to_dict())
     assert asked == [("g", {"with_log": False, "topics": ["t"]}), ("g", {"with_log": False, "topics": ("t",)})]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.config.field_types import FIELD_TYPES
 from kgs_core.config.file import load_settings
-from kgs_core.config.section import Section
+from kgs_core.config.rule.field_types import FIELD_TYPES
+from kgs_core.config.rule.section import Section
 from kgs_core.config.settings import (
     TABLE_FORMATS,
     ConsumerSettings,

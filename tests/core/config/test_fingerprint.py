@@ -112,3 +112,8 @@ def test_a_new_secret_of_the_registry_makes_no_other_hash(way):
     assert one == two
     assert one != hash_of(more="registry: {url: 'http://r'}")
     assert one != hash_of(more=f"registry: {{url: 'http://other', {way.format('a')}}}")
+
+
+def test_a_configuration_of_0_1_that_still_holds_keeps_its_hash():
+    """Else a group that is taken over by a new version would replace all consumers for nothing."""
+    assert hash_of() == "15918f43ee99ff2d"

@@ -53,3 +53,11 @@ def test_how_much_may_be_moved_in_an_hour(problems_of):
     for odd in (".nan", ".inf"):
         (found,) = problems_of(packing=f"packing: {{max_rscore_per_hour: {odd}}}")
         assert found.startswith("packing.max_rscore_per_hour: ")
+
+
+def test_what_is_gone_says_what_to_write_now(problems_of):
+    assert problems_of(packing="packing: {apply: approve, approval_expires_s: 3600.0}") == [
+        "packing.apply: approve is gone since 0.2: write forced_only, and use `kgs plan --apply`",
+        "packing.approval_expires_s: gone since 0.2: leave it out",
+    ]
+    assert problems_of(packing="packing: {apply: [auto]}") == ["packing.apply: give one of 'auto' or 'forced_only'"]

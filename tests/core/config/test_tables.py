@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from kgs_core.config.tables import TableSpec, resolve_tables, skipped_topics
+from kgs_core.config.tables import TableSpec, resolve_tables
 from kgs_core.errors import ConfigError
 
 
@@ -45,12 +45,10 @@ def test_a_rule_whose_topic_does_not_exist_yet_is_no_mistake(resolve):
     assert list(resolve("{topic: later}, {topic: now}", "now")) == ["now"]
 
 
-def test_internal_topics_are_left_out_and_can_be_listed(settings_of):
+def test_internal_topics_are_left_out(settings_of):
     settings = settings_of(topics="topics: [{pattern: '.*'}]")
     topics = ["t", "__consumer_offsets", "kgs.g.consumer.metadata"]
     assert list(resolve_tables(settings, topics)) == ["t"]
-    assert skipped_topics(settings, topics) == ("__consumer_offsets", "kgs.g.consumer.metadata")
-    assert skipped_topics(settings_of(), topics) == ()
 
 
 def test_dots_and_underscores_keep_apart(resolve):

@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from kgs_core.config import parse_settings
-from kgs_core.config.section import key_of
+from kgs_core.config.rule.section import key_of
 from kgs_core.config.settings import TABLE_FORMATS
 from kgs_core.errors import ConfigError
 from kgs_core.packing import ALGORITHMS
@@ -55,6 +55,11 @@ def test_sizes_are_taken(settings_of, value, kept):
 def test_times_may_be_whole_or_not(settings_of, value):
     settings = settings_of(consumer=f"consumer: {{batch_timeout_s: 86400, wait_time_s: {value}}}")
     assert settings.consumer.wait_time_s == value
+
+
+def test_a_key_that_is_gone_says_so(problems_of):
+    (found,) = problems_of(lake="lake: {root: /lake, commit: auto}")
+    assert found == "lake.commit: gone since 0.2: leave it out, consumers combine their commits where they crowd"
 
 
 def test_unknown_keys_name_the_nearest_or_all(problems_of):

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import parse_settings
 from kgs_core.demo import bare_control
 from kgs_core.demo.bare_control import BareControl
 from kgs_core.demo.layout import Layout
+from kgs_core.system.shutdown import StopFlag
 from tests.waiting import wait_until
 
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.adapters.system.tcp_ports import HOST, PortReservation
 from kgs_core.config import parse_settings
 from kgs_core.demo import dagster_control
 from kgs_core.demo.dagster_control import DagsterControl, DagsterHome
 from kgs_core.demo.layout import Layout
 from kgs_core.errors import PermanentError, TransientError
+from kgs_core.system.shutdown import StopFlag
+from kgs_core.system.tcp_ports import HOST, PortReservation
 from tests.waiting import wait_until
 
 SERVES = """

@@ -6,13 +6,14 @@ from datetime import datetime
 import pytest
 from rich.console import Console
 
-from kgs_core.adapters.fleet.host_process import HostProcess
-from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
 from kgs_core.demo.display import live_table
 from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures, Produced
+from kgs_core.fleet.host_process import HostProcess
+from kgs_core.group.protocol import Change, Incarnation, Target
+from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Change, Incarnation, Target
-from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
+from kgs_core.reporting.consumer_rows import ConsumerRow
+from tests.a_status import a_status
 
 EWR = TableView("flights.ewr", "flights.ewr", 1500, 2_500_000, 7, 0, 9, {0: 1000, 1: 500}, {0: 1100, 1: 500})
 JFK = TableView("flights.jfk", "flights.jfk")
@@ -63,9 +64,8 @@ COMING = ConsumerRow(ConsumerId(2), None, "not there", needs_attention=True)
 
 def group(*lines, target=TARGET, waiting=1):
     """One in which so many partitions wait for somebody."""
-    return GroupStatus(
-        "g", True, target, {}, not waiting, {EWR_1: "why"} if waiting else {}, lines, None, ExternalFacts()
-    )
+    late = {EWR_1: "why"} if waiting else {}
+    return a_status(target=target, is_converged=not waiting, waiting=late, consumers=lines)
 
 
 def snapshot(*tables, problems=(), produced=PRODUCED, seen=None):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
 from kgs_core.demo.final_report import (
     FinalReport,
     TopicResult,
@@ -16,7 +15,8 @@ from kgs_core.demo.final_report import (
 )
 from kgs_core.demo.run import exit_status
 from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures, Produced
-from kgs_core.exactly_once import LogPart, StoredPositions, TableAudit, check_partition
+from kgs_core.lake.rule import LogPart, StoredPositions, TableAudit, check_partition
+from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 from kgs_core.model import TopicId, TopicPartition
 
 EWR = TableView("flights.ewr", "flights.ewr", 1500, 2_500_000, 7, 0, 9, {0: 1000, 1: 500}, {0: 1100, 1: 500})

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
-from kgs_core.adapters.fleet.host_process import HostProcess
 from kgs_core.demo.observer import DemoHistory
+from kgs_core.fleet.host_process import HostProcess
+from kgs_core.group.protocol import Change, Incarnation, Target
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Change, Incarnation, Target
-from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
+from kgs_core.reporting.consumer_rows import ConsumerRow
+from tests.a_status import a_status
 
 FIRST = Change(1_000, "partition without owner", 0, 0.0, 1)
 GROWN = Change(20_000, "consumer above consumer_capacity: 1", 11, 0.4, 2)
@@ -22,7 +23,7 @@ def line(consumer, incarnation, pid):
 def group(*lines, readers=(), changes=()):
     current = {TopicPartition("t", n): ConsumerId(c) for n, c in enumerate(readers)}
     target = Target("mwf", {}, (), {}, 1.0, 0.0, "", (), (), 0, history=tuple(changes))
-    return GroupStatus("g", True, target, current, True, {}, lines, None, ExternalFacts())
+    return a_status(target=target, current=current, is_converged=True, consumers=lines)
 
 
 def test_consumers_come_and_go():

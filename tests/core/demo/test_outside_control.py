@@ -2,12 +2,12 @@
 
 import pytest
 
-from kgs_core.adapters.kafka.admin import TopicDescription
 from kgs_core.config import parse_settings
 from kgs_core.demo import outside_control
 from kgs_core.demo.outside_control import create_demo_topics
 from kgs_core.demo.replay import PARTITIONS, TOPICS
 from kgs_core.errors import ConfigError
+from kgs_core.kafka.admin import TopicDescription
 from kgs_core.model import TopicId
 
 ALL = "topics: [{pattern: 'flights.*'}]"

@@ -3,8 +3,8 @@
 import json
 from datetime import datetime
 
-from kgs_core.adapters.lake.stats import LakeSnapshot, TableView
 from kgs_core.demo.snapshot import lag_of, read_produced, simulated_time
+from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 from kgs_core.model import TopicPartition
 
 EWR = TableView("flights.ewr", "flights.ewr", 1500, 2_500_000, 7, 0, 9, {0: 1000, 1: 500}, {0: 1100, 1: 500})

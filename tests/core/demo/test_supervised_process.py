@@ -7,9 +7,9 @@ import sys
 import psutil
 import pytest
 
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.demo import supervised_process
 from kgs_core.demo.supervised_process import Failures, SupervisedProcess
+from kgs_core.system.shutdown import StopFlag
 from tests.waiting import wait_until
 
 SLEEPS = "import time; time.sleep(600)"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.demo.supervisor import Supervisor
+from kgs_core.system.shutdown import StopFlag
 from tests.waiting import wait_until
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgs_core.invariants.assignments import check_assignment
+from kgs_core.group.invariants.assignments import check_assignment
 from kgs_core.model import TopicPartition
 from kgs_core.packing import ALGORITHMS, PackingProblem, rebalanced, rscore
 from kgs_core.packing.search import packer, parts

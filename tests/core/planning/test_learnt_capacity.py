@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.flat_out import FlatOutMeter, FullRound
+from kgs_core.group.membership.flat_out import FlatOutMeter, FullRound
+from kgs_core.group.protocol import FlatOut, Incarnation, LearntCapacity, Member, Phase, Process, Report
 from kgs_core.model import ConsumerId
 from kgs_core.planning.learnt_capacity import CONSUMER_SHARE, DEADBAND, FRESH_S, Learnt, capacity_of, learn
-from kgs_core.protocol import FlatOut, Incarnation, LearntCapacity, Member, Phase, Process, Report
 
 SIZES = {"t": 0.5}
 PACKING = PackingSettings(packing_capacity_bytes_per_s=1_500_000, consumer_capacity_bytes_per_s=2_000_000)

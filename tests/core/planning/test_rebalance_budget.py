@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgs_core.config import PackingSettings
+from kgs_core.group.protocol import Change
 from kgs_core.planning.load import Load
 from kgs_core.planning.rebalance_budget import (
     HOUR_MS,
@@ -20,8 +21,7 @@ from kgs_core.planning.rebalance_budget import (
     with_change,
 )
 from kgs_core.planning.triggers import ExitCondition, NoRun, Reason, RunRequest, Watched, decide
-from kgs_core.protocol import Change
-from tests.core.controller.two_readers import A, B
+from tests.core.group.controller.two_readers import A, B
 
 prices = st.one_of(st.just(0.0), st.floats(0.001, 5))
 steps = st.lists(st.tuples(st.integers(0, 900_000), prices), min_size=1, max_size=300)

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from kgs_core.group.protocol import Change, Ending, Incarnation, Member, Phase, Received, Report, Target, WorkDone
 from kgs_core.metrics import METRICS, MetricKind
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.triggers import ExitCondition, Reason
-from kgs_core.protocol import Change, Ending, Incarnation, Member, Phase, Received, Report, Target, WorkDone
 from kgs_core.reporting.metric_counters import GroupCounters, Histogram, is_forced, reason_label
 from tests.processes import a_process
 

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.controller.events import FleetSeen, Measured
-from kgs_core.controller.observer import GroupObserver
-from kgs_core.controller.state import ControllerState
+from kgs_core.group.controller.observer import GroupObserver
+from kgs_core.group.controller.state import ControllerState
+from kgs_core.group.protocol import RunState
+from kgs_core.group.view.events import FleetSeen, Measured
 from kgs_core.model import ConsumerId
 from kgs_core.planning.load import Load
 from kgs_core.ports import Run
-from kgs_core.protocol import RunState
 from kgs_core.reporting.sentences import sentences
 from kgs_core.runtime.controller_loop import fleet_seen
-from tests.core.controller.watched_group import WatchedGroup, options, tp
+from tests.core.group.controller.watched_group import WatchedGroup, options, tp
 
 FOUR = {"a": 50, "b": 50, "c": 50, "d": 50}
 

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from kgs_core.controller.group_view import GroupView
-from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import (
+import pytest
+
+from kgs_core.config import Settings
+from kgs_core.group.protocol import (
     Change,
     DesiredState,
     DesiredVersion,
@@ -18,7 +19,10 @@ from kgs_core.protocol import (
     RunState,
     Target,
 )
-from kgs_core.reporting.status import ConsumerRow, ExternalFacts, overview
+from kgs_core.group.view.group_view import GroupView
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.reporting.consumer_rows import ConsumerRow, ExternalFacts
+from kgs_core.reporting.status import group_status
 from tests.processes import a_process
 
 A, B, C = (TopicPartition("t", n) for n in range(3))
@@ -46,8 +50,26 @@ def group(*messages, target=TARGET, since_ms=0):
     return GroupView().take_all(records, NOW)
 
 
-def seen(view, now=NOW, **surroundings):
-    return overview("g", view, ExternalFacts(**surroundings), now, 30.0, 10.0)
+def settings(**packing):
+    return Settings.model_validate(
+        {
+            "group": "g",
+            "kafka": {"bootstrap_servers": "localhost:9092"},
+            "lake": {"root": "/lake"},
+            "topics": [{"topic": "t"}],
+            "packing": {"packing_capacity_bytes_per_s": 100, "consumer_capacity_bytes_per_s": 150, **packing},
+        }
+    )
+
+
+def seen(view, now=NOW, time_ms=0, packing=None, **facts):
+    return group_status(settings(**(packing or {})), view, ExternalFacts(**facts), now, time_ms)
+
+
+DRAINING = replace(report(ONE, A), phase=Phase.DRAINING, last_drain_s=0.5, max_drain_s=2.0)
+OVER = replace(report(TWO), phase=Phase.ENDED)
+SPARE = report(Member(ConsumerId(3), Incarnation("three")))
+WITH_SPARE = replace(TARGET, spares=(ConsumerId(3),))
 
 
 def test_a_group_where_everything_is_in_its_place():
@@ -95,43 +117,34 @@ def test_a_controller_that_publishes_nothing_of_late_is_down():
     assert not seen(group(), measured_age_s=None).controller_is_heard
 
 
+@pytest.mark.parametrize(
+    ("found", "rows"),
+    [
+        (seen(group(report(ONE, A, B, C))), ["1 reading", "2 not there !"]),
+        (seen(group(report(ONE, A, B), report(TWO, C)), now=NOW + 31), ["1 silent !", "2 silent !"]),
+        (
+            seen(group(report(ONE, A, B), report(TWO, C), report(TWIN))),
+            ["1 reading", "2 reads nothing", "2 replaced by a newer process"],
+        ),
+        (seen(group(DRAINING, OVER, SPARE, target=WITH_SPARE)), ["1 draining", "2 not there !", "3 spare"]),
+    ],
+    ids=["one is missing", "silent", "the newer incarnation first", "spares, drains and ends"],
+)
+def test_what_every_consumer_does(found, rows):
+    assert [f"{row.consumer} {row.state}{' !' * row.needs_attention}" for row in found.consumers] == rows
+
+
 def test_what_a_change_waits_for():
     found = seen(group(report(ONE, A, B, C)))
-    assert not found.is_converged
-    assert found.waiting == {C: "it has not joined"}
-    assert [(line.consumer, line.state, line.needs_attention) for line in found.consumers] == [
-        (1, "reading", False),
-        (2, "not there", True),
-    ]
+    assert (found.is_converged, found.waiting) == (False, {C: "it has not joined"})
 
 
-def test_a_silent_consumer_is_shown_with_the_age_of_its_report():
-    found = seen(group(report(ONE, A, B), report(TWO, C)), now=NOW + 31)
-    assert [(line.state, line.report_age_s, line.needs_attention) for line in found.consumers] == [
-        ("silent", 31.0, True)
+def test_what_a_row_has_of_its_last_report():
+    assert [row.report_age_s for row in seen(group(report(ONE, A, B), report(TWO, C)), now=NOW + 31).consumers] == [
+        31.0
     ] * 2
-
-
-def test_every_incarnation_has_its_line_the_newer_first():
-    found = seen(group(report(ONE, A, B), report(TWO, C), report(TWIN)))
-    assert [(line.incarnation, line.state) for line in found.consumers] == [
-        ("one-uuid", "reading"),
-        ("twin-uuid", "reads nothing"),
-        ("two-uuid", "replaced by a newer process"),
-    ]
-
-
-def test_spares_drains_and_ends():
-    draining = replace(report(ONE, A), phase=Phase.DRAINING, last_drain_s=0.5, max_drain_s=2.0)
-    over = replace(report(TWO), phase=Phase.ENDED)
-    spare = report(Member(ConsumerId(3), Incarnation("three")))
-    found = seen(group(draining, over, spare, target=replace(TARGET, spares=(ConsumerId(3),))))
-    assert [(line.consumer, line.state) for line in found.consumers] == [
-        (1, "draining"),
-        (2, "not there"),
-        (3, "spare"),
-    ]
-    assert (found.consumers[0].last_drain_s, found.consumers[0].max_drain_s) == (0.5, 2.0)
+    draining = seen(group(DRAINING)).consumers[0]
+    assert (draining.last_drain_s, draining.max_drain_s) == (0.5, 2.0)
 
 
 def test_a_pause_is_reached_when_nobody_reads():
@@ -178,6 +191,14 @@ def test_what_stands_still_and_the_last_changes():
     assert found.consumers[0].stopped == {A: "poison"}
     assert found.consumers[0].needs_attention
     assert found.changes == (CHANGE,)
+
+
+def test_what_another_reads_by_now_does_not_stand_still_whatever_its_last_reader_says():
+    both = group(report(ONE, A, B, stopped={A: "poison", B: "poison"}), report(TWO, C))
+    took = Received(MemberAssignment(TWO, owned=frozenset({A, C})), 9, 0)
+    lost = Received(MemberAssignment(ONE, owned=frozenset({B})), 9, 0)
+    found = seen(both.take_all([took, lost, Received(report(TWO, A, C, sequence=2), 9, 0)], NOW))
+    assert (found.current[A], found.stopped, found.topics_consumed) == (2, {B: "poison"}, 1)
 
 
 def test_people_are_shown_ten_changes_though_a_target_may_remember_more():

@@ -2,8 +2,8 @@
 
 import pytest
 
+from kgs_core.group.protocol import Heartbeat, Incarnation, Member, Phase, Received, Report
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Heartbeat, Incarnation, Member, Phase, Received, Report
 from kgs_core.reporting.usage import Period, UsageCount, overlap_s, running_at
 from tests.processes import a_process
 

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from kgs_core.adapters.ingest.topic_state import TopicState
-from kgs_core.consumer.round.progress import SHARE_RECORDS
-from kgs_core.exactly_once.batch import TopicBatch
+from kgs_core.ingest.opening.topic_state import TopicState
+from kgs_core.ingest.round.progress import SHARE_RECORDS
+from kgs_core.lake.rule.batch import TopicBatch
 from kgs_core.model import OffsetRange
 from kgs_core.runtime.throughput_log import BadTopics
 from tests.sink import Sink
@@ -15,7 +15,7 @@ from tests.sink import Sink
 @pytest.fixture
 def state(tmp_path):
     """Topic `t`, of which every fifth record is no JSON, with three partitions of ours."""
-    from kgs_core.adapters.lake.storage import Storage
+    from kgs_core.lake.files.storage import Storage
 
     state = TopicState(Sink(Storage(str(tmp_path))).started(3).table)
     state.own(frozenset({0, 1, 2}))
@@ -93,7 +93,7 @@ def test_after_a_move_the_first_thousand_records_tell(state, bad):
 
 def test_a_batch_counts_its_bad_records_whether_their_dead_letters_are_new_or_not(tmp_path):
     """A batch that is read again after a crash has its dead letters in the lake already."""
-    from kgs_core.adapters.lake.storage import Storage
+    from kgs_core.lake.files.storage import Storage
 
     sink = Sink(Storage(str(tmp_path))).started(1)
     first = sink.read({0: (0, 50)})

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config.file import parse_settings
 from kgs_core.errors import ConfigError, PermanentError, TransientError, UnsafeError
 from kgs_core.model import ConsumerId
 from kgs_core.runtime.consumer_context import MAX_FAILURES, ConsumerContext
+from kgs_core.system.shutdown import StopFlag
 
 YAML = b"{group: g, kafka: {bootstrap_servers: 'h:1'}, lake: {root: lake}, topics: [{topic: t}]}"
 

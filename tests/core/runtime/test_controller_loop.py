@@ -5,23 +5,23 @@ from random import Random
 
 import pytest
 
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
-from kgs_core.consumer.member import MembershipTiming
-from kgs_core.controller.events import Measured, Note
-from kgs_core.controller.state import Options
 from kgs_core.errors import FencedError, PermanentError, TransientError
-from kgs_core.invariants.assignments import check_single_owner
+from kgs_core.group.controller.state import Options
+from kgs_core.group.invariants.assignments import check_single_owner
+from kgs_core.group.membership.member import MembershipTiming
+from kgs_core.group.protocol import DesiredState, RunState, Target
+from kgs_core.group.view.events import Measured, Note
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
-from kgs_core.protocol import DesiredState, RunState, Target
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, note_line
-from kgs_core.testing.chance import Chance
-from kgs_core.testing.consumers import Habits
-from kgs_core.testing.fleet import SimFleet
-from kgs_core.testing.ports import SimControllerWriter, SimGroupTopicReader
-from kgs_core.testing.topics import OPERATOR, TARGETS, Clock, Topics
+from kgs_core.system.shutdown import StopFlag
+from tests.world.chance import Chance
+from tests.world.consumers import Habits
+from tests.world.fleet import SimFleet
+from tests.world.ports import SimControllerWriter, SimGroupTopicReader
+from tests.world.topics import OPERATOR, TARGETS, Clock, Topics
 
 TPS = [TopicPartition("t", n) for n in range(4)]
 SPEEDS = dict.fromkeys(TPS, 60.0)

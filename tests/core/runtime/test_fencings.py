@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from kgs_core.adapters.kafka import open_transactions
-from kgs_core.adapters.kafka.open_transactions import CoordinatorView
 from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError, TransientError
+from kgs_core.kafka import open_transactions
+from kgs_core.kafka.open_transactions import CoordinatorView
 from kgs_core.runtime.fencings import Fencings
 
 SETTINGS = parse_settings(

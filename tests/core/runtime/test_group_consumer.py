@@ -5,14 +5,14 @@ from typing import ClassVar
 
 import pytest
 
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.adapters.system.watchdog import SparkWatch
 from kgs_core.config.file import load_settings
 from kgs_core.errors import TransientError
+from kgs_core.group.protocol import Ending, Phase, Report
 from kgs_core.model import ConsumerId
-from kgs_core.protocol import Ending, Phase, Report
 from kgs_core.runtime import group_consumer
 from kgs_core.runtime.group_consumer import GroupConsumer
+from kgs_core.system.shutdown import StopFlag
+from kgs_core.system.watchdog import SparkWatch
 from tests.processes import a_process
 
 PROCESS = a_process()

@@ -5,15 +5,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgs_core.adapters.fleet.controller_fleet import FleetOptions
-from kgs_core.adapters.fleet.fleets import FLEETS
-from kgs_core.adapters.group import connections
-from kgs_core.adapters.kafka.admin import KafkaAdmin
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError, TransientError
+from kgs_core.fleet.controller_fleet import FleetOptions
+from kgs_core.fleet.fleets import FLEETS
+from kgs_core.group.topics import connections
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.runtime import local_controller
 from kgs_core.runtime.local_controller import LocalControl
+from kgs_core.system.shutdown import StopFlag
 
 YAML = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
 

@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.consumer.member import Identity, MembershipTiming
-from kgs_core.consumer.membership import Membership
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
+from kgs_core.group.membership.member import Identity, MembershipTiming
+from kgs_core.group.membership.membership import Membership
+from kgs_core.group.protocol import Ending, Incarnation, Member, MemberAssignment, Phase, Received, Report
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import Ending, Incarnation, Member, MemberAssignment, Phase, Received, Report
 from kgs_core.runtime.membership_threads import AssignmentThread, ReportThread, SharedMembership, dead_thread
+from kgs_core.system.shutdown import StopFlag
 from tests.processes import a_process
 from tests.waiting import wait_until
 
@@ -269,7 +269,7 @@ def test_clock_of_a_message_is_read_under_the_lock():
 
 WATCHED = """
 import sys, time
-from kgs_core.adapters.system.watchdog import RoundLimit, limited, start_watchdog
+from kgs_core.system.watchdog import RoundLimit, limited, start_watchdog
 from tests.processes import a_process
 limit = RoundLimit({limit_s})
 def tell(why):

@@ -11,7 +11,7 @@ import pytest
 
 from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError, TransientError
-from kgs_core.exactly_once.audit_result import LakeAudit, TableAudit
+from kgs_core.lake.rule.audit_result import LakeAudit, TableAudit
 from kgs_core.reporting.metric_samples import Sample
 from kgs_core.runtime import metrics_reader, metrics_service
 from kgs_core.runtime.metrics_reader import MetricsReader

@@ -4,19 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.controller import machine
-from kgs_core.controller.events import Measured
-from kgs_core.controller.state import Result
 from kgs_core.errors import FencedError, MeasurementError, TransientError, UnsafeError
+from kgs_core.group.controller import machine
+from kgs_core.group.controller.state import Result
+from kgs_core.group.protocol import DesiredState, RunState
+from kgs_core.group.view.events import Measured
 from kgs_core.model import ConsumerId
 from kgs_core.planning.load import Load
-from kgs_core.protocol import DesiredState, RunState
 from kgs_core.runtime import rebalance_run
 from kgs_core.runtime.rebalance_ports import Reference
 from kgs_core.runtime.rebalance_run import RebalanceRun
-from kgs_core.testing.chance import FaultRates
+from kgs_core.system.shutdown import StopFlag
 from tests.sim_group import SimGroup, options, tp
+from tests.world.chance import FaultRates
 
 FOUR = {"a": 50, "b": 50, "c": 50, "d": 50}
 

@@ -6,19 +6,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgs_core.adapters.ingest.owned_topics import OwnedTopics
-from kgs_core.adapters.ingest.topic_opener import TopicOpener
-from kgs_core.adapters.lake.factory import open_lake
-from kgs_core.adapters.system.shutdown import StopFlag
-from kgs_core.adapters.system.watchdog import RoundLimit
 from kgs_core.config import parse_settings
 from kgs_core.errors import UnsafeError
+from kgs_core.ingest.opening.owned_topics import OwnedTopics
+from kgs_core.ingest.opening.topic_opener import TopicOpener
+from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.runtime.batch_loop import BatchLoop
 from kgs_core.runtime.membership_threads import SharedMembership
 from kgs_core.runtime.throughput_log import ConsumerStatus
-from tests.core.adapters.ingest.test_owned_topics import YAML, MemoryKafka
-from tests.core.consumer.membership_words import gives, member
+from kgs_core.system.shutdown import StopFlag
+from kgs_core.system.watchdog import RoundLimit
+from tests.core.group.membership.membership_words import gives, member
+from tests.core.ingest.test_owned_topics import YAML, MemoryKafka
 from tests.group_offsets import MemoryOffsets
 from tests.waiting import wait_until
 

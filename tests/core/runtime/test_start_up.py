@@ -9,10 +9,10 @@ import time
 import psutil
 import pytest
 
-from kgs_core.adapters.spark.errors import passing
-from kgs_core.adapters.system.shutdown import StopFlag
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
 from kgs_core.runtime.start_up import AskedToEndError, StartUp
+from kgs_core.spark.errors import passing
+from kgs_core.system.shutdown import StopFlag
 from tests.waiting import wait_until
 
 
@@ -109,7 +109,7 @@ def test_asked_to_end_is_no_error_of_ours():
 PROGRAM = """
 import subprocess, sys, time, zlib
 from kgs_core.runtime.start_up import StartUp
-from kgs_core.adapters.system.shutdown import stop_on_signals
+from kgs_core.system.shutdown import stop_on_signals
 with stop_on_signals() as stop, StartUp(stop) as start_up:
     child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); "
                               "print('up', flush=True); time.sleep(600)"], stdout=subprocess.PIPE)

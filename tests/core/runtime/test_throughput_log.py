@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from kgs_core.adapters.ingest.round_report import RoundReport
+from kgs_core.ingest.driver.round_report import RoundReport
 from kgs_core.model import ConsumerId
 from kgs_core.runtime import throughput_log
 from kgs_core.runtime.throughput_log import ConsumerStatus

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from kgs_core.controller.handover_gaps import Handover
+from kgs_core.group.view.handover_gaps import Handover
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.monitor.recorded import RecordedMeasurement
+from kgs_core.monitor.speeds.recorded import RecordedMeasurement
 from kgs_core.reporting.usage import GroupUsage, Period
 from kgs_core.simulation.at_p99 import costs_at, own_cost
 from kgs_core.simulation.bill import Bill, Price, cost_of_moves, gaps_of, recorded_periods

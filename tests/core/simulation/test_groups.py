@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.adapters.experiments.grid import ExperimentRun, Grid, carry_out
+from kgs_core.experiments.grid import ExperimentRun, Grid, carry_out
 from kgs_core.simulation.comparison import summarize
 from kgs_core.simulation.groups import comparable, front_of, groups_of, with_enough_consumers
 from kgs_core.simulation.replay import Conditions

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from kgs_core.cli.main import cli
 from kgs_core.model import TopicPartition
-from kgs_core.monitor import Measure, Measurement, PartitionSpeed, Reading, Verdict
-from kgs_core.monitor.recorded import parse_measurements
+from kgs_core.monitor.speeds import Measure, Measurement, PartitionSpeed, Reading, Verdict
+from kgs_core.monitor.speeds.recorded import parse_measurements
 from kgs_core.simulation.recorded import json_lines, published_speeds, recorded_workload
 from tests.core.packing import reference
 from tests.core.simulation import plain_latency

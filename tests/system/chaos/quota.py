@@ -11,8 +11,8 @@ from py4j.java_gateway import (  # type: ignore[import-untyped]  # ships no type
 )
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # as above
 
-from kgs_core.adapters.embedded_kafka.jars import kafka_jars
-from kgs_core.adapters.spark.java import find_java
+from kgs_core.embedded_kafka.jars import kafka_jars
+from kgs_core.spark.java import find_java
 
 ANSWER_S = 30
 

@@ -16,12 +16,12 @@ import yaml
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from kgs_core.benchmarks.three_brokers import ThreeBrokers
-from kgs_core.benchmarks.toxiproxy import find_toxiproxy
+from bench.three_brokers import ThreeBrokers
+from bench.toxiproxy import find_toxiproxy
 from kgs_core.config.file import load_settings
 from kgs_core.errors import KgsError
+from kgs_core.group.protocol import RunState
 from kgs_core.model import TopicPartition
-from kgs_core.protocol import RunState
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.group_status import GroupWatch
 from tests.processes import pid_of

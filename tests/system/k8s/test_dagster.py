@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.adapters.system.tcp_ports import PortReservation
+from kgs_core.system.tcp_ports import PortReservation
 from tests.system.dagster_room import ask
 from tests.system.k8s.audit_log import refused, unused_rights
 from tests.system.k8s.cluster import Kubectl, RoleWithout

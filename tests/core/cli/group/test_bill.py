@@ -6,10 +6,10 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.adapters.lake.kept_bills import KeptBills
 from kgs_core.cli.main import cli
 from kgs_core.config.file import load_settings
 from kgs_core.errors import TransientError
+from kgs_core.lake.topics.kept_bills import KeptBills
 from kgs_core.runtime import bill as bills
 
 CONFIG = """group: g

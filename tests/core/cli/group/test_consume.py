@@ -3,11 +3,11 @@
 import logging
 from types import SimpleNamespace
 
-from kgs_core.adapters.kafka import admin
 from kgs_core.cli.group.consume import _warn_of_missing
 from kgs_core.config import parse_settings
-from kgs_core.consumer.share import parse_partitions
 from kgs_core.errors import TransientError
+from kgs_core.group.membership.share import parse_partitions
+from kgs_core.kafka import admin
 
 SETTINGS = parse_settings(
     b"group: g\nkafka: {bootstrap_servers: '127.0.0.1:1'}\nlake: {root: l}\ntopics: [{topic: t}]\n", "kgs.yaml", {}

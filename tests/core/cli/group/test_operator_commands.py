@@ -5,37 +5,29 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.cli.group import operator_progress
-from kgs_core.cli.group.operator_progress import has_come, is_replaced, wait_for
+from kgs_core.cli.group.operator_progress import applied, has_come, is_applied, is_replaced, wait_for
 from kgs_core.cli.main import cli
-from kgs_core.controller.rolling_replacement import ReplacementWait
 from kgs_core.errors import PermanentError, TransientError
+from kgs_core.group.controller.plan_request import ASKED
+from kgs_core.group.protocol import Change, DesiredState, Incarnation, RunState
+from kgs_core.group.view.rolling_replacement import ReplacementWait
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.protocol import DesiredState, Incarnation, RunState
-from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
+from kgs_core.reporting.consumer_rows import ConsumerRow
+from tests.a_status import a_status
+from tests.core.group.controller.two_readers import TARGET
 
 A = TopicPartition("t", 0)
 MINE = DesiredState(RunState.PAUSED, "me", 1)
+ASKS = DesiredState(RunState.RUNNING, "me", 1, apply_ms=1)
 READS = ConsumerRow(ConsumerId(1), Incarnation("one"), "reading", (A,), report_age_s=1.0)
 GONE = ConsumerRow(ConsumerId(2), None, "not there", needs_attention=True)
 CONFIG = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
 
 
 def seen(**changes):
-    found = {
-        "group": "g",
-        "controller_is_heard": True,
-        "target": None,
-        "current": {},
-        "is_converged": False,
-        "waiting": {},
-        "consumers": (),
-        "lag": None,
-        "surroundings": ExternalFacts(),
-        "desired_state": MINE,
-    }
-    return GroupStatus(**{**found, **changes})
+    return a_status(**{"desired_state": MINE, **changes})
 
 
 def converged(found):
@@ -78,6 +70,12 @@ def test_another_request_ends_the_waiting():
             {"desired_state": replace(MINE, state=RunState.STOPPED), "consumers": (READS, GONE)},
             "not ended yet: consumer 1 (reading)",
         ),
+        ({"desired_state": ASKS}, "the controller has not packed yet"),
+        (
+            {"desired_state": ASKS, "quiet_until": "20:00Z", "rscore_left": 0.5},
+            "the controller has not packed yet, and nothing is moved that need not until 20:00Z; 0.500 Rscore may be "
+            "moved within this hour",
+        ),
         ({"consumers": (GONE,)}, "not there yet: consumer 2 (not there)"),
         ({"outdated": (ConsumerId(3),)}, "still to be replaced: consumers 3"),
         ({}, "consumers start or end"),
@@ -116,6 +114,19 @@ def test_a_group_is_replaced_when_nobody_is_outdated():
     assert is_replaced(seen(is_converged=True))
     assert not is_replaced(seen(is_converged=True, outdated=(ConsumerId(1),)))
     assert not is_replaced(seen())
+
+
+def test_a_plan_that_was_asked_for_is_over_when_its_target_is_reached():
+    request = DesiredState(RunState.RUNNING, "sam", 1, apply_ms=5)
+    before, change = Change(1, "first", 0, 0.0, 2), Change(2, f"x: {ASKED}sam", 3, 0.25, 1)
+    answered = replace(TARGET, applied_ms=5, history=(before, change, before))
+    asked = seen(desired_state=request, target=TARGET)
+    assert is_applied(asked, request) is False
+    assert is_applied(seen(target=answered), request) is False
+    assert is_applied(seen(target=answered, is_converged=True), request) is True, "whatever people want by now"
+    assert is_applied(seen(target=TARGET), request) is None
+    assert applied(seen(target=answered)) == change
+    assert applied(seen(target=replace(answered, history=(before, replace(change, moved=0))))) is None
 
 
 def test_what_is_waited_for_is_shown_once_for_each_change(capsys, monkeypatch):

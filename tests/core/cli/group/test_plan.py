@@ -191,7 +191,7 @@ def test_csv_is_read_too(kgs_plan, here):
         (("--from", ".", "--capacity", "1"), ".: is a directory: name another file"),
         (("--from", "latin", "--capacity", "1"), "latin: byte 1 is no UTF-8: save it as UTF-8 text"),
         (("--from", "good", "--capacity", "1", "--current", "no"), "no: no such file or directory: name another file"),
-        (("--from", "good", "--capacity", "1", "--current", "bad"), "bad: line 1, column 13: partition 'x'"),
+        (("--from", "good", "--capacity", "1", "--current", "bad"), "bad: t: partition 'x'"),
         (("--from", "good", "--capacity", "nan"), "plan: capacity nan: give bytes/s, from 1 to 1e+12"),
     ],
 )
@@ -275,3 +275,9 @@ def test_two_rules_that_disagree_about_one_table_are_refused_before_anything_is_
     assert result.exit_code == 2
     assert "topics[0]" in result.stderr
     assert "topics[1]" in result.stderr
+
+
+def test_what_waits_with_forced_only_is_said(kgs_plan, recorded, current, here):
+    (here / "kgs.yaml").write_text(CONFIG + "packing: {apply: forced_only, packing_capacity_bytes_per_s: 100}\n")
+    arguments = ("--config", "kgs.yaml", "--from", recorded(20, 20), "--current", current(p0=1, p1=2))
+    assert "changes that are not forced wait for `kgs plan --apply`" in kgs_plan(*arguments).stdout

@@ -2,10 +2,10 @@
 
 from rich.console import Console
 
-from kgs_core.cli.bench.capacity import settings_for
+from kgs_core.cli.group.capacity import settings_for
 from kgs_core.cli.group.speed_table import Trends, as_json, ranked, speed_table
 from kgs_core.model import TopicId, TopicPartition
-from kgs_core.monitor import Measure, Measurement, PartitionReading, PartitionSpeed, Reading, Verdict
+from kgs_core.monitor.speeds import Measure, Measurement, PartitionReading, PartitionSpeed, Reading, Verdict
 
 SLOW, FAST, GONE = TopicPartition("a", 0), TopicPartition("b", 1), TopicPartition("c", 2)
 LOG = PartitionReading(1.0, 1.0, TopicId("one"), 1, 0, 10, 1000)

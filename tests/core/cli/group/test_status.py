@@ -9,18 +9,19 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from kgs_core.adapters.kafka.admin import KafkaAdmin
 from kgs_core.cli.group.status import StatusScreen
 from kgs_core.cli.group.status_table import status_table
 from kgs_core.cli.main import cli
 from kgs_core.config.packing import PackingSettings
-from kgs_core.controller.rolling_replacement import ReplacementWait
 from kgs_core.errors import TransientError
+from kgs_core.group.protocol import Change, DesiredState, DesiredVersion, Incarnation, RunState, Target
+from kgs_core.group.view.rolling_replacement import ReplacementWait
+from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.learnt_capacity import Learnt, capacity_of
-from kgs_core.protocol import Change, DesiredState, DesiredVersion, Incarnation, RunState, Target
-from kgs_core.reporting.status import ConsumerRow, ExternalFacts, GroupStatus
+from kgs_core.reporting.consumer_rows import ConsumerRow, ExternalFacts
 from kgs_core.reporting.status_json import status_values
+from tests.a_status import a_status
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 ONE, TWO, THREE = ConsumerId(1), ConsumerId(2), ConsumerId(3)
@@ -34,17 +35,14 @@ LINES = (
 
 def group(**changes):
     found = {
-        "group": "g",
-        "controller_is_heard": True,
         "target": TARGET,
         "current": {A: ONE, B: ONE},
-        "is_converged": False,
         "waiting": {B: "it has not joined"},
         "consumers": LINES,
         "lag": 12,
-        "surroundings": ExternalFacts(measured_age_s=1.0),
+        "facts": ExternalFacts(measured_age_s=1.0),
     }
-    return GroupStatus(**{**found, **changes})
+    return a_status(**{**found, **changes})
 
 
 def shown(found, width=160):
@@ -88,28 +86,42 @@ def test_what_is_not_known_is_no_number():
     assert words(group(consumers=(unknown,)), "3 ") == ["3", "abc", "1", "?", "?", "?", "reading"]
 
 
+def stands_still(stopped):
+    row = ConsumerRow(ONE, Incarnation("i"), "reading", stopped=stopped)
+    return group(current=dict.fromkeys(stopped, ONE), consumers=(row,))
+
+
 def test_what_stands_still_is_shown_with_its_reason():
     assert "! t:0 stands still at consumer 1: poison" in shown(group())
     many = {TopicPartition("t", n): "poison" for n in range(7)}
-    lines = shown(group(consumers=(ConsumerRow(ONE, Incarnation("i"), "reading", stopped=many),)))
+    lines = shown(
+        group(
+            current=dict.fromkeys(many, ONE), consumers=(ConsumerRow(ONE, Incarnation("i"), "reading", stopped=many),)
+        )
+    )
     assert "! t:0-6 stand still at consumer 1: poison" in lines
     both = (
         ConsumerRow(ONE, None, "reading", stopped={A: "no rule"}),
         ConsumerRow(TWO, None, "x", stopped={B: "no rule"}),
     )
-    assert "! t:0-1 stand still at consumers 1, 2: no rule" in shown(group(consumers=both))
+    assert "! t:0-1 stand still at consumers 1, 2: no rule" in shown(group(current={A: ONE, B: TWO}, consumers=both))
     different = {TopicPartition("t", n): f"offset {n}" for n in range(7)}
-    lines = shown(group(consumers=(ConsumerRow(ONE, Incarnation("i"), "reading", stopped=different),)))
+    lines = shown(
+        group(
+            current=dict.fromkeys(different, ONE),
+            consumers=(ConsumerRow(ONE, Incarnation("i"), "reading", stopped=different),),
+        )
+    )
     assert "! 2 more partitions for other reasons (--json has all)" in lines
 
 
 def test_a_controller_that_is_down_is_shown():
-    lines = shown(group(controller_is_heard=False, surroundings=ExternalFacts(measured_age_s=125.0)))
+    lines = shown(group(controller_is_heard=False, facts=ExternalFacts(measured_age_s=125.0)))
     assert lines[1] == (
         "! the controller is down, or cannot measure (the last measurement is 125 s old): consumers go on "
         "with what they own; see its log, or start `kgs control`"
     )
-    assert "no measurement was published" in shown(group(controller_is_heard=False, surroundings=ExternalFacts()))[1]
+    assert "no measurement was published" in shown(group(controller_is_heard=False, facts=ExternalFacts()))[1]
 
 
 def test_what_a_change_waits_for_and_the_last_changes_the_newest_first():
@@ -181,6 +193,7 @@ def test_what_others_wrote_is_shown_without_control_characters():
     line = replace(LINES[0], stopped={evil: "bad\x1b]0;owned\x07 value\u202e"})
     desired = DesiredState(RunState.PAUSED, "me\x1b[1A", 1000)
     found = group(
+        current={evil: ONE},
         consumers=(line,),
         waiting={evil: "held\x9b"},
         desired_state=desired,
@@ -240,51 +253,36 @@ def test_names_of_topics_are_no_markup():
     assert any("[red]:0" in line and "[bold]" in line for line in lines)
 
 
+JSON_KEYS = (
+    "group controller converged target current topics_consumed consumers lag known_lag lag_unknown_partitions changes "
+    "waiting plan desired_state wanted outdated replacement failures measured_age_s problems bad_shares capacity "
+    "forced_only apply_asked_by quiet_until rscore_left"
+)
+CONSUMER_JSON = {"id": 1, "incarnation": "0123456789", "state": "reading", "partitions": ["t:0", "t:1"], "load": 1.5e6,
+    "bytes_per_s": 2e6, "lag": 12, "known_lag": None, "lag_unknown_partitions": 0, "report_age_s": 0.4,
+    "stopped": {"t:0": "poison"}, "last_drain_s": 0.1, "max_drain_s": 1.0, "version": "",
+    "config_hash": ""}  # fmt: skip
+CHANGE_JSON = {"time_ms": 60_000, "reason": "consumer above consumer_capacity: 1", "moved": 1, "rscore": 0.4,
+    "consumers": 2, "duration_s": None, "seen_s": None, "decided_s": None, "started_s": None, "handed_over_s": None,
+    "iterations": None}  # fmt: skip
+PLAN_JSON = {"algorithm": "mwf", "rscore": 0.4, "reason": "the load", "time_ms": 60_000, "capacity_bytes_per_s": 1e6,
+    "spares": [3], "quarantined": []}  # fmt: skip
+
+
 def test_json_has_the_promised_keys():
-    found = json.loads(json.dumps(status_values(group())))
-    assert found["target"] == {"t": {"0": 1, "1": 2}}
-    assert found["current"] == {"t": {"0": 1, "1": 1}}
-    assert found["topics_consumed"] == 1
-    assert found["lag"] == 12
-    assert found["consumers"][0] == {
-        "id": 1,
-        "incarnation": "0123456789",
-        "state": "reading",
-        "partitions": ["t:0", "t:1"],
-        "load": 1.5e6,
-        "bytes_per_s": 2e6,
-        "lag": 12,
-        "known_lag": None,
-        "lag_unknown_partitions": 0,
-        "report_age_s": 0.4,
-        "stopped": {"t:0": "poison"},
-        "last_drain_s": 0.1,
-        "max_drain_s": 1.0,
-        "version": "",
-        "config_hash": "",
-    }
-    assert found["changes"][1] == {
-        "time_ms": 60_000,
-        "reason": "consumer above consumer_capacity: 1",
-        "moved": 1,
-        "rscore": 0.4,
-        "consumers": 2,
-        "duration_s": None,
-        "seen_s": None,
-        "decided_s": None,
-        "started_s": None,
-        "handed_over_s": None,
-        "iterations": None,
-    }
-    assert (found["converged"], found["controller"], found["waiting"]) == (
-        False,
-        "heard",
-        {"t:1": "it has not joined"},
-    )
+    asked = DesiredState(RunState.PAUSED, "me", 1000)
+    found = json.loads(json.dumps(status_values(group(desired_state=asked, wanted=DesiredVersion("2", "a", "me", 0)))))
+    assert list(found) == JSON_KEYS.split()
+    assert (found["target"], found["current"]) == ({"t": {"0": 1, "1": 2}}, {"t": {"0": 1, "1": 1}})
+    assert (found["topics_consumed"], found["lag"], found["waiting"]) == (1, 12, {"t:1": "it has not joined"})
+    assert (found["converged"], found["controller"]) == (False, "heard")
+    assert (found["consumers"][0], found["changes"][1], found["plan"]) == (CONSUMER_JSON, CHANGE_JSON, PLAN_JSON)
+    assert found["desired_state"] == {"state": "paused", "by": "me", "time_ms": 1000}
+    assert found["wanted"] == {"version": "2", "config_hash": "a", "by": "me", "time_ms": 0}
 
 
 def test_json_has_null_for_what_is_not_known():
-    found = status_values(group(target=None, lag=None, surroundings=ExternalFacts()))
+    found = status_values(group(target=None, lag=None, facts=ExternalFacts()))
     assert [found[key] for key in ("target", "lag", "plan", "desired_state", "wanted", "measured_age_s")] == [None] * 6
     assert [found["consumers"][1][key] for key in ("incarnation", "load", "lag", "report_age_s")] == [None] * 4
 

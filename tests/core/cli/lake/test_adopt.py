@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.adapters.lake import adoption
-from kgs_core.adapters.lake.adoption import Adopted
 from kgs_core.cli.main import cli
 from kgs_core.errors import PermanentError
+from kgs_core.lake.handover import adoption
+from kgs_core.lake.handover.adoption import Adopted
 from kgs_core.model import ConsumerId
-from kgs_core.reporting.status import ConsumerRow
+from kgs_core.reporting.consumer_rows import ConsumerRow
 from kgs_core.runtime import group_status
 
 YAML = "group: new\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"

@@ -1,7 +1,7 @@
 """`kgs audit`: what its lines say; the command itself is tried on real tables (tests/system)."""
 
 from kgs_core.cli.lake.audit import lines
-from kgs_core.exactly_once import LakeAudit, PartitionAudit, StoredPositions, TableAudit
+from kgs_core.lake.rule import LakeAudit, PartitionAudit, StoredPositions, TableAudit
 from kgs_core.model import TopicId
 
 

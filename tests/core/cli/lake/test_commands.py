@@ -3,10 +3,10 @@
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.adapters.lake import recovery
-from kgs_core.adapters.lake.recovery import NewStart
 from kgs_core.cli.main import cli
 from kgs_core.errors import UnsafeError
+from kgs_core.lake.topics import recovery
+from kgs_core.lake.topics.recovery import NewStart
 from kgs_core.model import TopicId
 from tests.mock_kafka import mock_kafka
 from tests.sink import Sink, Storage

@@ -1,13 +1,13 @@
-"""`kgs redrive`: what it says; that it does what it says is tried in tests/core/adapters/ingest."""
+"""`kgs redrive`: what it says; that it does what it says is tried in tests/core/ingest."""
 
 import json
 from collections import Counter
 
 from click.testing import CliRunner
 
-from kgs_core.adapters.ingest.redrive_result import RedriveResult
 from kgs_core.cli.lake.redrive import lines
 from kgs_core.cli.main import cli
+from kgs_core.ingest.replay.redrive_result import RedriveResult
 from tests.sink import Sink, Storage
 
 FOUND = RedriveResult(
@@ -31,7 +31,7 @@ def test_it_says_how_many_pass_and_why_the_others_do_not():
     assert next(lines(FOUND, dry_run=False)).endswith("1,000 became 1,000 rows")
 
 
-def test_the_command_takes_conditions_and_refuses_what_it_does_not_know(tmp_path):
+def test_the_command_takes_a_choice_and_refuses_what_it_does_not_know(tmp_path):
     Sink(Storage(str(tmp_path / "lake"))).started(1).ingest({0: (0, 20)})
     config = tmp_path / "kgs.yaml"
     config.write_text(TEXT.format(root=tmp_path / "lake"))
@@ -39,10 +39,15 @@ def test_the_command_takes_conditions_and_refuses_what_it_does_not_know(tmp_path
     def run(*arguments):
         return CliRunner().invoke(cli, ["redrive", *arguments, "--config", str(config)])
 
-    found = run("t", "--where", "offset<10", "--dry-run")
-    assert (found.exit_code, found.output.splitlines()[0]) == (0, "table t: 2 dead letters, 0 would become 0 rows")
-    as_json = json.loads(run("t", "--where", "offset<10", "--dry-run", "--json").output)
-    assert (as_json["letters"], as_json["failed"]) == (2, {"not_json": 2})
+    found = run("t", "--code", "not_json", "--partition", "0", "--since", "2001-01-01", "--dry-run")
+    assert (found.exit_code, found.output.splitlines()[0]) == (0, "table t: 4 dead letters, 0 would become 0 rows")
+    as_json = json.loads(run("t", "--code", "not_json", "--dry-run", "--json").output)
+    assert (as_json["letters"], as_json["failed"]) == (4, {"not_json": 4})
     assert as_json["examples"]["not_json"].startswith("t:0 at ")
-    refused = run("t", "--where", "colour=red")
-    assert (refused.exit_code, "no such name" in refused.output) == (2, True)
+    for option, value, said in (
+        ("--code", "colour", "--code: 'colour': no such code: use one of bad_header, bad_timestamp"),
+        ("--since", "noon", "--since: 'noon': write a time as 2026-11-15T08:00"),
+        ("--where", "code=not_json", "--where: is no option any more: use --code, --partition, --since and --until"),
+    ):
+        refused = run("t", option, value)
+        assert (refused.exit_code, said in refused.output) == (2, True)

@@ -7,11 +7,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from kgs_core.adapters.ingest import topic_sample
-from kgs_core.adapters.ingest.topic_sample import TopicSample
 from kgs_core.cli.main import cli
 from kgs_core.config import TopicRule
-from kgs_core.config.value_formats import FORMATS, ValueFormat
+from kgs_core.config.rule.value_formats import FORMATS, ValueFormat
+from kgs_core.ingest.fetch import topic_sample
+from kgs_core.ingest.fetch.topic_sample import TopicSample
 
 VALUES = [
     b'{"id": 1, "total": 1, "items": [{"sku": "a", "n": null}], "note: odd": "x", "mixed": 1}',

@@ -14,7 +14,7 @@ def test_an_image_of_consumers_needs_no_broker(monkeypatch, options, broker):
     for module, name in (
         ("embedded_kafka.cluster", "prepare_kafka"), ("spark.class_archive", "build_archive"),
     ):  # fmt: skip
-        monkeypatch.setattr(f"kgs_core.adapters.{module}.{name}", lambda *_, name=name: made.append(name) or Path(name))
+        monkeypatch.setattr(f"kgs_core.{module}.{name}", lambda *_, name=name: made.append(name) or Path(name))
     result = CliRunner().invoke(prepare, options)
     assert result.exit_code == 0, result.output
     assert ("prepare_kafka" in made) is broker

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from kgs_core.adapters.experiments.results import load_results
 from kgs_core.cli.main import cli
+from kgs_core.experiments.results import load_results
 from kgs_core.packing import ALGORITHMS
 from kgs_core.simulation.baselines import baseline_help
 
@@ -234,7 +234,7 @@ def test_results_are_a_row_per_measurement_and_summarize_to_what_was_printed(fou
         (("--since", "2026-01-01"), "kgs.yaml: no such file: `kgs example > kgs.yaml` makes one, or name another file"),
         (("--speeds", "none.csv"), "none.csv: no such file or directory: name another file"),
         (("--speeds", "bad.csv"), "bad.csv: line 3, column 4 (speed): '-1': give bytes/s from 0"),
-        (("--speeds", "bad.jsonl"), "bad.jsonl: line 1, column 35: t:0: 'x': give bytes/s from 0"),
+        (("--speeds", "bad.jsonl"), "bad.jsonl: line 1: t:0: 'x': give bytes/s from 0"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_one_line_status_2_and_no_file(simulate, recorded, here, arguments, problem):
@@ -256,7 +256,7 @@ def test_all_problems_are_named_at_once(simulate):
 
 
 def test_a_file_that_cannot_be_finished_leaves_nothing(simulate, here, monkeypatch):
-    from kgs_core.adapters.experiments import results as experiment_results
+    from kgs_core.experiments import results as experiment_results
 
     (here / "grid.parquet").write_text("what was there")
 

@@ -19,8 +19,8 @@ from kgs_core.packing import (
     rscore,
     setting_name,
 )
+from kgs_core.packing.any_fit.sticky_eviction import least_evicted
 from kgs_core.packing.search.relabel import MOST_EXACT, relabelled
-from kgs_core.packing.sticky_eviction import least_evicted
 from kgs_core.simulation.comparison import PUBLISHED
 from kgs_core.simulation.streams import generate
 from kgs_core.simulation.workload import StreamSpec

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from kgs_core.benchmarks.three_brokers import OUTAGES
-from kgs_core.benchmarks.toxiproxy import DOWN, UP
+from bench.three_brokers import OUTAGES
+from bench.toxiproxy import DOWN, UP
 from tests.system.chaos.nemesis import Fault, Heal, Nemesis
 from tests.system.chaos.stage import KGS_CLASS, Stage
 

@@ -1,0 +1,103 @@
+"""`bench lake`: how many commits one table takes, and what each costs."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+from rich.console import Console
+
+from kgs_core.cli.terminal import plain_table
+from kgs_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bench.lake_commits import LakeRow
+    from kgs_core.lake.delta.pace import CommitWay
+
+_WIDTH_IN_LOG = 180
+_UNKNOWN = "-"
+_STORES = ("disk", "s3")
+_COMMITS: "tuple[CommitWay, ...]" = ("direct", "combined", "auto")
+_MOST_WRITERS = 1000
+Name = TypeVar("Name", bound=str)
+
+
+@click.command("lake")
+@click.option("--writers", default="1,16,64", show_default=True, metavar="N,N", help="Writers on one table.")
+@click.option("--partitions", type=click.IntRange(1, 10_000), default=1, show_default=True, help="Of each writer.")
+@click.option("--store", default="disk,s3", show_default=True, help="A local disk, an S3 server on this machine.")
+@click.option(
+    "--delay-ms", type=click.FloatRange(0, 10_000), default=30.0, show_default=True, help="Added to each request to S3."
+)
+@click.option("--seconds", type=click.FloatRange(1, 3600), default=30.0, show_default=True, help="Of each run.")
+@click.option(
+    "--commit", default="direct,combined", show_default=True, help="How: direct, combined, auto (as consumers do)."
+)
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures there.")
+def bench_lake(  # noqa: PLR0913 - one per option
+    *, writers: str, partitions: int, store: str, delay_ms: float, seconds: float, commit: str, json_file: Path | None
+) -> None:
+    """Let writers commit to one table, back to back, each to partitions of its own, and check every row afterwards.
+
+    Tables lie in a new folder of the system's temporary directory, and on an S3 server of the bench's own (versitygw)
+    behind a proxy that holds each request back. Lost and doubled rows are told from the table's log and files. Also
+    shows what a position (group, topic, partition) takes in the log, and the largest log entry and checkpoint.
+    """
+    from bench.lake_commits import LakePlan, run_lake_bench
+    from kgs_core.system.files import check_writable, write_whole
+
+    if json_file is not None:
+        check_writable("--json", json_file)
+    plan = LakePlan(
+        stores=_chosen("--store", store, _STORES),
+        writers=_numbers(writers),
+        partitions=partitions,
+        delay_s=delay_ms / 1000,
+        seconds=seconds,
+        commits=_chosen("--commit", commit, _COMMITS),
+    )
+    rows = run_lake_bench(plan, lambda text: click.echo(text, err=True))
+    _print(rows)
+    if json_file is not None:
+        found = {"delay_ms": delay_ms, "seconds": seconds, "rows": [asdict(row) for row in rows]}
+        write_whole(json_file, (json.dumps(found, indent=1) + "\n").encode())
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if wrong := [p for p in parts if not (p.isascii() and p.isdigit() and 1 <= int(p) <= _MOST_WRITERS)]:
+        raise ConfigError([f"--writers: '{p}': write numbers from 1 to {_MOST_WRITERS}, with commas" for p in wrong])
+    return tuple(dict.fromkeys(int(part) for part in parts))
+
+
+def _chosen(option: str, text: str, known: tuple[Name, ...]) -> tuple[Name, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if wrong := [part for part in parts if part not in known]:
+        raise ConfigError([f"{option}: '{part}': write {' or '.join(known)}" for part in wrong])
+    return tuple(dict.fromkeys(known[known.index(part)] for part in parts))
+
+
+def _print(rows: "list[LakeRow]") -> None:
+    columns = ("writers", "partitions", "commits/s", "p50 s", "p99 s", "least", "most", "requests", "lost", "doubled")
+    sizes = ("B a position", "kB an entry", "kB a checkpoint")
+    table = plain_table("store", "commit", *columns, *sizes, left=("store", "commit"), no_wrap=True)
+    for row in rows:
+        table.add_row(
+            row.store,
+            row.commit,
+            str(row.writers),
+            str(row.partitions),
+            f"{row.commits_per_s:.1f}",
+            *(_UNKNOWN if s is None else f"{s:.3f}" for s in (row.p50_s, row.p99_s)),
+            str(row.least),
+            str(row.most),
+            _UNKNOWN if row.requests_per_commit is None else f"{row.requests_per_commit:.1f}",
+            str(row.lost),
+            str(row.doubled),
+            f"{row.position_bytes:.0f}",
+            f"{row.entry_bytes / 1000:.1f}",
+            _UNKNOWN if row.checkpoint_bytes is None else f"{row.checkpoint_bytes / 1000:.1f}",
+        )
+    console = Console()
+    (console if console.is_terminal else Console(width=_WIDTH_IN_LOG)).print(table)

@@ -1,0 +1,110 @@
+"""`bench topics`: what many small topics cost one consumer."""
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kgs_core.cli.terminal import plain_table
+
+if TYPE_CHECKING:
+    from bench.many_topics import TopicsResult
+
+_ABOVE_0 = click.FloatRange(min=0, min_open=True)
+_NOT_MEASURED = "-"
+
+
+@click.command("topics")
+@click.option("--topics", type=click.IntRange(1, 5000), default=500, show_default=True, help="Of one partition each.")
+@click.option("--seconds", type=_ABOVE_0, default=120.0, show_default=True, help="For how long at most.")
+@click.option("--rounds", type=click.IntRange(min=1), default=20, show_default=True, help="Rounds to measure.")
+@click.option("--records-per-s", type=_ABOVE_0, default=1.0, show_default=True, help="Written to each topic.")
+@click.option(
+    "--busy-mb-per-s",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="Written to the first topic besides, so that batches are full before --wait-time.",
+)
+@click.option(
+    "--lake-delay-ms",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="Added to each call of a table, which is several requests to a store.",
+)
+@click.option("--hung", type=click.IntRange(min=0), default=0, show_default=True, help="Topics whose tables hang.")
+@click.option("--wait-time", "wait_time_s", type=_ABOVE_0, default=1.0, show_default=True, help="wait_time_s.")
+@click.option("--batch-timeout", "batch_timeout_s", type=_ABOVE_0, default=20.0, show_default=True, metavar="SECONDS")
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures there.")
+def bench_topics(  # noqa: PLR0913 - one per option
+    *,
+    topics: int,
+    seconds: float,
+    rounds: int,
+    records_per_s: float,
+    busy_mb_per_s: float,
+    lake_delay_ms: float,
+    hung: int,
+    wait_time_s: float,
+    batch_timeout_s: float,
+    json_file: Path | None,
+) -> None:
+    """One consumer of many small topics, from its start: seconds to the first rows, to the last topic's, and per round.
+
+    Starts a broker of its own. The longest step is what the watchdog goes by: a consumer whose round takes longer than
+    --batch-timeout would be ended.
+    """
+    from bench.many_topics import TopicsPlan, run_topics_bench
+    from kgs_core.system.files import check_writable, write_whole
+
+    if json_file is not None:
+        check_writable("--json", json_file)
+    plan = TopicsPlan(
+        topics=topics,
+        seconds=seconds,
+        rounds=rounds,
+        records_per_s=records_per_s,
+        busy_mb_per_s=busy_mb_per_s,
+        lake_delay_s=lake_delay_ms / 1e3,
+        wait_time_s=wait_time_s,
+        batch_timeout_s=batch_timeout_s,
+        hung=min(hung, topics),
+    )
+    with tempfile.TemporaryDirectory(prefix="kgs-bench-") as folder:
+        result = run_topics_bench(plan, Path(folder), lambda line: click.echo(line, err=True))
+    print_result(result)
+    if json_file is not None:
+        write_whole(json_file, (json.dumps(result.to_dict(), indent=1) + "\n").encode())
+        click.echo(f"all figures: {json_file}")
+
+
+def print_result(result: "TopicsResult") -> None:
+    """As a table."""
+    from rich.console import Console
+
+    from bench.many_topics import median
+
+    plan = result.plan
+    table = plain_table("what", "seconds", left=("what",))
+    rows: Sequence[tuple[str, float | None]] = (
+        ("first rows committed", result.first_rows_s),
+        (f"all {plan.topics - plan.hung} topics open", result.all_open_s),
+        ("rows of each committed", result.all_read_s),
+        (f"longest step (ended at {plan.batch_timeout_s:g})", result.longest_step_s),
+        (f"round, median of {len(result.rounds_s)}", median(result.rounds_s)),
+        ("round, longest", max(result.rounds_s, default=None)),
+        ("of it fetching, median", median(result.fetch_s)),
+        ("of it writing files, median", median(result.write_s)),
+        ("of it committing, median", median(result.commit_s)),
+        ("CPU of a file, without its writing", result.cpu_s_per_file),
+    )
+    for what, seconds in rows:
+        table.add_row(what, _NOT_MEASURED if seconds is None else f"{seconds:.3f}")
+    files = _NOT_MEASURED if result.files_per_h is None else f"{result.files_per_h:,.0f}"
+    console = Console()
+    console.print(table)
+    console.print(f"{files} files per hour, at most {result.most_files_per_h:,.0f} by these settings", highlight=False)

@@ -1,1 +1,0 @@
-"""Formats of record values: a module for each. Which there are says `kgs_core.config.value_formats`."""

@@ -1,1 +1,0 @@
-"""Measurements of speed, capacity and accuracy."""

@@ -1,1 +1,0 @@
-"""Commands that measure: `kgs bench`, `kgs capacity`."""

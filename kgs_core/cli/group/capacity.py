@@ -1,0 +1,124 @@
+"""`kgs capacity`: how much one consumer can read, and what to write into kgs.yaml."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from kgs_core.cli.options import config_option
+from kgs_core.errors import PermanentError
+from kgs_core.monitor.speeds.rates import RateDistribution, spread
+from kgs_core.planning.learnt_capacity import CONSUMER_SHARE
+from kgs_core.system.transform_folder import load_client_settings
+
+if TYPE_CHECKING:
+    from kgs_core.runtime.capacity_test import CapacityResult
+
+PACKING_SHARE = 1.5 / 2.3
+"""Of what one consumer reads flat out: room to catch up, and between the two, room to grow before anything moves.
+
+Landau 2022, section VI, measured 2.3 MB/s; 2.0 and 1.5 beside it are this project's choice."""
+_BAR_WIDTH = 40
+_MB = 1e6
+
+
+@click.command()
+@config_option
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=1),
+    default=60.0,
+    show_default=True,
+    help="How long to read. A backlog that ends sooner is read again, into new tables.",
+)
+@click.option("--json", "json_", is_flag=True, help="JSON, with every cycle's figures, instead of text.")
+def capacity(*, config_file: Path, seconds: float, json_: bool) -> None:
+    """Measure what one consumer can read: bytes/s as the log stores them, flat out against the backlog.
+
+    Reads the topics of the configuration from their start, in this process and with these settings, into tables in a
+    folder _kgs_capacity_... under the lake's root, which is removed at the end; tables, positions and offsets of the
+    group stay untouched. The result is the most usual rate of its cycles, and the settings that follow from it.
+    """
+    settings = load_client_settings(config_file, os.environ)
+    from kgs_core.cli.progress import progress_bar
+    from kgs_core.runtime.capacity_test import run_capacity_test
+    from kgs_core.system.shutdown import stop_on_signals
+    from kgs_core.system.transform_folder import use_folder_of
+
+    use_folder_of(config_file, settings)
+    with stop_on_signals() as stop, progress_bar("reading", Console(stderr=True)) as progress:
+        result = run_capacity_test(settings, seconds, progress, stop)
+    if not result.cycles:
+        why = "ended before anything was read" if stop.is_set else "nothing was read in time: raise --seconds"
+        raise PermanentError(f"capacity: {why}")
+    found = spread(result.rates)
+    if json_:
+        click.echo(json.dumps(_as_json(result, found)))
+    else:
+        _print(result, found)
+
+
+def settings_for(mode_bytes_per_s: float) -> dict[str, int]:
+    """The two capacities for a measured rate, stored bytes/s, to three digits (more would not be measured)."""
+    return {
+        "packing_capacity_bytes_per_s": _three_digits(mode_bytes_per_s * PACKING_SHARE),
+        "consumer_capacity_bytes_per_s": _three_digits(mode_bytes_per_s * CONSUMER_SHARE),
+    }
+
+
+def _three_digits(value: float) -> int:
+    return int(float(f"{value:.3g}"))
+
+
+def _print(result: "CapacityResult", found: RateDistribution) -> None:
+    average = result.backlog_bytes / result.partitions
+    click.echo(
+        f"backlog {result.backlog_bytes / _MB:.1f} MB stored, on average {average / _MB:.2f} MB in each of "
+        f"{result.partitions} partitions, into {result.tables} tables"
+    )
+    consumed = sum(cycle.consumed_bytes for cycle in result.cycles)
+    stored = sum(cycle.stored_bytes for cycle in result.cycles)
+    click.echo(
+        f"{len(result.cycles)} cycles in {result.passes} passes, {len(result.rates)} counted; "
+        f"a stored byte is {consumed / stored:.2f} bytes read"
+    )
+    highest = max(count for _, _, count in found.bins)
+    for low, high, count in found.bins:
+        bar = "█" * round(_BAR_WIDTH * count / highest)
+        click.echo(f"  {low / _MB:8.2f} - {high / _MB:8.2f} MB/s  {count:5d}  {bar}")
+    percentiles = "  ".join(f"p{p} {rate / _MB:.2f}" for p, rate in found.percentiles.items())
+    click.echo(f"MB/s stored: mode {found.mode / _MB:.2f}  {percentiles}")
+    if not result.is_saturated:
+        click.echo(
+            "The backlog is too small: no cycle was full, so this is less than the consumer could read.", err=True
+        )
+    click.echo("\nFor kgs.yaml:\n\npacking:")
+    for key, value in settings_for(found.mode).items():
+        click.echo(f"  {key}: {value}")
+
+
+def _as_json(result: "CapacityResult", found: RateDistribution) -> dict[str, Any]:
+    return {
+        "mode_bytes_per_s": found.mode,
+        "percentiles_bytes_per_s": {str(p): rate for p, rate in found.percentiles.items()},
+        "histogram": [{"from": low, "to": high, "cycles": count} for low, high, count in found.bins],
+        "saturated": result.is_saturated,
+        "backlog_bytes": result.backlog_bytes,
+        "partitions": result.partitions,
+        "tables": result.tables,
+        "passes": result.passes,
+        "packing": settings_for(found.mode),
+        "cycles": [
+            {
+                "seconds": cycle.seconds,
+                "records": cycle.records,
+                "stored_bytes": cycle.stored_bytes,
+                "consumed_bytes": cycle.consumed_bytes,
+                "counted": cycle.is_full or not result.is_saturated,
+            }
+            for cycle in result.cycles
+        ],
+    }

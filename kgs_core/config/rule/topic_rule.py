@@ -1,0 +1,318 @@
+"""The rule that makes a table of a topic: its part of kgs.yaml."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
+
+from kgs_core.config.rule.field_types import canonical_type, has_other_map_keys, parse_type, problem_of_names
+from kgs_core.config.rule.layout import PartitionColumn, partition_column, problem_of_partitions
+from kgs_core.config.rule.routing import Route, problems_of_route, text_of
+from kgs_core.config.rule.section import Section, key_of, none_is_empty
+from kgs_core.config.rule.start import start_timestamp_ms
+from kgs_core.config.rule.topic_names import (
+    IN_BRACES,
+    TablePath,
+    check_pattern,
+    compiled,
+    is_topic_name,
+    path_under_root,
+)
+from kgs_core.config.rule.value_formats import FORMATS, problem_of_key, problem_of_schema
+
+HOOK = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
+
+HookName = Annotated[str, StringConstraints(pattern=HOOK)]
+Columns = Annotated[dict[str, Annotated[str, BeforeValidator(canonical_type)]], BeforeValidator(none_is_empty)]
+"""Column -> its type in the canonical text of `kgs_core.config.rule.field_types`."""
+KEY_COLUMN = "key"
+_TEXT_KEYS = "the keys of a JSON object are texts: write map<string,...>"
+
+
+def _one_is_a_list(value: Any) -> Any:
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
+KAFKA_KEY = "_key"
+
+
+class LatestByKey(Section):
+    """A derived table with the newest row of each key."""
+
+    table: TablePath
+    key: Annotated[list[str], Field(min_length=1)] = Field(default_factory=lambda: [KAFKA_KEY])
+    tombstones: Literal["delete", "ignore"] = "delete"
+    order: Literal["offset", "timestamp"] = "offset"
+
+    @field_validator("table")
+    @classmethod
+    def _table_stays_under_the_root(cls, table: str) -> str:
+        return path_under_root(table)
+
+    @model_validator(mode="after")
+    def _tombstones_have_a_key(self) -> Self:
+        if self.tombstones == "delete" and self.key != [KAFKA_KEY]:
+            raise ValueError("a tombstone has no value, so no field to be told by: key: [_key], or tombstones: ignore")
+        return self
+
+
+class TopicRule(Section):
+    """Rule by which a topic, or every topic that matches a pattern, becomes a table. The first that fits counts."""
+
+    topic: str | None = None
+    pattern: str | None = None
+    excluded: Annotated[tuple[str, ...], Field(alias="not", strict=False), BeforeValidator(_one_is_a_list)] = ()
+    table: TablePath = "{topic}"
+    format: Annotated[str, key_of(FORMATS)] = "raw"
+    fields: Columns = Field(default_factory=dict, alias="schema")
+    avro_schema: str | None = None
+    unknown_fields: Literal["ignore", "rescue"] = "ignore"
+    key_format: Annotated[str, key_of(FORMATS)] = "raw"
+    key_fields: Columns = Field(default_factory=dict, alias="key_schema")
+    key_prefix: str = "key_"
+    headers: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
+    topic_column: str | None = None
+    transform: HookName | None = Field(default=None, description="write module:function")
+    transform_arrow: HookName | None = Field(default=None, description="write module:function")
+    rows: Literal["one_to_one", "filter", "any"] = "one_to_one"
+    evolve: Literal["none", "add_columns", "widen"] = "none"
+    on_error: Literal["dead_letter", "stop"] = "dead_letter"
+    max_bad_share_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 50.0
+    start: str = "earliest"
+    partition_by: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    max_files_per_batch: Annotated[int, Field(ge=1, le=100)] = 20
+    sort_by: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    z_order_by: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    target_file_bytes: Annotated[int, Field(ge=1_000_000, le=10_000_000_000)] | None = Field(
+        default=None, description="give a whole number from 1000000 to 10000000000 (bytes), or null"
+    )
+    description: str | None = None
+    comments: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
+    latest_by_key: LatestByKey | None = None
+    route: Route | None = None
+
+    @field_validator("topic")
+    @classmethod
+    def _topic_is_legal(cls, topic: str | None) -> str | None:
+        if topic is not None and not is_topic_name(topic):
+            raise ValueError("not a legal topic name; use 1 to 249 of a-z A-Z 0-9 . _ -")
+        return topic
+
+    @field_validator("pattern")
+    @classmethod
+    def _pattern_compiles(cls, pattern: str | None) -> str | None:
+        if pattern is not None:
+            check_pattern(pattern)
+        return pattern
+
+    @field_validator("excluded")
+    @classmethod
+    def _excluded_compile(cls, excluded: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in excluded:
+            check_pattern(pattern)
+        return excluded
+
+    @field_validator("table")
+    @classmethod
+    def _table_stays_under_the_root(cls, table: str) -> str:
+        return path_under_root(table)
+
+    @field_validator("fields", "key_fields", "headers")
+    @classmethod
+    def _columns_leave_the_underscore_to_kgs(cls, columns: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        for name in columns:
+            if not name or (name.startswith("_") and info.field_name != "key_fields"):
+                raise ValueError(f"field '{name}': names must not be empty or begin with '_' (kgs adds such columns)")
+        if problem := problem_of_names(columns):
+            raise ValueError(problem)
+        return columns
+
+    @field_validator("z_order_by")
+    @classmethod
+    def _delta_can_order_by(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := [name for name in names if "." in name or "`" in name]:
+            raise ValueError(f"'{wrong[0]}': rows cannot be ordered by a part of a column, or a name with . or `")
+        return names
+
+    @field_validator("start")
+    @classmethod
+    def _start_is_known(cls, start: str) -> str:
+        if start not in ("earliest", "latest", "committed"):
+            start_timestamp_ms(start)
+        return start
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Self:
+        of_schema = problem_of_schema(self.format, has_schema=bool(self.fields))
+        of_key = problem_of_key(self.key_format, has_schema=bool(self.key_fields))
+        extra = [*self.key_columns, *self.headers, *self.topic_columns]
+        of_columns = problem_of_names([*self.value_columns, *extra])
+        of_partitions = problem_of_partitions(self.partition_by)
+        checks = [
+            ((self.topic is None) == (self.pattern is None), "give either 'topic' or 'pattern'"),
+            (bool(self.excluded) and self.pattern is None, "'not' leaves topics out of a 'pattern': drop it"),
+            *self._checks_of_names(),
+            (bool(of_schema), of_schema),
+            (self.avro_schema is not None and self.format != "avro", "'avro_schema' is for format avro alone"),
+            (bool(of_key), of_key),
+            *(
+                (FORMATS[name].text_map_keys and has_other_map_keys(parse_type(kind)), f"column {column}: {_TEXT_KEYS}")
+                for name, columns in ((self.format, self.fields), (self.key_format, self.key_fields))
+                for column, kind in columns.items()
+            ),
+            (
+                self.unknown_fields == "rescue" and not FORMATS[self.format].rescues,
+                f"format '{self.format}' keeps no fields without a column: drop 'unknown_fields'",
+            ),
+            (
+                any(not name or name.startswith("_") for name in self.key_columns),
+                f"key_prefix '{self.key_prefix}': columns must not be empty or begin with '_' (kgs adds such columns)",
+            ),
+            (
+                any(not name or name.startswith("_") for name in self.topic_columns),
+                f"topic_column '{self.topic_column}': must not be empty or begin with '_' (kgs adds such columns)",
+            ),
+            (
+                bool(of_columns),
+                f"of schema, key, headers and topic, {of_columns}: change 'key_prefix', 'topic_column', or the "
+                "header's column",
+            ),
+            (bool(of_partitions), of_partitions),
+            *self._checks_of_latest(),
+            *self._checks_of_route(),
+            (
+                bool(self.transform and self.transform_arrow),
+                "give 'transform' (DataFrame) or 'transform_arrow' (Arrow table), not both",
+            ),
+            (
+                self.evolve != "none" and bool(self.transform or self.transform_arrow),
+                "with a transform the columns are what that gives: drop 'evolve', or the transform",
+            ),
+            (
+                self.evolve != "none" and FORMATS[self.format].columns is not None,
+                f"format '{self.format}' never has other columns: drop 'evolve'",
+            ),
+        ]
+        if problems := [problem for wrong, problem in checks if wrong]:
+            raise ValueError("; ".join(problems))
+        return self
+
+    def _checks_of_latest(self) -> list[tuple[bool, str]]:
+        latest = self.latest_by_key
+        if latest is None:
+            return []
+        has_transform = bool(self.transform or self.transform_arrow)
+        known = {KAFKA_KEY, *self.fields, *self.key_columns, *self.headers, *self.topic_columns}
+        unknown = [name for name in latest.key if name not in known]
+        return [
+            *(
+                (True, f"latest_by_key: column '{name}': rows with a ` in a column's name cannot be merged: rename it")
+                for name in sorted({*known, *latest.key})
+                if "`" in name
+            ),
+            (
+                bool(unknown and self.fields and not has_transform),
+                f"latest_by_key: key: no column {', '.join(unknown)} in 'schema', nor of key or headers",
+            ),
+            (
+                latest.table.lower() in (self.table.lower(), f"{self.table.lower()}_dead_letters"),
+                f"latest_by_key: table '{latest.table}' is the rule's own: give it another name",
+            ),
+            (
+                self.rows == "any",
+                "latest_by_key: with rows: any a record has several rows, of which none is the newest",
+            ),
+            (
+                latest.tombstones == "delete" and has_transform and FORMATS[self.format].takes_null,
+                "latest_by_key: after a transform no row tells that its value was null: tombstones: ignore",
+            ),
+        ]
+
+    def _checks_of_route(self) -> list[tuple[bool, str]]:
+        if self.route is None:
+            return []
+        has_transform = bool(self.transform or self.transform_arrow)
+        texts = dict.fromkeys([*self.headers, *self.topic_columns], "string")
+        known = {} if has_transform else {**self.value_columns, **self.key_columns, **texts}
+        found = problems_of_route(self.route, self.table, known, is_all=self.names_columns and not has_transform)
+        return [
+            *((True, problem) for problem in found),
+            (self.latest_by_key is not None, "route: a derived table has the rows of one table: drop 'latest_by_key'"),
+            (self.rows == "any", "route: with rows: any nobody could tell that a table lacks a row: say rows: filter"),
+        ]
+
+    @property
+    def value_columns(self) -> Mapping[str, str]:
+        """Column -> type of what a record's value becomes, before a transform."""
+        columns = FORMATS[self.format].columns
+        return self.fields if columns is None else columns
+
+    @property
+    def key_columns(self) -> Mapping[str, str]:
+        """Column -> type of what a record's key becomes beside `_key`: fields behind the prefix, or one `key`."""
+        columns = FORMATS[self.key_format].columns
+        if columns is None:
+            return {f"{self.key_prefix}{name}": kind for name, kind in self.key_fields.items()}
+        return {} if self.key_format == "raw" else dict.fromkeys([KEY_COLUMN], *columns.values())
+
+    @property
+    def topic_columns(self) -> tuple[str, ...]:
+        """The column with the topic's name, or none."""
+        return () if self.topic_column is None else (self.topic_column,)
+
+    @property
+    def partition_columns(self) -> tuple[PartitionColumn, ...]:
+        """The columns that the table is partitioned by, in this order; none: it is not partitioned."""
+        return tuple(partition_column(word) for word in self.partition_by)
+
+    @property
+    def needs_registry(self) -> str:
+        """Which of its formats needs a schema registry, and the way out; empty: none."""
+        if FORMATS[self.format].columns_of is not None and self.avro_schema is None:
+            without = ", or the rule an 'avro_schema'" if self.format == "avro" else ""
+            return f"format: '{self.format}' needs a registry: give registry.url{without}"
+        if FORMATS[self.key_format].columns_of is not None:
+            return f"key_format: '{self.key_format}' needs a registry: give registry.url"
+        return ""
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether the value columns are exactly those that the rule says; else a registry, and the table, say them."""
+        return bool(self.fields) or FORMATS[self.format].columns_of is None
+
+    def _checks_of_names(self) -> list[tuple[bool, str]]:
+        """Of what stands in braces in the paths of tables."""
+        paths = [self.table, *([self.latest_by_key.table] if self.latest_by_key is not None else [])]
+        paths += self.route.tables.values() if self.route is not None else ()
+        known = {"topic", *(compiled(self.pattern).groupindex if self.pattern is not None else ())}
+        checks = []
+        for path in paths:
+            unknown = sorted(set(IN_BRACES.findall(path)) - known)
+            words = f"table '{path}': {', '.join(f'{{{name}}}' for name in unknown)}: neither {{topic}} nor a group "
+            checks.append((bool(unknown), f"{words}(?P<name>...) of 'pattern'"))
+        return checks
+
+    def matches(self, topic: str) -> bool:
+        """Whether this rule is meant for `topic`."""
+        if self.pattern is None:
+            return topic == self.topic
+        found = compiled(self.pattern).fullmatch(topic) is not None
+        return found and not any(compiled(pattern).fullmatch(topic) for pattern in self.excluded)
+
+    def table_of(self, topic: str) -> str:
+        """The table's path relative to the lake's root."""
+        return self.filled(self.table, topic)
+
+    def latest_table_of(self, topic: str) -> str | None:
+        """Likewise, of the derived table with the newest row of each key; None where the rule wants none."""
+        return None if self.latest_by_key is None else self.filled(self.latest_by_key.table, topic)
+
+    def side_tables_of(self, topic: str) -> dict[str, str]:
+        """Value of the route's column, as text -> path of the table of its rows; empty where the rule has no route."""
+        return {text_of(v): self.filled(path, topic) for v, path in (self.route.tables if self.route else {}).items()}
+
+    def filled(self, path: str, topic: str) -> str:
+        """A path of the rule with its names; nothing stands for a group that takes no part in the match."""
+        match = compiled(self.pattern).fullmatch(topic) if self.pattern is not None else None
+        names = {"topic": topic, **(match.groupdict() if match is not None else {})}
+        return IN_BRACES.sub(lambda name: names.get(name[1]) or "", path)

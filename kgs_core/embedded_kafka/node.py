@@ -1,0 +1,186 @@
+"""One process of the embedded Kafka: format, start, readiness, end."""
+
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kgs_core.errors import PermanentError
+from kgs_core.system.files import append_privately
+from kgs_core.system.subprocesses import guarded
+
+_JVM = (
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-XX:-UsePerfData",  # a file in the system's temporary directory
+)
+_READY = b"Kafka Server started"
+_FORMAT_TIMEOUT_S = 60.0
+_READY_TIMEOUT_S = 120.0
+_STOP_TIMEOUT_S = 20.0
+_POLL_S = 0.05
+_LINES_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """Launcher of a JVM with Kafka's classes.
+
+    Attributes:
+        java: path of the launcher.
+        jars: directory.
+        log_settings: path of the log4j settings.
+        options: of the JVM, besides those of every node.
+        die_with_parent: whether brokers are killed when this process ends in any way.
+    """
+
+    java: Path
+    jars: Path
+    log_settings: Path
+    options: tuple[str, ...]
+    die_with_parent: bool
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command line that runs a main class."""
+        logging = f"-Dlog4j2.configurationFile={self.log_settings}"
+        temporary = f"-Djava.io.tmpdir={self.log_settings.parent}"  # a killed JVM leaves its unpacked libraries there
+        return [str(self.java), *_JVM, *self.options, logging, temporary, "-cp", f"{self.jars}/*", *arguments]
+
+
+class KafkaNode:
+    """One broker and controller."""
+
+    def __init__(self, node_id: int, directory: Path, settings: Mapping[str, str], launcher: Launcher) -> None:
+        self.node_id = node_id
+        self._directory = directory
+        self._launcher = launcher
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = directory / "node.log"
+        self._read_from = 0  # bytes of the log that earlier starts wrote
+        self._properties = directory / "server.properties"
+        directory.mkdir(parents=True, exist_ok=True)
+        own = {**settings, "node.id": str(node_id), "log.dirs": str(self.data)}
+        text = "".join(f"{key}={value}\n" for key, value in own.items())
+        self._properties.write_text(text.replace("\\", "\\\\"))
+
+    @property
+    def pid(self) -> int | None:
+        """The broker's process id; None when it is not running."""
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    @property
+    def log_tail(self) -> str:
+        """The last lines of the node's log, without Java's call stacks."""
+        lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
+        return "\n".join([line for line in lines if not line.startswith("\tat ")][-_LINES_SHOWN:])
+
+    @property
+    def data(self) -> Path:
+        """Where the node keeps its logs."""
+        return self._directory / "data"
+
+    def begin_format(self, cluster_id: str) -> "subprocess.Popen[bytes] | None":
+        """Starts writing the node's identity, to be ended by the caller; None when an earlier life has done that."""
+        if (self.data / "meta.properties").exists():  # the formatter writes this file last
+            return None
+        arguments = ("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties))
+        with append_privately(self._log) as log:
+            return subprocess.Popen(
+                self._launcher.command(*arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # a Ctrl-C in the terminal is for the parent, which ends it
+            )
+
+    def end_format(self, process: "subprocess.Popen[bytes]") -> None:
+        """Waits for what `begin_format` started.
+
+        Raises:
+            PermanentError: it failed or takes too long.
+        """
+        try:
+            failed = process.wait(_FORMAT_TIMEOUT_S) != 0
+        except subprocess.TimeoutExpired:
+            failed = True
+        if failed:
+            raise self._error("cannot be formatted")
+
+    def begin(self) -> None:
+        """Starts the process, unless it runs."""
+        if self.pid is not None:
+            return
+        self._release()
+        command = self._launcher.command("kafka.Kafka", str(self._properties))
+        is_guarded = self._launcher.die_with_parent
+        if is_guarded:
+            command = guarded("kafka", command)
+        with append_privately(self._log) as log:
+            self._read_from = log.tell()
+            self._process = subprocess.Popen(
+                command,
+                cwd=self._directory,  # a crash report of the JVM lands here
+                stdin=subprocess.PIPE if is_guarded else subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # a Ctrl-C in the terminal is for the parent, which stops its nodes in order
+            )
+
+    def wait_ready(self) -> None:
+        """Returns when the broker serves.
+
+        Raises:
+            PermanentError: the process ended or takes too long.
+        """
+        deadline = time.monotonic() + _READY_TIMEOUT_S
+        while not self._says_ready():
+            self.check_running()
+            if time.monotonic() > deadline:
+                raise self._error(f"not started in {_READY_TIMEOUT_S:.0f} s")
+            time.sleep(_POLL_S)
+
+    def check_running(self) -> None:
+        """Returns when the process runs.
+
+        Raises:
+            PermanentError: it does not (with the end of its log).
+        """
+        if self.pid is None:
+            raise self._error("has ended")
+
+    def begin_stop(self) -> None:
+        """Asks the process to end in order (SIGTERM)."""
+        if self._process is not None:
+            self._process.terminate()
+
+    def end(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
+        """Waits for the process to end; kills it after `timeout_s` seconds."""
+        if self._process is not None:
+            try:
+                self._process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                self.kill()
+            self._release()
+
+    def kill(self) -> None:
+        """Ends the process at once (SIGKILL)."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._release()
+
+    def _release(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()  # ends the guard
+        self._process = None
+
+    def _says_ready(self) -> bool:
+        with self._log.open("rb") as log:
+            log.seek(self._read_from)
+            return _READY in log.read()
+
+    def _error(self, what: str) -> PermanentError:
+        return PermanentError(f"Kafka node {self.node_id}: {what}: see {self._log}, which ends:\n{self.log_tail}")

@@ -1,0 +1,130 @@
+"""Results of experiments as Parquet: one row per measurement and run, from which every figure is computed."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kgs_core.errors import ConfigError
+from kgs_core.simulation.comparison import Replayed
+from kgs_core.simulation.latency import LatencySettings, Stretch
+from kgs_core.simulation.replay import Conditions, Step
+from kgs_core.simulation.workload import parse_key
+from kgs_core.system.files import whole_file
+
+SCHEMA = pa.schema(
+    [
+        ("workload", pa.string()),
+        ("algorithm", pa.string()),
+        ("shuffled_order", pa.int32()),
+        ("start", pa.string()),  # this and the next two: null where the load was recorded
+        ("delta", pa.int32()),
+        ("seed", pa.int64()),
+        ("measurement", pa.int32()),
+        ("partitions", pa.int32()),
+        ("load", pa.float64()),
+        ("least_consumers", pa.int32()),
+        ("consumers", pa.int32()),
+        ("rscore", pa.float64()),
+        ("moved", pa.int32()),
+        # latency sample i of a stretch, i < size, is max(0, first_s + i * slope_s) seconds
+        ("first_s", pa.list_(pa.float64())),
+        ("slope_s", pa.list_(pa.float64())),
+        ("size", pa.list_(pa.int64())),
+    ]
+)
+_CONDITIONS = b"kgs.conditions"
+
+
+def results_table(replays: Sequence[Replayed]) -> pa.Table:
+    """The rows of these experiment runs, in their order."""
+    columns: dict[str, list[Any]] = {field.name: [] for field in SCHEMA}
+    for one in replays:
+        count, spec = len(one.steps), one.spec
+        columns["workload"] += [one.workload] * count
+        columns["algorithm"] += [one.name] * count
+        columns["shuffled_order"] += [one.order] * count
+        columns["start"] += [spec.start if spec else None] * count
+        columns["delta"] += [spec.delta if spec else None] * count
+        columns["seed"] += [spec.seed if spec else None] * count
+        columns["measurement"] += range(count)
+        for step in one.steps:
+            columns["partitions"].append(step.partitions)
+            columns["load"].append(step.load)
+            columns["least_consumers"].append(step.least)
+            columns["consumers"].append(step.consumers)
+            columns["rscore"].append(step.rscore)
+            columns["moved"].append(step.moved)
+            columns["first_s"].append([stretch.first for stretch in step.stretches])
+            columns["slope_s"].append([stretch.slope for stretch in step.stretches])
+            columns["size"].append([stretch.size for stretch in step.stretches])
+    return pa.table(columns, schema=SCHEMA)
+
+
+def replays_of(table: pa.Table) -> Iterator[Replayed]:
+    """The experiment runs in a table whose rows of one experiment run stand together."""
+    begin = 0
+    keys = list(zip(*(table[name].to_pylist() for name in ("workload", "algorithm", "shuffled_order")), strict=True))
+    for row in range(1, len(keys) + 1):
+        if row == len(keys) or keys[row] != keys[begin]:
+            yield _replayed(table.slice(begin, row - begin))
+            begin = row
+
+
+def save_results(
+    path: Path, replays: Sequence[Replayed], conditions: Conditions, notes: Mapping[bytes, bytes] | None = None
+) -> None:
+    """Write a Parquet file that appears when it is whole.
+
+    Args:
+        path: of the file.
+        replays: whose rows.
+        conditions: that held for all of them.
+        notes: further metadata of the file.
+
+    Raises:
+        ConfigError: it cannot be written there.
+    """
+    schema = SCHEMA.with_metadata({_CONDITIONS: json.dumps(asdict(conditions)).encode(), **(notes or {})})
+    with whole_file(path) as partial, pq.ParquetWriter(partial, schema, compression="zstd") as writer:
+        for one in replays:
+            writer.write_table(results_table([one]).replace_schema_metadata(schema.metadata))
+
+
+def load_results(path: Path) -> tuple[list[Replayed], Conditions]:
+    """What `save_results` wrote.
+
+    Raises:
+        ConfigError: no such file, or one of something else.
+    """
+    try:
+        table = pq.read_table(path)
+        conditions = conditions_of(table.schema.metadata[_CONDITIONS])
+        return list(replays_of(table.select(SCHEMA.names))), conditions
+    except OSError as e:
+        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: name a file of results"]) from None
+    except (pa.ArrowInvalid, KeyError, TypeError, ValueError):
+        raise ConfigError([f"{path}: no results of kgs simulate in it: name a file that --results wrote"]) from None
+
+
+def conditions_of(text: bytes) -> Conditions:
+    """The conditions that were written as JSON."""
+    tree = json.loads(text)
+    return Conditions(tree["capacity_bytes_per_s"], LatencySettings(**tree["latency"]), tree["record_latency"])
+
+
+def _replayed(rows: pa.Table) -> Replayed:
+    columns = {name: rows[name].to_pylist() for name in SCHEMA.names[7:]}
+    stretches = (
+        [Stretch(*values) for values in zip(*lists, strict=True)]
+        for lists in zip(columns["first_s"], columns["slope_s"], columns["size"], strict=True)
+    )
+    names = ("partitions", "load", "least_consumers", "consumers", "rscore", "moved")
+    steps = [Step(*values) for values in zip(*(columns[name] for name in names), stretches, strict=True)]
+    workload = rows["workload"][0].as_py()
+    spec = None if rows["start"][0].as_py() is None else parse_key(workload)
+    return Replayed(rows["algorithm"][0].as_py(), workload, spec, steps, rows["shuffled_order"][0].as_py())

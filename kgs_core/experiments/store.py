@@ -1,0 +1,216 @@
+"""A folder of experiments: loads, the rows of each run, and the summary of all of them, each in a file that is whole.
+
+workload/<workload>.parquet                    a row per measurement and partition
+packing_run/<workload>/<algorithm>.parquet     a row per measurement; `:` in the name is `-`
+algorithm_summary.parquet                      a row per experiment run
+<plot>.svg
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kgs_core.errors import ConfigError
+from kgs_core.experiments.results import save_results
+from kgs_core.experiments.summaries import load_summaries, save_summaries, summary_of, summary_row
+from kgs_core.experiments.workloads import load_load, save_load
+from kgs_core.packing import ALGORITHMS, parse_name
+from kgs_core.simulation.comparison import PUBLISHED, Replayed, Summary, cardinal_bin_score, summarize
+from kgs_core.simulation.replay import Conditions
+from kgs_core.simulation.workload import CAPACITY, STARTS, StreamSpec, Workload, parse_key
+from kgs_core.system.files import write_whole
+
+_SUMMARY = b"kgs.summary"
+_RECORDED_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def is_generated(key: str) -> bool:
+    """Whether `key` has the form of a generated load's, be it a possible one or not."""
+    try:
+        parse_key(key)
+    except ConfigError:
+        return False
+    return True
+
+
+def stream_of(key: str) -> StreamSpec:
+    """The stream that `key` names, if there can be such a one.
+
+    Raises:
+        ConfigError: it names none, or one that cannot be, or is not written as its own key is.
+    """
+    spec = parse_key(key)
+    if spec.key != key:
+        raise ConfigError([f"workload '{key}': write {spec.key}"])
+    if not 1 <= spec.topics <= spec.partitions or spec.delta > CAPACITY:
+        raise ConfigError([f"workload '{key}': at least one topic, at least a partition for each, delta at most 100"])
+    return spec
+
+
+class ExperimentFolder:
+    """Reads and writes; a file that is there already is replaced by one of the same content."""
+
+    def __init__(self, root: Path) -> None:
+        """Nothing is written before something is saved."""
+        self.root = root
+
+    def workload_file(self, key: str) -> Path:
+        """Of a load."""
+        return self.root / "workload" / f"{key}.parquet"
+
+    def run_file(self, workload: str, name: str) -> Path:
+        """Of one algorithm on one load."""
+        return self.root / "packing_run" / workload / f"{name.replace(':', '-')}.parquet"
+
+    @property
+    def summary_file(self) -> Path:
+        """Of all experiment runs."""
+        return self.root / "algorithm_summary.parquet"
+
+    def register(self, workload: Workload, conditions: Conditions) -> Path:
+        """Keep a recorded load for good: what an experiment was made with must not change under it.
+
+        Raises:
+            ConfigError: a name that cannot be, or that another load has.
+        """
+        key = workload.key
+        if _RECORDED_KEY.fullmatch(key) is None:
+            raise ConfigError([f"workload '{key}': use letters, digits, '.', '_' and '-', at most 100"])
+        if is_generated(key):
+            raise ConfigError([f"workload '{key}': is the name of a generated load: choose another"])
+        path = self.workload_file(key)
+        if not path.exists():
+            self.save_workload(workload, conditions)
+        elif load_load(path) != (workload, conditions):
+            raise ConfigError([f"workload '{key}': another load has that name, in {path}: choose another"])
+        return path
+
+    def save_workload(self, workload: Workload, conditions: Conditions) -> Path:
+        """Write a load.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        path = self.workload_file(workload.key)
+        _make(path.parent)
+        save_load(path, workload, conditions)
+        return path
+
+    def recorded(self, key: str) -> tuple[Workload, Conditions]:
+        """A registered load.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        path = self.workload_file(key)
+        if _RECORDED_KEY.fullmatch(key) is None or not path.exists():
+            raise ConfigError(
+                [f"workload '{key}': no load is registered as that, and none is generated (uniform-delta05-seed1)"]
+            )
+        return load_load(path)
+
+    def save_run(self, one: Replayed, conditions: Conditions) -> Summary:
+        """Write the rows of a run, and its summary beside them, which takes longer to compute than to replay.
+
+        Raises:
+            ConfigError: they cannot be written.
+        """
+        (summary,) = summarize([one], conditions)
+        path = self.run_file(one.workload, one.name)
+        _make(path.parent)
+        notes = {_SUMMARY: json.dumps(summary_row(summary), allow_nan=False).encode()}
+        save_results(path, [one], conditions, notes)
+        return summary
+
+    def summaries(self) -> list[Summary]:
+        """Of all runs that there are, by load and name, with CBS where all published algorithms have replayed a load.
+
+        Raises:
+            ConfigError: a file that cannot be read.
+        """
+        found: list[Summary] = []
+        for folder in (self.root / "packing_run").glob("*/"):
+            found += _of_load(folder.name, [_run(path) for path in folder.glob("[!.]*.parquet")])
+        return sorted(found, key=_place)
+
+    def save_summaries(self, summaries: Sequence[Summary]) -> Path:
+        """Write the summary of all experiment runs.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        _make(self.root)
+        save_summaries(self.summary_file, summaries)
+        return self.summary_file
+
+    def load_summaries(self) -> list[Summary]:
+        """The summary as it was last made.
+
+        Raises:
+            ConfigError: it has not been made.
+        """
+        return load_summaries(self.summary_file)
+
+    def save_plot(self, name: str, svg: str) -> Path:
+        """Write a picture.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        path = self.root / f"{name}.svg"
+        _make(self.root)
+        write_whole(path, svg.encode())
+        return path
+
+
+def _place(one: Summary) -> tuple[object, ...]:
+    """Recorded loads first, generated ones as they were published; algorithms as they are listed, then baselines."""
+    at = _listed(one.name)
+    if one.spec is None:
+        return -1, 0, 0, one.workload, at, one.name
+    return STARTS.index(one.spec.start), one.spec.delta, one.spec.seed, one.workload, at, one.name
+
+
+def _listed(name: str) -> tuple[int, float]:
+    """Where an algorithm stands; with a setting after all without one, from the dearest consumer to the cheapest."""
+    algorithm, _, setting = name.partition("@")
+    meant = parse_name(name)
+    if meant is None:
+        return 2 * len(ALGORITHMS), 0.0
+    at = list(ALGORITHMS).index(algorithm)
+    return (at + len(ALGORITHMS), -(meant[1] or math.inf)) if setting else (at, 0.0)
+
+
+def _of_load(load: str, runs: Sequence[tuple[Summary, list[int]]]) -> Iterator[Summary]:
+    """The experiment runs of one load, with CBS."""
+    if len({len(numbers) for _, numbers in runs}) > 1:
+        raise ConfigError([f"workload '{load}': its experiment runs are of different loads: run them again"])
+    consumers = {summary.name: (summary, numbers) for summary, numbers in runs}
+    published = [consumers[name][1] for name in PUBLISHED if name in consumers]
+    least = [min(numbers) for numbers in zip(*published, strict=True)] if len(published) == len(PUBLISHED) else None
+    for summary, numbers in consumers.values():
+        yield replace(summary, cbs=cardinal_bin_score(numbers, least)) if least is not None else summary
+
+
+def _run(path: Path) -> tuple[Summary, list[int]]:
+    try:
+        with pq.ParquetFile(path) as file:
+            summary = summary_of(json.loads(file.metadata.metadata[_SUMMARY]))
+            return summary, file.read(columns=["consumers"])["consumers"].to_pylist()
+    except OSError as e:
+        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: make the run again"]) from None
+    except (pa.ArrowInvalid, KeyError, TypeError, ValueError):
+        raise ConfigError([f"{path}: no rows of an experiment run in it: delete it, and make the run again"]) from None
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise ConfigError([f"{folder}: {(e.strerror or 'unwritable').lower()}: name another folder"]) from None

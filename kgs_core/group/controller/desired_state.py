@@ -1,0 +1,107 @@
+"""The Group Management state: what the group shall be, what is missing, and when a change is over."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from kgs_core.group.controller.state import ControllerState
+from kgs_core.group.protocol import Incarnation, Member, MemberAssignment, RunState, Target
+from kgs_core.group.view.group_health import Disruption, GroupHealth
+from kgs_core.group.view.group_view import GroupView
+from kgs_core.group.view.reconcile import Changes, converged, reconcile
+from kgs_core.group.view.rolling_replacement import ReplacementWait, next_hand_over, replacement_wait
+from kgs_core.model import Assignment, ConsumerId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Goal of the group.
+
+    Attributes:
+        desired: who shall read what.
+        may_stay: consumers that are not told to end.
+        joined: consumers that have joined when it is reached.
+        trials: what consumers shall open to see whether they can, before anybody lets it go.
+    """
+
+    desired: Assignment
+    may_stay: Collection[ConsumerId]
+    joined: Collection[ConsumerId]
+    trials: Mapping[ConsumerId, frozenset[TopicPartition]] = field(default_factory=dict)
+
+
+def goal_of(view: GroupView, target: Target | None, suspects: frozenset[Incarnation]) -> Goal | None:
+    """By the Target and by what people want; None: neither says anything, so nothing is changed.
+
+    Args:
+        view: what the topics say.
+        target: that is to be reached; not the newest one while another is being written.
+        suspects: incarnations that have been silent for too long.
+    """
+    match view.run_state:
+        case RunState.STOPPED:
+            return Goal({}, (), ())
+        case RunState.PAUSED:
+            return Goal({}, view.newest().keys(), view.joined(suspects))
+        case RunState.RUNNING:
+            if target is None:
+                return None
+            return Goal(target.assignment, target.consumers, target.consumers, _trials(view, target, suspects))
+
+
+def _trials(
+    view: GroupView, target: Target, suspects: frozenset[Incarnation]
+) -> Mapping[ConsumerId, frozenset[TopicPartition]]:
+    if view.wanted is None:
+        return {}
+    step = next_hand_over(view, target, view.joined(suspects))
+    return {step.spare: step.partitions} if step is not None else {}
+
+
+def assignments_for(state: ControllerState, target: Target | None) -> Changes:
+    """What is to be written so that the group comes one step nearer to `target`."""
+    suspects = state.suspects()
+    goal = goal_of(state.view, target, suspects)
+    if goal is None:
+        return Changes()
+    changes = reconcile(state.view, goal.desired, goal.may_stay, suspects, strict=state.strict, trials=goal.trials)
+    doubled = {member: MemberAssignment(member, retire=True) for member in _doubled(state.view)}
+    assignments = [assignment for assignment in changes.assignments if assignment.member not in doubled]
+    return replace(changes, assignments=(*assignments, *doubled.values()))
+
+
+def is_settled(state: ControllerState) -> bool:
+    """Whether the group is as it shall be, and nothing is left to write."""
+    suspects = state.suspects()
+    goal = goal_of(state.view, state.target, suspects)
+    if goal is None:
+        return True
+    # One that is silent and wanted nowhere cannot be told to end: it would keep the group waiting for ever
+    counted = {i: m for i, m in state.view.members.items() if i not in suspects or m.member.consumer in goal.joined}
+    has_come = converged(replace(state.view, members=counted), goal.desired, goal.joined, suspects)
+    return has_come and not assignments_for(state, state.target)
+
+
+def held_replacement(state: ControllerState) -> ReplacementWait | None:
+    """What the next step of a replacement waits for; None: nobody is to be replaced."""
+    return replacement_wait(state.view, state.target, state.suspects()) if state.target else None
+
+
+def upsets_now(state: ControllerState, now: float) -> frozenset[Disruption]:
+    """What is amiss; nothing is while people want the group paused or stopped."""
+    if state.desired_run_state is not RunState.RUNNING:
+        return frozenset()
+    partitions = state.measured.load.write_speeds().keys() if state.measured and state.is_fresh(now) else None
+    return GroupHealth(state.view, state.suspects(), state.starts(now), state.strict).upsets(partitions)
+
+
+def _doubled(view: GroupView) -> Iterator[Member]:
+    """Older processes of a consumer that hold nothing.
+
+    One that never was assigned anything does not learn of the newer one by itself; and the fleet may know nothing of
+    it, so that no Stop reaches it.
+    """
+    newest = {member.member.incarnation for member in view.newest().values()}
+    for incarnation, member in view.members.items():
+        is_there = member.report is not None and not member.ended
+        if incarnation not in newest and is_there and not member.retiring and not member.possibly_owned:
+            yield member.member

@@ -1,0 +1,93 @@
+"""Runs of consumers: what the fleet says of them, who is started, and which run is asked to end."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kgs_core.group.controller.state import ControllerState
+from kgs_core.group.protocol import RunState
+from kgs_core.group.view.events import Command, FleetSeen, Launch, Note, Stop
+from kgs_core.group.view.restart_policy import retry_after_s
+from kgs_core.model import ConsumerId
+from kgs_core.ports import Run
+
+_SLACK_S = 1.0
+"""A run that looks so much older than its launch may still be its run: fleets count in other clocks."""
+
+
+def take_fleet(state: ControllerState, event: FleetSeen, now: float) -> ControllerState:
+    """What the fleet says; what is of no use any more is forgotten."""
+    view = state.view.bury(event.dead)
+    handles = {run.handle for run in event.runs}
+    settings = state.options.membership
+    return replace(
+        state,
+        view=view,
+        runs=tuple(event.runs),
+        runs_at=now,
+        launched={
+            consumer: at
+            for consumer, at in state.launched.items()
+            if now - at <= settings.start_timeout_s and not _is_shown(consumer, now - at, event)
+        },
+        refusals=tuple((c, at) for c, at in state.refusals if now - at <= retry_after_s(settings)),
+        stopped=state.stopped & handles,
+        excused=state.excused & handles,
+        lives={i: life for i, life in state.lives.items() if i not in view.dead or life.run_id in handles},
+    )
+
+
+def launch_consumers(state: ControllerState, now: float) -> tuple[ControllerState, tuple[Command, ...]]:
+    """Launch who is missing, and ask runs to end that nobody wants or that never join; each only once.
+
+    Nothing before the fleet has said what runs already, and nothing while people want the group paused.
+    """
+    desired = state.desired_run_state
+    has_word = desired is RunState.STOPPED or (desired is RunState.RUNNING and state.target is not None)
+    if not state.options.launches or state.runs is None or not has_word:
+        return state, ()
+    starts = state.starts(now)
+    launch = [c for c in starts.launch if c <= state.options.membership.highest_consumer]
+    unwanted = sorted({run.handle for run in _unwanted(state)} - state.stopped)
+    overdue = sorted(starts.overdue - state.stopped - {*unwanted})
+    staffed = replace(
+        state,
+        launched={**state.launched, **dict.fromkeys(launch, now)},
+        stopped=state.stopped.union(unwanted, overdue),
+        excused=state.excused.union(unwanted),
+        quarantined=starts.quarantined,
+    )
+    commands: list[Command] = [
+        Note("quarantined", {"consumer": c, "failures": starts.failures[c], **_why(starts.why.get(c))})
+        for c in sorted(starts.quarantined - state.quarantined)
+    ]
+    commands += [Stop(handle) for handle in (*unwanted, *overdue)]
+    commands += [Launch(consumer) for consumer in launch]
+    return staffed, tuple(commands)
+
+
+def _why(words: str | None) -> dict[str, str]:
+    return {"why": words} if words else {}
+
+
+def _is_shown(consumer: ConsumerId, age_s: float, event: FleetSeen) -> bool:
+    """Whether the fleet shows the run of a launch `age_s` ago."""
+    mine = [run for run in event.runs if run.consumer == consumer]
+    return any(not run.is_over or run.started_s <= age_s + _SLACK_S for run in mine)
+
+
+def _unwanted(state: ControllerState) -> Iterator[Run]:
+    """Runs that nobody wants and that no assignment reaches: they have not joined, or are silent.
+
+    Those that have joined are told to end by an assignment, after they have let go what they read. Nobody wants a
+    consumer that is not in the Target, nor one more run of a consumer that is heard: somebody has doubled it.
+    """
+    wanted, suspects = state.wanted(), state.suspects()
+    joined = {incarnation: life for incarnation, life in state.lives.items() if not life.is_starting}
+    heard = {life.run_id for incarnation, life in joined.items() if incarnation not in suspects}
+    nameless = {life.member.consumer for life in joined.values() if not life.run_id}
+    going_on = [run for run in state.runs or () if not run.is_over]
+    oldest_s = {run.consumer: run.started_s for run in going_on if run.handle in heard}
+    for run in going_on:
+        is_double = run.started_s < oldest_s.get(run.consumer, 0.0)
+        if (run.consumer not in wanted or is_double) and run.handle not in heard and run.consumer not in nameless:
+            yield run

@@ -1,0 +1,161 @@
+"""An observer without the right to write: what a group needs now, by the controller's own rules, and what it sees.
+
+It takes the same events as the controller. It writes nothing, so whoever has the right to write is not disturbed.
+A rebalance run checks once more what the observer asks for. Nothing is kept between two observers that a restart could
+lose.
+
+When does silence count? As for the controller, while one listens. An observer listens for less than a minute, which may
+be shorter than `suspect_after_s`: so the age of the newest report counts too, by our own clock, but nobody is suspected
+before the observer has listened for long enough to hear everybody who lives. A wrong clock then makes no suspects.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kgs_core.group.controller.desired_state import assignments_for
+from kgs_core.group.controller.launches import launch_consumers, take_fleet
+from kgs_core.group.controller.measuring import take_measured
+from kgs_core.group.controller.reading import read_from_beginning, read_on
+from kgs_core.group.controller.state import ControllerState, Options
+from kgs_core.group.controller.target_selection import select_target
+from kgs_core.group.protocol import Heartbeat, Message, Received, Report
+from kgs_core.group.view.events import FleetSeen, Launch, Measured, Stop
+from kgs_core.group.view.transitions import State
+from kgs_core.model import ConsumerId
+
+HEARTBEATS_TO_HEAR = 3
+"""Whoever lives is heard within so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """Recommendation of what is to be done now.
+
+    Attributes:
+        reason: why a rebalance run is due; empty: none is.
+        launch: consumers to start, ascending; nobody while another Target is to be written, which may want others.
+        unwanted: handles of runs to end because nobody wants them: their end is no failure.
+        overdue: handles of runs to end because they have not reported in time.
+    """
+
+    reason: str = ""
+    launch: tuple[ConsumerId, ...] = ()
+    unwanted: tuple[str, ...] = ()
+    overdue: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewestReport:
+    """The newest report or heartbeat of anybody.
+
+    Attributes:
+        offset: in its topic.
+        at: when it came, by the caller's steady clock.
+    """
+
+    offset: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupObserver:
+    """One observer; every call gives a new one. `now` is seconds on a steady clock, the same in every call.
+
+    Attributes:
+        state: what the controller would know.
+        newest_report: None: there is none.
+    """
+
+    state: ControllerState
+    newest_report: NewestReport | None = None
+
+    @classmethod
+    def begin(
+        cls, options: Options, messages: Sequence[Received[Message]], now: float, time_ms: int
+    ) -> "GroupObserver":
+        """An observer that has read all that the topics say.
+
+        Args:
+            options: how the group's controller is set up.
+            messages: all of them.
+            now: steady clock, seconds.
+            time_ms: wall clock, ms since 1970.
+        """
+        newest = _newest_report(messages)
+        age_s = max(0.0, (time_ms - newest.timestamp_ms) / 1000) if newest else 0.0
+        state = ControllerState(
+            replace(options, launches=True, until_done=False),
+            wall_ms=time_ms - now * 1000,
+            name=State.SENTINEL,
+            entered_at=now,
+        )
+        read = read_from_beginning(state, messages, now, age_s)
+        heard_from = now + HEARTBEATS_TO_HEAR * options.membership.heartbeat_s
+        return cls(
+            replace(read, silence_counts_from=heard_from), NewestReport(newest.offset, now - age_s) if newest else None
+        )
+
+    @property
+    def target_offset(self) -> int | None:
+        """Of the newest Target; None before the first."""
+        return self.state.view.target.offset if self.state.view.target else None
+
+    def read(self, messages: Sequence[Received[Message]], now: float) -> "GroupObserver":
+        """With what has come since: see `read_on`; another Target is taken for one that was written just now."""
+        read = read_on(self.state, messages, now)
+        if read.view.target is not None and read.view.target.offset != self.target_offset:
+            read = replace(read, packed_at=now, looked_at=None, held_back=None)
+        newest = _newest_report(messages)
+        return GroupObserver(read, NewestReport(newest.offset, now) if newest else self.newest_report)
+
+    def observed(self, news: FleetSeen | Measured, now: float) -> "GroupObserver":
+        """With what fleet or monitor say."""
+        if isinstance(news, FleetSeen):
+            return replace(self, state=take_fleet(self.state, news, now))
+        return replace(self, state=take_measured(self.state, news, now))
+
+    def recommend(self, now: float, *, target_stands: bool = False) -> tuple["GroupObserver", Recommendation]:
+        """What is to be done now; launches and stops are taken for done.
+
+        Args:
+            now: steady clock, seconds.
+            target_stands: no other Target will be written soon, whatever is due: whoever the newest one wants is
+                started, for somebody may be waiting for him.
+        """
+        found = select_target(self.state, now)
+        state = self.state
+        if found.looked_in_vain:
+            state = replace(state, looked_at=now, held_back=found.held_back)
+        if found.target is not None and not target_stands:
+            return replace(self, state=state), Recommendation(found.target.reason)
+        reason = found.target.reason if found.target else _reason(self.state, now)
+        before = state.excused
+        state, commands = launch_consumers(state, now)
+        stops = [command.handle for command in commands if isinstance(command, Stop)]
+        recommendation = Recommendation(
+            reason=reason,
+            launch=tuple(command.consumer for command in commands if isinstance(command, Launch)),
+            unwanted=tuple(handle for handle in stops if handle in state.excused - before),
+            overdue=tuple(handle for handle in stops if handle not in state.excused),
+        )
+        return replace(self, state=state), recommendation
+
+
+def _reason(state: ControllerState, now: float) -> str:
+    """Why assignments ask for a run.
+
+    Tombstones alone can wait: the dead whose partitions somebody else is to have ask by what is theirs, and a run for
+    each of the others would cost more than it brings.
+    """
+    changes = assignments_for(state, state.target)
+    if changes.assignments:
+        return f"Assignments are due: {', '.join(str(assignment.member) for assignment in changes.assignments)}"
+    if changes.tombstones and state.since_packing_s(now) >= state.options.packing.sentinel_timeout_s:
+        gone = [f"consumer {t.member.consumer} (process {t.member.incarnation[:8]})" for t in changes.tombstones]
+        return f"ended processes are to be recorded: {', '.join(gone)}"
+    return ""
+
+
+def _newest_report(messages: Sequence[Received[Message]]) -> Received[Message] | None:
+    reports = [one for one in messages if isinstance(one.message, Report | Heartbeat)]
+    return max(reports, key=lambda one: one.offset, default=None)

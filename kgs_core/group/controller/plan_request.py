@@ -1,0 +1,70 @@
+"""Request of a person to carry out once what the packer wants: `kgs plan --apply`.
+
+The request is a field of the newest DesiredState, its answer a field of the Target. While the two differ, the
+controller looks for a better packing at once, also where `packing.apply` is `forced_only`, and takes the plan as it
+takes any other. The Target that it writes then names the request: a better packing, or the standing one where there is
+none. So a controller that is killed before that write leaves the request open to the next one, and killed after it,
+answered: hence once. Whatever else people ask of the group takes the place of a request that is still open.
+"""
+
+import math
+
+from kgs_core.group.controller.state import ControllerState
+from kgs_core.group.protocol import DesiredState, RunState, Target
+from kgs_core.group.view.plain_text import printable, ranges
+from kgs_core.group.view.rolling_replacement import is_trying
+
+ASKED = "asked for by "
+"""In the reason of a Target, before the name of who asked for it."""
+FORCED_ONLY = "changes that are not forced wait for `kgs plan --apply`"
+"""For people, where `packing.apply` is `forced_only`."""
+
+
+def open_request(desired: DesiredState | None, target: Target | None) -> DesiredState | None:
+    """The request that is still to be answered; None: there is none."""
+    if desired is None or desired.apply_ms is None:
+        return None
+    return desired if target is None or target.applied_ms != desired.apply_ms else None
+
+
+def packing_wait(state: ControllerState, now: float) -> str:
+    """Why nobody looks for a better packing, however long ago one was looked for; empty: somebody does."""
+    packing, target = state.options.packing, state.target
+    if until := packing.forced_only_until(state.time_ms(now)):
+        return f"nothing is moved that need not (packing.forced_moves_only_utc) until {until}"
+    if target is not None and is_trying(state.view, target, state.view.joined(state.suspects())):
+        return "a replacement goes on"
+    return FORCED_ONLY if packing.apply == "forced_only" and not _asks(state) else ""
+
+
+def since_packing_s(state: ControllerState, now: float) -> float:
+    """Time since partitions were packed, as exit conditions count it: 0 while nobody looks for a better packing.
+
+    Who asks for one need not wait, unless the last look has found one that the budget holds back.
+    """
+    if packing_wait(state, now):
+        return 0.0
+    return math.inf if _asks(state) and state.held_back is None else state.since_packing_s(now)
+
+
+def request_wait(state: ControllerState, now: float) -> str:
+    """What an open request waits for, for people; empty: none is open, or it is carried out now."""
+    request = open_request(state.view.desired_state, state.target)
+    if request is None or state.desired_run_state is not RunState.RUNNING:
+        return ""
+    why = packing_wait(state, now) or _unknown(state, now) or str(state.held_back or "")
+    return f"`kgs plan --apply` of {printable(request.by)} waits: {why}" if why else ""
+
+
+def _asks(state: ControllerState) -> bool:
+    return state.options.applies_plan or open_request(state.view.desired_state, state.target) is not None
+
+
+def _unknown(state: ControllerState, now: float) -> str:
+    if state.measured is None or not state.is_fresh(now):
+        return "no measurement is fresh enough"
+    load = state.measured.load
+    if load.unknown:
+        return f"how fast it grows is not known: {ranges(load.unknown)}"
+    unread = load.speeds.keys() - state.view.current().keys()
+    return f"what nobody reads comes first: {ranges(unread)}" if unread else ""

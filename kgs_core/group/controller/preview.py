@@ -1,0 +1,55 @@
+"""The plan that the controller would make now, whether one is due or not, beside those of other algorithms.
+
+Of one who has the controller's state, as a run under Dagster. `kgs.plan` has none: it goes by the newest Target and
+knows neither reports nor fleet. Both have the plan from `make_plan`; what is due, from `planning.triggers`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kgs_core.config.packing import PackingSettings
+from kgs_core.group.controller.capacity import packing_in_use
+from kgs_core.group.controller.measuring import remembered
+from kgs_core.group.controller.state import ControllerState
+from kgs_core.group.controller.target_selection import select_target, watched_group
+from kgs_core.planning.load import Load
+from kgs_core.planning.plan import Group, Plan, make_plan
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A plan, and what it was made from.
+
+    Attributes:
+        load: with the last known speeds in the place of unknown ones.
+        group: who reads what, who is free, who is quarantined.
+        reason: why the controller would write a Target now; empty: it would not.
+        held_back: why it would not write a better one now; empty: there is none, or nothing holds it back.
+        packing: the settings that it was made by, with the capacities in use.
+    """
+
+    plan: Plan
+    load: Load
+    group: Group
+    reason: str
+    held_back: str = ""
+    packing: PackingSettings = field(default_factory=PackingSettings)
+
+
+def preview(state: ControllerState, now: float, compare: Sequence[str] = ()) -> Preview | None:
+    """What would come of a look at the group; None without a measurement.
+
+    Args:
+        state: with a view, a fleet and a measurement.
+        now: steady clock, seconds.
+        compare: algorithms to try beside the one of the settings.
+    """
+    if state.measured is None:
+        return None
+    group = watched_group(state, now).group()
+    load = remembered(state.measured.load, state.target)
+    packing = packing_in_use(state)
+    plan = make_plan(load, group, packing, state.options.new_random, compare)
+    found = select_target(state, now)
+    held_back = str(found.held_back) if found.held_back else ""
+    return Preview(plan, load, group, found.target.reason if found.target else "", held_back, packing)

@@ -1,0 +1,291 @@
+"""The Reassign state: which Target is due, if any."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kgs_core.group.controller.capacity import capacity_in_use, packing_in_use
+from kgs_core.group.controller.change_progress import with_times
+from kgs_core.group.controller.measuring import remembered
+from kgs_core.group.controller.plan_request import ASKED, open_request, since_packing_s
+from kgs_core.group.controller.state import ControllerState
+from kgs_core.group.controller.target_size import UnwritableTarget, unwritable
+from kgs_core.group.protocol import Change, DesiredState, RunState, Target
+from kgs_core.group.view.group_health import GroupHealth
+from kgs_core.group.view.plain_text import printable
+from kgs_core.group.view.reconcile import converged
+from kgs_core.group.view.restart_policy import Starts
+from kgs_core.group.view.rolling_replacement import (
+    Replacement,
+    fulfilled_ms,
+    outdated,
+    plan_replacement,
+)
+from kgs_core.model import Assignment, ConsumerId
+from kgs_core.packing import rebalanced, rscore
+from kgs_core.planning.placement import to_joined
+from kgs_core.planning.rebalance_budget import HeldBack, moved_within_an_hour, with_change
+from kgs_core.planning.shares import shares_of
+from kgs_core.planning.spares import Numbers, choose_spares
+from kgs_core.planning.triggers import Decision, NoRun, Reason, Watched, decide
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TargetDecision:
+    """Decision after a look at the group.
+
+    Attributes:
+        target: the one that is due; None: the one that stands is right.
+        is_measured: it is due because of what was measured.
+        looked_in_vain: a better packing was looked for, and there is none, or none that may be made now.
+        held_back: a better one that must wait, or cannot be written.
+        moved: partitions that change their consumer.
+        overloaded: how many partitions and consumers do not fit below the capacity.
+    """
+
+    target: Target | None = None
+    is_measured: bool = False
+    looked_in_vain: bool = False
+    held_back: HeldBack | UnwritableTarget | None = None
+    moved: int = 0
+    overloaded: int = 0
+
+
+def select_target(state: ControllerState, now: float) -> TargetDecision:
+    """Whether another Target is due: by an exit condition, to replace a consumer, or because spares lack.
+
+    Nothing is packed while people want the group paused or stopped, and by a stale measurement: without one a consumer
+    that has joined and reads nothing still takes over the share of one that is not there. A Target that no record can
+    hold is held back: the one that stands goes on.
+    """
+    found = _due(state, now)
+    too_large = unwritable(found.target) if found.target is not None else None
+    return found if too_large is None else TargetDecision(looked_in_vain=True, held_back=too_large)
+
+
+def _due(state: ControllerState, now: float) -> TargetDecision:
+    if state.desired_run_state is not RunState.RUNNING:
+        return TargetDecision()
+    starts = state.starts(now)
+    watched = watched_group(state, now)
+    history = state.target.history if state.target else ()
+    watched = replace(watched, moved_rscore=moved_within_an_hour(history, state.time_ms(now)))
+    found = _packed(state, watched, now) if state.is_fresh(now) else TargetDecision()
+    if found.target is None and state.target is not None:
+        numbers = watched.group().numbers
+        are_read = GroupHealth(state.view, state.suspects(), starts, state.strict).have_readers(state.target.assignment)
+        taken = None if are_read else _taken_over(state, state.target, watched, numbers)
+        step = (
+            taken
+            or _replaced(state, state.target, numbers)
+            or _with_spares(state, state.target, numbers)
+            or _with_twins(state, state.target)
+            or _with_terms(state, state.target)
+            or _with_fulfilment(state, state.target)
+            or _with_answer(state, state.target, found)
+        )
+        if step is not None:
+            return replace(found, target=_target_of(step, state, state.target, starts, now), moved=_moved(step, state))
+    return found
+
+
+def unread_to_place(state: ControllerState, now: float) -> str:
+    """Partitions that nobody reads and that the Target gives to consumers which are not there, while others could.
+
+    Empty: there are none.
+    """
+    if state.target is None or state.desired_run_state is not RunState.RUNNING:
+        return ""
+    stands = state.target.assignment
+    if _health(state, now).have_readers(stands):
+        return ""  # as ever but after deaths, and at each event of a change
+    placed = _placed(state, state.target, watched_group(state, now), now)
+    found = [str(p) for p, consumer in sorted(placed.items()) if stands[p] != consumer]
+    more = [f"{len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+    return ", ".join(found[:_SHOWN] + more)
+
+
+def watched_group(state: ControllerState, now: float) -> Watched:
+    """The group as the Sentinel sees it; without what has moved of late."""
+    health = _health(state, now)
+    highest = state.options.membership.highest_consumer
+    return replace(health.watched(since_packing_s(state, now)), highest=highest)
+
+
+def _health(state: ControllerState, now: float) -> GroupHealth:
+    return GroupHealth(state.view, state.suspects(), state.starts(now), state.strict)
+
+
+def _placed(state: ControllerState, target: Target, watched: Watched, now: float) -> Assignment:
+    """The Target's own shares, with what is unread given to who has joined."""
+    packing, readers = packing_in_use(state), watched.readers()
+    if state.measured is None or not state.is_fresh(now):
+        return to_joined(target.assignment, readers, None, packing.packing_capacity_bytes_per_s)
+    speeds = remembered(state.measured.load, target).packed_speeds(packing.catch_up_s)
+    planned = {p: consumer for p, consumer in target.assignment.items() if p in speeds}
+    return to_joined(planned, readers, speeds, packing.packing_capacity_bytes_per_s)
+
+
+def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecision:
+    """The Target that an exit condition asks for."""
+    if state.measured is None:
+        return TargetDecision()
+    load = remembered(state.measured.load, state.target)
+    packing, learnt = capacity_in_use(state)
+    if isinstance(held_back := state.held_back, UnwritableTarget):
+        is_due = state.since_packing_s(now) >= packing.sentinel_timeout_s
+        if len(load.write_speeds()) >= held_back.partitions and not is_due:
+            return TargetDecision(held_back=held_back)  # to pack so many at each look would come to the same
+    decision = decide(load, watched, packing, state.options.new_random)
+    stands = state.target.assignment if state.target else {}
+    if isinstance(decision, NoRun) or decision.plan.target == stands:
+        # A run for the plan that stands needs assignments, and no Target
+        over_budget = decision.held_back if isinstance(decision, NoRun) else None
+        return TargetDecision(looked_in_vain=_has_timed_out(decision), held_back=over_budget)
+    plan, reason = decision.plan, "; ".join(str(condition) for condition in decision.conditions)
+    request = _request(state) if _has_timed_out(decision) else None
+    target = Target(
+        algorithm=plan.algorithm,
+        assignment=plan.target,
+        spares=plan.spares,
+        speeds=load.packed_speeds(packing.catch_up_s),
+        capacity=plan.capacity,
+        rscore=plan.rscore,
+        reason=f"{reason}: {_asked_by(request)}" if request is not None else reason,
+        known=state.view.known,
+        quarantined=tuple(sorted(watched.failing)),
+        time_ms=state.time_ms(now),
+        measurement_offset=state.measured.measurement_offset,
+        pinned=plan.pinned | (load.unknown & watched.group().current.keys()),
+        learnt=learnt,
+        applied_ms=request.apply_ms if request is not None else state.target.applied_ms if state.target else None,
+    )
+    return TargetDecision(
+        _completed(target, state, len(plan.moves)),
+        is_measured=True,
+        moved=len(plan.moves),
+        overloaded=len(plan.overloaded),
+    )
+
+
+def _has_timed_out(decision: Decision) -> bool:
+    return any(condition.reason is Reason.TIMEOUT for condition in decision.conditions)
+
+
+def _taken_over(state: ControllerState, target: Target, watched: Watched, numbers: Numbers) -> Replacement | None:
+    """The Target that stands, with whole shares of consumers that are not there read by idle ones that have joined."""
+    assignment = to_joined(target.assignment, watched.readers(), None, target.capacity)
+    taken = {p: consumer for p, consumer in assignment.items() if target.assignment[p] != consumer}
+    if not taken:
+        return None
+    takers, absent = sorted(set(taken.values())), sorted({target.assignment[p] for p in taken})
+    spares = choose_spares(set(assignment.values()), state.options.packing.spare_consumers, numbers)
+    reason = f"{_some(takers)} takes over what {_some(absent)} was to read: nobody read it"
+    return Replacement(assignment, spares, reason)
+
+
+def _some(consumers: Sequence[ConsumerId]) -> str:
+    return f"consumer {', '.join(map(str, consumers))}"
+
+
+def _replaced(state: ControllerState, target: Target, numbers: Numbers) -> Replacement | None:
+    if not outdated(state.view, target.consumers):
+        return None
+    if not converged(state.view, target.assignment, target.consumers, state.suspects()):
+        return None
+    return plan_replacement(state.view, target, state.options.packing.spare_consumers, numbers)
+
+
+def _with_spares(state: ControllerState, target: Target, numbers: Numbers) -> Replacement | None:
+    """The Target that stands, with as many spares as there shall be."""
+    count = state.options.packing.spare_consumers
+    if outdated(state.view, target.consumers):
+        count = max(1, count)  # one more for a while: see plan_replacement
+    used = shares_of(target.assignment).keys()
+    spares = choose_spares(used, count, numbers)
+    if len(numbers.usable() - used) == len(spares) == len(target.spares):
+        return None
+    return Replacement(target.assignment, spares, f"spares: {len(spares)} of {count}, {len(target.spares)} before")
+
+
+def _with_twins(state: ControllerState, target: Target) -> Replacement | None:
+    """The Target that stands, if of two living processes of one consumer the newer one is not known to it.
+
+    Which one is the newer must outlast their first reports.
+    """
+    listed = {member.incarnation for member in target.known}
+    older = {m.member.consumer for i, m in state.view.members.items() if i in listed and not m.ended}
+    twins = sorted(c for c, m in state.view.newest().items() if c in older and m.member.incarnation not in listed)
+    if not twins:
+        return None
+    reason = f"another process of consumer {', '.join(map(str, twins))}"
+    return Replacement(target.assignment, target.spares, reason)
+
+
+def _with_terms(state: ControllerState, target: Target) -> Replacement | None:
+    """The Target that stands, if it keeps out who has this controller's configuration, or the wanted one and is needed.
+
+    While nobody is missing, the configuration that people want comes into the Target with the first replacement.
+    """
+    is_whole = converged(state.view, target.assignment, target.consumers, state.suspects())
+    last, new = target.terms, state.options.terms if is_whole else state.terms()
+    if last is None or new is None or last.admit(new):
+        return None
+    return Replacement(target.assignment, target.spares, "who may join has changed: another configuration")
+
+
+def _with_fulfilment(state: ControllerState, target: Target) -> Replacement | None:
+    """The Target that stands, once nobody is left to be replaced: before anybody else is started."""
+    if fulfilled_ms(state.view, state.suspects()) == target.fulfilled_ms:
+        return None
+    return Replacement(target.assignment, target.spares, "replacement: nobody is outdated any more")
+
+
+def _with_answer(state: ControllerState, target: Target, found: TargetDecision) -> Replacement | None:
+    """The Target that stands, if somebody has asked for a better packing, and there is none."""
+    request = _request(state)
+    if request is None or not found.looked_in_vain or found.held_back is not None:
+        return None
+    reason = f"{Reason.TIMEOUT}: {_asked_by(request)}: there is none"
+    return Replacement(target.assignment, target.spares, reason, request.apply_ms)
+
+
+def _request(state: ControllerState) -> DesiredState | None:
+    return open_request(state.view.desired_state, state.target)
+
+
+def _asked_by(request: DesiredState) -> str:
+    return f"{ASKED}{printable(request.by).replace(';', ',')}"  # a reason's parts are told apart by it
+
+
+def _target_of(step: Replacement, state: ControllerState, target: Target, starts: Starts, now: float) -> Target:
+    """A Target that is packed as the one that stands: same speeds, same capacity."""
+    consumers = {*step.assignment.values(), *step.spares}
+    new = replace(
+        target,
+        assignment=step.assignment,
+        spares=step.spares,
+        rscore=rscore(target.assignment, step.assignment, target.speeds, target.capacity),
+        reason=step.reason,
+        known=state.view.known,
+        quarantined=tuple(sorted(starts.quarantined - consumers)),
+        time_ms=state.time_ms(now),
+        applied_ms=step.applied_ms or target.applied_ms,
+    )
+    return _completed(new, state, _moved(step, state))
+
+
+def _moved(step: Replacement, state: ControllerState) -> int:
+    before: Assignment = state.target.assignment if state.target else {}
+    return len(rebalanced(before, step.assignment))
+
+
+def _completed(target: Target, state: ControllerState, moved: int) -> Target:
+    before: Sequence[Change] = state.target.history if state.target else ()
+    if before:
+        before = (*before[:-1], with_times(before[-1], state))
+    readers: set[ConsumerId] = set(target.assignment.values())
+    change = Change(target.time_ms, target.reason, moved, target.rscore, len(readers))
+    fulfilled = fulfilled_ms(state.view, state.suspects())
+    return replace(target, history=with_change(before, change), terms=state.terms(), fulfilled_ms=fulfilled)

@@ -1,0 +1,44 @@
+"""Terms of joining a group: the Target says them, and who joins compares."""
+
+from kgs_core.config import Settings
+from kgs_core.config.fingerprint import config_hash
+from kgs_core.group.protocol import Terms
+
+
+def terms_of(settings: Settings) -> Terms:
+    """What a controller with these settings says that who joins must have."""
+    membership = settings.membership
+    return Terms(
+        settings.lake.root,
+        membership.suspect_after_s,
+        (config_hash(settings),),
+        membership.consumers_per_metadata_partition,
+    )
+
+
+def other_terms(settings: Settings, theirs: Terms) -> list[str]:
+    """What differs between a configuration and the group's, and the way out; the hash where nothing says it better."""
+    ours = terms_of(settings)
+    (own_hash,) = ours.config_hashes
+    different = []
+    if theirs.lake_root != ours.lake_root:
+        different.append(f"lake.root {theirs.lake_root}, this configuration says {ours.lake_root}")
+    if theirs.suspect_after_s != ours.suspect_after_s:
+        limit = f"membership.suspect_after_s {theirs.suspect_after_s:g}"
+        different.append(f"{limit}, this configuration says {ours.suspect_after_s:g}")
+    theirs_k, ours_k = theirs.consumers_per_metadata_partition, ours.consumers_per_metadata_partition
+    fixed = []
+    if theirs_k not in (None, ours_k):
+        fixed.append(
+            f"membership.consumers_per_metadata_partition {theirs_k}, this configuration says {ours_k}, so it would "
+            "not find its Assignments: start it with the group's value; to change that, `kgs stop` the group, wait "
+            "until all consumers are gone, change the file everywhere, and start again"
+        )
+    way_out = "start it with the group's configuration, or "
+    if different:
+        way_out += "start `kgs control` anew with this one, then `kgs replace`"
+    elif not fixed and theirs.config_hashes and own_hash not in theirs.config_hashes:
+        known = ", ".join(each[:8] for each in theirs.config_hashes)
+        different.append(f"configuration {known}, this is {own_hash[:8]}")
+        way_out += "bring this one in with `kgs replace`"
+    return [*fixed, *(f"{what}: {way_out}" for what in different)]

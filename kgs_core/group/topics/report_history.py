@@ -1,0 +1,81 @@
+"""Reports that the group's topic still holds of a range of time, for who looks back."""
+
+from dataclasses import dataclass
+
+from kgs_core.config import Settings
+from kgs_core.errors import PortError, ProtocolError
+from kgs_core.group.protocol import Received
+from kgs_core.group.protocol.codec import decode
+from kgs_core.group.topics.topics import GroupTopic
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.clients import consumer_of
+from kgs_core.kafka.records import Record, read_until
+from kgs_core.model import OffsetRange, TopicPartition
+from kgs_core.reporting.usage import GroupUsage, Period, UsageCount
+
+LEAD_MS = 150_000
+"""Read before the range: every incarnation reports in full once a minute, so what it owns is known at its beginning."""
+_PATIENCE_S = 30.0
+_AT_ONCE = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Offsets to read, and when the first record of all was written; None: there is no record."""
+
+    offsets: OffsetRange
+    first: int
+
+
+def load_usage(settings: Settings, period: Period) -> GroupUsage:
+    """What the consumers of a group have reported of `period`. Nothing is known where the group has no such topic.
+
+    Raises:
+        PortError: Kafka does not answer, or refuses.
+    """
+    topic = GroupTopic.REPORTS.of(settings.group)
+    admin, tp = KafkaAdmin(admin_client(settings)), TopicPartition(topic, 0)
+    if topic not in admin.describe([topic]):
+        return GroupUsage()
+    while True:
+        span = _span(admin, tp, period)
+        try:
+            return _read(settings, tp, span, period)
+        except PortError:
+            if admin.offsets([tp], "earliest")[tp] <= span.first:
+                raise
+            # The oldest reports were deleted between the question and the reading
+
+
+def _read(settings: Settings, tp: TopicPartition, span: _Span, period: Period) -> GroupUsage:
+    count, refused, known_since_ms = UsageCount(settings.membership.suspect_after_s), 0, None
+    where = settings.kafka.bootstrap_servers
+    consumer = consumer_of(settings)
+    try:
+        for record in read_until(consumer, tp, OffsetRange(span.first, span.first + 1), _PATIENCE_S, where=where):
+            known_since_ms = record.timestamp()[1]
+        for record in read_until(consumer, tp, span.offsets, _PATIENCE_S, where=where, at_once=_AT_ONCE):
+            refused += not _take(count, record, period.until_ms)
+    finally:
+        consumer.close()
+    return count.usage(period, known_since_ms, refused)
+
+
+def _span(admin: KafkaAdmin, tp: TopicPartition, period: Period) -> _Span:
+    since = admin.offsets_at([tp], max(0, period.since_ms - LEAD_MS))[tp]
+    until = admin.offsets_at([tp], period.until_ms)[tp]
+    return _Span(OffsetRange(since, max(since, until)), admin.offsets([tp], "earliest")[tp])
+
+
+def _take(count: UsageCount, record: Record, until_ms: int) -> bool:
+    """Whether the record is a message. One written later, by the clock of a broker that is ahead, is passed over."""
+    time_ms = record.timestamp()[1]
+    if time_ms >= until_ms:
+        return True
+    try:
+        message = decode(record.key(), record.value())
+    except ProtocolError:
+        return False
+    count.take((Received(message, record.offset(), time_ms),))
+    return True

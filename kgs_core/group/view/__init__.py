@@ -1,0 +1,1 @@
+"""What is known of the group, from its records: members, health, what is still to be done. Pure."""

@@ -1,0 +1,1 @@
+"""Rounds of a consumer, and what runs their batches."""

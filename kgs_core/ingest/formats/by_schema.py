@@ -1,0 +1,214 @@
+"""Values that name their schema in a registry: found out by schema, decoded schema by schema, put in order again."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kgs_core.config.registry import RegistrySettings
+from kgs_core.config.rule.field_types import problem_of_names
+from kgs_core.errors import ConfigError, TransientError
+from kgs_core.ingest.formats.parsed import (
+    MAX_REASON,
+    NO_COLUMNS,
+    NoColumnsError,
+    Parsed,
+    UnusableSchemaError,
+    ValueBatch,
+)
+from kgs_core.lake.files.columns import lacking
+from kgs_core.lake.files.row_schema import RESCUED
+from kgs_core.ports.registry import RegisteredSchema, SchemaKind, SchemaRegistry, UnknownSchemaError
+from kgs_core.registry.client import open_registry
+from kgs_core.registry.wire_format import FramedValues, SchemaGroup, unframe, unframed
+
+Positions = npt.NDArray[np.int64]
+ASKING_S = 10.0
+
+
+@dataclass(slots=True)
+class Pieces:
+    """What was made of the values so far.
+
+    Attributes:
+        columns: the batch's.
+        tables: rows of good values, with `positions` of them in the batch.
+        bad: position -> reason.
+        waiting: as in `Parsed`; `unknown`, too.
+        rescued: of these rows, as in `Parsed`.
+        missing: schema after schema the columns that the batch's lack.
+    """
+
+    columns: pa.Schema
+    bad: dict[int, str]
+    waiting: dict[int, str] = field(default_factory=dict)
+    unknown: dict[int, float] = field(default_factory=dict)
+    tables: list[pa.Table] = field(default_factory=list)
+    positions: list[Positions] = field(default_factory=list)
+    rescued: list[pa.Array] = field(default_factory=list)
+    missing: list[pa.Schema] = field(default_factory=list)
+
+    def take(self, parsed: Parsed, positions: Positions, fields: pa.Schema) -> None:
+        """Take in what a parser made of values of one schema, which stand at these positions; `fields` are theirs."""
+        self.bad.update({int(positions[i]): reason for i, reason in parsed.bad.items()})
+        if parsed.good:
+            rows = len(parsed.good)
+            self.rescued.append(pa.nulls(rows, RESCUED.type) if parsed.rescued is None else parsed.rescued)
+            self.tables.append(parsed.table)
+            is_all = len(parsed.good) == len(positions)
+            self.positions.append(positions if is_all else positions[np.array(parsed.good, np.int64)])
+            self.missing.append(pa.schema(lacking(self.columns, fields)))
+
+    def fail(self, positions: Iterable[int], reason: str) -> None:
+        """Take note that these are bad, for one reason."""
+        self.bad.update(dict.fromkeys(positions, reason[:MAX_REASON]))
+
+    def parsed(self) -> Parsed:
+        """All of it, in the order of the batch."""
+        if not self.tables:
+            return Parsed(self.columns.empty_table(), [], self.bad, self.waiting, unknown=self.unknown)
+        table, positions = pa.concat_tables(self.tables), np.concatenate(self.positions)
+        rescued = pa.concat_arrays(self.rescued)
+        if (np.diff(positions) < 0).any():
+            order = np.argsort(positions, kind="stable")
+            table, rescued, positions = table.take(pa.array(order)), rescued.take(pa.array(order)), positions[order]
+        missing = _all_of(self.missing)
+        return Parsed(table, positions.tolist(), self.bad, self.waiting, missing, rescued, self.unknown)
+
+
+Decode = Callable[[RegisteredSchema, SchemaGroup, FramedValues, Pieces], None]
+ColumnsOfSchema = Callable[[RegisteredSchema], pa.Schema]
+
+
+def parse_by_schema(
+    batch: ValueBatch, kind: SchemaKind, decode: Decode, inline: RegisteredSchema | None = None
+) -> Parsed:
+    """Values of a batch to columns, by the schema of each.
+
+    Args:
+        batch: the values.
+        kind: of schema that is wanted; a value that names another one is bad.
+        decode: adds to `Pieces` what becomes of the values of one schema; UnusableSchemaError makes all of them bad.
+        inline: the schema of all values, which then have no frame; None: each names its own.
+    """
+    if inline is None:
+        registry = registry_of(batch.registry)
+        framed = unframe(batch.values, batch.headers, batch.schema_header)
+        ask = within_patience(lambda group: schema_of(registry, group))
+    else:
+        framed, ask = unframed(batch.values), lambda _: inline
+    pieces = Pieces(batch.columns, dict(framed.bad))
+    # By their first values: what is asked for first is what a partition would wait at first
+    for group in sorted(framed.groups, key=lambda group: int(group.positions[0])):
+        positions = group.positions.tolist()
+        try:
+            schema = ask(group)
+        except TransientError as e:
+            pieces.waiting.update(dict.fromkeys(positions, str(e)[:MAX_REASON]))
+            continue
+        except UnknownSchemaError as e:
+            pieces.fail(positions, str(e))
+            pieces.unknown.update(dict.fromkeys(positions, e.for_s))
+            continue
+        if schema.kind is not kind:
+            pieces.fail(positions, f"schema {group.schema} is of kind {schema.kind}, not {kind}")
+            continue
+        try:
+            decode(schema, group, framed, pieces)
+        except UnusableSchemaError as e:
+            pieces.fail(positions, f"schema {group.schema}: {e}")
+    return pieces.parsed()
+
+
+def within_patience(ask: Callable[[SchemaGroup], RegisteredSchema]) -> Callable[[SchemaGroup], RegisteredSchema]:
+    """As `ask`, for the groups of one batch, until that has taken `ASKING_S`; the values of others wait for the next.
+
+    Values of another producer may name a schema each that nobody has, and a batch has a time that it must end in.
+    """
+    spent_s = 0.0
+
+    def asked(group: SchemaGroup) -> RegisteredSchema:
+        nonlocal spent_s
+        if spent_s > ASKING_S:
+            raise TransientError(f"the schema registry was asked for {ASKING_S:g} s: the next batch goes on from here")
+        began = time.monotonic()
+        try:
+            return ask(group)
+        finally:
+            spent_s += time.monotonic() - began
+
+    return asked
+
+
+def schema_of(registry: SchemaRegistry, group: SchemaGroup) -> RegisteredSchema:
+    """The schema that the values of a group name; raises as the port."""
+    if isinstance(group.schema, UUID):
+        return registry.by_guid(str(group.schema))
+    return registry.by_id(group.schema)
+
+
+def registry_of(settings: RegistrySettings | None) -> SchemaRegistry:
+    """The registry of the settings.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if settings is None:
+        raise ConfigError(["registry: needed by a topic's format: give its url"])
+    return open_registry(settings)
+
+
+def newest_columns(
+    topic: str, settings: RegistrySettings | None, kind: SchemaKind, columns_of: ColumnsOfSchema
+) -> pa.Schema:
+    """The columns of the newest schema of a topic's values; see `ColumnsOf`."""
+    subject = f"{topic}-value"
+    try:
+        found = registry_of(settings).latest(subject)
+    except UnknownSchemaError as e:
+        raise ConfigError([f"topic {topic}: {e}: register one as subject {subject}, or give the rule a schema"]) from e
+    if found.kind is not kind:
+        raise ConfigError([f"topic {topic}: subject {subject} is of kind {found.kind}: give the rule another format"])
+    return usable_columns(f"topic {topic}: subject {subject}", found, columns_of)
+
+
+def usable_columns(where: str, schema: RegisteredSchema, columns_of: ColumnsOfSchema) -> pa.Schema:
+    """The columns of a schema, if a table can have them beside those that kgs adds.
+
+    Raises:
+        NoColumnsError: the schema makes none, or their names are taken, or differ only in case.
+    """
+    try:
+        columns = columns_of(schema)
+    except UnusableSchemaError as e:
+        raise NoColumnsError([f"{where}: {e}: give the rule a schema"]) from e
+    taken = [name for name in columns.names if name.startswith("_")]
+    problems = [f"field {name} begins with '_', as the columns that kgs adds" for name in taken]
+    problems += [problem for each in structs(columns) if (problem := problem_of_names(each))]
+    problems += [] if columns.names else ["its schema has no fields"]
+    if problems:
+        raise NoColumnsError([f"{where}: {problem}: give the rule a schema" for problem in problems])
+    return columns
+
+
+def structs(kind: pa.DataType | pa.Schema) -> Iterator[Sequence[str]]:
+    """Names beside each other, of columns and of the fields of structs within."""
+    if isinstance(kind, pa.Schema) or pa.types.is_struct(kind):
+        yield [each.name for each in kind]
+        inner = [each.type for each in kind]
+    else:
+        inner = [kind.field(n).type for n in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    for each in inner:
+        yield from structs(each)
+
+
+def _all_of(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    fields: dict[str, pa.Field] = {}
+    for schema in schemas:
+        for each in schema:
+            fields.setdefault(each.name, each)
+    return pa.schema(fields.values()) if fields else NO_COLUMNS

@@ -1,0 +1,1 @@
+"""Opening the topics of a consumer, and looking after them between rounds."""

@@ -1,0 +1,1 @@
+"""Records that are parsed again: dead letters that are redriven, values that are audited."""

@@ -1,0 +1,1 @@
+"""The worker's half of a batch: from records to files."""

@@ -1,0 +1,152 @@
+"""The arrow processor: one Spark task reads all its topics with one client and writes one file a topic."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+from kgs_core.errors import TransientError, one_line
+from kgs_core.ingest.fetch.fetch_client import Fetched
+from kgs_core.ingest.fetch.fetch_sessions import open_native, session
+from kgs_core.ingest.round.questions import ReadResult
+from kgs_core.ingest.worker.process_batch import TransformError, prepare_topic
+from kgs_core.ingest.worker.sorted_records import Cuts, MoreColumnsError, TopicJob, load_parsers
+from kgs_core.kafka.records import collector_paused
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.model import OffsetRange, TopicPartition
+from kgs_core.system.failpoints import FailpointPlan, failpoint
+
+SIDE_BY_SIDE = 16
+"""Files on their way to an object store. On a disk one follows the other: it answers at once, and threads that hand
+Python to and fro took half as much processor time again for files of some records, and were no sooner done."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """Context of every task of a consumer. Picklable.
+
+    Attributes:
+        client: librdkafka's configuration.
+        crash: `crash_plan()` of the driver.
+        interrupt: while this file exists, a worker that waits for records comes back. A worker of another machine does
+            not see it, and comes back at the end of its slice.
+    """
+
+    client: Mapping[str, str | int | bool]
+    storage: Storage
+    crash: FailpointPlan | None
+    interrupt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowRequest:
+    """One round: where each partition begins, and how much to gather.
+
+    Attributes:
+        epochs: leader epoch of the last record before `start`, where it is known.
+    """
+
+    context: TaskContext
+    jobs: Mapping[str, TopicJob]
+    start: Mapping[TopicPartition, int]
+    batch_bytes: int
+    wait_time_s: float
+    slice_s: float
+    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+def run_arrow_task(request: ArrowRequest, rows: Iterator[object]) -> Iterator[ReadResult]:
+    """Body of the Spark task."""
+    list(rows)  # Spark throws the worker away, and our client with it, unless its input is read to the end
+    with collector_paused():
+        result = read_round(request)
+    yield result
+
+
+def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None = None) -> ReadResult:
+    """Fetch, transform and write one round; a topic that fails does not hold up the others.
+
+    Args:
+        request: what to read.
+        is_interrupted: whether to come back though there is nothing; None: while the file of its context is there.
+    """
+    context = request.context
+    load_parsers(job.rule for job in request.jobs.values())
+    began = time.monotonic()
+    client = session("arrow", context.client, open_native)
+    client.epochs = request.epochs
+    client.topic_ids = {topic: job.topic_id for topic, job in request.jobs.items()}
+    fetched = client.gather(
+        request.start,
+        request.batch_bytes,
+        request.wait_time_s,
+        request.slice_s,
+        is_interrupted or partial(os.path.exists, context.interrupt),
+    )
+    result = ReadResult(problems=fetched.problems, fetch_s=time.monotonic() - began, waited_s=fetched.waited_s)
+    for tp, (trouble, words) in fetched.troubles.items():
+        result.add_trouble(tp, trouble, words)
+    if not fetched.ranges:
+        return result
+    failpoint("fetched", context.crash)
+    _process(request, fetched, result)
+    failpoint("written", context.crash)
+    result.write_s = time.monotonic() - began - result.fetch_s
+    return result
+
+
+def _process(request: ArrowRequest, fetched: Fetched, result: ReadResult) -> None:
+    """Put into the result what becomes of each topic. The user's code runs in this thread alone, files go beside it."""
+    storage = request.context.storage
+    by_topic: dict[str, dict[int, OffsetRange]] = {}
+    for tp, offsets in fetched.ranges.items():
+        by_topic.setdefault(tp.topic, {})[tp.partition] = offsets
+    at_work: list[tuple[str, Future[TopicBatch] | None, Cuts]] = []
+    with ThreadPoolExecutor(SIDE_BY_SIDE, "files") as pool:  # has no thread as long as it is given nothing
+        for topic, ranges in sorted(by_topic.items()):
+            with _own_affair(topic, result):
+                unwritten, cuts = prepare_topic(storage, request.jobs[topic], fetched.of(topic), ranges)
+                written = None
+                if unwritten is not None:
+                    write = partial(unwritten.written, storage)
+                    written = pool.submit(write) if storage.is_s3 else _at_once(write)
+                at_work.append((topic, written, cuts))
+        for topic, written, cuts in at_work:
+            with _own_affair(topic, result):
+                if written is not None:
+                    began_s, began_cpu_s = time.monotonic(), time.process_time()
+                    result.batches.append(written.result())
+                    idle_s = time.monotonic() - began_s - (time.process_time() - began_cpu_s)
+                    result.waited_s += max(0.0, idle_s)
+                result.stopped |= {TopicPartition(topic, p): found for p, found in cuts.stopped.items()}
+                result.waiting |= {TopicPartition(topic, p): found for p, found in cuts.waiting.items()}
+
+
+def _at_once(call: Callable[[], TopicBatch]) -> Future[TopicBatch]:
+    done: Future[TopicBatch] = Future()
+    try:
+        done.set_result(call())
+    except BaseException as e:  # noqa: BLE001 - handed to who asks for the result
+        done.set_exception(e)
+    return done
+
+
+@contextmanager
+def _own_affair(topic: str, result: ReadResult) -> Iterator[None]:
+    """Put what goes wrong into the result as this topic's; the other topics' records are fine."""
+    try:
+        yield
+    except MoreColumnsError as e:
+        result.wider[topic] = e.columns
+    except TransientError as e:
+        result.unavailable[topic] = str(e)
+    except TransformError as e:
+        result.failed[topic] = str(e)
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as e:  # noqa: BLE001 - as above, and a panic of Rust is no Exception
+        result.failed[topic] = f"{type(e).__name__}: {one_line(e)}"

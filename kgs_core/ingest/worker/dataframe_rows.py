@@ -1,0 +1,52 @@
+"""A topic's DataFrame transform on rows that are here already, in a Spark session of its own."""
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kgs_core.config.settings import SparkSettings
+from kgs_core.ingest.worker.process_batch import TransformError, check_count, check_origins
+from kgs_core.ingest.worker.sorted_records import TopicJob, load_hook
+from kgs_core.spark.errors import cause
+from kgs_core.spark.session import start_spark, stop_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SparkTransform:
+    """A session that is started by the first rows, and ends with the context."""
+
+    def __init__(self, settings: SparkSettings, name: str) -> None:
+        self._settings = settings
+        self._name = name
+        self._spark: SparkSession | None = None
+
+    def rows(self, job: TopicJob, rows: pa.Table) -> pa.Table:
+        """Rows after the user's `transform`, in the table's columns.
+
+        Raises:
+            TransformError: it raised, lost the origin columns, or broke its promise.
+            PermanentError: there is no Java.
+        """
+        if self._spark is None:
+            self._spark = start_spark(self._settings, self._name)
+        try:
+            frame = load_hook(str(job.rule.transform))(self._spark.createDataFrame(rows), job.topic)
+            out = frame.select(*job.given.names).toArrow().cast(job.given).combine_chunks()
+        except (Exception, SystemExit) as e:
+            raise TransformError(f"transform {job.rule.transform}: {type(e).__name__}: {cause(e)}") from e
+        check_origins(job, out)
+        check_count(job, out.num_rows, rows.num_rows)
+        return out
+
+    def __enter__(self) -> "SparkTransform":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._spark is not None:
+            stop_spark(self._spark)
+            self._spark = None

@@ -1,0 +1,236 @@
+"""The dataframe processor: exact offset ranges of one topic through the user's Spark transform.
+
+`spark.range(1)` -> reader (mapInArrow) -> transform -> writer (mapInArrow): three parts of one Spark job. Exact ranges
+make Spark's re-execution of the plan, or a transform that reads its input twice, give the same rows. What the reader
+found beside the rows (dead letters, losses) comes back through an accumulator, which also proves that it was read to
+the end: a transform that takes only a part (a limit) would otherwise lose the rest.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark import AccumulatorParam
+
+from kgs_core.ingest.fetch.fetch_client import SilentError, UnreadableError
+from kgs_core.ingest.fetch.fetch_sessions import open_native, session
+from kgs_core.ingest.round.questions import ReadResult
+from kgs_core.ingest.worker.arrow_task import TaskContext
+from kgs_core.ingest.worker.dataframe_writer import FILE_SCHEMA, WriterNote, note_of, write_rows
+from kgs_core.ingest.worker.earlier_reading import earlier_reading
+from kgs_core.ingest.worker.process_batch import ReadNote, TransformError, conclude, ranges_before, write_dead_letters
+from kgs_core.ingest.worker.sorted_records import TopicJob, load_hook, sort_records
+from kgs_core.kafka.records import collector_paused
+from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, parsed_schema
+from kgs_core.lake.rule.batch import SidePart
+from kgs_core.model import OffsetRange, TopicPartition
+from kgs_core.spark.errors import cause, transient
+from kgs_core.spark.session import jvm_has_ended
+from kgs_core.system.failpoints import failpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+QUEUE_KBYTES = 16_384
+
+
+class _Notes(AccumulatorParam[list[ReadNote]]):
+    def zero(self, value: list[ReadNote]) -> list[ReadNote]:  # noqa: ARG002 - Spark's signature
+        return []
+
+    def addInPlace(self, value1: list[ReadNote], value2: list[ReadNote]) -> list[ReadNote]:  # noqa: N802
+        return value1 + value2
+
+
+class DataFrameProcessor:
+    """Runs topics whose rule names `transform` on a Spark session."""
+
+    def __init__(self, spark: "SparkSession", context: TaskContext, timeout_s: float) -> None:
+        self._spark = spark
+        # One client a topic, so each prefetches less than the one of the arrow processor.
+        queue = min(int(context.client["queued.max.messages.kbytes"]), QUEUE_KBYTES)
+        self._context = replace(context, client={**context.client, "queued.max.messages.kbytes": queue})
+        self._timeout_s = timeout_s
+
+    def warm(self) -> None:
+        """Have the workers up, and Spark's planner at work once: the first job takes seconds, whatever it does."""
+        with _worker_pool(self._spark, "reader"):
+            rows = self._spark.range(1).mapInArrow(_nothing, "id long").coalesce(1)
+        with _worker_pool(self._spark, "writer"):
+            rows.mapInArrow(_nothing, "id long").collect()
+
+    def read(self, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> ReadResult:
+        """Read exactly these ranges of the job's topic, transform and write them.
+
+        Raises:
+            Exception: Spark's JVM has ended, so no batch will ever succeed; whatever Spark made of it.
+        """
+        began = time.monotonic()
+        result = ReadResult()
+        try:
+            with _exit_refused():
+                written, found, ranges = self._run_until_it_fits(job, ranges)
+        except Exception as e:  # py4j and Spark raise many kinds; whatever it is, the batch is off
+            if jvm_has_ended(self._spark):
+                raise
+            if (again := transient(e)) is not None:
+                result.unavailable[job.topic] = str(again)
+            else:
+                result.failed[job.topic] = f"transform {job.rule.transform}: {cause(e)}"
+            return result
+        if not found:
+            result.failed[job.topic] = f"transform {job.rule.transform} did not read all rows: no limit, no sampling"
+            return result
+        note = found[0]
+        if note.silent:
+            result.silent = note.silent
+        elif note.trouble:
+            result.add_trouble(*note.trouble)
+        else:
+            self._conclude(job, ranges, found, written, result)
+        result.write_s = time.monotonic() - began
+        return result
+
+    def _conclude(
+        self,
+        job: TopicJob,
+        ranges: Mapping[int, OffsetRange],
+        notes: list[ReadNote],
+        files: WriterNote,
+        result: ReadResult,
+    ) -> None:
+        note, cuts = notes[0], notes[0].cuts
+        if any((other.cuts, other.bad_records) != (cuts, note.bad_records) for other in notes):
+            # Read several times, as the user's plan may want it, and a registry did not always say the same
+            result.unavailable[job.topic] = (
+                "the schema registry did not answer alike all the time: the batch is read again"
+            )
+            return
+        result.stopped = {TopicPartition(job.topic, p): found for p, found in cuts.stopped.items()}
+        result.waiting = {TopicPartition(job.topic, p): found for p, found in cuts.waiting.items()}
+        if files.tasks > 1:
+            result.failed[job.topic] = f"the transform of {job.topic} gives its rows in {files.tasks} tasks, not in one"
+            return
+        try:
+            batch = conclude(job, ranges, note, files.rows)
+        except TransformError as e:
+            result.failed[job.topic] = str(e)
+            return
+        if batch is not None:
+            own = files.files.pop(job.table, ())
+            sides = {table: SidePart(found, job.side_marks.get(table, {})) for table, found in files.files.items()}
+            result.batches = [replace(batch, files=own, sides=sides)]
+
+    def _run_until_it_fits(
+        self, job: TopicJob, ranges: Mapping[int, OffsetRange]
+    ) -> tuple[WriterNote, list[ReadNote], Mapping[int, OffsetRange]]:
+        """What came of the ranges, or of so much of them that it is not too many files."""
+        while True:
+            notes = self._spark.sparkContext.accumulator([], _Notes())
+            written = self._run(job, ranges, notes)
+            if written.left is None:
+                return written, notes.value, ranges
+            ranges = ranges_before(ranges, written.left)
+
+    def _run(self, job: TopicJob, ranges: Mapping[int, OffsetRange], notes: Any) -> WriterNote:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        context, timeout_s = self._context, self._timeout_s
+
+        def reader(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for _ in batches:
+                pass
+            with collector_paused():
+                yield from _read(context, job, ranges, timeout_s, notes)
+
+        def writer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from write_rows(context, job, batches)
+
+        hook = load_hook(str(job.rule.transform))
+        with _worker_pool(self._spark, "reader"):
+            source: DataFrame = self._spark.range(1).mapInArrow(
+                reader, from_arrow_schema(parsed_schema(job.rule, job.columns))
+            )
+        rows = hook(source, job.topic).select(*job.given.names).coalesce(1)
+        with _worker_pool(self._spark, "writer"):
+            files = rows.mapInArrow(writer, from_arrow_schema(FILE_SCHEMA))
+        return note_of(files.collect())
+
+
+def transform_schema(spark: "SparkSession", transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
+    """Columns that a transform makes of `schema`, from Spark's analysis; no job runs.
+
+    Raises:
+        TransformError: it cannot be loaded, or it raised.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+    try:
+        empty = spark.createDataFrame([], from_arrow_schema(schema))
+        spark_schema = load_hook(transform)(empty, topic).schema
+    except (Exception, SystemExit) as e:
+        raise TransformError(f"transform {transform}: {type(e).__name__}: {cause(e)}") from e
+    return to_arrow_schema(spark_schema, timezone="UTC")
+
+
+@contextmanager
+def _worker_pool(spark: "SparkSession", role: str) -> Iterator[None]:
+    """Give a Python function a pool of workers of its own, by an environment variable that is part of the pool's key.
+
+    Otherwise Spark hands the reader's and the writer's idle workers out in turn, and the reader's Kafka client is in
+    the wrong one every second time.
+    """
+    environment = spark.sparkContext.environment
+    environment["KGS_ROLE"] = role
+    try:
+        yield
+    finally:
+        del environment["KGS_ROLE"]
+
+
+@contextmanager
+def _exit_refused() -> Iterator[None]:
+    """Have an exit in the transform, which runs in this process too, be its error: it would take the others with it."""
+    try:
+        yield
+    except SystemExit as e:
+        raise TransformError(f"SystemExit: {e}") from e
+
+
+def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    pa.array([b""])  # loads pandas, which takes a second
+    for _ in batches:
+        pass
+    yield from ()
+
+
+def _read(
+    context: TaskContext, job: TopicJob, ranges: Mapping[int, OffsetRange], timeout_s: float, notes: Any
+) -> Iterator[pa.RecordBatch]:
+    note = ReadNote()
+    dead_letters: list[pa.Table] = []
+    try:
+        earlier = earlier_reading(context.storage, job, ranges)
+        client = session(f"topic {job.topic}", context.client, open_native)
+        epochs = {TopicPartition(job.topic, p): epoch for p, epoch in job.leader_epochs.items()}
+        client.epochs, client.topic_ids = epochs, {job.topic: job.topic_id}
+        for fetched in client.read_exact({TopicPartition(job.topic, p): r for p, r in ranges.items()}, timeout_s):
+            # A partition gives nothing behind the record that it is read up to, in later chunks neither.
+            every, ended = fetched.of(job.topic), note.cuts.by_partition
+            live = every.before(dict.fromkeys(ended, 0)) if ended else every
+            found = sort_records(job, live, earlier)
+            note.add(ranges, live, found)
+            dead_letters.append(found.dead_letters)
+            yield from found.rows.combine_chunks().to_batches()
+    except UnreadableError as e:
+        note.trouble = (e.tp, e.trouble, e.words)
+    except SilentError as e:
+        note.silent = dict.fromkeys(e.tps, str(e))
+    failpoint("fetched", context.crash)
+    note.dead_letters = write_dead_letters(
+        context.storage, job, pa.concat_tables([DEAD_LETTER_SCHEMA.empty_table(), *dead_letters])
+    )
+    notes.add([note])

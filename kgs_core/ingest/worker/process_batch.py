@@ -1,0 +1,245 @@
+"""From records to the files of a batch: parse, set bad records aside, transform, check the promise, write.
+
+Both processors go by `ReadNote` and `conclude`; what lies between them is the arrow processor's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from kgs_core.ingest.fetch.topic_records import TopicRecords
+from kgs_core.ingest.round.stops import StopCause
+from kgs_core.ingest.worker.batch_files import write_routed
+from kgs_core.ingest.worker.earlier_reading import earlier_reading
+from kgs_core.ingest.worker.sorted_records import (
+    Cuts,
+    EarlierReading,
+    MoreColumnsError,
+    Sorted,
+    TopicJob,
+    load_hook,
+    more_columns,
+    sort_records,
+)
+from kgs_core.lake.files.layout import Partitioned
+from kgs_core.lake.files.parquet_writer import write_table
+from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, IDENTITY
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.model import OffsetRange, TopicPartition
+from kgs_core.ports import FileWritten
+
+
+class TransformError(Exception):
+    """The user's transform raised, or gave rows that its promise does not allow."""
+
+
+@dataclass(slots=True)
+class ReadNote:
+    """What was found in ranges of a topic beside the rows; what is not named here is as in `TopicBatch`.
+
+    Attributes:
+        rows: how many there are, before a transform.
+        cuts: what partitions are read up to.
+        trouble: why one cannot be read.
+        silent: those that gave nothing, with a reason.
+    """
+
+    rows: int = 0
+    records: int = 0
+    consumed_bytes: int = 0
+    oldest_ms: int | None = None
+    bad_records: int = 0
+    leader_epochs: dict[int, int] = field(default_factory=dict)
+    unsettled: frozenset[int] = frozenset()
+    dead_letters: FileWritten | None = None
+    cuts: Cuts = field(default_factory=Cuts)
+    trouble: tuple[TopicPartition, StopCause, str] | None = None
+    silent: dict[TopicPartition, str] = field(default_factory=dict)
+
+    def add(self, ranges: Mapping[int, OffsetRange], records: TopicRecords, found: Sorted) -> None:
+        """Take in what became of records of the ranges."""
+        self.rows += found.rows.num_rows
+        self.records += len(records)
+        self.consumed_bytes += records.consumed_bytes
+        self.oldest_ms = min((ms for ms in (self.oldest_ms, records.oldest_ms) if ms), default=None)
+        self.bad_records += found.bad
+        self.unsettled |= found.unsettled
+        self.cuts = self.cuts.with_others(found.cuts)
+        self.leader_epochs |= records.leader_epochs(ranges_to_read(ranges, self.cuts))
+
+
+def conclude(job: TopicJob, ranges: Mapping[int, OffsetRange], note: ReadNote, rows: int) -> TopicBatch | None:
+    """The batch of what was read, without its rows; None: no range keeps a record.
+
+    Args:
+        rows: how many there are after the transform.
+
+    Raises:
+        TransformError: these are more or fewer than the transform promises.
+    """
+    check_count(job, rows, note.rows)
+    kept = ranges_to_read(ranges, note.cuts)
+    if not kept:
+        return None
+    return TopicBatch(
+        topic=job.topic,
+        topic_id=job.topic_id,
+        ranges=kept,
+        files=(),
+        dead_letters=note.dead_letters,
+        dead_letter_marks=job.dead_letter_marks,
+        records=note.records,
+        consumed_bytes=note.consumed_bytes,
+        oldest_ms=note.oldest_ms,
+        bad_records=note.bad_records,
+        leader_epochs=note.leader_epochs,
+        unsettled=note.unsettled,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class UnwrittenBatch:
+    """A batch whose rows and dead letters are in no files yet.
+
+    Attributes:
+        job: what is known of its topic.
+        batch: all but the files.
+        rows: in the columns that the job is given, with their partition values.
+        dead_letters: in those of a dead-letter table.
+    """
+
+    job: TopicJob
+    batch: TopicBatch
+    rows: Partitioned
+    dead_letters: pa.Table
+
+    def written(self, storage: Storage) -> TopicBatch:
+        """The batch with its files. May be called by any thread: no code of the user's runs in it.
+
+        Raises:
+            TransientError: the table did not take a file.
+        """
+        job = self.job
+        files, sides = write_routed(storage, job, self.rows)
+        dead_letters = write_dead_letters(storage, job, self.dead_letters)
+        return replace(self.batch, files=files, sides=sides, dead_letters=dead_letters)
+
+
+def prepare_topic(
+    storage: Storage, job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange]
+) -> tuple[UnwrittenBatch | None, Cuts]:
+    """The arrow processor: rows and dead letters of one topic.
+
+    Returns:
+        The batch (None when such a record stands at the very start of all that was read), and the records that the
+        partitions are read up to.
+
+    Raises:
+        MoreColumnsError: nothing was made of the records: first the table is to be given more columns.
+        TransformError: the transform raised or broke its promise.
+        TransientError: the dead letters that are there already could not be read.
+    """
+    earlier = earlier_reading(storage, job, ranges)
+    while True:
+        unwritten, cuts = _prepared(job, records, ranges, earlier)
+        left = unwritten.rows.cut(job.rule.max_files_per_batch) if unwritten is not None else None
+        if unwritten is None or left is None:
+            return unwritten, cuts
+        # Once more with fewer records, from the parser on: a transform may have made its rows of those left out, too
+        records, ranges = records.before(left), ranges_before(ranges, left)
+
+
+def _prepared(
+    job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange], earlier: EarlierReading
+) -> tuple[UnwrittenBatch | None, Cuts]:
+    found = sort_records(job, records, earlier)
+    if more := more_columns(job, found.missing):
+        raise MoreColumnsError(pa.schema(more))
+    note = ReadNote()
+    note.add(ranges, records, found)
+    rows = transform_arrow(job, found.rows) if found.rows.num_rows else found.rows
+    batch = conclude(job, ranges, note, rows.num_rows)
+    if batch is None:
+        return None, found.cuts
+    return UnwrittenBatch(job, batch, partitioned(job, rows), found.dead_letters), found.cuts
+
+
+def ranges_to_read(ranges: Mapping[int, OffsetRange], cuts: Cuts) -> dict[int, OffsetRange]:
+    """The ranges without what lies at or behind a record that its partition is read up to."""
+    ends = cuts.by_partition
+    shorter = {p: r._replace(end=min(r.end, ends[p][0])) if p in ends else r for p, r in ranges.items()}
+    return {p: r for p, r in shorter.items() if r.end > r.start}
+
+
+def ranges_before(ranges: Mapping[int, OffsetRange], left: Mapping[int, int]) -> dict[int, OffsetRange]:
+    """The ranges without what is left for a later batch: partition -> its first offset."""
+    shorter = {p: r._replace(end=min(r.end, left.get(p, r.end))) for p, r in ranges.items()}
+    return {p: r for p, r in shorter.items() if r.end > r.start}
+
+
+def partitioned(job: TopicJob, rows: pa.Table) -> Partitioned:
+    """The rows with their partition values.
+
+    Raises:
+        TransformError: one has none that the table could take; a value of a record itself always can.
+    """
+    try:
+        return Partitioned(job.rule, rows)
+    except ValueError as e:
+        raise TransformError(f"topic {job.topic}: {e}") from e
+
+
+def write_dead_letters(storage: Storage, job: TopicJob, dead_letters: pa.Table) -> FileWritten | None:
+    """The dead letters in a file of the dead-letter table; None when there are none."""
+    if not dead_letters.num_rows:
+        return None
+    batches = dead_letters.to_batches()
+    return write_table(storage, job.dead_letters_table, batches, DEAD_LETTER_SCHEMA, beside=job.table)
+
+
+def transform_arrow(job: TopicJob, rows: pa.Table) -> pa.Table:
+    """Rows after the user's `transform_arrow`, in the table's columns.
+
+    Raises:
+        TransformError: it raised, lost the origin columns, or broke its promise.
+    """
+    if job.rule.transform_arrow is None:
+        return rows.combine_chunks()
+    try:
+        out = load_hook(job.rule.transform_arrow)(rows, job.topic)
+        out = out.select(job.given.names).cast(job.given).combine_chunks()
+    except (Exception, SystemExit) as e:  # one that ends the process would take the other topics with it
+        raise TransformError(f"transform_arrow {job.rule.transform_arrow}: {type(e).__name__}: {e}") from e
+    check_origins(job, out)
+    check_count(job, out.num_rows, rows.num_rows)
+    return out
+
+
+def check_origins(job: TopicJob, out: pa.Table) -> None:
+    """Whether each row says which record it is of, and that it is its only one; only IDENTITY columns are looked at.
+
+    Raises:
+        TransformError: they do not, against `rows: ...`.
+    """
+    if any(out.column(name).null_count for name in IDENTITY):
+        raise TransformError(f"the transform of {job.topic} left nulls in {', '.join(IDENTITY)}")
+    if job.rule.rows == "any":
+        return
+    pairs = out.select(["_partition", "_offset"]).group_by(["_partition", "_offset"]).aggregate([])
+    if pairs.num_rows != out.num_rows:
+        raise TransformError(f"the transform of {job.topic} gives several rows for one record: say rows: any")
+
+
+def check_count(job: TopicJob, rows: int, rows_in: int) -> None:
+    """Whether the transform kept `rows: ...` in number.
+
+    Raises:
+        TransformError: it did not.
+    """
+    promise = job.rule.rows
+    if (promise != "any" and rows > rows_in) or (promise == "one_to_one" and rows != rows_in):
+        raise TransformError(
+            f"the transform of {job.topic} gives {rows} rows for {rows_in} records against rows: {promise}"
+        )

@@ -1,0 +1,95 @@
+"""Tokens of an OpenID Connect provider: for kafka-python, which fetches none, and where the secret is in a file.
+
+librdkafka fetches tokens itself, with the secret that it was made with.
+"""
+
+import logging
+import ssl
+import threading
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+
+import httpx2
+
+from kgs_core.errors import PermanentError, PortError, TransientError, one_line
+from kgs_core.kafka.errors import note_token_failure
+from kgs_core.kafka.tokens import USED_SHARE, KeptToken, Token, used_on
+from kgs_core.system.bounded_call import answer_within
+from kgs_core.system.secret_files import with_secrets
+
+REFUSED_S = 300.0
+_TIMEOUT_S = 5.0
+_WHOLE_S = 3 * _TIMEOUT_S  # to connect, to send and to hear
+_log = logging.getLogger(__name__)
+
+
+class OidcTokens:
+    """Tokens for a client's id and secret (RFC 6749, 4.4), each used for most of its life (port `TokenSource`)."""
+
+    def __init__(self, client: Mapping[str, str | int | bool]) -> None:
+        """Provider with librdkafka's settings `sasl.oauthbearer.*` and `https.ca.*`, files read with each token.
+
+        Raises:
+            PermanentError: a file cannot be read.
+        """
+        self._client = dict(client)
+        self._lock = threading.Lock()
+        self._kept: KeptToken | None = None
+        self._refused_since: float | None = None
+        self._read()
+
+    def token(self) -> Token:
+        """See `TokenSource`."""
+        with self._lock:
+            if self._kept is None or time.time() >= self._kept[1]:
+                try:
+                    found, life_s = self._fetched()
+                except PortError as e:
+                    failure = self._judged(e)
+                    if (kept := used_on(self._kept)) is not None:
+                        _log.warning("%s: the token that there is is used on", failure)
+                        self._kept = kept
+                        return kept[0]
+                    note_token_failure(failure)
+                    raise failure from e
+                self._refused_since = None
+                self._kept = found, found.expires_s - (1 - USED_SHARE) * life_s
+            return self._kept[0]
+
+    def _judged(self, failure: PortError) -> PortError:
+        """A refusal after tokens were had is not final at first: a new secret is not everywhere at once."""
+        if self._kept is None or not isinstance(failure, PermanentError):
+            return failure
+        now = time.monotonic()
+        self._refused_since = now if self._refused_since is None else self._refused_since
+        return TransientError(str(failure)) if now - self._refused_since < REFUSED_S else failure
+
+    def _read(self) -> tuple[dict[str, str], ssl.SSLContext]:
+        text = {key: str(value) for key, value in with_secrets("kafka.client", self._client).items()}
+        try:
+            tls = ssl.create_default_context(cafile=text.get("https.ca.location"), cadata=text.get("https.ca.pem"))
+        except (OSError, ValueError) as e:
+            raise PermanentError(f"kafka.client: https.ca.*: {one_line(e)}: check the file") from e
+        return {key.removeprefix("sasl.oauthbearer."): value for key, value in text.items()}, tls
+
+    def _fetched(self) -> tuple[Token, float]:
+        own, tls = self._read()
+        what = f"token endpoint {own['token.endpoint.url']}"
+        form = {"grant_type": "client_credentials"} | ({"scope": own["scope"]} if own.get("scope") else {})
+        extensions = dict(part.split("=", 1) for part in own.get("extensions", "").split(",") if "=" in part)
+        signed_in = own["client.id"], own["client.secret"]
+        try:
+            with httpx2.Client(auth=signed_in, timeout=_TIMEOUT_S, verify=tls) as client:  # which ends the thread, too
+                url = own["token.endpoint.url"]
+                answer = answer_within(_WHOLE_S, lambda: client.post(url, data=form), "kafka-token-endpoint")
+        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as e:
+            raise TransientError(f"{what}: {one_line(e)}") from e
+        if answer.status_code in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            raise PermanentError(f"{what}: {answer.status_code}: {' '.join(answer.text.split())[:200]}")
+        try:
+            found = answer.raise_for_status().json()
+            value, life_s = str(found["access_token"]), float(found.get("expires_in", 60))
+        except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError) as e:
+            raise TransientError(f"{what}: {answer.status_code}: no token: {one_line(e)}") from e
+        return Token(value, time.time() + life_s, own["client.id"], extensions), life_s

@@ -1,0 +1,1 @@
+"""The audit of rows against tables' own logs and Kafka's."""

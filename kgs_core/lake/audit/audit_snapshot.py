@@ -1,0 +1,259 @@
+"""A table and its dead letters as they were at one moment, by topic: positions and rows of the same version."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kgs_core.config import TableSpec
+from kgs_core.errors import PortError, TransientError, one_line
+from kgs_core.lake.files.row_schema import IDENTITY
+from kgs_core.lake.rule import NO_OFFSETS, Offsets, SideRows, StoredPositions
+from kgs_core.lake.rule.positions import CLOSED, AppIds, ParsedAppId, offset_sum, parse_app_id
+from kgs_core.lake.rule.table_owner import owners
+from kgs_core.lake.topics.shared_table import topics_by_id
+from kgs_core.lake.topics.side_tables import noted_sides
+from kgs_core.model import OffsetRange, TopicId
+from kgs_core.ports import Lake, PinnedTable
+
+TRIES = 4
+READ_THREADS = 4
+NAMELESS = -1  # partition of a row that does not say which
+
+
+class PartitionKey(NamedTuple):
+    """One partition of one life of a topic."""
+
+    topic_id: TopicId
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableSnapshot:
+    """Snapshot of what a topic has in its tables.
+
+    Attributes:
+        version: of the rows' table; None: it is not there.
+        positions: of every partition that has any in the log of the rows' table.
+        rows: offsets by partition, in no order; `dead_letters` likewise, of the dead-letter table. Rows of a topic id
+            that the table's log does not know are with the first topic of the table.
+        other_groups: groups that have positions in the rows' table beside ours.
+        other_topics: topics that our group fills it from, and that were not asked for.
+        sides: rows of side tables by partition; of one topic's records, in whatever table they are.
+        handed_over: whether ours were handed over to another group; then nothing else is known.
+    """
+
+    version: int | None
+    positions: Mapping[PartitionKey, StoredPositions]
+    rows: Mapping[PartitionKey, Offsets]
+    dead_letters: Mapping[PartitionKey, Offsets]
+    other_groups: tuple[str, ...] = ()
+    other_topics: tuple[str, ...] = ()
+    handed_over: bool = False
+    sides: Mapping[PartitionKey, Sequence[SideRows]] = field(default_factory=dict)
+
+
+def load_snapshots(
+    lake: Lake, group: str, specs: Sequence[TableSpec], belongs: Callable[[str], bool] = lambda _: True
+) -> dict[str, TableSnapshot]:
+    """The tables as they are now, by topic, also while consumers commit to them.
+
+    Takes 8 bytes of memory per row.
+
+    Args:
+        specs: topics of one table, one at least.
+        belongs: whether the rows of another topic of the group may be in it; else they are as those of a topic id that
+            the table's log does not know.
+
+    Raises:
+        TransientError: the store did not answer, or files went away while they were read, several times.
+        PermanentError: a table that is not of kgs's making.
+    """
+    problem: Exception | None = None
+    for attempt in range(TRIES):
+        try:
+            return _load(lake, group, specs, belongs)
+        except PortError:
+            raise
+        except Exception as e:  # noqa: BLE001 - OSError, DeltaError and plain exceptions alike: a log cleaned under us
+            problem = e
+            time.sleep(0.1 * 2**attempt)
+    reason = one_line(problem) if problem else ""
+    raise TransientError(f"table {specs[0].table}: cannot be read: {reason}: audit again") from problem
+
+
+def _load(
+    lake: Lake, group: str, specs: Sequence[TableSpec], belongs: Callable[[str], bool]
+) -> dict[str, TableSnapshot]:
+    # The order matters. Dead letters and side tables are committed before the rows that move the position past them, so
+    # the rows' version is fixed first: what is seen of the others then is all that it needs, and what is too much lies
+    # at or above its position.
+    table, dead_letters = _pinned(lake, specs[0].table), _pinned(lake, specs[0].dead_letters_table)
+    transactions = lake.all_versions(specs[0].table) if table else {}
+    others = tuple(name for name in owners(transactions) if name != group)
+    positions = {spec.topic: _positions(group, spec.topic, transactions, (table, dead_letters)) for spec in specs}
+    gone = {topic for topic, found in positions.items() if table and _is_all_handed_over(table, group, topic, found)}
+    version = table.version if table else None
+    if len(gone) == len(specs):
+        return {spec.topic: TableSnapshot(version, {}, {}, {}, others, handed_over=True) for spec in specs}
+    known_topics = topics_by_id(transactions, group).items()
+    topics = {id_: topic for id_, topic in known_topics if topic in positions or belongs(topic)}
+    rows, letters = offsets_in(table), offsets_in(dead_letters)
+    sides = _sides(lake, group, specs, transactions)
+    found = {}
+    for spec in specs:
+        ours, known = {id_ for id_, topic in topics.items() if topic == spec.topic}, positions[spec.topic]
+        if spec is specs[0]:
+            ours |= {key.topic_id for key in (*rows, *letters)} - topics.keys()
+            ours |= {key.topic_id for side in sides for key in side.rows if not side.knows(key)} - topics.keys()
+        started_since = {key for key, at in known.items() if at.start is None and at.position is None}
+        unasked = sorted(set(topics.values()) - positions.keys()) if spec is specs[0] else ()
+        of_sides = {
+            key: tuple(side.rows_of(AppIds(group, spec.topic, key.topic_id), key) for side in sides)
+            for key in {key for side in sides for key in side.rows} | known.keys()
+            if sides and key.topic_id in ours and key not in started_since
+        }
+        found[spec.topic] = TableSnapshot(
+            version,
+            {key: _with_redriven(at, group, spec, sides) for key, at in known.items() if key not in started_since},
+            {key: offsets for key, offsets in rows.items() if key.topic_id in ours},
+            {key: at for key, at in letters.items() if key.topic_id in ours and key not in started_since},
+            others,
+            tuple(unasked),
+            sides=of_sides,
+        )
+    handed_over = dict.fromkeys(gone, TableSnapshot(version, {}, {}, {}, others, handed_over=True))
+    return found | handed_over
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side table: its rows, and the topic ids that its own log knows."""
+
+    table: PinnedTable
+    name: str
+    rows: Mapping[PartitionKey, Offsets]
+    topic_ids: frozenset[TopicId]
+
+    def knows(self, key: PartitionKey) -> bool:
+        return key.topic_id in self.topic_ids
+
+    def rows_of(self, ids: AppIds, key: PartitionKey) -> SideRows:
+        return SideRows(self.name, self.rows.get(key, NO_OFFSETS), position_in(self.table, ids, key.partition))
+
+
+def _sides(lake: Lake, group: str, specs: Sequence[TableSpec], transactions: Mapping[str, int]) -> list[_Side]:
+    names = {name for spec in specs for name in spec.side_tables.values()}
+    for spec in specs:
+        names |= noted_sides(transactions, group, spec.topic)
+    found = []
+    for name in sorted(names):
+        table = _pinned(lake, name)
+        if table is not None:
+            parsed = (parse_app_id(app) for app in lake.all_versions(name))
+            topic_ids = frozenset(app.topic_id for app in parsed if app is not None)
+            found.append(_Side(table, name, offsets_in(table), topic_ids))
+    return found
+
+
+def _with_redriven(stored: StoredPositions, group: str, spec: TableSpec, sides: Sequence[_Side]) -> StoredPositions:
+    """With the dead letters that have become rows of side tables."""
+    ids = AppIds(group, spec.topic, stored.topic_id)
+    count, total = stored.redriven
+    for side in sides:
+        count += side.table.version_of(ids.redriven(stored.partition)) or 0
+        total = offset_sum([side.table.version_of(ids.redriven_sum(stored.partition)) or 0], total)
+    return replace(stored, redriven=(count, total))
+
+
+def _positions(
+    group: str, topic: str, apps: Iterable[str], pinned: tuple[PinnedTable | None, PinnedTable | None]
+) -> dict[PartitionKey, StoredPositions]:
+    known = [parsed for app in apps if (parsed := parse_app_id(app))]
+    ours = [app for app in known if (app.group, app.topic) == (group, topic)]
+    keys = sorted({PartitionKey(app.topic_id, app.partition) for app in ours})
+    return {key: stored_positions(AppIds(group, topic, key.topic_id), key, ours, pinned) for key in keys}
+
+
+def _is_all_handed_over(table: PinnedTable, group: str, topic: str, keys: Iterable[PartitionKey]) -> bool:
+    """Lives that have ended were closed before, and a table changes hands as a whole."""
+    return any(is_handed_over(table, AppIds(group, topic, key.topic_id), key) for key in keys)
+
+
+def _pinned(lake: Lake, name: str) -> PinnedTable | None:
+    table = lake.pin(name)
+    if table is not None:
+        table.check_readable(IDENTITY)
+    return table
+
+
+def is_handed_over(table: PinnedTable, ids: AppIds, key: PartitionKey) -> bool:
+    """Whether it is another group's now; a life that ended when its topic moved has an end."""
+    is_closed = table.version_of(ids.position(key.partition)) == CLOSED
+    return is_closed and table.version_of(ids.end(key.partition)) is None
+
+
+def stored_positions(
+    ids: AppIds, key: PartitionKey, ours: Iterable[ParsedAppId], pinned: tuple[PinnedTable | None, PinnedTable | None]
+) -> StoredPositions:
+    """Versions as of the pinned tables; `ours` only says which gaps to ask for, and may know of later ones."""
+    table, dead_letters = pinned
+
+    def version(app: str) -> int | None:
+        return table.version_of(app) if table else None
+
+    starts = sorted(
+        app.gap_from
+        for app in ours
+        if app.gap_from is not None and (app.topic_id, app.partition) == (key.topic_id, key.partition)
+    )
+    ends = {start: version(ids.gap(key.partition, start)) for start in starts}
+    return StoredPositions(
+        key.topic_id,
+        key.partition,
+        version(ids.start(key.partition)),
+        position_in(table, ids, key.partition),
+        tuple(OffsetRange(start, end) for start, end in ends.items() if end is not None),
+        position_in(dead_letters, ids, key.partition),
+        (version(ids.redriven(key.partition)) or 0, version(ids.redriven_sum(key.partition)) or 0),
+    )
+
+
+def position_in(table: PinnedTable | None, ids: AppIds, partition: int) -> int | None:
+    """A partition's position, or where its life ended; CLOSED where another group has it now."""
+    stored = table.version_of(ids.position(partition)) if table else None
+    ended = table.version_of(ids.end(partition)) if table and stored == CLOSED else None
+    return stored if ended is None else ended
+
+
+def offsets_in(table: PinnedTable | None, within: OffsetRange | None = None) -> dict[PartitionKey, Offsets]:
+    """Offsets of all rows, of every partition, read file by file; of all that lie within a range, and maybe others."""
+    if table is None:
+        return {}
+    parts: dict[PartitionKey, list[Offsets]] = {}
+    with ThreadPoolExecutor(READ_THREADS) as pool:
+        for found in pool.map(lambda file: offsets_of(table.read(file, IDENTITY)), table.files(within)):
+            for key, offsets in found.items():
+                parts.setdefault(key, []).append(offsets)
+    return {key: np.concatenate(offsets) for key, offsets in parts.items()}
+
+
+def offsets_of(rows: pa.Table) -> dict[PartitionKey, Offsets]:
+    """Offsets of rows by partition, in no order."""
+    # Compaction and other writers may have chosen another kind of string, which `fill_null` does not know
+    topic_ids = pc.fill_null(rows["_topic_id"].cast(pa.string()), "").combine_chunks().dictionary_encode()
+    partitions = pc.fill_null(rows["_partition"], NAMELESS).to_numpy()
+    offsets = pc.fill_null(rows["_offset"], NAMELESS).to_numpy().astype(np.int64, copy=False)
+    codes = topic_ids.indices.to_numpy().astype(np.int64) << 32 | (partitions.astype(np.int64) & 0xFFFFFFFF)
+    order = np.argsort(codes, kind="stable")
+    firsts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    return {
+        PartitionKey(TopicId(topic_ids.dictionary[int(codes[p[0]] >> 32)].as_py()), int(partitions[p[0]])): offsets[p]
+        for p in np.split(order, firsts[1:])
+        if len(p)
+    }

@@ -1,0 +1,192 @@
+"""The lake as Delta tables: the ports `Lake` and `PinnedTable` by deltalake."""
+
+import json
+import threading
+from collections.abc import Collection, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from pyarrow import fs
+
+from kgs_core.config.settings import LakeSettings
+from kgs_core.errors import PermanentError, TransientError, one_line
+from kgs_core.lake.delta.delta_log import load_transactions
+from kgs_core.lake.delta.delta_maintenance import maintain_table
+from kgs_core.lake.delta.delta_table import DeltaTopicTable, open_table
+from kgs_core.lake.delta.evolution import add_columns
+from kgs_core.lake.delta.intent_store import INTENT_FOLDER, intent_store
+from kgs_core.lake.delta.pace import CommitWay
+from kgs_core.lake.delta.probe import probe, remove_left_over
+from kgs_core.lake.delta.table_log import TableLog
+from kgs_core.lake.files.columns import plain
+from kgs_core.lake.files.row_schema import ORIGIN_FIELDS
+from kgs_core.lake.files.storage import Storage
+from kgs_core.model import OffsetRange
+from kgs_core.ports import PLAIN, Lake, TableContents, TableDescription, TableLayout, Upkeep
+
+_LOWEST, _HIGHEST = "min._offset", "max._offset"
+
+
+class DeltaLake(Lake):
+    """Port `Lake`."""
+
+    def __init__(self, settings: LakeSettings, consumer: str = "", commits: CommitWay = "auto") -> None:
+        self._settings = settings
+        self._consumer = consumer
+        self._commits = commits
+        self._storage = Storage(settings.root, settings.storage_options)
+        self._turns: dict[str, threading.Lock] = {}
+
+    @property
+    def root(self) -> str:
+        """See `Lake`."""
+        return self._storage.root
+
+    def probe(self) -> None:
+        """See `Lake`."""
+        probe(self._storage)
+
+    def remove_probes(self) -> None:
+        """See `Lake`."""
+        remove_left_over(self._storage)
+
+    def folders(self, under: str) -> list[str]:
+        """See `Lake`."""
+        selector = fs.FileSelector(self._storage.path(under).rstrip("/"), allow_not_found=True)
+        try:
+            listing = self._storage.filesystem().get_file_info(selector)
+        except OSError as e:
+            raise PermanentError(f"lake {self.root}: cannot be listed: {one_line(e)}: check path and rights") from e
+        return [info.base_name for info in listing if info.type == fs.FileType.Directory]
+
+    def table(self, name: str, schema: pa.Schema, layout: TableLayout = PLAIN) -> DeltaTopicTable:
+        """See `Lake`."""
+        log = TableLog(self._storage, name, schema, self._settings, layout, self._consumer)
+        return DeltaTopicTable(
+            self._storage, name, schema, self._settings, log, self._turn(name), commits=self._commits
+        )
+
+    def _turn(self, name: str) -> threading.Lock:
+        return self._turns.setdefault(name, threading.Lock())  # one step of Python, so two threads get the same one
+
+    def columns(
+        self, name: str, default: pa.Schema, wanted: pa.Schema | None = None, layout: TableLayout = PLAIN
+    ) -> pa.Schema:
+        """See `Lake`."""
+        log = TableLog(self._storage, name, pa.schema(ORIGIN_FIELDS), self._settings, layout, self._consumer)
+        DeltaTopicTable(self._storage, name, default, self._settings, log).create()
+        if wanted is not None:
+            add_columns(log, wanted)
+        return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in log.metadata.columns])
+
+    def open(self, name: str) -> DeltaTopicTable:
+        """See `Lake`."""
+        return open_table(self._storage, name, self._settings)
+
+    def all_versions(self, name: str) -> dict[str, int]:
+        """See `Lake`."""
+        return load_transactions(self._storage, name)
+
+    def forget_intents(self, name: str) -> None:
+        """See `Lake`."""
+        try:
+            store = intent_store(self._storage, name)
+            store.remove(store.ages())
+        except Exception as e:
+            raise TransientError(f"table {name}: {INTENT_FOLDER}: {one_line(e)}") from e
+
+    def pin(self, name: str) -> "PinnedDelta | None":
+        """See `Lake`."""
+        uri, options = self._storage.uri(name), self._storage.delta_options()
+        try:  # not `is_deltatable`: it holds Python's lock until the store answers, and every thread would wait
+            handle = DeltaTable(uri, storage_options=options)
+        except TableNotFoundError:
+            return None
+        return PinnedDelta(self._storage, name, handle)
+
+    def maintain(self, name: str, layout: TableLayout = PLAIN, *, dry_run: bool) -> Upkeep | None:
+        """See `Lake`."""
+        return maintain_table(self._storage, name, self._settings.vacuum_retention_h, layout, dry_run=dry_run)
+
+
+class PinnedDelta:
+    """Port `PinnedTable`."""
+
+    def __init__(self, storage: Storage, name: str, handle: DeltaTable) -> None:
+        self._storage = storage
+        self._name = name
+        self._handle = handle
+        self._values: dict[str, dict[str, Any]] = {}
+
+    def refresh(self) -> None:
+        """See `PinnedTable`."""
+        self._handle.update_incremental()
+
+    @property
+    def version(self) -> int:
+        """See `PinnedTable`."""
+        return self._handle.version()
+
+    def version_of(self, app: str) -> int | None:
+        """See `PinnedTable`."""
+        return self._handle.transaction_version(app)
+
+    def contents(self) -> TableContents:
+        """See `PinnedTable`."""
+        files = pa.table(self._handle.get_add_actions(flatten=True))
+        sizes, rows = files["size_bytes"], files["num_records"] if "num_records" in files.column_names else None
+        counted = rows is not None and rows.null_count == 0
+        return TableContents(
+            self._handle.version(),
+            (pc.sum(rows).as_py() or 0) if counted or not files.num_rows else None,
+            pc.sum(sizes).as_py() or 0,
+            files.num_rows,
+            self.description().fields,
+        )
+
+    def description(self) -> TableDescription:
+        """See `PinnedTable`."""
+        metadata = self._handle.metadata()
+        fields = json.loads(self._handle.schema().to_json())["fields"]
+        return TableDescription(fields, tuple(metadata.partition_columns), metadata.description or None)
+
+    def check_readable(self, columns: Collection[str]) -> None:
+        """See `PinnedTable`."""
+        missing = set(columns) - {field.name for field in self._handle.schema().fields}
+        if missing:
+            raise PermanentError(f"table {self._name}: has no column {', '.join(sorted(missing))}: kgs did not make it")
+        if self._handle.protocol().min_reader_version != 1:
+            raise PermanentError(
+                f"table {self._name}: rows may be hidden by Delta features that kgs does not read: rebuild it"
+            )
+
+    def files(self, offsets: OffsetRange | None = None) -> list[str]:
+        """See `PinnedTable`."""
+        adds = pa.table(self._handle.get_add_actions(flatten=True))
+        if offsets is not None and {_LOWEST, _HIGHEST} <= set(adds.column_names):
+            outside = pc.or_(pc.less(adds[_HIGHEST], offsets.start), pc.greater_equal(adds[_LOWEST], offsets.end))
+            adds = adds.filter(pc.invert(pc.fill_null(outside, False)))  # noqa: FBT003 - a file that does not say
+        paths = [unquote(path) for path in adds["path"].to_pylist()]  # a URI in the log
+        names = self._handle.metadata().partition_columns
+        columns = {name: adds[f"partition.{name}"].combine_chunks() for name in names}
+        self._values |= {path: {name: columns[name][n] for name in names} for n, path in enumerate(paths)}
+        return paths
+
+    def read(self, file: str, columns: Sequence[str]) -> pa.Table:
+        """See `PinnedTable`; by pyarrow, since deltalake's own reader can abort the process when it ends."""
+        path, filesystem = self._storage.path(self._name, file), self._storage.filesystem()
+        values = self._values.get(file, {})  # of partition columns, which are not in the file
+        with pq.ParquetFile(path, filesystem=filesystem) as found:
+            in_file = [n for n in columns if n in found.schema_arrow.names and n not in values]
+            rows = found.read(columns=in_file, use_threads=False)
+        for name in columns:
+            if name in values:
+                rows = rows.append_column(name, pa.repeat(values[name], rows.num_rows))
+            elif name not in rows.column_names:  # the column came later than the file
+                rows = rows.append_column(name, pa.nulls(rows.num_rows))
+        return rows.select(list(columns))

@@ -1,0 +1,221 @@
+"""The versions of all application ids, as of exactly one entry of a Delta log.
+
+deltalake answers for one application id at a time, and replays the log for each. Here the log is read once, and after
+that only its new entries.
+
+1. A `LogState` belongs to one number and one *file* under that number: `stamp` tells that file from any other. Where
+   the table was deleted and made again, its old state is of no use, whatever number the new log has got to.
+2. The next state is made of the entries right behind, without a gap, and only if the known entry is still there with
+   its stamp. Anything else (cleaned away under a process that was stopped, a table made again, a listing that raced
+   with commits) is answered by reading anew.
+3. Who has just lost a number knows that there is an entry behind its state, and asks for that and the next few by their
+   names, without a listing. Sound only a moment after a listing: later, a name without a file may be a hole.
+4. An entry that changes metadata or protocol ends the chain: what follows must be looked at as a whole, for the table
+   may not let the guarantee hold any more. So does one that no writer of kgs made, where entries are asked for by their
+   names: it may be vacuum's, and what is known of files is worth nothing then, whatever the clocks say.
+"""
+
+import json
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kgs_core.errors import PermanentError, PortError, TransientError, one_line
+from kgs_core.lake.delta.log_store import LogListing, LogStore, entry_name, last_checkpoint, log_store
+from kgs_core.lake.files.storage import Storage
+
+TRIES = 5
+_THREADS = 32
+
+
+class LogBrokenError(Exception):
+    """An entry that should be there is missing, or is no entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """Versions as of one entry of the log.
+
+    Attributes:
+        version: the entry's number.
+        stamp: what its file is told by.
+        apps: application id -> version.
+        changed: number of the last entry, as far as is known, that holds metadata or protocol; or of the checkpoint
+            that the reading began at.
+        maker: the writer that made the entry; empty where it is not known.
+        batches: how many batches the entry holds.
+    """
+
+    version: int
+    stamp: str
+    apps: Mapping[str, int]
+    changed: int
+    maker: str = ""
+    batches: int = 0
+
+    def followed_by(self, version: int, stamp: str, apps: Mapping[str, int], maker: str, batches: int) -> "LogState":
+        """The state after one more entry, which changes neither metadata nor protocol."""
+        return LogState(version, stamp, {**self.apps, **apps}, self.changed, maker, batches)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    apps: dict[str, int]
+    changes_table: bool
+    maker: str
+    batches: int
+
+
+def read_state(log: LogStore) -> LogState | None:
+    """The newest state, from a checkpoint on; None where there is no log.
+
+    Raises:
+        LogBrokenError: the log has a hole or a broken entry, or seemed to have, since others changed it meanwhile.
+        Exception: the store did not answer.
+    """
+    noted = last_checkpoint(log.read)
+    listing = log.since(noted)
+    if noted is not None and noted not in listing.checkpoints:
+        listing = log.since(None)
+    base = max(listing.checkpoints, default=-1)
+    apps: dict[str, int] = {}
+    for name in listing.checkpoints.get(base, []):
+        apps |= _of_checkpoint(log.read(name), name)
+    tail = sorted(version for version in listing.stamps if version > base)
+    if not tail and base < 0:
+        return None
+    if tail != list(range(base + 1, base + 1 + len(tail))):
+        raise LogBrokenError(f"its log has a hole after version {base}: restore _delta_log")
+    changed = max(base, 0)
+    for version, entry in _entries(log, tail):
+        apps |= entry.apps
+        changed = version if entry.changes_table else changed
+    newest = tail[-1] if tail else base
+    if newest not in listing.stamps:  # a checkpoint whose own entry was cleaned away: a number without a stamp
+        listing.stamps[newest] = ""
+    return LogState(newest, listing.stamps[newest], apps, changed)
+
+
+def next_state(log: LogStore, state: LogState) -> LogState | None:
+    """The newest state by what came after `state`; None where the log must be read anew.
+
+    Raises:
+        LogBrokenError: an entry is broken.
+        Exception: the store did not answer.
+    """
+    listing: LogListing = log.since(state.version)
+    if not state.stamp or listing.stamps.get(state.version) != state.stamp:
+        return None
+    new = sorted(version for version in listing.stamps if version > state.version)
+    if new != list(range(state.version + 1, state.version + 1 + len(new))):
+        return None
+    try:
+        entries = _entries(log, new)
+    except FileNotFoundError:  # cleaned away between the listing and the reading
+        return None
+    if any(entry.changes_table for _, entry in entries):
+        return None
+    for number, entry in entries:
+        state = state.followed_by(number, listing.stamps[number], entry.apps, entry.maker, entry.batches)
+    return state
+
+
+def followed(log: LogStore, state: LogState, ahead: int) -> LogState | None:
+    """The state after the entries right behind `state`, itself where there is none; None: read the log anew.
+
+    Args:
+        ahead: how many entries there may be, a guess; asked for at once.
+
+    Raises:
+        LogBrokenError: an entry is broken.
+        Exception: the store did not answer.
+    """
+    while True:
+        asked = range(state.version + 1, state.version + 1 + ahead)
+        for number, found in zip(asked, _readers().map(lambda n: _entry_if_there(log, n), asked), strict=True):
+            if found is None:
+                break
+            entry = _parsed(found[0], entry_name(number))
+            if entry.changes_table or not entry.maker:
+                return None
+            state = state.followed_by(number, found[1], entry.apps, entry.maker, entry.batches)
+        if state.version < asked[-1]:
+            return state
+        ahead *= 2
+
+
+def _entry_if_there(log: LogStore, version: int) -> tuple[bytes, str] | None:
+    try:
+        return log.entry(version)
+    except FileNotFoundError:
+        return None
+
+
+def load_transactions(storage: Storage, table: str) -> dict[str, int]:
+    """Version of every application id in the table's log; empty where there is no table.
+
+    Raises:
+        PermanentError: an entry that should be there is missing or broken; or the folder may not be read, or has files
+            where folders should be.
+        UnsafeError: its path is none that a table can have.
+        TransientError: the store did not answer.
+    """
+    problem: Exception | None = None
+    for attempt in range(TRIES):
+        try:
+            state = read_state(log_store(storage, table))
+        except PortError:
+            raise
+        except Exception as e:  # noqa: BLE001 - the clients of stores raise what they like
+            # While others commit, a listing may show an entry without the one before it, or one that is cleaned away.
+            problem = e
+            time.sleep(0.02 * 2**attempt)
+        else:
+            return dict(state.apps) if state else {}
+    if isinstance(problem, LogBrokenError):
+        raise PermanentError(f"table {table}: {problem}")
+    if isinstance(problem, (PermissionError, IsADirectoryError, NotADirectoryError)):
+        raise PermanentError(f"table {table}: {one_line(problem)}: give the right to read it, or move it away")
+    raise TransientError(f"table {table}: {one_line(problem) if problem else ''}") from problem
+
+
+def _entries(log: LogStore, versions: list[int]) -> list[tuple[int, _Entry]]:
+    """Entries in order, read at the same time."""
+    names = [entry_name(version) for version in versions]
+    texts = map(log.read, names) if len(names) < 2 else _readers().map(log.read, names)  # noqa: PLR2004
+    return [(version, _parsed(text, entry_name(version))) for version, text in zip(versions, texts, strict=True)]
+
+
+@cache
+def _readers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_THREADS, "log-reader")
+
+
+def _of_checkpoint(data: bytes, name: str) -> dict[str, int]:
+    try:
+        column = pq.read_table(pa.BufferReader(data), columns=["txn"])["txn"].drop_null()
+        return {str(txn["appId"]): int(txn["version"]) for txn in column.to_pylist() if txn["appId"] is not None}
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as e:
+        raise LogBrokenError(f"checkpoint {name} cannot be read: restore it") from e
+
+
+def _parsed(text: bytes, name: str) -> _Entry:
+    try:
+        actions = [json.loads(line) for line in text.splitlines() if line]
+    except (ValueError, RecursionError) as e:
+        raise LogBrokenError(f"log entry {name} is not whole: restore it") from e
+    if not all(isinstance(action, dict) for action in actions):
+        raise LogBrokenError(f"log entry {name} is another kind of JSON: restore it")
+    try:
+        apps = {str(a["txn"]["appId"]): int(a["txn"]["version"]) for a in actions if "txn" in a}
+        made: dict[str, Any] = next((a["commitInfo"].get("kgs") or {} for a in actions if "commitInfo" in a), {})
+        changes_table = any("metaData" in a or "protocol" in a for a in actions)
+        return _Entry(apps, changes_table, str(made.get("writer", "")), int(made.get("batches", 0)))
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as e:
+        raise LogBrokenError(f"log entry {name} is another kind of JSON: restore it") from e

@@ -1,0 +1,116 @@
+"""New columns for a table that others commit to: a metadata entry of its own, made by whoever comes first.
+
+Theory of operation (ADR 17). A table's columns only ever become more, and each new one takes null.
+1. The entry holds the metadata as of the version right before it, with more columns, and nothing else. It is created
+   under exactly the next number, as every entry is (`delta_table`, 3): so no other change of metadata lies between, and
+   none is ever undone by it, also where it is carried out late. Whoever loses the number looks again; what another has
+   added meanwhile is not added again, so it does not matter whose entry it was, or whether a reply was lost.
+2. It moves no position and adds no file: killed before it or after it, exactly-once is not touched.
+3. A batch that is under way meanwhile has fewer columns, and is valid: null is read for what a file lacks. Its commit
+   meets an entry that changes metadata, reads the table anew with all its checks, finds each of its columns there as
+   before, judges its positions as ever, and goes on with the same file.
+4. A file with more columns than its table never enters: a batch is parsed into columns that the table was seen to have,
+   and they stay, as long as the table is the same.
+5. An intent tells which table it is for (its id) and as of which version its writer has checked it. A maker takes none
+   that was checked before the last change of metadata (`lake/rule/combining.py`, 5): its writer looks again, and
+   leaves it anew.
+6. Types never change: Delta at protocol 1/2 cannot say that of a column. So `evolve: widen` has columns wide from the
+   start.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from deltalake import Schema
+
+from kgs_core.errors import PermanentError, PortError, TransientError, one_line
+from kgs_core.lake.delta.log_store import EntryExistsError
+from kgs_core.lake.delta.pace import MOST_RACES, TRIES, Pace, pause_after_error
+from kgs_core.lake.delta.table_log import TableLog, TableMetadata
+from kgs_core.lake.files.columns import lacking
+from kgs_core.system.failpoints import failpoint
+
+_log = logging.getLogger(__name__)
+
+
+def add_columns(log: TableLog, wanted: Iterable[pa.Field]) -> None:
+    """Add to a table what it lacks of `wanted`, see `lacking`; afterwards `log.metadata` has it.
+
+    Raises:
+        UnsafeError: the table breaks the guarantee.
+        PermanentError: no reader would take its schema.
+        TransientError: the store did not answer, or too many others made entries.
+    """
+    pace = Pace()
+    problem: Exception | None = None
+    errors = races = 0
+    columns = list(wanted)
+    while errors < TRIES and races < MOST_RACES:
+        began = time.monotonic()
+        try:
+            state = log.looked_at((), lost=isinstance(problem, EntryExistsError))
+            more = lacking(log.metadata.columns, columns)
+            if not more:
+                return
+            metadata = _readable(log.name, with_columns(log.metadata, more))
+            failpoint("before-columns")
+            log.write_metadata(state, metadata, [f.name for f in more])
+            failpoint("columns-added")
+            _log.info("table=%s has new columns: %s", log.name, ", ".join(f"{f.name} {f.type}" for f in more))
+        except PortError:
+            raise
+        except EntryExistsError as e:
+            problem = e
+            races += 1
+            time.sleep(pace.lost(time.monotonic() - began))
+        except Exception as e:  # noqa: BLE001 - stores' clients and deltalake raise what they like
+            problem = e
+            log.connect_anew()
+            time.sleep(pause_after_error(errors))
+            errors += 1
+    raise TransientError(
+        f"table {log.name}: no columns added after {errors} errors and {races} lost races, "
+        f"last: {one_line(problem) if problem else ''}"
+    ) from problem
+
+
+def _readable(table: str, metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata, if readers take its schema: once written, one that they do not would be there for good.
+
+    Raises:
+        PermanentError: they do not.
+    """
+    try:
+        Schema.from_json(metadata["schemaString"]).to_arrow()
+    except Exception as e:
+        raise PermanentError(f"table {table}: its new columns would make it unreadable: {one_line(e)}") from e
+    return metadata
+
+
+def with_columns(metadata: TableMetadata, more: Sequence[pa.Field]) -> dict[str, Any]:
+    """Delta's `metaData` with more columns behind those that are there, and more fields inside them.
+
+    Args:
+        metadata: as it is.
+        more: as `lacking` gives them.
+    """
+    schema = json.loads(metadata.action["schemaString"])
+    _join(schema, json.loads(Schema.from_arrow(pa.schema(more)).to_json()))
+    return {**metadata.action, "schemaString": json.dumps(schema, separators=(",", ":"), ensure_ascii=False)}
+
+
+def _join(there: dict[str, Any], more: dict[str, Any]) -> None:
+    """Put the fields of one struct, in Delta's form, into another."""
+    found = {field["name"]: field for field in there["fields"]}
+    for field in more["fields"]:
+        if field["name"] not in found:
+            there["fields"].append({**field, "nullable": True})
+            continue
+        old, new = found[field["name"]]["type"], field["type"]
+        while old["type"] == "array":
+            old, new = old["elementType"], new["elementType"]
+        _join(old, new)

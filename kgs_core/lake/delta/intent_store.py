@@ -1,0 +1,232 @@
+"""Intents of commits as small files beside a table's log, in a folder whose name every reader of tables passes over.
+
+A file is there whole or not at all. It is never changed. Whoever finds that it is over removes it; that may be left
+undone by a kill, and does no harm (`lake/rule/combining.py`).
+"""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+from kgs_core.lake.files.s3_store import s3_store
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.rule.combining import CommitIntent
+from kgs_core.ports import FileWritten
+
+INTENT_FOLDER = "_kgs_intents"
+_FORM = 2
+_FORM_OF_ONE_FILE = 1
+_removals = threading.BoundedSemaphore(8)
+INTENT_SUFFIX = ".json"
+
+
+class IntentStore(Protocol):
+    """The folder of one table's intents. May be used by several threads."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Make a file.
+
+        Raises:
+            Exception: the store did not answer; the file may be there, now or later.
+        """
+
+    def ages(self) -> dict[str, float]:
+        """Name -> seconds since the file was made, by the store's clock for the file and this machine's for now.
+
+        Raises:
+            Exception: the store did not answer.
+        """
+
+    def read(self, name: str) -> bytes:
+        """Contents of a file.
+
+        Raises:
+            FileNotFoundError: there is none.
+            Exception: the store did not answer.
+        """
+
+    def remove(self, names: Collection[str]) -> None:
+        """Remove files, those that are there.
+
+        Raises:
+            Exception: the store did not answer.
+        """
+
+
+def intent_store(storage: Storage, table: str) -> IntentStore:
+    """The intents of a table."""
+    if storage.is_s3:
+        return S3Intents(storage, table)
+    return DiskIntents(Path(storage.uri(table), INTENT_FOLDER))
+
+
+def remove_beside(store: IntentStore, names: Collection[str]) -> None:
+    """Remove files in a thread. Where a store is slow to do so, those that are too many are left."""
+    if not _removals.acquire(blocking=False):
+        return
+
+    def remove() -> None:
+        try:
+            with suppress(Exception):
+                store.remove(names)
+        finally:
+            _removals.release()
+
+    threading.Thread(target=remove, name="intent-removal", daemon=True).start()
+
+
+def new_name() -> str:
+    """A name that no other intent has."""
+    return f"{uuid4().hex}{INTENT_SUFFIX}"
+
+
+def encode_intent(intent: CommitIntent) -> bytes:
+    """The bytes of an intent.
+
+    Raises:
+        ValueError: it has no files.
+    """
+    if not intent.files:
+        raise ValueError("an intent needs a file")
+    found = {
+        "form": _FORM,
+        "expected": dict(intent.expected),
+        "new": dict(intent.new),
+        "along": dict(intent.along),
+        "looked_at": intent.looked_at,
+        "files": [_file_to_json(file) for file in intent.files],
+        "consumer": intent.consumer,
+        "table": intent.table,
+    }
+    return json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode_intent(data: bytes) -> CommitIntent | None:
+    """The intent; None where this version of kgs does not understand it: it is left to its writer."""
+    try:
+        found = json.loads(data)
+        is_old = found["form"] == _FORM_OF_ONE_FILE
+        files = [_file_from_json(file) for file in ([found["file"]] if is_old else found["files"])]
+        expected = {_text(app): None if at is None else _number(at) for app, at in found["expected"].items()}
+        new = {_text(app): _number(at) for app, at in found["new"].items()}
+        along = {_text(app): _number(at) for app, at in found["along"].items()}
+        understood = (is_old or found["form"] == _FORM) and bool(files) and bool(expected) and bool(new)
+        looked_at, consumer = _number(found["looked_at"]), _text(found.get("consumer", ""))
+        table = _text(found.get("table", ""))
+        return CommitIntent(expected, new, files, along, looked_at, consumer, table) if understood else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(value)
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _file_to_json(file: FileWritten) -> dict[str, Any]:
+    values = {"values": dict(file.partition_values)} if file.partition_values else {}
+    return {"path": file.path, "size": file.size, "rows": file.rows, "stats": file.stats, **values}
+
+
+def _file_from_json(found: Any) -> FileWritten:
+    values = {_text(name): None if v is None else _text(v) for name, v in found.get("values", {}).items()}
+    path = _path_inside(found["path"], len(values))
+    return FileWritten(path, _number(found["size"]), _number(found["rows"]), _text(found["stats"]), values)
+
+
+def _path_inside(value: Any, columns: int) -> str:
+    """All data files lie in the table's own folder, or in one folder for each partition column below it."""
+    *folders, name = _text(value).split("/")
+    if name.startswith(("_", ".")) or len(folders) != columns or not all("=" in folder for folder in folders):
+        raise ValueError(value)
+    return str(value)
+
+
+class DiskIntents(IntentStore):
+    """Port `IntentStore` on a local disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put(self, name: str, data: bytes) -> None:
+        """See `IntentStore`; a kill leaves at most a file with another ending, which maintenance removes."""
+        self._folder.mkdir(exist_ok=True)
+        temporary = self._folder / f"{name}#"
+        try:
+            temporary.write_bytes(data)
+            temporary.rename(self._folder / name)
+        finally:
+            with suppress(OSError):
+                temporary.unlink()
+
+    def ages(self) -> dict[str, float]:
+        """See `IntentStore`."""
+        found: dict[str, float] = {}
+        now = time.time()
+        with suppress(FileNotFoundError), os.scandir(self._folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    found[entry.name] = now - entry.stat().st_mtime
+        return found
+
+    def read(self, name: str) -> bytes:
+        """See `IntentStore`."""
+        return (self._folder / name).read_bytes()
+
+    def remove(self, names: Collection[str]) -> None:
+        """See `IntentStore`."""
+        problem: OSError | None = None
+        for name in names:
+            try:
+                (self._folder / name).unlink(missing_ok=True)
+            except OSError as e:  # one that somebody else owns keeps none of the others
+                problem = e
+        if problem is not None:
+            raise problem
+
+
+class S3Intents(IntentStore):
+    """Port `IntentStore` on S3."""
+
+    def __init__(self, storage: Storage, table: str) -> None:
+        self._store = s3_store(storage, f"{table}/{INTENT_FOLDER}")
+
+    def put(self, name: str, data: bytes) -> None:
+        """See `IntentStore`."""
+        import obstore
+
+        obstore.put(self._store, name, data, use_multipart=False)
+
+    def ages(self) -> dict[str, float]:
+        """See `IntentStore`."""
+        import obstore
+
+        found = obstore.list(self._store).collect()
+        now = time.time()
+        return {str(file["path"]): now - file["last_modified"].timestamp() for file in found}
+
+    def read(self, name: str) -> bytes:
+        """See `IntentStore`."""
+        import obstore
+
+        return bytes(obstore.get(self._store, name).bytes())
+
+    def remove(self, names: Collection[str]) -> None:
+        """See `IntentStore`."""
+        import obstore
+
+        if names:
+            obstore.delete(self._store, list(names))

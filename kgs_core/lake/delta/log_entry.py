@@ -1,0 +1,95 @@
+"""The log entry of one commit: what it adds, the versions that it moves, and words for who reads the log."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from kgs_core.lake.rule.combining import CommitIntent
+from kgs_core.lake.rule.positions import CLOSED, parse_app_id
+from kgs_core.ports import FileWritten
+
+MOST_RANGES = 50
+"""Partitions of one batch whose offsets an entry's words give; how many more there are is said."""
+MOST_RANGES_OF_ENTRY = 1_000
+
+
+def entry_of(batches: Sequence[CommitIntent], maker: str) -> bytes:
+    """A log entry that adds the files of these batches and moves their versions.
+
+    Args:
+        batches: with none, or one without files, it moves versions alone.
+        maker: the writer, for those who read the log; nothing is decided by it.
+    """
+    now_ms = int(time.time() * 1000)
+    info = {"operation": "WRITE", "operationParameters": {"mode": "Append"}, "isBlindAppend": True}
+    ours = {"writer": maker, "batches": max(len(batches), 1), "committed": _words_of(batches)}
+    actions = [_commit_info(info, ours, now_ms)]
+    actions += [_add(file, now_ms) for batch in batches for file in batch.files]
+    versions: dict[str, int] = {}
+    for batch in batches:
+        versions |= batch.versions
+    actions += [{"txn": {"appId": app, "version": version}} for app, version in sorted(versions.items())]
+    return _lines(actions)
+
+
+def metadata_entry(metadata: Mapping[str, Any], added: Sequence[str], maker: str) -> bytes:
+    """A log entry that replaces a table's metadata and does nothing else.
+
+    Args:
+        metadata: Delta's `metaData`.
+        added: names of the columns that are new in it, or new inside, for those who read the log.
+        maker: as in `entry_of`.
+    """
+    info = {"operation": "ADD COLUMNS", "operationParameters": {"columns": json.dumps(added)}, "isBlindAppend": False}
+    ours = {"writer": maker, "batches": 0}
+    return _lines([_commit_info(info, ours, int(time.time() * 1000)), {"metaData": metadata}])
+
+
+def _commit_info(info: Mapping[str, Any], ours: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
+    return {"commitInfo": {"timestamp": now_ms, **info, "engineInfo": "kgs", "kgs": ours}}
+
+
+def _lines(actions: Sequence[Mapping[str, Any]]) -> bytes:
+    return "\n".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions).encode()
+
+
+def _add(file: FileWritten, now_ms: int) -> dict[str, Any]:
+    add = {
+        "path": quote(file.path, safe="/=-_.~"),  # a URI in Delta's log; names of folders may have a % of their own
+        "partitionValues": dict(file.partition_values),
+        "size": file.size,
+        "modificationTime": now_ms,
+        "dataChange": True,
+        "stats": file.stats,
+    }
+    return {"add": add}
+
+
+def _words_of(batches: Sequence[CommitIntent]) -> list[dict[str, Any]]:
+    """Each batch's consumer, group, topic and offsets [first, behind the last]; of bounded size."""
+    room = MOST_RANGES_OF_ENTRY
+    found: list[dict[str, Any]] = []
+    for batch in batches:
+        words = _words(batch.expected, batch.new, min(room, MOST_RANGES))
+        room -= len(words.get("offsets", ()))
+        found.append({"consumer": batch.consumer, **words} if batch.consumer else words)
+    return [words for words in found if words]
+
+
+def _words(expected: Mapping[str, int | None], new: Mapping[str, int], most: int) -> dict[str, Any]:
+    moved = []
+    for app, end in new.items():
+        parsed = parse_app_id(app)
+        is_position = parsed is not None and not (parsed.is_start or parsed.is_epoch or parsed.gap_from is not None)
+        start = expected.get(app)
+        if parsed is not None and is_position and start is not None and end != CLOSED:
+            moved.append((parsed, start, end))
+    if not moved:
+        return {}
+    moved.sort(key=lambda move: move[0].partition)
+    first = moved[0][0]
+    words: dict[str, Any] = {"group": first.group, "topic": first.topic, "topicId": first.topic_id}
+    words["offsets"] = {str(parsed.partition): [start, end] for parsed, start, end in moved[:most]}
+    return words | ({"morePartitions": len(moved) - most} if len(moved) > most else {})

@@ -1,0 +1,150 @@
+"""The proof that a store refuses the second of two commits of one version, made before a consumer reads anything."""
+
+import os
+import re
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from pyarrow import fs
+
+from kgs_core.errors import PermanentError, PortError, TransientError, UnsafeError, one_line
+from kgs_core.lake.delta.log_entry import entry_of
+from kgs_core.lake.delta.log_store import LOG_FOLDER, EntryExistsError, LogStore, log_store
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.rule.combining import CommitIntent
+
+PROBE_FOLDER = "_kgs_probe"
+PROBE_ROUNDS = 4
+PROBE_TRIES = 20
+LEFT_OVER_S = 24 * 3600.0
+_BOTH = 2
+_DENIED = re.compile(
+    r"permission denied|access ?denied|status code: 40[13]|signaturedoesnotmatch|invalidaccesskey|os error 13\b", re.I
+)
+_NO_CREDENTIALS = re.compile(r"/latest/(api/token|meta-data)")  # the last place where credentials are looked for
+_PASSING = re.compile(
+    r"no space left|quota exceeded|read-only file system|connection refused|timed? ?out|os error (28|30|122)\b"
+    r"|client error \(connect\)|dns error|status code: (5\d\d|429)",
+    re.I,
+)
+
+
+def probe(storage: Storage) -> None:
+    """Prove that the store refuses the second of two commits of one base: a stale writer must not overwrite.
+
+    It is the very mechanism that rows and positions are committed by, tried on a table of the probe's own, so that
+    any number of consumers may start at once. The table is removed at the end. A consumer need not have the right to
+    delete: what it leaves, as what a killed one leaves, `kgs maintain` removes when it is a day old.
+
+    Both commits of a round are made at the same moment: a store may look whether there is such an object, and then
+    write, without a lock. Four such rounds found every store without the conditional put.
+
+    Raises:
+        UnsafeError: the store took both; such a lake would lose rows.
+        PermanentError: the root cannot be written.
+        TransientError: the store did not answer, is full or cannot be written for now.
+    """
+    tried_in, table = _place(storage)
+    try:
+        _prove(tried_in, table)
+    except PortError:
+        raise
+    except Exception as e:
+        raise _refusal(storage, e) from e
+    finally:
+        _remove(tried_in, table)
+
+
+def _place(storage: Storage) -> tuple[Storage, str]:
+    """Where the probe's table goes: into the lake, or into the folder that the lake would be made in.
+
+    A root that does not exist may be that of a lake that was moved: nothing is made in its place.
+    """
+    name, root = uuid.uuid4().hex, storage.root
+    while not (storage.is_s3 or os.path.lexists(root)):
+        root = os.path.dirname(os.path.abspath(root))
+    return (
+        (storage, f"{PROBE_FOLDER}/{name}")
+        if root == storage.root
+        else (replace(storage, root=root), f"{PROBE_FOLDER}-{name}")
+    )
+
+
+def remove_left_over(storage: Storage) -> None:
+    """Remove the tables of probes that ended more than a day ago; the store's own trouble is no error here."""
+    filesystem = storage.filesystem()
+    try:
+        found = filesystem.get_file_info(
+            fs.FileSelector(storage.path(PROBE_FOLDER), allow_not_found=True, recursive=True)
+        )
+    except OSError:
+        return
+    newest: dict[str, float] = {}
+    prefix = storage.path(PROBE_FOLDER) + "/"
+    for info in found:
+        name = info.path.removeprefix(prefix).partition("/")[0]
+        changed = info.mtime.timestamp() if info.mtime is not None else 0.0  # folders of S3 have none
+        newest[name] = max(changed, newest.get(name, 0.0))
+    for name, changed in newest.items():
+        if time.time() - changed > LEFT_OVER_S:
+            _remove(storage, f"{PROBE_FOLDER}/{name}")
+
+
+def _prove(storage: Storage, table: str) -> None:
+    if not storage.is_s3:
+        os.makedirs(os.path.join(storage.uri(table), LOG_FOLDER))
+    log = log_store(storage, table)
+    rounds = 0
+    for number in range(PROBE_TRIES):
+        taken = _race(log, number)
+        if taken == _BOTH:
+            raise UnsafeError(
+                f"lake {storage.root}: the store let two writers commit the same version, rows would be lost: "
+                "use a local disk or an S3 store with conditional put (If-None-Match)"
+            )
+        rounds += taken  # 0: a reply was lost and its repetition refused, which says nothing
+        if rounds == PROBE_ROUNDS:
+            return
+    raise TransientError(f"lake {storage.root}: probe: neither of two commits was taken {PROBE_TRIES} times")
+
+
+def _race(log: LogStore, number: int) -> int:
+    """How many of two commits of one version the store takes."""
+    barrier = threading.Barrier(_BOTH)
+
+    def commit(app: str) -> bool:
+        barrier.wait()
+        try:
+            log.create(number, entry_of([CommitIntent({}, {app: number}, ())], "probe"))
+        except EntryExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(_BOTH) as pool:
+        return sum(pool.map(commit, ("kgs-probe/1", "kgs-probe/2")))
+
+
+def _remove(storage: Storage, table: str) -> None:
+    try:
+        storage.filesystem().delete_dir(storage.path(table))
+    except OSError:  # not there, or no right to delete
+        return
+
+
+def _refusal(storage: Storage, error: Exception) -> PortError:
+    """What a probe that failed is told as: who must act, and how."""
+    words = one_line(error)
+    where = f"lake {storage.root}: cannot be written: {words}"
+    if _NO_CREDENTIALS.search(words):
+        return TransientError(
+            f"lake {storage.root}: no credentials: give aws_access_key_id and aws_secret_access_key in "
+            f"lake.storage_options, or AWS's own variables, or a role to this machine: {words}"
+        )
+    if _DENIED.search(words):
+        return PermanentError(f"{where}: give this user the right to read and write there, or mend lake.root")
+    if _PASSING.search(words):
+        return TransientError(f"{where}: make room, or bring the store back")
+    return PermanentError(f"{where}: mend lake.root or its rights")

@@ -1,0 +1,278 @@
+"""Tables with the newest row of each key, derived from the append-only tables, which stay the truth.
+
+1. What is new is told by the log of the rows' table: files of versions behind the stored position, which is written
+   in the same commit as what comes of them. Killed anywhere, the next one goes on where the last commit left off.
+2. A tombstone is a record without a value: a row of a format that takes null, else a dead letter; and so whatever else
+   is wrong with the record. Dead letters above the rows' positions wait (`tombstones.py`); looked at twice they do no
+   harm.
+3. Several topics in one table: offsets tell what is newer only where all rows of a key are of one topic, so the topic's
+   column must be in the key, or the time tells it.
+4. Redriven rows are older than what was there before. Beside tombstones, whose keys leave no trace, that could bring a
+   deleted key back: then all is made anew. So it is where the log no longer says what was added.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from kgs_core.config import Settings, TableSpec
+from kgs_core.config.rule.value_formats import FORMATS
+from kgs_core.errors import ConfigError, PortError, TransientError, UnsafeError, one_line
+from kgs_core.lake.delta.delta_log import load_transactions
+from kgs_core.lake.delta.log_store import log_store
+from kgs_core.lake.delta.table_changes import AddedFile, AddedFiles, ChangesLostError, added_since, files_of
+from kgs_core.lake.derived.derived_table import MARK, DerivedTable
+from kgs_core.lake.derived.newest_rows import DELETED, newest
+from kgs_core.lake.derived.tombstones import DeadLetters, NewTombstones, none_of
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.rule.positions import CLOSED, AppIds, parse_app_id
+from kgs_core.lake.topics.shared_table import topics_by_id
+from kgs_core.system.failpoints import failpoint
+
+TRIES = 10
+MERGE_BYTES = 64_000_000
+"""Compressed bytes of new files that one merge takes."""
+
+
+class ConflictError(Exception):
+    """Another materialization was faster; what is left is to be looked at again."""
+
+
+@dataclass(slots=True)
+class Materialization:
+    """What was done to one derived table.
+
+    Attributes:
+        version: of the rows' table that it is at now; None: there is no such table yet.
+        rows: new rows that were looked at; all of them where it was made anew.
+        tombstones: likewise.
+        commits: how many.
+        anew: why it was made anew; empty: it was not.
+        problem: why it could not be brought up to date.
+    """
+
+    table: str
+    version: int | None = None
+    rows: int = 0
+    tombstones: int = 0
+    commits: int = 0
+    anew: str = ""
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class _Source:
+    """The append-only tables as of one moment."""
+
+    rows: DeltaTable
+    letters: DeltaTable | None
+    positions: Mapping[tuple[str, int], int]  # by topic id and partition
+    lives: Mapping[str, int]  # topic -> how many ids of it
+    schema: pa.Schema = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.schema = pa.schema([pa.field(f.name, f.type) for f in pa.schema(self.rows.schema())])
+
+
+class LatestByKeyTable:
+    """Derived table of a table whose rule has `latest_by_key`; `spec` is of one of its topics."""
+
+    def __init__(self, settings: Settings, spec: TableSpec) -> None:
+        if spec.rule.latest_by_key is None or spec.latest_table is None:
+            raise ConfigError([f"table {spec.table}: its rule has no latest_by_key"])
+        self._latest = spec.rule.latest_by_key
+        self._group = settings.group
+        self._spec = spec
+        self._storage = Storage(settings.lake.root, settings.lake.storage_options)
+        self._target = DerivedTable(self._storage, spec.latest_table, spec.table, settings.lake)
+
+    def materialize(self) -> Materialization:
+        """Merge what is new; may be killed, run again, and run beside consumers and another of its kind.
+
+        Raises:
+            UnsafeError: the derived table is somebody else's; or offsets of several topics cannot be compared.
+            ConfigError: the rows have no such column.
+            TransientError: the store did not answer, or others do the same all the time.
+        """
+        problem: Exception | None = None
+        for _ in range(TRIES):
+            try:
+                return self._attempt(Materialization(self._target.name))
+            except (PortError, ConfigError):
+                raise
+            except Exception as e:  # noqa: BLE001 - deltalake raises what it likes; whatever landed is seen next time
+                problem = e
+        reason = one_line(problem) if problem else ""
+        raise TransientError(f"table {self._target.name}: {reason}: run it again") from problem
+
+    def _attempt(self, done: Materialization) -> Materialization:
+        letters = self._opened(self._spec.dead_letters_table)
+        positions = self._positions()  # before the rows: older ones than theirs only let a letter wait, see 2
+        rows = self._opened(self._spec.table)
+        if rows is None:
+            return done
+        source = _Source(rows, letters, positions, self._lives())
+        self._check(source)
+        self._target.load(source.schema)
+        apps = self._app(rows), self._app(letters) if letters is not None else ""
+        base = self._target.position(apps[0])
+        try:
+            if base is None:
+                raise ChangesLostError("it was never made by this rule from this table")  # noqa: TRY301
+            if base > rows.version() or not self._target.has_columns(source.schema):
+                raise ChangesLostError("the table has another history, or other columns")  # noqa: TRY301
+            self._merge_new(source, apps, base, done)
+        except (ChangesLostError, FileNotFoundError) as e:  # a file replaced by compaction, and cleaned away since
+            self._make_anew(source, apps, done)
+            done.anew = one_line(e)
+        done.version = rows.version()
+        return done
+
+    def _merge_new(self, source: _Source, apps: tuple[str, str], base: int, done: Materialization) -> None:
+        end = source.rows.version()
+        found = self._new_tombstones(source, apps[1], load_transactions(self._storage, self._target.name))
+        tombstones, moves_letters = found.rows, found.noted
+        waiting = list(added_since(log_store(self._storage, self._spec.table), base, end))
+        if self._latest.tombstones == "delete" and any(added.redriven for added in waiting):
+            raise ChangesLostError("older rows were added behind newer ones (kgs redrive)")
+        for part in _parts(waiting):
+            is_last = part[-1] is waiting[-1]
+            files = [file for added in part for file in added.files]
+            rows = self._with_deleted(self._read(self._spec.table, files, source.schema))
+            done.rows += rows.num_rows
+            if is_last:
+                rows = pa.concat_tables([rows, self._as_rows(tombstones, rows.schema)])
+                done.tombstones += tombstones.num_rows
+            if self._target.position(apps[0]) != base:
+                raise ConflictError("another has merged the same meanwhile")
+            base = end if is_last else part[-1].version
+            self._merge(rows, {apps[0]: base, **(moves_letters if is_last else {})}, source.schema, done)
+        if not waiting and tombstones.num_rows:
+            empty = self._with_deleted(source.schema.empty_table())
+            done.tombstones += tombstones.num_rows
+            self._merge(self._as_rows(tombstones, empty.schema), {apps[0]: end, **moves_letters}, source.schema, done)
+        elif not waiting and (end > base or moves_letters):
+            self._target.move({apps[0]: end, **moves_letters})
+
+    def _merge(self, rows: pa.Table, positions: dict[str, int], schema: pa.Schema, done: Materialization) -> None:
+        before = {app: self._target.position(app) for app in positions}
+        chosen = newest(rows, self._latest.key, self._latest.order)
+        failpoint("latest-read")
+        self._target.merge(chosen, self._latest.key, self._latest.order, positions)
+        self._target.load(schema)
+        after = {app: self._target.position(app) for app in positions}
+        if after == before != positions:  # what changes no row commits nothing
+            self._target.move(positions)
+            self._target.load(schema)
+        failpoint("latest-merged")
+        done.commits += 1
+
+    def _make_anew(self, source: _Source, apps: tuple[str, str], done: Materialization) -> None:
+        """All rows, so many at a time as a merge takes; what is kept in memory is the derived table."""
+        found = self._new_tombstones(source, apps[1], {})
+        tombstones = found.rows
+        kept = self._as_rows(tombstones, self._with_deleted(source.schema.empty_table()).schema)
+        done.rows, done.tombstones = 0, tombstones.num_rows
+        for file in files_of(source.rows):
+            rows = self._with_deleted(self._read(self._spec.table, [file], source.schema))
+            done.rows += rows.num_rows
+            kept = newest(pa.concat_tables([kept, rows]), self._latest.key, self._latest.order)
+        if self._latest.tombstones == "delete":
+            kept = kept.filter(pc.invert(kept[DELETED]))
+        failpoint("latest-read")
+        positions = {apps[0]: source.rows.version(), **found.noted}
+        self._target.replace(kept.drop_columns([DELETED]), positions)
+        failpoint("latest-merged")
+        done.commits += 1
+
+    def _new_tombstones(self, source: _Source, app: str, noted: Mapping[str, int]) -> NewTombstones:
+        if source.letters is None or self._latest.tombstones == "ignore":
+            return NewTombstones(none_of(source.schema))
+        name, positions = self._spec.dead_letters_table, source.positions
+        return DeadLetters(self._storage, name, source.letters, positions, source.schema).new_tombstones(app, noted)
+
+    def _lives(self) -> dict[str, int]:
+        """Topic that fills the table -> how many ids of it have done so."""
+        return Counter(topics_by_id(load_transactions(self._storage, self._spec.table), self._group).values())
+
+    def _positions(self) -> dict[tuple[str, int], int]:
+        """(topic id, partition) -> position, of all topics."""
+        found = {}
+        noted = load_transactions(self._storage, self._spec.table)
+        for app, position in noted.items():
+            parsed = parse_app_id(app)
+            if parsed is None or parsed.group != self._group:
+                continue
+            ids = AppIds(parsed.group, parsed.topic, parsed.topic_id)
+            if app == ids.position(parsed.partition):
+                at = noted.get(ids.end(parsed.partition), 0) if position == CLOSED else position
+                found[(str(parsed.topic_id), parsed.partition)] = at
+        return found
+
+    def _check(self, source: _Source) -> None:
+        missing = [name for name in self._latest.key if name not in source.schema.names]
+        if missing:
+            raise ConfigError([f"table {self._spec.table}: latest_by_key: key: no column {', '.join(missing)}"])
+        if self._latest.order != "offset":
+            return
+        for topic, lives in source.lives.items():
+            if lives > 1:
+                raise UnsafeError(
+                    f"table {self._spec.table}: has rows of {lives} topics of the name {topic}, whose offsets cannot "
+                    "be compared: set latest_by_key: order: timestamp"
+                )
+        if len(source.lives) > 1 and not {*self._spec.rule.topic_columns} & {*self._latest.key}:
+            raise UnsafeError(
+                f"table {self._spec.table}: is filled from {', '.join(sorted(source.lives))}, whose offsets cannot "
+                "be compared: set latest_by_key: order: timestamp, or put the topic_column into its key"
+            )
+
+    def _opened(self, name: str) -> DeltaTable | None:
+        try:
+            return DeltaTable(self._storage.uri(name), storage_options=self._storage.delta_options())
+        except TableNotFoundError:
+            return None
+
+    def _app(self, table: DeltaTable) -> str:
+        latest = self._latest
+        return f"{MARK}{table.metadata().id}/{','.join(latest.key)}/{latest.tombstones}/{latest.order}"
+
+    def _with_deleted(self, rows: pa.Table) -> pa.Table:
+        """The rows, and whether each is a tombstone; those are left out where they are to be ignored."""
+        has_nulls = FORMATS[self._spec.rule.format].takes_null and "value" in rows.column_names
+        deleted = rows["value"].is_null() if has_nulls else pa.chunked_array([pa.repeat(False, rows.num_rows)])  # noqa: FBT003
+        marked = rows.append_column(pa.field(DELETED, pa.bool_()), deleted)
+        return marked.filter(pc.invert(deleted)) if self._latest.tombstones == "ignore" else marked
+
+    @staticmethod
+    def _as_rows(tombstones: pa.Table, schema: pa.Schema) -> pa.Table:
+        count = tombstones.num_rows
+        columns = [
+            pa.chunked_array([pa.repeat(True, count)])  # noqa: FBT003
+            if f.name == DELETED
+            else tombstones[f.name]
+            if f.name in tombstones.column_names
+            else pa.chunked_array([pa.nulls(count, f.type)])
+            for f in schema
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _read(self, table: str, files: list[AddedFile], columns: pa.Schema) -> pa.Table:
+        return pa.concat_tables([columns.empty_table(), *(file.read(self._storage, table, columns) for file in files)])
+
+
+def _parts(added: list[AddedFiles]) -> Iterator[list[AddedFiles]]:
+    """Versions in order, so many at a time as one merge takes."""
+    part: list[AddedFiles] = []
+    for each in added:
+        if part and sum(a.size for a in part) + each.size > MERGE_BYTES:
+            yield part
+            part = []
+        part.append(each)
+    if part:
+        yield part

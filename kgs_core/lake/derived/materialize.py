@@ -1,0 +1,53 @@
+"""Derived tables of the whole lake, brought up to date one after the other."""
+
+from collections.abc import Callable, Collection, Iterable
+
+from kgs_core.config import Settings, TableSpec, TopicRule
+from kgs_core.errors import ConfigError, KgsError
+from kgs_core.lake.derived.latest_by_key import LatestByKeyTable, Materialization
+from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown
+from kgs_core.lake.topics.factory import open_lake
+
+
+def materialize_lake(
+    settings: Settings,
+    done: Callable[[Materialization], None],
+    *,
+    tables: Collection[str] = (),
+    wanted: Callable[[TopicRule], bool] = lambda _: True,
+) -> None:
+    """All derived tables, one after the other; Kafka is not asked.
+
+    Args:
+        done: told of each table when it is finished, or cannot be.
+        tables: only these, by their path under the lake's root; empty: all.
+        wanted: only those of rules of which it is true.
+
+    Raises:
+        ConfigError: `tables` names one that is none of them.
+        PermanentError: the lake cannot be listed.
+        TransientError: the store did not answer. A single table that cannot be read is a `problem`.
+    """
+    unread: list[UnreadTable] = []
+    specs = _by_derived_table(find_tables(settings, open_lake(settings.lake), (), None, unread))
+    if unknown := sorted(set(tables) - specs.keys()):
+        refuse_unknown(unread)
+        raise ConfigError([f"table {name}: no rule's latest_by_key names it: see 'topics'" for name in unknown])
+    for name, alike in specs.items():
+        if any(wanted(spec.rule) for spec in alike) and (not tables or name in tables):
+            try:
+                found = LatestByKeyTable(settings, alike[0]).materialize()
+            except KgsError as e:
+                found = Materialization(name, problem=str(e))
+            done(found)
+    for each in unread:
+        if each.rule.latest_by_key is not None and wanted(each.rule) and not tables:
+            done(Materialization(each.table, problem=str(each.error)))
+
+
+def _by_derived_table(specs: Iterable[TableSpec]) -> dict[str, list[TableSpec]]:
+    found: dict[str, list[TableSpec]] = {}
+    for spec in specs:
+        if spec.latest_table is not None:
+            found.setdefault(spec.latest_table, []).append(spec)
+    return found

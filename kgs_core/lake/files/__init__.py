@@ -1,0 +1,1 @@
+"""Files of rows: columns, Parquet, layout, and the stores that hold them."""

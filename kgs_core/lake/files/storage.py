@@ -1,0 +1,125 @@
+"""The lake's root, a local path or s3://bucket/prefix: addresses for Delta, a file system for the Parquet writer."""
+
+import errno
+import functools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kgs_core.errors import UnsafeError
+from kgs_core.system.secret_files import with_secrets
+
+_S3_KEYS = {  # deltalake's option -> pyarrow's argument
+    "aws_access_key_id": "access_key",
+    "aws_secret_access_key": "secret_key",
+    "aws_session_token": "session_token",
+    "aws_region": "region",
+    "aws_endpoint_url": "endpoint_override",
+}
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Store of the tables. Small and picklable: workers get a copy.
+
+    Attributes:
+        root: local path or s3://bucket/prefix, without a trailing slash.
+        options: storage options in deltalake's names (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, ...). Never printed. Those
+            that stand in files are read with each use, so that new keys count without a restart.
+    """
+
+    root: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_s3(self) -> bool:
+        """Whether the root is in an object store."""
+        return self.root.startswith("s3://")
+
+    def uri(self, table: str) -> str:
+        """Address of a table for deltalake.
+
+        Raises:
+            UnsafeError: a link leads out of the root, or deltalake would take its name for another folder's.
+        """
+        uri = f"{self.root}/{table}"
+        if not self.is_s3:
+            if "%" in uri:  # deltalake reads %41 as A, the Parquet writer does not: log and files would part
+                raise UnsafeError(f"{uri}: a lake's path must not have '%' in it: rename the folder")
+            inside, root = os.path.realpath(uri), os.path.realpath(self.root)
+            if os.path.commonpath([inside, root]) != root:
+                raise UnsafeError(f"{uri}: leads out of the lake's root by a link: remove the link")
+        return uri
+
+    def delta_options(self) -> dict[str, str]:
+        """Options for deltalake; on S3 with the conditional put that the compare-and-set stands on.
+
+        Raises:
+            PermanentError: a file of secrets cannot be read.
+            UnsafeError: an option would take the conditional put away.
+        """
+        options = {key.lower(): value for key, value in self._read().items()}
+        if not self.is_s3:
+            return options
+        if options.get("aws_s3_allow_unsafe_rename", "false").lower() == "true":
+            raise UnsafeError("lake.storage_options: aws_s3_allow_unsafe_rename loses commits: remove it")
+        if options.setdefault("aws_conditional_put", "etag") != "etag":
+            raise UnsafeError("lake.storage_options: aws_conditional_put must be etag: remove it or set it so")
+        return options
+
+    def filesystem(self) -> Any:
+        """A pyarrow file system; paths in it come from `path`."""
+        return _filesystem(self.is_s3, tuple(sorted((k.lower(), v) for k, v in self._read().items())))
+
+    def _read(self) -> dict[str, str]:
+        return with_secrets("lake.storage_options", self.options)
+
+    def forget_connections(self) -> None:
+        """The next `filesystem` connects anew: a connection kept open may lead to a server that is not the store's.
+
+        A balancer without a backend answers for it, or another pod has its address now; and whoever asks again and
+        again over that connection keeps it open.
+        """
+        _filesystem.cache_clear()
+
+    def make_folders(self, table: str, folder: str, beside: str = "") -> None:
+        """Make a folder on a disk, level by level, below one that must exist.
+
+        A missing lake may be moved or not mounted: a folder in its place would nest it when it is moved back.
+
+        Args:
+            table: its own folder must exist, unless `beside` is given.
+            folder: path below the table's own folder; may be empty.
+            beside: a table in the same parent folder that must exist; the own folder of `table` is made, too.
+
+        Raises:
+            FileNotFoundError: the folder that must exist does not.
+        """
+        if self.is_s3:
+            return
+        path, must_exist = self.path(table), self.path(beside or table)
+        if not os.path.isdir(must_exist):
+            raise FileNotFoundError(errno.ENOENT, "moved, deleted or not mounted: bring it back", must_exist)
+        names = [name for name in folder.split("/") if name]
+        for depth in range(0 if beside else 1, len(names) + 1):
+            self.filesystem().create_dir("/".join([path, *names[:depth]]), recursive=False)
+
+    def path(self, table: str, name: str = "") -> str:
+        """Path of a table, or of a file in it, in `filesystem`."""
+        base = f"{self.root.removeprefix('s3://')}/{table}"
+        return f"{base}/{name}" if name else base
+
+
+@functools.cache
+def _filesystem(is_s3: bool, options: tuple[tuple[str, str], ...]) -> Any:  # noqa: FBT001
+    from pyarrow import fs
+
+    if not is_s3:
+        return fs.LocalFileSystem()
+    given = dict(options)
+    arguments = {ours: given[theirs] for theirs, ours in _S3_KEYS.items() if theirs in given}
+    if given.get("aws_allow_http", "false").lower() == "true":
+        arguments["scheme"] = "http"
+    # A file below the size of a part (5 MB) is one request then, not three.
+    return fs.S3FileSystem(background_writes=False, allow_delayed_open=True, **arguments)

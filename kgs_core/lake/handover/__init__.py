@@ -1,0 +1,1 @@
+"""Tables that change hands: to another group, to another cluster."""

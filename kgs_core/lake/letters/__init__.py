@@ -1,0 +1,1 @@
+"""Dead letters: their codes, which are chosen, and what redriven ones are judged by."""

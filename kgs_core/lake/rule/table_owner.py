@@ -1,0 +1,115 @@
+"""Whose a table is, told from the application ids in its log, and how it changes hands. Pure."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from kgs_core.lake.rule.positions import CLOSED, AppIds
+from kgs_core.model import TopicId
+
+STARTS = "kgs/starts"
+"""Application id of a count that every fixing of starts raises, and every change of hands: of two groups that begin at
+once, one is refused; and no partition begins under a name whose tables change hands."""
+REDRIVES = "kgs/redrives"
+"""Application id of a number that every commit of redriven dead letters raises, and every change of hands: of two at
+once, one is refused, and looks again at what has become a row, and whose the table is."""
+_OURS = re.compile(r"([^/@]+)/([^/@]+@[^/@]+/.+)")
+_POSITION = re.compile(r"([^/@]+)/([^/@]+)@([^/@]+)/(\d+)")
+
+
+def owners(stored: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """Group -> the topics that it fills the table from; a group that has handed all of them over is absent.
+
+    Args:
+        stored: every application id of the table's log with its version.
+    """
+    found: dict[str, set[str]] = {}
+    for app, version in stored.items():
+        match = _POSITION.fullmatch(app)
+        if match is not None and version != CLOSED:
+            found.setdefault(match.group(1), set()).add(match.group(2))
+    return {group: tuple(sorted(topics)) for group, topics in sorted(found.items())}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnershipTransfer:
+    """One compare-and-set commit that moves all that a group has in a table's log to another group.
+
+    Attributes:
+        expected: application id -> version that must be stored; None: none.
+        new: the versions afterwards. No batch of the old group can be committed against its positions any more.
+        positions: how many positions move.
+    """
+
+    expected: Mapping[str, int | None]
+    new: Mapping[str, int]
+    positions: int
+
+
+def hand_over(stored: Mapping[str, int], old: str, new: str, known: Collection[str] = ()) -> OwnershipTransfer | None:
+    """How what `old` has becomes `new`'s; None where `old` has nothing (any more).
+
+    Args:
+        stored: every application id of the table's log with its version.
+        old: the group that has it.
+        new: the group that gets it.
+        known: positions that `old` could write under; those that are not stored count as 0, and are closed, too.
+    """
+    absent = dict.fromkeys((app for app in known if app not in stored), 0)
+    seen = {**stored, **absent}
+    if old not in owners(seen):
+        return None
+    apps = {app: f"{new}/{match.group(2)}" for app in seen if (match := _OURS.fullmatch(app)) and match[1] == old}
+    positions = [app for app in apps if _POSITION.fullmatch(app) and seen[app] != CLOSED]
+    expected: dict[str, int | None] = {app: stored.get(app) for app in apps}
+    expected |= {theirs: stored.get(theirs) for theirs in apps.values()}
+    # Whoever takes up a first route meanwhile has another side table, and is seen by nothing else
+    expected |= {route: stored.get(route) for route in (f"{app}/route" for app in positions)}
+    # What was closed stays so for the heir, who may have got it open a moment ago, by a change that was not finished
+    moved = {app: theirs for app, theirs in apps.items() if seen[app] != CLOSED or theirs not in stored}
+    versions = {theirs: seen[app] for app, theirs in moved.items()} | dict.fromkeys(positions, CLOSED)
+    for count in (STARTS, REDRIVES):
+        expected[count] = stored.get(count)
+        versions[count] = (stored.get(count) or 0) + 1
+    return OwnershipTransfer(expected, versions, len(positions))
+
+
+def open_positions(stored: Mapping[str, int], group: str) -> tuple[str, ...]:
+    """Application ids of positions that a group has in a table's log, and has not handed over."""
+    matches = ((app, _POSITION.fullmatch(app)) for app, version in stored.items() if version != CLOSED)
+    return tuple(app for app, match in matches if match is not None and match[1] == group)
+
+
+def open_lives(stored: Mapping[str, int], group: str, topic: str) -> dict[TopicId, dict[int, int]]:
+    """Topic id -> partition -> position, of the lives of a topic whose positions may still move."""
+    lives: dict[TopicId, dict[int, int]] = {}
+    for app, version in stored.items():
+        match = _POSITION.fullmatch(app)
+        if match is not None and match.group(1, 2) == (group, topic) and version != CLOSED:
+            lives.setdefault(TopicId(match[3]), {})[int(match[4])] = version
+    return lives
+
+
+def is_over(stored: Mapping[str, int], ids: AppIds) -> bool:
+    """Whether a life of a topic has ended, or is another group's now: no partition of it begins any more."""
+    closed = (_POSITION.fullmatch(app) for app, version in stored.items() if version == CLOSED)
+    return any(match is not None and match.group(1, 2, 3) == (ids.group, ids.topic, ids.topic_id) for match in closed)
+
+
+def close_life(
+    stored: Mapping[str, int], ids: AppIds, ends: Mapping[int, int | None]
+) -> tuple[dict[str, int | None], dict[str, int]]:
+    """What must be stored, and what is stored afterwards, so that a life of a topic ends where it stands.
+
+    Args:
+        ends: partition -> where it must stand; None: at nothing. Those that are closed already are left alone.
+    """
+    expected: dict[str, int | None] = {}
+    new: dict[str, int] = {}
+    for partition, end in ends.items():
+        position = ids.position(partition)
+        if stored.get(position) != CLOSED:
+            expected[position], new[position] = end, CLOSED
+            if end is not None:
+                new[ids.end(partition)] = end
+    return expected, new

@@ -1,0 +1,115 @@
+"""Upkeep of all tables of a lake, by one process at a time."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import Timeout
+
+from kgs_core.config import Settings
+from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
+from kgs_core.lake.files.layout import layout_of
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown
+from kgs_core.lake.topics.factory import open_lake
+from kgs_core.ports import PLAIN, Lake, TableLayout, Upkeep
+from kgs_core.system.locks import process_lock
+
+LOCK_FILE = "_kgs_maintenance.lock"
+
+
+def maintain_lake(
+    settings: Settings, only: Collection[str] = (), *, dry_run: bool = False, done: Callable[[Upkeep], None]
+) -> None:
+    """Maintain the tables of all topics that the configuration names, and of their dead letters.
+
+    Kafka says which topics there are; the lake, which there were. A lake that is not there yet, as before the first
+    start, has no table, and is not made.
+
+    Args:
+        only: tables to maintain, by their path under the lake's root; empty: all.
+        done: told of each table when it is finished.
+
+    Raises:
+        ConfigError: `only` names a table that is none of them.
+        PermanentError: the lake cannot be listed.
+        TransientError: Kafka or the store did not answer, or another maintenance runs.
+        PortError: a table could not be maintained, or read; the others were.
+    """
+    topics = KafkaAdmin(admin_client(settings)).list_topics()
+    lake = open_lake(settings.lake)
+    layouts: dict[str, TableLayout] = {}
+    unread: list[UnreadTable] = []
+    for spec in find_tables(settings, lake, topics, None, unread):
+        of_rows = [spec.table, *spec.side_tables.values()]
+        layouts |= dict.fromkeys(spec.all_tables, PLAIN) | dict.fromkeys(of_rows, layout_of(spec.rule))
+    if unknown := sorted(set(only) - set(layouts)):
+        refuse_unknown(unread)
+        raise ConfigError([f"table {name}: no topic fills it: see 'topics' in the configuration" for name in unknown])
+    storage = Storage(settings.lake.root, settings.lake.storage_options)
+    if not _is_there(storage):
+        return
+    with maintenance_lock(storage):
+        if not dry_run:
+            lake.remove_probes()
+        wanted = {name: each for name, each in layouts.items() if not only or name in only}
+        problems = _maintain_each(lake, wanted, done, dry_run=dry_run)
+    problems += [each.error for each in unread] if not only else []
+    if problems:
+        raise type(problems[0])("; ".join(str(problem) for problem in problems))
+
+
+def _maintain_each(
+    lake: Lake, layouts: Mapping[str, TableLayout], done: Callable[[Upkeep], None], *, dry_run: bool
+) -> list[PortError]:
+    """Why tables could not be maintained; the others were."""
+    problems: list[PortError] = []
+    for name, layout in layouts.items():
+        try:
+            upkeep = lake.maintain(name, layout, dry_run=dry_run)
+        except PortError as e:  # a table that is broken must not let all others rot
+            problems.append(e)
+            continue
+        if upkeep is not None:
+            done(upkeep)
+    return problems
+
+
+def _is_there(storage: Storage) -> bool:
+    """Whether there is a root; where that cannot be told, the lock says what is wrong."""
+    if storage.is_s3:
+        return True
+    try:
+        Path(storage.root).lstat()  # of a link itself: one that leads nowhere is to be mended, as a disk not mounted
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+@contextmanager
+def maintenance_lock(storage: Storage) -> Iterator[None]:
+    """Held by the one process that maintains a lake on a local disk; it ends with the process, however that ends.
+
+    An object store has no such lock, and nothing is taken there. Two maintenances at once lose no rows either way: one
+    of two compactions of the same files is refused.
+
+    Raises:
+        TransientError: another process holds it.
+        PermanentError: the root cannot be written.
+    """
+    if storage.is_s3:
+        yield
+        return
+    try:
+        Path(storage.root).stat()  # taking the lock would make what is missing
+        held = process_lock(Path(storage.root, LOCK_FILE), waits=False).acquire()
+    except Timeout as e:
+        raise TransientError(f"lake {storage.root}: another maintenance is running: wait for its end") from e
+    except OSError as e:
+        raise PermanentError(f"lake {storage.root}: {e.strerror}: mend path or rights") from e
+    with held:
+        yield

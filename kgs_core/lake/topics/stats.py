@@ -1,0 +1,206 @@
+"""Statistics of the lake and of Kafka beyond it: rows, files, positions and lag of every table, from outside."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from kgs_core.config import Settings, TableSpec, resolve_tables
+from kgs_core.errors import KgsError, UnsafeError
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.client_config import admin_client
+from kgs_core.lake.rule.positions import CLOSED, AppIds
+from kgs_core.lake.topics.factory import open_lake
+from kgs_core.model import TopicId, TopicPartition
+from kgs_core.ports import PinnedTable, TableContents
+
+_TIMEOUT_S = 3.0
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """One topic and its table, as they are now. None anywhere: not known, which is not zero.
+
+    Attributes:
+        rows: rows of the table, those of other topics that share it among them.
+        size_bytes: its data files' size, compressed.
+        dead_letters: rows of the dead-letter table; 0 without one.
+        version: of the table's log; None also before the table is made.
+        positions: partition -> next offset to read; None where the lake has none yet.
+        ends: partition -> where a read_committed reader must stop.
+        sides: side tables of the topic's route, which are none of `rows`; they have no positions here.
+        fields: columns of the table, as in `TableDescription`; none where they are not known.
+    """
+
+    topic: str
+    table: str
+    rows: int | None = None
+    size_bytes: int | None = None
+    files: int | None = None
+    dead_letters: int | None = None
+    version: int | None = None
+    positions: Mapping[int, int | None] = field(default_factory=dict)
+    ends: Mapping[int, int | None] = field(default_factory=dict)
+    sides: tuple["TableView", ...] = ()
+    fields: Sequence[Mapping[str, Any]] = ()
+
+    def lag_of(self, partition: int) -> int | None:
+        """Offsets of a partition that the lake has not yet; None when either end is not known."""
+        position, end = self.positions.get(partition), self.ends.get(partition)
+        return None if position is None or end is None else max(0, end - position)
+
+    @property
+    def lag(self) -> int | None:
+        """Offsets that the lake has not yet; None when a partition's lag, or which partitions there are, is unknown."""
+        lags = [self.lag_of(partition) for partition in self.ends]
+        known = [lag for lag in lags if lag is not None]
+        return sum(known) if lags and len(known) == len(lags) else None
+
+
+def with_sides(views: Iterable[TableView]) -> list[TableView]:
+    """The views, each with those of its side tables behind it."""
+    return [each for view in views for each in (view, *view.sides)]
+
+
+def each_once(views: Iterable[TableView]) -> list[TableView]:
+    """One view of each table: several topics may fill one."""
+    found: dict[str, TableView] = {}
+    for view in views:
+        found.setdefault(view.table, view)
+    return list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSnapshot:
+    """All tables, by topic's name, and one line for each thing that could not be learned."""
+
+    tables: tuple[TableView, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def rows(self) -> int | None:
+        """Rows of all tables; None when those of one are not known."""
+        return _sum([table.rows for table in each_once(with_sides(self.tables))])
+
+    @property
+    def lag(self) -> int | None:
+        """Offsets that the lake has not yet, of all tables; None when one's is not known."""
+        return _sum([table.lag for table in self.tables])
+
+
+class LakeView:
+    """Looks at the lake again and again; reads of each table's log only what is new. Used by one thread at a time."""
+
+    def __init__(self, settings: Settings, timeout_s: float = _TIMEOUT_S) -> None:
+        """Connects on first use; `timeout_s` is the longest wait for an answer of Kafka."""
+        self._settings = settings
+        self._lake = open_lake(settings.lake)
+        self._admin = KafkaAdmin(admin_client(settings), timeout_s)
+        self._pinned: dict[str, PinnedTable] = {}
+        self._contents: dict[str, TableContents] = {}
+        self._seen: set[str] = set()
+        self._specs: dict[str, TableSpec] = {}
+        self._described: dict[str, tuple[TopicId, int]] = {}
+
+    def snapshot(self) -> LakeSnapshot:
+        """Everything as of now; what cannot be learned is None and named in `problems`. Never raises a PortError."""
+        problems: list[str] = []
+        self._attempt(problems, self._look_for_topics)
+        # Positions before ends: the lag may then be too large by what came in between, never too small.
+        tables = [self._table(topic, problems) for topic in self._specs]
+        tps = [TopicPartition(topic, p) for topic, (_, n) in self._described.items() for p in range(n)]
+        ends = self._attempt(problems, lambda: self._admin.offsets(tps, "latest", committed_reads=True)) or {}
+        return LakeSnapshot(tuple(self._with_ends(table, ends) for table in tables), tuple(dict.fromkeys(problems)))
+
+    def _look_for_topics(self) -> None:
+        self._specs = resolve_tables(self._settings, self._admin.list_topics())
+        found = self._admin.describe(self._specs)
+        self._described = {topic: (d.topic_id, d.partitions) for topic, d in found.items()}
+
+    def _table(self, topic: str, problems: list[str]) -> TableView:
+        spec = self._specs[topic]
+        contents = self._attempt(problems, lambda: self._load(spec.table))
+        letters = self._attempt(problems, lambda: self._dead_letters(spec.dead_letters_table))
+        # Where the rows' table is not there either, it is not known whether there are any: the lake may be away
+        dead_letters = None if contents is None and spec.dead_letters_table not in self._pinned else letters
+        sides = tuple(self._side(topic, name, problems) for name in dict.fromkeys(spec.side_tables.values()))
+        if contents is None:
+            return TableView(topic, spec.table, dead_letters=dead_letters, sides=sides)
+        return TableView(
+            topic,
+            spec.table,
+            contents.rows,
+            contents.size_bytes,
+            contents.files,
+            dead_letters,
+            contents.version,
+            self._attempt(problems, lambda: self._positions(spec)) or {},
+            fields=contents.fields,
+            sides=sides,
+        )
+
+    def _side(self, topic: str, name: str, problems: list[str]) -> TableView:
+        found = self._attempt(problems, lambda: self._load(name))
+        if found is None:
+            return TableView(topic, name, dead_letters=0)
+        return TableView(topic, name, found.rows, found.size_bytes, found.files, 0, found.version, fields=found.fields)
+
+    def _dead_letters(self, table: str) -> int | None:
+        contents = self._load(table)
+        return 0 if contents is None else contents.rows
+
+    def _load(self, table: str) -> TableContents | None:
+        """The table's contents; None where there is no table yet.
+
+        Raises:
+            UnsafeError: there was one.
+            Exception: its log cannot be read.
+        """
+        pinned = self._pinned.get(table)
+        if pinned is None:
+            pinned = self._lake.pin(table)
+            if pinned is None and table in self._seen:
+                raise UnsafeError(f"table {table}: not there: it was moved or deleted: bring it back")
+            if pinned is None:
+                return None
+            self._pinned[table] = pinned
+            self._seen.add(table)
+        before = self._contents.get(table)
+        try:
+            if before is not None:
+                pinned.refresh()
+            if before is None or before.version != pinned.version:
+                before = self._contents[table] = pinned.contents()
+            else:
+                pinned.version_of("")  # of a table that was moved away nothing new comes, and that is no error
+        except Exception:
+            del self._pinned[table]  # its log was cleaned away under it, or is gone: the next look loads it afresh
+            self._contents.pop(table, None)
+            raise
+        return before
+
+    def _positions(self, spec: TableSpec) -> dict[int, int | None]:
+        topic_id, partitions = self._described[spec.topic]
+        ids = AppIds(self._settings.group, spec.topic, topic_id)
+        pinned = self._pinned[spec.table]
+        stored = {p: pinned.version_of(ids.position(p)) for p in range(partitions)}
+        return {p: None if position == CLOSED else position for p, position in stored.items()}
+
+    def _with_ends(self, table: TableView, ends: Mapping[TopicPartition, int]) -> TableView:
+        _, partitions = self._described.get(table.topic, (None, 0))
+        own = {p: ends.get(TopicPartition(table.topic, p)) for p in range(partitions)}
+        return replace(table, ends=own)
+
+    def _attempt(self, problems: list[str], load: Callable[[], T]) -> T | None:
+        try:
+            return load()
+        except KgsError as e:
+            problems.append(str(e))
+        except Exception as e:  # noqa: BLE001 - deltalake raises OSError, DeltaError and plain exceptions alike
+            problems.append(f"lake {self._lake.root}: {(str(e).splitlines() or [type(e).__name__])[0][:200]}")
+        return None
+
+
+def _sum(values: list[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if values and len(known) == len(values) else None

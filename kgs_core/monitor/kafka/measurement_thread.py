@@ -1,0 +1,114 @@
+"""Source of measurements in a thread beside the controller: it measures and publishes while the controller works.
+
+A monitor that is refused, or that fails, does not end the controller: the group keeps it, and it decides nothing by
+what is not known. It is logged, and the monitor is tried again.
+"""
+
+import logging
+import threading
+import time
+from typing import Self
+
+from kgs_core.config import Settings
+from kgs_core.errors import KgsError
+from kgs_core.group.view.events import Measured
+from kgs_core.monitor.kafka.source import RETRY_S, MonitorSource, OpenMonitor, publishing_monitor
+from kgs_core.system.shutdown import StopFlag
+
+_END_S = 15.0
+"""What was published last is waited for, for 10 s at most; what the lake does not answer, no longer than this."""
+_log = logging.getLogger(__name__)
+
+
+class MeasurementThread:
+    """Port `MeasurementSource`: a measurement every `monitor.interval_s`; a context manager that ends it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        open_monitor: OpenMonitor = publishing_monitor,
+        retry_s: float = RETRY_S,
+        end_s: float = _END_S,
+    ) -> None:
+        """Does nothing yet.
+
+        Args:
+            settings: of the group.
+            open_monitor: connects a monitor.
+            retry_s: how long after a failure the next one is connected.
+            end_s: how long the end of the thread is waited for.
+        """
+        self._source = MonitorSource(settings, open_monitor, retry_s, only_published=False)
+        self._interval_s = settings.monitor.interval_s
+        self._retry_s = retry_s
+        self._end_s = end_s
+        self._stop = StopFlag()
+        self._lock = threading.Lock()
+        self._newest: tuple[Measured, float] | None = None
+        self._last_logged = ""
+        self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(self._end_s)
+        if self._thread.is_alive():
+            _log.warning("the monitor has not ended within %g s: it is left behind", self._end_s)
+
+    def newest(self) -> Measured | None:
+        """The newest one, once; None when there is none since the last call."""
+        with self._lock:
+            found, self._newest = self._newest, None
+        if found is None:
+            return None
+        measured, at = found
+        return Measured(measured.load, measured.measurement_offset, time.monotonic() - at)
+
+    def _run(self) -> None:
+        """Until the end, whatever happens: nobody would see that the thread is gone."""
+        due = time.monotonic()
+        while not self._stop.is_set:
+            try:
+                self._measure()
+            except Exception as e:  # noqa: BLE001 - logged whole, and tried again: a thread must not end in silence
+                _log.exception("the monitor has failed")
+                self._say(f"{type(e).__name__}: {e}")
+                self._end_monitor()
+                self._stop.wait(self._retry_s)
+            # After a slow reading the next one comes at its own time, not several at once
+            due = max(due + self._interval_s, time.monotonic())
+            self._stop.wait(due - time.monotonic())
+        self._end_monitor()
+
+    def _measure(self) -> None:
+        try:
+            measured = self._source.newest()
+        except KgsError as e:
+            self._say(str(e))
+            return
+        if measured is None:
+            return
+        with self._lock:
+            self._newest = measured, time.monotonic() - measured.age_s
+        if self._last_logged:
+            self._last_logged = ""
+            _log.info("measured again")
+
+    def _end_monitor(self) -> None:
+        try:
+            self._source.close()
+        except Exception:  # noqa: BLE001 - logged whole: nothing is left to be done with it
+            _log.exception("the monitor could not be ended in order")
+
+    def _say(self, why: str) -> None:
+        """Once for each reason."""
+        if why != self._last_logged:
+            self._last_logged = why
+            _log.warning(
+                "no measurement, so nothing is packed; the group is controlled all the same, and the monitor is tried "
+                "again: %s",
+                why,
+            )

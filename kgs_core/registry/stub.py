@@ -1,0 +1,254 @@
+"""Schema registry in memory, on loopback, with the few routes that clients of kgs use: for tests and demonstrations.
+
+Run by `python -m kgs_core.registry.stub PORT`, it serves until its process is ended.
+"""
+
+import base64
+import binascii
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+from uuid import NAMESPACE_URL, uuid5
+
+from kgs_core.ports.registry import SchemaKind
+from kgs_core.system.tcp_ports import HOST, PortReservation
+
+Reply = tuple[int, Mapping[str, Any]]
+_NOT_FOUND = {
+    40401: "Subject not found.",
+    40402: "Version not found.",
+    40403: "Schema not found",
+}
+
+
+@dataclass(slots=True)
+class RegistryFaults:
+    """What the registry does wrong, until it is told otherwise.
+
+    Attributes:
+        status: HTTP status that every question gets; None: none does.
+        delay_s: how long every answer takes.
+        lost_replies: how many questions from now on are heard and not answered.
+    """
+
+    status: int | None = None
+    delay_s: float = 0.0
+    lost_replies: int = 0
+
+
+@dataclass(slots=True)
+class _Contents:
+    schemas: dict[int, dict[str, Any]] = field(default_factory=dict)
+    subjects: dict[str, list[int]] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)
+
+
+class StubRegistry:
+    """A registry that runs in threads of this process, and keeps its port and its schemas while it is down.
+
+    Attributes:
+        faults: what it does wrong; may be changed at any time.
+        asked: path and query of every question that was heard, in order.
+    """
+
+    def __init__(self, port: int | None = None) -> None:
+        """Registry that answers from now on, on this port of loopback; None: a free one.
+
+        Raises:
+            PermanentError: the port, or every port, is taken.
+        """
+        self._ports = PortReservation()
+        self.port = self._ports.reserve() if port is None else self._ports.reserve_exactly(port)
+        self.url = f"http://{HOST}:{self.port}"
+        self.faults = RegistryFaults()
+        self.asked: list[str] = []
+        self._contents = _Contents()
+        self._lock = threading.Lock()
+        self._server: ThreadingHTTPServer | None = None
+        self.go_up()
+
+    def go_up(self) -> None:
+        """Answer (again)."""
+        if self._server is None:
+            self._server = _Server((HOST, self.port), _handler(self))
+            threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def go_down(self) -> None:
+        """Refuse every connection, until `go_up`."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.shutdown()
+            server.server_close()
+
+    def close(self) -> None:
+        """End it, and give its port back."""
+        self.go_down()
+        self._ports.release()
+
+    def register(
+        self,
+        subject: str,
+        text: str,
+        kind: SchemaKind = SchemaKind.AVRO,
+        references: Sequence[tuple[str, str, int]] = (),
+    ) -> int:
+        """Id of a schema, which becomes the newest of a subject; one that is there already keeps its id.
+
+        Args:
+            text: for Protobuf a FileDescriptorProto in base64, since nothing is compiled here.
+            references: (name, subject, version).
+        """
+        entry = {
+            "schema": text,
+            "schemaType": str(kind),
+            "references": [dict(zip(("name", "subject", "version"), each, strict=True)) for each in references],
+        }
+        with self._lock:
+            found = next((n for n, known in self._contents.schemas.items() if known == entry), None)
+            number = len(self._contents.schemas) + 1 if found is None else found
+            self._contents.schemas[number] = entry
+            versions = self._contents.subjects.setdefault(subject, [])
+            if number in versions:
+                versions.remove(number)
+            versions.append(number)
+            self._contents.deleted.discard(subject)
+            return number
+
+    def guid(self, number: int) -> str:
+        """GUID of the schema of this id."""
+        return str(uuid5(NAMESPACE_URL, json.dumps(self._contents.schemas[number], sort_keys=True)))
+
+    def delete(self, subject: str) -> None:
+        """Delete a subject softly: its schemas are still found by id, and by version if asked for with `deleted`."""
+        with self._lock:
+            self._contents.deleted.add(subject)
+
+    def answer(self, method: str, path: str, body: bytes) -> Reply | None:
+        """Status and JSON that a question gets; None: no answer."""
+        self.asked.append(path)
+        time.sleep(self.faults.delay_s)
+        if self.faults.lost_replies > 0:
+            self.faults.lost_replies -= 1
+            return None
+        if self.faults.status is not None:
+            return self.faults.status, {"error_code": self.faults.status * 100 + 1, "message": "told to fail"}
+        return self._routed(method, path, body)
+
+    def _routed(self, method: str, path: str, body: bytes) -> Reply:
+        url = urlsplit(path)
+        parts = [unquote(part) for part in url.path.strip("/").split("/")]
+        query = {name: found[-1] for name, found in parse_qs(url.query).items()}
+        match method, parts:
+            case "GET", ["schemas", "ids", number] if number.isascii() and number.isdecimal():
+                return self._schema(int(number), query)
+            case "GET", ["schemas", "guids", guid]:
+                known = next((n for n in self._contents.schemas if self.guid(n) == guid), 0)
+                return self._schema(known, query)
+            case "GET", ["subjects", subject, "versions", version]:
+                return self._version(subject, version, query)
+            case "POST", ["subjects", subject, "versions"]:
+                return self._post(subject, json.loads(body))
+            case _:
+                return HTTPStatus.NOT_FOUND, {"error_code": 404, "message": "HTTP 404 Not Found"}
+
+    def _schema(self, number: int, query: Mapping[str, str]) -> Reply:
+        entry = self._contents.schemas.get(number)
+        if entry is None:
+            return _not_found(40403)
+        if entry["schemaType"] == SchemaKind.PROTOBUF and query.get("format") != "serialized":
+            entry = {**entry, "schema": "// this registry compiles nothing: ask with format=serialized"}
+        out = {name: what for name, what in entry.items() if what and (name, what) != ("schemaType", SchemaKind.AVRO)}
+        return HTTPStatus.OK, {**out, "guid": self.guid(number)}
+
+    def _version(self, subject: str, version: str, query: Mapping[str, str]) -> Reply:
+        versions = self._contents.subjects.get(subject)
+        if versions is None or (subject in self._contents.deleted and query.get("deleted") != "true"):
+            return _not_found(40401)
+        n = len(versions) if version == "latest" else int(version)
+        if not 1 <= n <= len(versions):
+            return _not_found(40402)
+        status, found = self._schema(versions[n - 1], query)
+        return status, {**found, "subject": subject, "version": n, "id": versions[n - 1]}
+
+    def _post(self, subject: str, body: Mapping[str, Any]) -> Reply:
+        kind = SchemaKind(body.get("schemaType", SchemaKind.AVRO))
+        if not _is_valid(kind, body["schema"]):
+            return HTTPStatus.UNPROCESSABLE_ENTITY, {"error_code": 42201, "message": "Invalid schema"}
+        references = [(each["name"], each["subject"], each["version"]) for each in body.get("references") or ()]
+        number = self.register(subject, body["schema"], kind, references)
+        return HTTPStatus.OK, {"id": number, "guid": self.guid(number)}
+
+
+@contextmanager
+def running_registry(port: int | None = None) -> Iterator[StubRegistry]:
+    """A registry that ends with the block."""
+    registry = StubRegistry(port)
+    try:
+        yield registry
+    finally:
+        registry.close()
+
+
+def _is_valid(kind: SchemaKind, text: str) -> bool:
+    try:
+        if kind is SchemaKind.PROTOBUF:
+            base64.b64decode(text, validate=True)
+        else:
+            json.loads(text)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+def _not_found(code: int) -> Reply:
+    return HTTPStatus.NOT_FOUND, {"error_code": code, "message": _NOT_FOUND[code]}
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+
+def _handler(registry: StubRegistry) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._reply()
+
+        def do_POST(self) -> None:
+            self._reply()
+
+        def log_message(self, *_args: object) -> None:
+            """Say nothing: who asks says what went wrong."""
+
+        def _reply(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            reply = registry.answer(self.command, self.path, body)
+            if reply is None:
+                return
+            status, found = reply
+            out = json.dumps(found).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
+            self.send_header("Content-Length", str(len(out)))
+            self.end_headers()
+            self.wfile.write(out)
+
+    return Handler
+
+
+def main() -> None:
+    """Serve on the port that is the first argument, until the process is ended."""
+    with running_registry(int(sys.argv[1])):
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""Consumers of a group as people are shown them, a row each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kgs_core.group.protocol import Incarnation, Phase, Process, RunState, WorkDone
+from kgs_core.group.view.group_view import GroupView
+from kgs_core.group.view.member_view import MemberView
+from kgs_core.model import BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+from kgs_core.reporting.plain_values import picked
+from kgs_core.reporting.sums import known_sum, whole_sum
+
+_SILENT = "silent"
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalFacts:
+    """Facts that the group's own topics do not tell.
+
+    Attributes:
+        speeds: write speeds as measured last, bytes/s; without those that are not known.
+        measured_age_s: how old that measurement is; None: there is none.
+        lags: offsets that the lake has not yet, by partition; None where that is not known.
+        problems: what could not be learned, a line each.
+        bytes_per_offset: topic -> stored bytes of one offset, by that measurement.
+        unknown: partitions that it has without a speed.
+    """
+
+    speeds: WriteSpeeds = field(default_factory=dict)
+    measured_age_s: float | None = None
+    lags: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    bytes_per_offset: Mapping[str, float] = field(default_factory=dict)
+    unknown: frozenset[TopicPartition] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerRow:
+    """One consumer, or one of its incarnations where there are several.
+
+    Attributes:
+        incarnation: None: nobody has joined under this number.
+        partitions: what it owns, by its last report, ascending.
+        load: sum of the write speeds of these, stored bytes/s; None where one is not known.
+        bytes_per_s: what it has consumed of late, uncompressed.
+        lag: offsets of these that the lake has not yet; None where one is not known.
+        known_lag: of the others (None: of none), without `lag_unknown_partitions`.
+        batch_age_s: age of the batch in hand at its last sign of life; 0.0 without one; None before the first.
+        stopped: which of these stand still, and why.
+        state: for people.
+        needs_attention: somebody should know of it.
+        process: that it is, as it says itself; None before its first report.
+        work: done since its start; None: it does not say.
+    """
+
+    consumer: ConsumerId
+    incarnation: Incarnation | None
+    state: str
+    partitions: tuple[TopicPartition, ...] = ()
+    load: BytesPerSecond | None = None
+    bytes_per_s: BytesPerSecond | None = None
+    lag: int | None = None
+    report_age_s: float | None = None
+    stopped: Mapping[TopicPartition, str] = field(default_factory=dict)
+    last_drain_s: float | None = None
+    max_drain_s: float | None = None
+    version: str = ""
+    config_hash: str = ""
+    needs_attention: bool = False
+    process: Process | None = None
+    batch_age_s: float | None = None
+    work: WorkDone | None = None
+    known_lag: int | None = None
+    lag_unknown_partitions: int = 0
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether what it said last is not known to be so now: another may read its partitions."""
+        return self.state == _SILENT
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; null where something is not known.
+
+        Returns:
+            {"id", "incarnation" (null: nobody has joined), "state", "partitions": ["topic:0"], "load" (stored bytes/s),
+            "bytes_per_s" (consumed), "lag", "known_lag", "lag_unknown_partitions", "report_age_s",
+            "stopped": {"topic:0": reason}, "last_drain_s", "max_drain_s", "version", "config_hash"}
+        """
+        return {"id": self.consumer, **picked(self, *_ROW_KEYS)}
+
+
+_ROW_KEYS = (
+    *("incarnation", "state", "partitions", "load", "bytes_per_s", "lag", "known_lag", "lag_unknown_partitions"),
+    *("report_age_s", "stopped", "last_drain_s", "max_drain_s", "version", "config_hash"),
+)
+CONSUMER_KEYS = ("id", *_ROW_KEYS)
+"""Keys of every consumer's values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a group: of every member, and of every consumer that should be one."""
+
+    view: GroupView
+    facts: ExternalFacts
+    now: float
+    suspects: frozenset[Incarnation]
+
+    def all(self) -> list[ConsumerRow]:
+        """By number, newer incarnations first; those that have ended are left out."""
+        target = self.view.target
+        wanted = target.message.consumers if target is not None else ()
+        living = sorted(
+            (member for member in self.view.members.values() if not member.ended),
+            key=lambda member: (member.member.consumer, -member.joined),
+        )
+        rows = [self._row(member) for member in living]
+        there = {row.consumer for row in rows}
+        rows += [self._absent(consumer) for consumer in wanted if consumer not in there]
+        return sorted(rows, key=lambda row: row.consumer)
+
+    def _absent(self, consumer: ConsumerId) -> ConsumerRow:
+        stopped = self.view.run_state is RunState.STOPPED
+        return ConsumerRow(consumer, None, "ended" if stopped else "not there", needs_attention=not stopped)
+
+    def _row(self, member: MemberView) -> ConsumerRow:
+        (consumer, incarnation), report, state = member.member, member.report, self._state(member)
+        age_s = None if member.last_seen_at is None else max(0.0, self.now - member.last_seen_at)
+        if report is None:
+            return ConsumerRow(consumer, incarnation, state, report_age_s=age_s, needs_attention=True)
+        seen = self.facts
+        lags = [seen.lags.get(tp) for tp in report.owned]
+        return ConsumerRow(
+            consumer=consumer,
+            incarnation=incarnation,
+            state=state,
+            partitions=tuple(sorted(report.owned)),
+            load=whole_sum(seen.speeds.get(tp) for tp in report.owned),
+            bytes_per_s=report.bytes_per_s,
+            lag=whole_sum(lags),
+            known_lag=known_sum(lags),
+            lag_unknown_partitions=lags.count(None),
+            report_age_s=age_s,
+            batch_age_s=report.batch_age_s or 0.0,
+            stopped=report.stopped,
+            last_drain_s=report.last_drain_s,
+            max_drain_s=report.max_drain_s,
+            work=report.work,
+            version=report.version,
+            config_hash=report.config_hash,
+            needs_attention=incarnation in self.suspects or bool(report.stopped),
+            process=report.process,
+        )
+
+    def _state(self, member: MemberView) -> str:
+        """What it is doing, the most important thing first."""
+        (consumer, incarnation), report = member.member, member.report
+        if incarnation in self.suspects:
+            return _SILENT
+        if report is None:
+            return "has not reported"
+        if self.view.newest()[consumer].member.incarnation != incarnation:
+            return "replaced by a newer process"
+        if member.retiring or report.phase is Phase.DRAINING:
+            return "retiring" if member.retiring else "draining"
+        if report.phase is Phase.READING and not report.owned:
+            target = self.view.target
+            return "spare" if target is not None and consumer in target.message.spares else "reads nothing"
+        return str(report.phase)

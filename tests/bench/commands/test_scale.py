@@ -1,0 +1,66 @@
+"""What `bench scale` takes and prints, and the load that it makes."""
+
+import math
+from dataclasses import fields
+
+import pytest
+
+from bench.commands.scale import parse_group_sizes, print_scale
+from bench.group_scale import GroupSize, ScaleFigures, growth
+from bench.scale_load import GrowingLogs, scale_settings
+from kgs_core.errors import ConfigError
+from kgs_core.monitor.speeds import Window
+
+
+def figures(partitions, value):
+    named = {field.name: value for field in fields(ScaleFigures)}
+    return ScaleFigures(**named | {"partitions": partitions, "consumers": 9, "readers": 7, "step_moved": 0})
+
+
+def test_sizes_go_in_pairs():
+    assert parse_group_sizes("1000, 10000", "100,1000") == [GroupSize(1000, 100), GroupSize(10000, 1000)]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "consumers", "words"),
+    [("0", "1", "'0'"), ("10", "x", "'x'"), ("10", "10000", "'10000'"), ("10,20", "1", "give as many")],
+)
+def test_what_is_no_size_is_named(partitions, consumers, words):
+    with pytest.raises(ConfigError, match=words):
+        parse_group_sizes(partitions, consumers)
+
+
+def test_growth_is_an_exponent_in_partitions_and_left_out_at_zero():
+    found = growth(figures(100, 2.0), figures(1000, 200.0))
+    assert math.isclose(found["step_s"], 2.0)
+    assert math.isclose(found["readers"] + 1, 1.0)
+    assert "step_moved" not in found
+
+
+def test_between_two_sizes_stands_how_the_figures_have_grown(capsys):
+    print_scale([figures(100, 1.0), figures(1000, 10.0)])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert [line[0] for line in lines] == ["partitions", "100", "growth", "1000"]
+    assert lines[2][1] == "1.00"
+
+
+def test_the_load_grows_as_it_says_and_its_step_quickens_a_tenth(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr("bench.scale_load.time.monotonic", lambda: now[0])
+    settings = scale_settings("b:9092", 5)
+    logs = GrowingLogs(settings, 50, 5)
+
+    def speeds():
+        window = Window(3.0, 1.0)
+        for _ in range(4):
+            measurement = window.add(logs.read())
+            now[0] += 1.0
+        return measurement.known
+
+    before = speeds()
+    assert math.isclose(sum(before.values()), 0.7 * 5 * settings.packing.packing_capacity_bytes_per_s, rel_tol=1e-3)
+    logs.step()
+    after = speeds()
+    faster = [tp for tp in before if math.isclose(after[tp], 4 * before[tp], rel_tol=1e-2)]
+    assert len(faster) == 5
+    assert all(math.isclose(after[tp], before[tp], rel_tol=1e-2) for tp in before if tp not in faster)

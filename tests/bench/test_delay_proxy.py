@@ -1,0 +1,87 @@
+"""The proxy that makes a store slow: what is passed on, what is counted."""
+
+import http.client
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from bench.delay_proxy import DelayProxy
+from kgs_core.system.tcp_ports import HOST
+
+DELAY_S = 0.05
+
+
+class _Echo(BaseHTTPRequestHandler):
+    """Answers with what was sent."""
+
+    protocol_version = "HTTP/1.1"
+
+    def _answer(self):
+        body = b""
+        if "chunked" in self.headers.get("transfer-encoding", ""):
+            while length := int(self.rfile.readline(), 16):
+                body += self.rfile.read(length)
+                self.rfile.readline()
+            self.rfile.readline()
+        else:
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_GET = do_HEAD = do_PUT = do_POST = _answer  # noqa: N815 - http.server's names
+
+    def log_message(self, *_):
+        """Quiet."""
+
+
+@pytest.fixture
+def proxy():
+    server = ThreadingHTTPServer((HOST, 0), _Echo)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        with DelayProxy(server.server_port, DELAY_S) as proxy:
+            yield proxy
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_requests_pass_unchanged_and_late_over_one_connection(proxy):
+    connection = http.client.HTTPConnection(HOST, proxy.port, timeout=20)
+    body = bytes(range(256)) * 2000
+    began = time.monotonic()
+    for method, sent in (("PUT", body), ("GET", None), ("HEAD", None), ("POST", iter([body[:7], body[7:]]))):
+        connection.request(method, "/lake/a?b=c", sent, encode_chunked=method == "POST")
+        assert connection.getresponse().read() == (body if sent else b"")
+    assert time.monotonic() - began >= 4 * DELAY_S
+    connection.close()
+    assert proxy.by_method() == {"PUT": 1, "GET": 1, "HEAD": 1, "POST": 1}
+    assert {request.target for request in proxy.requests} == {"/lake/a?b=c"}
+
+
+def test_requests_of_several_connections_are_late_at_the_same_time(proxy):
+    connections = [http.client.HTTPConnection(HOST, proxy.port, timeout=20) for _ in range(20)]
+    for connection in connections:
+        connection.request("GET", "/")
+    for connection in connections:
+        assert connection.getresponse().status == 200
+        connection.close()
+    arrived = [request.arrived_s for request in proxy.requests]
+    assert len(arrived) == 20
+
+
+def test_server_that_is_not_there_ends_the_connection(proxy):
+    with DelayProxy(1, 0.0) as nowhere:
+        connection = http.client.HTTPConnection(HOST, nowhere.port, timeout=20)
+        connection.request("GET", "/")
+        with pytest.raises((http.client.HTTPException, OSError)):
+            connection.getresponse()
+        connection.close()

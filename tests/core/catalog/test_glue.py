@@ -1,0 +1,193 @@
+"""Tables in AWS Glue, by boto3 against a server that speaks Glue's protocol."""
+
+import builtins
+import time
+
+import pytest
+
+from kgs_core.catalog.glue import open_glue
+from kgs_core.config import parse_settings
+from kgs_core.config.settings import CatalogSettings
+from kgs_core.errors import ConfigError, PermanentError, TransientError
+from kgs_core.ports import Registration
+from tests.core.catalog.entries import KINDS, entry
+from tests.dripping_server import ENDLESS, dripping_server
+from tests.glue_server import error, glue_server
+
+ORDERS = ("bronze", "orders")
+MORE = {**KINDS, "more": KINDS["tags"]}
+TEXT = "{{group: g, kafka: {{bootstrap_servers: 'b:1'}}, lake: {{root: '{root}'}}, topics: [{{topic: t}}]}}"
+
+
+@pytest.fixture
+def server(monkeypatch):
+    for name, value in (("ACCESS_KEY_ID", "key"), ("SECRET_ACCESS_KEY", "s3cret"), ("EC2_METADATA_DISABLED", "true")):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    with glue_server() as server:
+        yield server
+
+
+def opened(server, root="s3://lake", **more):
+    section = {"kind": "glue", "url": server.url, "name": "{folder}.{last}", "region": "eu-west-1", "timeout_s": 5.0}
+    settings = parse_settings(TEXT.format(root=root).encode(), "kgs.yaml", {})
+    return open_glue(settings, CatalogSettings.model_validate({**section, **more}))
+
+
+@pytest.fixture
+def catalog(server):
+    found = opened(server)
+    yield found
+    found.close()
+
+
+def orders(**more):
+    return entry("bronze.orders", **more)
+
+
+def test_a_new_table_is_made_once_with_its_database_and_every_type(server, catalog):
+    assert catalog.register(orders()) is Registration.CREATED
+    table = server.tables[ORDERS]
+    assert (table["TableType"], table["Parameters"]["table_type"], table["Description"]) == (
+        "EXTERNAL_TABLE", "DELTA", "orders of the shop",
+    )  # fmt: skip
+    storage = table["StorageDescriptor"]
+    assert storage["Location"] == storage["SerdeInfo"]["Parameters"]["path"] == "s3://lake/bronze/orders"
+    assert [c["Name"] for c in storage["Columns"]] == [*KINDS]
+    assert {"Name": "tags", "Type": "map<string,int>"} in storage["Columns"]
+    assert storage["Columns"][0]["Comment"] == "number of the order"
+    assert catalog.register(orders()) is Registration.UNCHANGED
+    assert server.asked == ["GetTable", "CreateTable", "CreateDatabase", "CreateTable", "GetTable"]
+
+
+def test_columns_that_became_more_are_changed_and_all_else_stays(server, catalog):
+    catalog.register(orders())
+    table = server.tables[ORDERS]
+    table["Parameters"]["owner"] = "us"
+    table["Retention"] = 7
+    table["StorageDescriptor"]["Columns"][1]["Comment"] = "by hand"
+    assert catalog.register(orders(kinds=MORE)) is Registration.UPDATED
+    table = server.tables[ORDERS]
+    assert (table["Parameters"]["owner"], table["Retention"], table["VersionId"]) == ("us", 7, "1")
+    assert [c["Name"] for c in table["StorageDescriptor"]["Columns"]] == [*MORE]
+    assert table["StorageDescriptor"]["Columns"][1]["Comment"] == "by hand"
+    assert catalog.register(orders(kinds=MORE)) is Registration.UNCHANGED
+
+
+def test_partition_keys_of_a_crawler_stay_where_they_are(server, catalog):
+    catalog.register(orders())
+    table = server.tables[ORDERS]
+    columns = table["StorageDescriptor"]["Columns"]
+    table["PartitionKeys"] = [column for column in columns if column["Name"] == "day"]
+    columns.remove(table["PartitionKeys"][0])
+    assert catalog.register(orders()) is Registration.UNCHANGED
+    assert catalog.register(orders(kinds=MORE)) is Registration.UPDATED
+    table = server.tables[ORDERS]
+    assert [key["Name"] for key in table["PartitionKeys"]] == ["day"]
+    assert "day" not in [c["Name"] for c in table["StorageDescriptor"]["Columns"]]
+
+
+def test_another_table_of_the_same_name_is_refused_in_words_and_left(server, catalog):
+    table = {"Name": "orders", "StorageDescriptor": {"Location": "s3://lake/other"}, "VersionId": "3"}
+    server.tables[ORDERS] = table
+    with pytest.raises(PermanentError, match="another table there, at s3://lake/other"):
+        catalog.register(orders())
+    table["StorageDescriptor"] = {"Location": "s3://lake/bronze/orders/"}
+    with pytest.raises(PermanentError, match="not as a Delta table"):
+        catalog.register(orders())
+    assert server.asked == ["GetTable", "GetTable"]
+
+
+def test_two_at_once_make_one(server, catalog):
+    server.databases.add("bronze")
+    other = opened(server)
+
+    def faster(action):
+        if action == "CreateTable":
+            server.before = lambda _: None
+            other.register(orders())
+
+    server.before = faster
+    assert catalog.register(orders()) is Registration.UNCHANGED
+
+
+def test_a_lost_reply_is_no_second_table(server, catalog):
+    server.databases.add("bronze")
+    server.lost_replies = 1
+    assert catalog.register(orders()) is Registration.UNCHANGED  # boto asks again, and is told that it is there
+    server.lost_replies = 5
+    server.tables.clear()
+    with pytest.raises(TransientError, match="does not answer"):
+        catalog.register(orders())
+
+
+def test_somebody_elses_change_is_left_to_the_next_run(server, catalog):
+    catalog.register(orders())
+
+    def meddle(action):
+        if action == "UpdateTable":
+            server.tables[ORDERS]["VersionId"] = "9"
+
+    server.before = meddle
+    with pytest.raises(TransientError, match="another version"):
+        catalog.register(orders(kinds=MORE))
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "words"),
+    [
+        (error("InternalServiceException", "down", 500), TransientError, "fails"),
+        (error("ThrottlingException", "slow down"), TransientError, "fails"),
+        (error("AccessDeniedException", "not you"), PermanentError, "refuses: .* check rights"),
+        ((200, {}), (TransientError, PermanentError), "."),
+        ((503, {}), TransientError, "fails"),
+    ],
+)
+def test_what_may_pass_is_told_from_what_a_person_must_mend(server, catalog, reply, kind, words):
+    server.before = lambda _: reply
+    with pytest.raises(kind, match=words):
+        catalog.register(orders())
+    assert server.tables == {}
+
+
+def test_one_that_hangs_or_is_away_is_not_waited_for(server):
+    catalog = opened(server, timeout_s=0.4)
+    server.before = lambda _: time.sleep(4)
+    began = time.monotonic()
+    with pytest.raises(TransientError, match="does not answer"):
+        catalog.register(orders())
+    assert time.monotonic() - began < 3
+    server.close()
+    with pytest.raises(TransientError, match="does not answer"):
+        catalog.register(orders())
+
+
+def test_without_keys_a_person_is_told(server, monkeypatch, tmp_path):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    with pytest.raises(PermanentError, match="Unable to locate credentials: check the environment"):
+        opened(server).register(orders())
+
+
+def test_what_cannot_work_is_said_before_anything_is_asked(server, monkeypatch):
+    with pytest.raises(ConfigError, match="for a lake on s3://, not /lake"):
+        opened(server, root="/lake")
+    real = builtins.__import__
+
+    def without(name, *rest, **more):
+        if name == "boto3":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ConfigError, match=r"needs boto3: pip install 'kgs\[glue\]'"):
+        opened(server)
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("endless", ENDLESS.values(), ids=list(ENDLESS))
+def test_an_answer_that_never_ends_is_not_waited_for(server, endless):
+    """Each piece of it comes in time."""
+    with dripping_server(*endless) as url, pytest.raises(TransientError, match=r"no whole answer within 0\.6 s"):
+        opened(server, url=url, timeout_s=0.1).register(orders())

@@ -1,0 +1,99 @@
+"""Rules whose topics share a table: refused where what concerns the table is not said alike."""
+
+import pytest
+
+from kgs_core.config.rule.sharing import may_be_shared
+
+
+def rules(*more):
+    return "topics: [" + ", ".join(f"{{topic: t{n}, table: x, {each}}}" for n, each in enumerate(more)) + "]"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "unlike"),
+    [
+        ("format: raw", "format: string", "format (column value)"),
+        ("format: json, schema: {a: int}", "format: json, schema: {a: long}", "schema (column a)"),
+        ("format: json, schema: {a: int}", "format: json, schema: {a: int, b: int}", "schema (column b)"),
+        ("rows: filter", "rows: one_to_one", "rows"),
+        ("evolve: none, format: json, schema: {a: int}", "evolve: widen, format: json, schema: {a: int}", "evolve"),
+        ("partition_by: ['day(_timestamp)']", "partition_by: []", "partition_by"),
+        ("z_order_by: [_offset]", "target_file_bytes: 2000000", "z_order_by, target_file_bytes"),
+        ("headers: {a: x}", "headers: {b: x}", "headers"),
+        ("key_format: string", "key_format: raw", "key_format, key_schema and key_prefix"),
+        ("topic_column: topic", "topic_column: name", "topic_column"),
+        ("description: one", "comments: {value: bytes}", "description, comments"),
+        ("latest_by_key: {table: y}", "rows: one_to_one", "latest_by_key"),
+        (
+            "latest_by_key: {table: y, tombstones: ignore}, format: json, schema: {value: binary}",
+            "latest_by_key: {table: y, tombstones: ignore}, format: raw",
+            "format (of a table with latest_by_key)",
+        ),
+    ],
+)
+def test_rules_that_do_not_agree(problems_of, one, other, unlike):
+    assert problems_of(topics=rules(one, other)) == [
+        f"topics[1].table: 'x' is the table of topics[0], too, and they differ in {unlike}: make these alike, or name "
+        "another table"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("headers: {a: x}", "headers: {a: y}"),
+        ("on_error: stop, start: latest, max_files_per_batch: 3", "sort_by: [_key]"),
+        ("format: json, schema: {a: int, b: date}", "format: json, schema: {b: date, a: int}"),
+        (
+            "evolve: add_columns, format: json, schema: {a: int, b: date}",
+            "evolve: add_columns, format: json, schema: {b: date, c: string}",
+        ),
+        ("transform_arrow: 'm:f'", "format: json, schema: {a: int}"),
+    ],
+)
+def test_rules_that_agree_in_what_concerns_the_table(problems_of, one, other):
+    assert problems_of(topics=rules(one, other)) == []
+
+
+@pytest.mark.parametrize(
+    ("latest", "more", "is_refused"),
+    [
+        ("{table: y}", "", True),
+        ("{table: y, key: [value], tombstones: ignore}", "topic_column: name, ", True),
+        ("{table: y, order: timestamp}", "", False),
+        ("{table: y, key: [_key, name], tombstones: ignore}", "topic_column: name, ", False),
+    ],
+)
+def test_offsets_of_two_topics_are_not_compared(problems_of, latest, more, is_refused):
+    both = [f"{more}latest_by_key: {latest}"] * 2
+    refusal = (
+        "topics[1].latest_by_key: 'x' is the table of topics[0], too, and offsets of two topics cannot be compared: "
+        "set order: timestamp, or put the topic_column into the key"
+    )
+    assert problems_of(topics=rules(*both)) == ([refusal] if is_refused else [])
+
+
+def test_types_are_compared_where_columns_are_added(problems_of):
+    one, other = (
+        f"evolve: add_columns, format: json, schema: {{a: {kind}, {kind[0]}: int}}" for kind in ("int", "date")
+    )
+    (problem,) = problems_of(topics=rules(one, other))
+    assert "differ in schema (column a)" in problem
+
+
+@pytest.mark.parametrize(
+    ("others", "shared"),
+    [
+        ("{topic: a, table: x}", False),
+        ("{topic: a, table: x}, {topic: b, table: X}", True),
+        ("{topic: a, table: x}, {topic: b, table: xy}", False),
+        ("{topic: a, table: x/t}, {pattern: 'b.*', table: 'x/{topic}'}", True),
+        ("{topic: a, table: y/t}, {pattern: 'b.*', table: 'x/{topic}'}", False),
+        ("{pattern: 'b.*', table: 'x/{topic}'}, {pattern: 'c.*', table: 'x/{topic}'}", False),
+        ("{pattern: 'b.*', table: x}", True),
+        ("{pattern: '(?P<g>b+).*', table: 'x/{g}'}", True),
+    ],
+)
+def test_which_tables_may_have_several_topics(settings_of, others, shared):
+    topics = settings_of(topics=f"topics: [{others}]").topics
+    assert may_be_shared(topics[0], topics) is shared

@@ -1,0 +1,132 @@
+"""Telling one process from another that has got its number."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from kgs_core.fleet import host_process
+from kgs_core.fleet.host_process import HostProcess, is_gone, this_process
+from kgs_core.group.protocol import Process
+from kgs_core.system.process_identity import start_ticks
+from tests.waiting import wait_until
+
+FIRST = 0xEFFFFFFC
+"""The namespace of processes that are in no container."""
+
+
+@pytest.fixture
+def child():
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_this_process_is_identified_with_the_run_it_belongs_to():
+    me = HostProcess.current({"KGS_RUN_ID": "run-7"})
+    assert (me.pid, me.run_id, len(me.boot_id)) == (os.getpid(), "run-7", 36)
+    assert HostProcess.current({}).run_id == ""
+    assert me.is_gone() is False
+
+
+def test_what_reports_say_of_a_process_identifies_it(child):
+    """Gone, living, and of another kind."""
+    known = replace(HostProcess.current({}), pid=child.pid, start_ticks=start_ticks(child.pid), run_id="run-7")
+    assert HostProcess.of(known.as_process()) == known
+    assert known.as_process().run_id == "run-7"
+    assert is_gone(this_process()) is False
+    assert is_gone(replace(known, start_ticks=known.start_ticks - 1).as_process()) is True
+    assert is_gone(Process({"uid": "0b3f", "namespace": "kgs", "run_id": "consumer-3"})) is None
+    assert is_gone(Process({**known.as_process().parts, "pid": "17"})) is None
+
+
+def test_a_report_of_a_version_that_does_not_say_its_namespace_is_understood():
+    found = HostProcess.of(Process({"host": "h", "boot_id": "b", "pid": 1, "start_ticks": 2, "run_id": "run"}))
+    assert found == HostProcess("h", "b", 1, 2, "run", machine_id="", pid_namespace=0)
+
+
+def test_parts_that_a_later_version_adds_are_passed_over():
+    known = HostProcess.current({})
+    assert HostProcess.of(Process({**known.as_process().parts, "later": 1})) == known
+
+
+def test_zombie_is_gone(child):
+    known = replace(HostProcess.current({}), pid=child.pid, start_ticks=start_ticks(child.pid))
+    assert known.is_gone() is False
+    child.send_signal(signal.SIGKILL)
+    wait_until(known.is_gone, 5, "gone, although nobody has asked for its exit status")
+
+
+def test_another_process_with_the_same_id_is_not_the_one_meant():
+    me = HostProcess.current({})
+    assert replace(me, start_ticks=me.start_ticks - 1).is_gone() is True
+
+
+def test_whether_a_process_of_another_machine_is_gone_is_unknown():
+    assert replace(HostProcess.current({}), host="elsewhere", pid=2**22).is_gone() is None
+
+
+def test_a_process_of_an_earlier_boot_of_this_machine_is_gone(monkeypatch):
+    monkeypatch.setattr(host_process, "pid_namespace", lambda: FIRST)
+    monkeypatch.setattr(host_process, "machine_id", lambda: "m")
+    before = replace(HostProcess.current({}), boot_id="another")
+    assert (before.machine_id, before.pid_namespace) == ("m", FIRST)
+    assert before.is_gone() is True
+
+
+@pytest.mark.parametrize("other", ["", "of another machine"])
+def test_a_machine_of_the_same_name_is_not_this_one(monkeypatch, other):
+    """`localhost` is the name of many; a machine without an id cannot be told from another one either."""
+    monkeypatch.setattr(host_process, "pid_namespace", lambda: FIRST)
+    monkeypatch.setattr(host_process, "machine_id", lambda: "" if other == "" else "m")
+    assert replace(HostProcess.current({}), boot_id="another", machine_id=other).is_gone() is None
+
+
+def test_of_a_container_on_another_boot_nothing_is_known(monkeypatch):
+    """Its image may bring a machine id along, and the numbers of namespaces are the same on every machine."""
+    monkeypatch.setattr(host_process, "pid_namespace", lambda: FIRST + 500)
+    assert replace(HostProcess.current({}), boot_id="another").is_gone() is None
+
+
+def test_whether_a_process_with_other_process_ids_is_gone_is_unknown():
+    me = HostProcess.current({})
+    assert replace(me, pid=2**22, pid_namespace=me.pid_namespace + 1).is_gone() is None
+
+
+def test_one_that_does_not_say_its_namespace_is_identified_as_before():
+    """Reports and tags of an older version: what an upgrade has ended must not look alive for ever."""
+    old = replace(HostProcess.current({}), machine_id="", pid_namespace=0)
+    assert old.is_gone() is False
+    assert replace(old, pid=2**22).is_gone() is True
+    assert replace(old, boot_id="another").is_gone() is True
+
+
+def test_a_living_process_in_a_container_of_this_machine_is_not_taken_for_dead():
+    """Real, since namespaces are the kernel's: same host name, same boot, and a pid that means nothing here."""
+    program = "import json, time; from dataclasses import asdict\n"
+    program += "from kgs_core.fleet.host_process import HostProcess\n"
+    program += "print(json.dumps(asdict(HostProcess.current({}))), flush=True); time.sleep(600)"
+    own = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    inside = ["unshare", *own, "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*inside, "true"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("no namespace can be made here")
+    with subprocess.Popen([*inside, sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as other:
+        try:
+            found = HostProcess(**json.loads(other.stdout.readline()))
+            assert (found.host, found.boot_id) == (HostProcess.current({}).host, HostProcess.current({}).boot_id)
+            assert found.is_gone() is None
+        finally:
+            other.kill()
+
+
+def test_process_of_another_user_is_seen(child):
+    assert replace(HostProcess.current({}), pid=1, start_ticks=start_ticks(1)).is_gone() is False

@@ -1,0 +1,68 @@
+"""A preview shows what the controller then writes."""
+
+from dataclasses import replace
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgs_core.config import PackingSettings
+from kgs_core.config.membership import MembershipSettings
+from kgs_core.group.controller.machine import begin, step
+from kgs_core.group.controller.preview import preview
+from kgs_core.group.controller.state import Options
+from kgs_core.group.protocol import Incarnation, Member, MemberAssignment
+from kgs_core.group.view.events import FleetSeen, RecordsRead, Write
+from kgs_core.model import ConsumerId
+from tests.core.group.controller.two_readers import RUNS, TARGET, group, look, measured, received, report
+
+
+def spares_shown_and_written(state, measurement):
+    """By a preview of what is known, and by the controller's write; None: it writes no Target."""
+    state, commands = look(state, measurement)
+    shown = preview(state, 1.0)
+    writes = [command for command in commands if isinstance(command, Write) and command.target is not None]
+    return shown.plan.spares, writes[0].target.spares if writes else None
+
+
+def test_a_spare_that_has_not_joined_stays_the_spare(synchronized, packing):
+    """Consumer 5 stands as a spare and is being started; c does not fit beside a and b, and takes number 3."""
+    messages = group(replace(TARGET, spares=(ConsumerId(5),)))
+    state = synchronized(messages, packing=packing(spare_consumers=1))
+    assert spares_shown_and_written(state, measured(a=80, b=60, c=90)) == ((5,), (5,))
+
+
+def test_spares_have_queues_of_their_own(synchronized, packing, membership):
+    """Number 3 is the last one: there is none for a spare."""
+    state = synchronized(
+        packing=packing(spare_consumers=1, max_consumers=3), membership=membership(metadata_partitions=4)
+    )
+    shown, written = spares_shown_and_written(state, measured(a=80, b=60))
+    assert (shown, written) == ((3,), (3,))
+
+
+NUMBERS = st.frozensets(st.integers(3, 5).map(ConsumerId))
+
+
+@given(
+    joined=NUMBERS,
+    standing=NUMBERS,
+    speeds=st.fixed_dictionaries({name: st.integers(1, 130) for name in "abc"}),
+    count=st.integers(0, 3),
+    queues=st.integers(6, 9),
+)
+def test_a_preview_shows_the_spares_that_are_written(joined, standing, speeds, count, queues):
+    """Whoever has joined, whichever spares stand, and however many there shall be."""
+    packing = PackingSettings(
+        algorithm="mwf", packing_capacity_bytes_per_s=100, consumer_capacity_bytes_per_s=120, spare_consumers=count
+    )
+    options = Options(packing, MembershipSettings(metadata_partitions=queues), lambda: Random(0))
+    target = replace(TARGET, spares=tuple(sorted(standing)))
+    others = [Member(number, Incarnation(f"of-{number}")) for number in sorted(joined)]
+    reports = [received(report(member), 2 + n) for n, member in enumerate(others)]
+    assignments = [received(MemberAssignment(member), 0) for member in others]
+    state, _ = begin(options, 0.0, 5_000_000)
+    state, _ = step(state, RecordsRead((*group(target), *assignments, *reports)), 0.0)
+    state, _ = step(state, FleetSeen(RUNS), 0.0)
+    shown, written = spares_shown_and_written(state, measured(**speeds))
+    assert written in {None, shown}

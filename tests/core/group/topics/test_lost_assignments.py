@@ -1,0 +1,105 @@
+"""A consumer's queue when assignments were lost, or it has none; the reader of the topic from memory."""
+
+import pytest
+
+from kgs_core.errors import ConfigError, UnsafeError
+from kgs_core.group.protocol import Incarnation, Member, MemberAssignment, Received, Tombstone
+from kgs_core.group.topics import assignments
+from kgs_core.group.topics.assignments import KafkaAssignmentReader
+from kgs_core.group.topics.reader import ReadMessage
+from kgs_core.group.topics.topics import GroupTopic
+from kgs_core.model import ConsumerId, TopicPartition
+
+QUEUES = [TopicPartition("kgs.g.consumer.metadata", n) for n in range(3)]
+ME = Member(ConsumerId(2), Incarnation("me"))
+
+
+class Topics:
+    """The group's topics, and how often they were checked."""
+
+    def __init__(self):
+        self.admin = self
+        self.checks = 0
+        self.made_again = False
+
+    def partitions(self, kind):
+        assert kind is GroupTopic.ASSIGNMENTS
+        return QUEUES
+
+    highest_consumer = 2
+
+    def queue(self, consumer):
+        return consumer
+
+    def name(self, _):
+        return QUEUES[0].topic
+
+    def offsets(self, tps, which):
+        assert which == "latest"
+        return dict.fromkeys(tps, 5)
+
+    def check(self):
+        self.checks += 1
+        if self.made_again:
+            raise UnsafeError("made again")
+
+    def check_now_and_then(self):
+        pass
+
+
+class Reader:
+    """Gives what it is told to."""
+
+    def __init__(self, _topics, starts, _refusals, only):
+        assert only == ME.consumer
+        self.positions = starts
+        self.problem = ""
+        self.is_served = True
+        self.out_of_range = set()
+        self.read = []
+
+    def take(self, _):
+        read, self.read = self.read, []
+        return read
+
+
+@pytest.fixture
+def queue(monkeypatch):
+    monkeypatch.setattr(assignments, "GroupReader", Reader)
+    return KafkaAssignmentReader(Topics(), ConsumerId(2))
+
+
+def read(*messages):
+    return [ReadMessage(GroupTopic.ASSIGNMENTS, Received(message, 5 + n, 0)) for n, message in enumerate(messages)]
+
+
+def test_it_begins_at_the_end_of_its_own_queue_and_gives_assignments_alone(queue):
+    assert queue._reader.positions == {QUEUES[2]: 5}
+    queue._reader.read = read(Tombstone(ME), MemberAssignment(ME))
+    assert [each.message for each in queue.newest(0.0)] == [MemberAssignment(ME)]
+    assert queue.newest(0.0) == []
+
+
+def test_assignments_that_were_deleted_unread_end_the_consumer(queue):
+    """What they gave or took is not known, and nobody says it again: only another incarnation gets new ones."""
+    queue._reader.out_of_range = {QUEUES[2]}
+    with pytest.raises(
+        UnsafeError, match=r"offset 5 is not in the log: assignments were deleted .* start this consumer"
+    ):
+        queue.newest(0.0)
+
+
+def test_nothing_is_taken_from_a_topic_that_was_made_again_and_nothing_is_forgotten(queue):
+    queue._reader.read = read(MemberAssignment(ME))
+    queue._topics.made_again = True
+    with pytest.raises(UnsafeError, match="made again"):
+        queue.newest(0.0)
+    queue._topics.made_again = False
+    assert [each.message for each in queue.newest(0.0)] == [MemberAssignment(ME)]
+
+
+@pytest.mark.parametrize("number", [0, 3, -1])
+def test_a_number_without_a_queue_is_refused(monkeypatch, number):
+    monkeypatch.setattr(assignments, "GroupReader", Reader)
+    with pytest.raises(ConfigError, match="are for consumers 1 to 2"):
+        KafkaAssignmentReader(Topics(), ConsumerId(number))

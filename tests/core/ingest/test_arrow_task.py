@@ -1,0 +1,228 @@
+"""One round of the arrow processor against a mock cluster: what one record or one table does to its neighbours."""
+
+import itertools
+import os
+import sys
+import threading
+from contextlib import contextmanager
+from types import ModuleType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kgs_core.config import TopicRule
+from kgs_core.config.rule.value_formats import FORMATS, ValueFormat
+from kgs_core.ingest.formats.parsed import Parsed
+from kgs_core.ingest.round.questions import ReadResult
+from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, read_round
+from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.kafka.client_config import reading_client
+from kgs_core.lake.files.row_schema import parsed_schema
+from kgs_core.lake.files.storage import Storage
+from kgs_core.model import OffsetRange, TopicId, TopicPartition
+
+pytestmark = pytest.mark.usefixtures("no_sessions_left")
+NUMBER = itertools.count()
+POISON = {
+    "header key": ({"header": (b"caf\xe9", b"v")}, "header"),
+    "time of a producer that writes nanoseconds": ({"ms": 1_700_000_000_000_000_000}, "timestamp"),
+}
+
+
+class Reader:
+    """Rounds over topics of the mock cluster, each with one partition that begins at 0."""
+
+    def __init__(self, kafka, root):
+        self.kafka = kafka
+        self.storage = Storage(str(root))
+        self.jobs = {}
+        self.start = {}
+
+    def topic(self, name, *values, marks=None, **rule):
+        """A topic with these records: a value, or (value, what else there is of it)."""
+        topic = f"{name}-{next(NUMBER)}"
+        os.mkdir(self.storage.path(topic))
+        self.kafka.topic(topic)
+        for value in values:
+            bare, more = value if isinstance(value, tuple) else (value, {})
+            self.kafka.produce(topic, bare, **more)
+        self.kafka.flush()
+        made = TopicRule.model_validate({"topic": topic, **rule})
+        schema = parsed_schema(made)
+        self.jobs[topic] = TopicJob(topic, TopicId("id"), made, topic, f"{topic}_dl", schema, marks or {})
+        self.start[TopicPartition(topic, 0)] = 0
+        return topic
+
+    def round(self):
+        """The first round with something in it; one call is one task, with a new client's patience."""
+        context = TaskContext(reading_client(self.kafka.settings()), self.storage, None)
+        request = ArrowRequest(context, self.jobs, self.start, 1 << 20, 0.5, 5.0)
+        for _ in range(5):
+            result = read_round(request)
+            if result != ReadResult(problems=result.problems, fetch_s=result.fetch_s, write_s=result.write_s):
+                return result
+        raise AssertionError(f"nothing came: {result}")
+
+    def rows(self, table, file):
+        return pq.read_table(self.storage.path(table, file.path)).to_pylist()
+
+
+@pytest.fixture
+def reader(kafka, tmp_path):
+    return Reader(kafka, tmp_path)
+
+
+def by_topic(result):
+    return {batch.topic: batch for batch in result.batches}
+
+
+@pytest.mark.parametrize("kind", POISON)
+def test_record_whose_frame_cannot_be_taken_is_a_dead_letter_alone(reader, kind):
+    what, named = POISON[kind]
+    topic = reader.topic("poisoned", b"before", (b"bad", what), b"after")
+    other = reader.topic("innocent", b"x")
+    batches = by_topic(reader.round())
+    assert set(batches) == {topic, other}
+    batch = batches[topic]
+    assert batch.ranges == {0: OffsetRange(0, 3)}
+    assert (batch.records, batch.bad_records) == (3, 1)
+    assert [(row["_offset"], row["value"]) for row in reader.rows(topic, batch.files[0])] == [
+        (0, b"before"),
+        (2, b"after"),
+    ]
+    (dead_letter,) = reader.rows(f"{topic}_dl", batch.dead_letters)
+    assert (dead_letter["_offset"], dead_letter["value"]) == (1, b"bad")
+    assert named in dead_letter["error"]
+    assert dead_letter["_headers" if named == "header" else "_timestamp"] is None
+
+
+@pytest.mark.parametrize("kind", POISON)
+def test_record_whose_frame_cannot_be_taken_stops_its_partition_there(reader, kind):
+    what, named = POISON[kind]
+    topic = reader.topic("poisoned", b"before", (b"bad", what), b"after", on_error="stop")
+    result = reader.round()
+    (batch,) = result.batches
+    assert batch.ranges == {0: OffsetRange(0, 1)}
+    offset, reason = result.stopped[TopicPartition(topic, 0)]
+    assert offset == 1
+    assert named in reason
+
+
+@pytest.mark.parametrize("before", [0, 1, 200])
+def test_header_key_that_is_not_utf_8_is_found_in_a_loop_that_runs_hot(reader, before):
+    """Python's own fast way of calling the client's methods takes a broken answer for a good one, and dies of it."""
+    good = (b"x", {"header": (b"key", b"v")})
+    topic = reader.topic("hot", *[good] * before, *[(b"bad", POISON["header key"][0])] * 3, good)
+    (batch,) = reader.round().batches
+    assert (batch.records, batch.bad_records) == (before + 4, 3)
+    assert reader.rows(topic, batch.files[0])[-1]["_headers"] == [{"key": "key", "value": b"v"}]
+
+
+def test_headers_count_in_a_batch_and_in_what_was_read(reader):
+    """160,000 records of 100 bytes with 10 KB of headers would be 1.6 GB in memory."""
+    header = b"x" * (1 << 19)
+    topic = reader.topic("headers", *[(b"v", {"header": (b"key", header)})] * 4)
+    (batch,) = reader.round().batches
+    assert batch.records == 1, "a batch of at most 1 MB cannot hold two of them with their names"
+    assert batch.consumed_bytes == len(b"v") + len(b"key") + len(header)
+    assert batch.ranges == {0: OffsetRange(0, 1)}
+    assert topic in by_topic(reader.round())
+
+
+def test_table_that_cannot_be_written_holds_up_its_topic_alone(reader, tmp_path):
+    sick, well = reader.topic("sick", b"x"), reader.topic("well", b"x")
+    (tmp_path / sick).rmdir()
+    (tmp_path / sick).touch()  # a file where the table's folder should be
+    result = reader.round()
+    assert set(by_topic(result)) == {well}
+    assert set(result.unavailable) == {sick}
+    assert sick in result.unavailable[sick]
+    assert result.failed == {}
+
+
+def ends_the_process(rows, topic):
+    raise SystemExit(topic)
+
+
+def test_any_exception_of_one_topic_is_its_failure_alone(reader, monkeypatch):
+    broken, well = reader.topic("broken", b"x"), reader.topic("well", b"x")
+    monkeypatch.setattr("kgs_core.ingest.worker.process_batch.conclude", _breaks_for(broken))
+    result = reader.round()
+    assert set(by_topic(result)) == {well}
+    assert result.failed == {broken: "ZeroDivisionError: what nobody thought of"}
+
+
+def _breaks_for(topic):
+    from kgs_core.ingest.worker.process_batch import conclude
+
+    def broken(job, *rest):
+        if job.topic == topic:
+            raise ZeroDivisionError("what nobody\nthought of")
+        return conclude(job, *rest)
+
+    return broken
+
+
+def test_transform_that_ends_the_process_is_a_failed_transform(reader):
+    hook = f"{ends_the_process.__module__}:{ends_the_process.__name__}"
+    topic = reader.topic("exits", b"x", transform_arrow=hook)
+    assert "SystemExit" in reader.round().failed[topic]
+
+
+def parse_numbers(batch):
+    """A format of one whole number a value, as text."""
+    values = batch.values.to_pylist()
+    good = [i for i, value in enumerate(values) if value is not None and value.isdigit()]
+    table = pa.Table.from_pylist([{"number": int(values[i])} for i in good], schema=batch.columns)
+    return Parsed(table, good, {i: "no number" for i in range(len(values)) if i not in good})
+
+
+def test_a_new_format_is_a_line_in_the_table(reader, monkeypatch):
+    module = ModuleType("number_values")
+    module.parse = parse_numbers
+    monkeypatch.setitem(sys.modules, "number_values", module)
+    monkeypatch.setitem(FORMATS, "number", ValueFormat("number_values:parse", {"number": "long"}))
+    topic = reader.topic("number", b"7", b"seven", b"8", format="number")
+    (batch,) = reader.round().batches
+    assert [row["number"] for row in reader.rows(topic, batch.files[0])] == [7, 8]
+    (dead_letter,) = reader.rows(f"{topic}_dl", batch.dead_letters)
+    assert (dead_letter["value"], dead_letter["error"]) == (b"seven", "[other] no number")
+    with pytest.raises(ValueError, match="format 'number' takes no 'schema'; say format: json"):
+        TopicRule.model_validate({"topic": "t", "format": "number", "schema": {"n": "int"}})
+
+
+class StoreThatWaits(Storage):
+    """An object store that takes a file once all of `files` are on their way, and never those of the table `sick`."""
+
+    files: threading.Barrier
+    sick: str
+
+    is_s3 = True
+
+    def filesystem(self):
+        return self
+
+    @contextmanager
+    def open_output_stream(self, path):
+        self.files.wait(30)
+        if self.sick in path:
+            raise OSError("the store says no")
+        with Storage.filesystem(Storage("/")).open_output_stream(path) as stream:
+            yield stream
+
+    def delete_file(self, path):
+        pass
+
+
+def test_files_go_to_a_store_side_by_side_and_one_that_is_refused_is_its_topics_affair(reader, tmp_path):
+    """One after the other, 500 topics would wait 500 times."""
+    store = reader.storage = StoreThatWaits(str(tmp_path))
+    topics = [reader.topic(f"t{i}", b"x", b"y") for i in range(4)]
+    object.__setattr__(store, "files", threading.Barrier(len(topics)))
+    object.__setattr__(store, "sick", topics[1])
+    kept = reader.round()
+    assert list(kept.unavailable) == [topics[1]]
+    assert "the store says no" in kept.unavailable[topics[1]]
+    assert [batch.topic for batch in kept.batches] == sorted({*topics} - {topics[1]})
+    assert [len(reader.rows(batch.topic, batch.files[0])) for batch in kept.batches] == [2, 2, 2]

@@ -1,0 +1,106 @@
+"""What the dataframe processor makes of a Spark that fails, with a session that does nothing but fail."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from kgs_core.config import TopicRule
+from kgs_core.ingest.worker.arrow_task import TaskContext
+from kgs_core.ingest.worker.dataframe_task import DataFrameProcessor
+from kgs_core.ingest.worker.dataframe_writer import WriterNote
+from kgs_core.ingest.worker.process_batch import ReadNote
+from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.lake.files.row_schema import parsed_schema
+from kgs_core.lake.files.storage import Storage
+from kgs_core.model import OffsetRange, TopicId, TopicPartition
+
+IN_A_TASK = """An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "parquet.py", line 46, in write_table
+kgs_core.errors.TransientError: table t: cannot write part-1: No space left on device
+"""
+
+
+def unchanged(rows, topic):
+    return rows
+
+
+@pytest.fixture
+def read(tmp_path):
+    """One read with a session whose first job fails with `error`, and whose JVM has ended or not."""
+    rule = TopicRule.model_validate({"topic": "t", "transform": f"{__name__}:unchanged"})
+    job = TopicJob("t", TopicId("id"), rule, "t", "t_dl", parsed_schema(rule), {})
+
+    def call(error, *, jvm_ended):
+        def fail(_):
+            raise error
+
+        jvm = SimpleNamespace(poll=lambda: 1 if jvm_ended else None)
+        context = SimpleNamespace(
+            accumulator=lambda value, _: SimpleNamespace(value=value),
+            environment={},
+            _gateway=SimpleNamespace(proc=jvm),
+        )
+        spark = SimpleNamespace(sparkContext=context, range=fail)
+        task = TaskContext({"queued.max.messages.kbytes": 1000}, Storage(str(tmp_path)), None)
+        return DataFrameProcessor(spark, task, 1.0).read(job, {0: OffsetRange(0, 1)})
+
+    return call
+
+
+@pytest.fixture
+def read_noted(tmp_path, monkeypatch):
+    """One read of which the reader notes this."""
+    rule = TopicRule.model_validate({"topic": "t", "transform": f"{__name__}:unchanged"})
+    job = TopicJob("t", TopicId("id"), rule, "t", "t_dl", parsed_schema(rule), {})
+
+    def call(note, tasks=0, rows=0):
+        def run(_, job, ranges, notes):
+            notes.value.append(note)
+            return WriterNote({}, tasks, rows, None)
+
+        monkeypatch.setattr(DataFrameProcessor, "_run", run)
+        context = SimpleNamespace(accumulator=lambda value, _: SimpleNamespace(value=value))
+        task = TaskContext({"queued.max.messages.kbytes": 1000}, Storage(str(tmp_path)), None)
+        return DataFrameProcessor(SimpleNamespace(sparkContext=context), task, 1.0).read(job, {0: OffsetRange(0, 1)})
+
+    return call
+
+
+def test_jvm_that_has_ended_is_no_fault_of_the_transform(read):
+    with pytest.raises(ConnectionRefusedError):
+        read(ConnectionRefusedError(111, "Connection refused"), jvm_ended=True)
+
+
+def test_partition_that_gives_nothing_waits_alone(read_noted):
+    """It was planned again at once, so each round of all topics took ten seconds for ever, and nobody was told."""
+    here = TopicPartition("t", 0)
+    result = read_noted(ReadNote(silent={here: "nothing came for 10 s"}))
+    assert result.silent == {here: "nothing came for 10 s"}
+    assert (result.batches, result.failed, result.unavailable) == ([], {}, {})
+
+
+def test_rows_are_counted_against_the_promise(read_noted):
+    assert (
+        read_noted(ReadNote(rows=2), 1, 1).failed["t"].endswith("gives 1 rows for 2 records against rows: one_to_one")
+    )
+    assert "rows in 2 tasks" in read_noted(ReadNote(rows=2), 2, 2).failed["t"]
+    (batch,) = read_noted(ReadNote(rows=2, records=3, bad_records=1), 1, 2).batches
+    assert (batch.ranges, batch.records, batch.bad_records) == ({0: OffsetRange(0, 1)}, 3, 1)
+
+
+def test_any_other_exception_fails_the_topic(read):
+    result = read(ConnectionRefusedError("of a database"), jvm_ended=False)
+    assert "of a database" in result.failed["t"]
+    assert result.unavailable == {}
+
+
+def test_transform_that_exits_fails_its_topic_only(read):
+    result = read(SystemExit("no licence"), jvm_ended=False)
+    assert "SystemExit: no licence" in result.failed["t"]
+
+
+def test_table_that_does_not_take_the_file_is_no_fault_of_the_transform(read):
+    result = read(RuntimeError(IN_A_TASK), jvm_ended=False)
+    assert result.unavailable == {"t": "table t: cannot write part-1: No space left on device"}
+    assert result.failed == {}

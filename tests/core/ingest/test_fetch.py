@@ -1,0 +1,110 @@
+"""The reading client without a broker: when it comes back, and what is loaded before its first batch."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from kgs_core.ingest.fetch import fetch_sessions
+from kgs_core.ingest.fetch.fetch_client import Fetched
+from kgs_core.ingest.fetch.session import NativeFetchSession
+from kgs_core.model import TopicPartition
+
+NOWHERE = {
+    "bootstrap.servers": "127.0.0.1:9",
+    "group.id": "none",
+    "log_level": 0,
+    "socket.connection.setup.timeout.ms": 1000,
+}
+
+
+@pytest.fixture
+def session():
+    session = NativeFetchSession(NOWHERE)
+    yield session
+    session.close()
+
+
+@pytest.mark.parametrize("wait_time_s", [0.0, 1.0])
+@pytest.mark.timeout(60)
+def test_comes_back_when_it_is_interrupted_however_long_it_could_wait(session, wait_time_s):
+    interrupt = threading.Timer(0.2, lambda: None)
+    interrupt.start()
+    start = {TopicPartition("t", 0): 0}
+    assert session.gather(start, 1000, wait_time_s, 3600, lambda: not interrupt.is_alive()) == Fetched()
+
+
+@pytest.mark.timeout(60)
+def test_nothing_to_read_is_not_waited_for(session):
+    assert session.gather({}, 1000, 1.0, 3600) == Fetched()
+
+
+@pytest.mark.timeout(60)
+def test_broker_that_does_not_answer_for_new_topics_does_not_stop_the_client(session):
+    assert session.gather({TopicPartition("a", 0): 0, TopicPartition("b", 0): 0}, 1000, 0.1, 0.1) == Fetched()
+
+
+class Client:
+    def __init__(self, _config):
+        self.is_open = True
+
+    def close(self):
+        self.is_open = False
+
+
+@pytest.mark.usefixtures("no_sessions_left")
+def test_client_of_a_topic_that_has_gone_is_ended_and_those_in_use_are_kept(monkeypatch):
+    """Each topic with a transform that ever was ours kept its client, threads and fetched records: for ever."""
+    now = 0.0
+    monkeypatch.setattr(fetch_sessions.time, "monotonic", lambda: now)
+    gone = fetch_sessions.session("topic gone", {}, Client)
+    used = fetch_sessions.session("topic used", {}, Client)
+    for now in (fetch_sessions.UNUSED_S / 2, fetch_sessions.UNUSED_S, fetch_sessions.UNUSED_S + 1):  # noqa: B007 - the clock's
+        assert fetch_sessions.session("topic used", {}, Client) is used
+    assert (gone.is_open, used.is_open) == (False, True)
+    assert fetch_sessions.session("topic gone", {}, Client).is_open
+
+
+FIRST_BATCH = """
+import os, sys, tempfile
+from kgs_core.ingest.worker.arrow_task import read_round
+from kgs_core.ingest.fetch import fetch_sessions
+from kgs_core.ingest.fetch.fetch_sessions import session
+from tests.processing import process_topic
+from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.fetch.topic_records import records_of
+from kgs_core.lake.files.row_schema import parsed_schema
+from kgs_core.lake.files.storage import Storage
+from kgs_core.config.rule.topic_rule import TopicRule
+from kgs_core.model import OffsetRange, TopicId
+from tests.object_fetch import ObjectFetchSession
+
+class Record:
+    topic = lambda self: "t"
+    partition = lambda self: 0
+    offset = lambda self: 0
+    key = lambda self: b"k"
+    value = lambda self: b"v"
+    headers = lambda self: None
+    timestamp = lambda self: (1, 1700000000000)
+    leader_epoch = lambda self: None
+    error = lambda self: None
+    __len__ = lambda self: 1
+
+session("arrow", {}, lambda config: None)
+loaded = set(sys.modules)
+rule = TopicRule(topic="t")
+job = TopicJob("t", TopicId("id"), rule, "t", "t_letters", parsed_schema(rule), {0: None})
+root = tempfile.mkdtemp()
+os.mkdir(f"{root}/t")
+batch, _ = process_topic(Storage(root), job, records_of([Record()]), {0: OffsetRange(0, 1)})
+assert batch.records == 1
+print(sorted({name.partition(".")[0] for name in set(sys.modules) - loaded}))
+"""
+
+
+def test_first_batch_loads_nothing_any_more():
+    """A second of loading would fall into the first batch of a hand-over, and miss the freeze of what is loaded."""
+    done = subprocess.run([sys.executable, "-c", FIRST_BATCH], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr

@@ -1,0 +1,223 @@
+"""Values to columns: what is a bad record, and that no record changes what becomes of another."""
+
+import datetime as dt
+import json
+import math
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from kgs_core.config import TopicRule
+from kgs_core.config.rule.value_formats import FORMATS
+from kgs_core.ingest.formats.json import json_objects
+from kgs_core.ingest.formats.parsed import MAX_REASON, ValueBatch
+from kgs_core.ingest.formats.raw import parse_raw
+from kgs_core.ingest.worker.sorted_records import load_hook
+from kgs_core.lake.files.row_schema import VALUE_TYPES, value_schema
+
+SCHEMA = pa.schema(list(VALUE_TYPES.items()))
+NOTHING = dict.fromkeys(SCHEMA.names)
+DEEP = 100_000
+WIDE = 100_000
+
+GOOD = {
+    "plain": (b'{"long": 1, "string": "a"}', {"long": 1, "string": "a"}),
+    "no fields": (b"{}", {}),
+    "null": (b'{"long": null, "string": null}', {}),
+    "unknown field": (b'{"other": {"deep": [1, {"x": 2}]}, "long": 1}', {"long": 1}),
+    "blanks around": (b' \t\r\n{"long": 1} \n', {"long": 1}),
+    "pretty-printed": (b'{\n  "long": 1,\r\n  "string": "a"\n}\n', {"long": 1, "string": "a"}),
+    "escapes": (b'{"string": "\\u00e9\\n\\"}{\\" \\ud83d\\ude00"}', {"string": 'é\n"}{" \N{GRINNING FACE}'}),
+    "escaped NUL": (b'{"string": "a\\u0000b"}', {"string": "a\0b"}),
+    "UTF-8": ('{"string": "é€"}'.encode(), {"string": "é€"}),
+    "largest long": (b'{"long": 9223372036854775807}', {"long": 2**63 - 1}),
+    "double": (b'{"double": 1.5e10, "float": 0.5}', {"double": 1.5e10, "float": 0.5}),
+    "whole number as double": (b'{"double": 3}', {"double": 3.0}),
+    "date": (b'{"date": "2026-01-31"}', {"date": dt.date(2026, 1, 31)}),
+    "instant": (
+        b'{"timestamp": "2026-01-31T12:00:00.123456+02:00"}',
+        {"timestamp": dt.datetime(2026, 1, 31, 10, 0, 0, 123456, tzinfo=dt.UTC)},
+    ),
+    "instant without offset is UTC": (
+        b'{"timestamp": "2026-01-31 12:00:00"}',
+        {"timestamp": dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)},
+    ),
+    "nested deep in an unknown field": (b'{"x": ' + b"[" * DEEP + b"]" * DEEP + b"}", {}),
+    "objects nested deep": (b'{"x": ' * DEEP + b"1" + b"}" * DEEP, {}),
+    "many unknown keys": (b'{"long": 1, ' + b",".join(b'"k%d": 0' % n for n in range(WIDE)) + b"}", {"long": 1}),
+}
+BAD = {
+    "tombstone": None,
+    "empty": b"",
+    "blanks": b" \r\n\t ",
+    "not JSON": b"hello",
+    "null": b"null",
+    "true": b"true",
+    "number": b"1",
+    "text": b'"{}"',
+    "array": b"[{}]",
+    "two objects": b"{}{}",
+    "two objects on two lines": b'{"long": 1}\n{"long": 2}',
+    "unfinished": b'{"long": 1',
+    "unfinished, ends like an object": b'{"x": {"long": 1}',
+    "unfinished text, ends like an object": b'{"string": "}',
+    "unfinished array": b'{"x": [{}',
+    "too many braces": b'{"long": 1}}',
+    "comma at the end": b'{"long": 1,}',
+    "single quotes": b"{'long': 1}",
+    "no colon": b'{"long" 1}',
+    "line break in text": b'{"string": "a\nb"}',
+    "NUL": b'{"long": 1}\0}',
+    "NUL after two objects": b'{"long": 1}{"long": 2}\0}',
+    "byte order mark": b"\xef\xbb\xbf{}",
+    "UTF-16": '{"long": 1}'.encode("utf-16"),
+    "bad UTF-8 in text": b'{"string": "\xff\xfe"}',
+    "half a surrogate": b'{"string": "\\ud800"}',
+    "text for a number": b'{"long": "1"}',
+    "number for a text": b'{"string": 1}',
+    "fraction for a whole number": b'{"long": 1.5}',
+    "object for a number": b'{"long": {}}',
+    "array for a text": b'{"string": ["a"]}',
+    "number for true or false": b'{"boolean": 1}',
+    "long overflow": b'{"long": 9223372036854775808}',
+    "int overflow": b'{"int": 2147483648}',
+    "double overflow": b'{"double": 1e400}',
+    "float overflow": b'{"float": 1e39}',
+    "same key twice": b'{"long": 1, "long": 2}',
+    "no date": b'{"date": "2026-02-31"}',
+    "number of days": b'{"date": 5}',
+    "no instant": b'{"timestamp": "yesterday"}',
+    "number for an instant": b'{"timestamp": 1700000000}',
+    "array nested deep": b'{"long": ' + b"[" * DEEP + b"]" * DEEP + b"}",
+    "nested deep and unfinished": b'{"x": ' * DEEP + b"}",
+}
+
+
+def batch_of(values, schema):
+    return ValueBatch(pa.array(values, pa.binary()), schema, "t", TopicRule(topic="t"))
+
+
+def parse_json(values, schema):
+    return json_objects.parse_json(batch_of(values, schema))
+
+
+def rows_of(parsed):
+    return parsed.table.to_pylist()
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_good_value_becomes_a_row(name):
+    value, fields = GOOD[name]
+    parsed = parse_json([value], SCHEMA)
+    assert (rows_of(parsed), list(parsed.good), parsed.bad) == ([NOTHING | fields], [0], {})
+    assert parsed.table.schema == SCHEMA
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_value_is_set_aside_with_a_reason_and_leaves_its_neighbours_alone(name):
+    alone = parse_json([BAD[name]], SCHEMA)
+    assert alone.table.num_rows == 0
+    assert alone.bad[0]
+    assert len(alone.bad[0]) <= MAX_REASON
+    assert "\n" not in alone.bad[0]
+    neighbour = b'{"long": 7}'
+    parsed = parse_json([neighbour, BAD[name], neighbour, BAD[name], BAD[name], neighbour], SCHEMA)
+    assert rows_of(parsed) == [NOTHING | {"long": 7}] * 3
+    assert list(parsed.good) == [0, 2, 5]
+    assert parsed.bad == dict.fromkeys([1, 3, 4], alone.bad[0])
+
+
+@pytest.mark.parametrize("name", [name for name, each in FORMATS.items() if each.columns_of is None])
+def test_every_format_without_registry_has_a_parser_that_judges_each_value_alone(name):
+    rule = TopicRule(topic="t", format=name, schema={"long": "long"} if FORMATS[name].columns is None else {})
+    parse, schema = load_hook(FORMATS[name].parser), value_schema(rule)
+    values = [b'{"long": 1}', None, b"", b"\xff\x00", b'{"long": 2}', b"{"]
+    together = parse(batch_of(values, schema))
+    assert together.table.schema == schema
+    assert together.table.num_rows == len(together.good)
+    assert sorted([*together.good, *together.bad]) == list(range(len(values)))
+    alone = [parse(batch_of([value], schema)) for value in values]
+    assert together.bad == {i: one.bad[0] for i, one in enumerate(alone) if one.bad}
+    assert together.table == pa.concat_tables([schema.empty_table(), *(one.table for one in alone)])
+    assert parse(batch_of([], schema)).table == schema.empty_table()
+
+
+def test_raw_keeps_every_value_as_it_came():
+    parsed = parse_raw(batch_of([b"a", None, b""], value_schema(TopicRule(topic="t"))))
+    assert parsed.table.to_pydict() == {"value": [b"a", None, b""]}
+    assert (list(parsed.good), parsed.bad) == ([0, 1, 2], {})
+
+
+def test_nothing_gives_an_empty_table():
+    assert parse_json([], SCHEMA).table == SCHEMA.empty_table()
+    assert parse_json([b"bad"], SCHEMA).table == SCHEMA.empty_table()
+
+
+def test_numbers_that_only_some_call_json_are_kept_where_they_fit():
+    parsed = parse_json([b'{"double": NaN}', b'{"double": -Infinity}', b'{"float": Infinity}'], SCHEMA)
+    found = [(row["double"], row["float"]) for row in rows_of(parsed)]
+    assert math.isnan(found[0][0])
+    assert found[1:] == [(-math.inf, None), (None, math.inf)]
+
+
+FIELDS = {
+    "string": st.text() | st.none(),
+    "boolean": st.booleans(),
+    "int": st.integers(-(2**31), 2**31 - 1),
+    "long": st.integers(-(2**63), 2**63 - 1),
+    "double": st.floats(allow_nan=False, allow_infinity=False),
+}
+OBJECTS = st.fixed_dictionaries({}, optional=FIELDS)
+
+
+@given(st.lists(OBJECTS))
+def test_what_was_written_is_read(objects):
+    parsed = parse_json([json.dumps(o).encode() for o in objects if not _has_surrogate(o)], SCHEMA)
+    expected = [NOTHING | o for o in objects if not _has_surrogate(o)]
+    assert rows_of(parsed) == expected
+    assert parsed.bad == {}
+
+
+def _has_surrogate(row):
+    return any(0xD800 <= ord(c) < 0xE000 for c in row.get("string") or "")
+
+
+PIECES = [
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b'"',
+    b":",
+    b",",
+    b"\n",
+    b" ",
+    b"\0",
+    b"\\",
+    b"null",
+    b"1",
+    b'"long"',
+    b'"x"',
+    b"\xff",
+]
+FRAGMENTS = st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join)
+WRAPPED = FRAGMENTS.map(lambda inner: b"{" + inner + b"}")
+KNOWN = st.sampled_from([*(value for value, _ in GOOD.values() if len(value) < DEEP)]) | st.sampled_from(
+    [value for value in BAD.values() if value is None or len(value) < DEEP]
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=400)
+@given(st.lists(WRAPPED | KNOWN | FRAGMENTS | st.none() | st.binary(max_size=8), max_size=6))
+@example([b'{"long":1}{"long":2}\x00}', b'{"long":9}'])
+@example([b'{"x":"}', b'"}', b"{}"])
+@example([b'{"x":[{}', b"{}]}", b"{}"])
+def test_what_becomes_of_a_record_never_depends_on_its_neighbours(values):
+    together = parse_json(values, SCHEMA)
+    alone = [parse_json([value], SCHEMA) for value in values]
+    assert list(together.good) == [i for i, one in enumerate(alone) if one.good]
+    assert together.bad == {i: one.bad[0] for i, one in enumerate(alone) if one.bad}
+    assert repr(rows_of(together)) == repr([row for one in alone for row in rows_of(one)])  # NaN is not itself

@@ -1,0 +1,81 @@
+"""Batches without Spark, against a mock cluster: what they read, how they come back early, what they refuse."""
+
+import os
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kgs_core.config import TopicRule
+from kgs_core.config.settings import ConsumerSettings
+from kgs_core.errors import ConfigError
+from kgs_core.ingest.driver.local_batch_runner import LocalBatchRunner
+from kgs_core.ingest.round.questions import ReadBatch
+from kgs_core.ingest.worker.arrow_task import TaskContext
+from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.kafka.client_config import reading_client
+from kgs_core.lake.files.row_schema import parsed_schema
+from kgs_core.lake.files.storage import Storage
+from kgs_core.model import OffsetRange, TopicId, TopicPartition
+
+pytestmark = pytest.mark.usefixtures("no_sessions_left")
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return Storage(str(tmp_path))
+
+
+@pytest.fixture
+def runner(kafka, storage):
+    made = LocalBatchRunner(TaskContext(reading_client(kafka.settings()), storage, None), ConsumerSettings())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def job(kafka, storage, request):
+    topic = request.node.name
+    os.mkdir(storage.path(topic))
+    kafka.topic(topic)
+    rule = TopicRule.model_validate({"topic": topic, "transform": "hooks:f"})
+    return TopicJob(topic, TopicId("id"), rule, topic, "dead_letters", parsed_schema(rule), {})
+
+
+def read(runner, job):
+    start = {TopicPartition(job.topic, 0): 0}
+    return runner.read(ReadBatch(start, {}, None, has_dataframe=False, batch_bytes=1_000_000), {job.topic: job})
+
+
+def test_a_round_reads_and_writes_what_a_task_of_spark_would(kafka, runner, storage, job):
+    runner.warm()
+    for value in (b"a", b"b"):
+        kafka.produce(job.topic, value)
+    kafka.flush()
+    found = next(batch for _ in range(5) for batch in read(runner, job).batches)
+    assert found.ranges == {0: OffsetRange(0, 2)}
+    rows = pq.read_table(storage.path(job.topic, found.files[0].path)).to_pylist()
+    assert [row["value"] for row in rows] == [b"a", b"b"]
+
+
+def seconds(runner, job):
+    began = time.perf_counter()
+    read(runner, job)
+    return time.perf_counter() - began
+
+
+def test_a_read_that_waits_comes_back_when_hurried(runner, job):
+    waited = max(seconds(runner, job) for _ in range(3))  # one may be over early: its client has found the broker
+    runner.interrupt()
+    assert min(seconds(runner, job) for _ in range(3)) < waited / 2
+    runner.take_your_time()
+    assert seconds(runner, job) > waited / 4
+
+
+def test_spark_transforms_are_refused(runner, job):
+    with pytest.raises(ConfigError) as refused:
+        runner.warm_topic(job)
+    assert refused.value.problems == (f"transform hooks:f of {job.topic}: needs Spark: unset KGS_BATCH_RUNNER",)
+    with pytest.raises(ConfigError):
+        runner.transform_schema("hooks:f", job.topic, pa.schema([]))

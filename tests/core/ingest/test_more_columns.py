@@ -1,0 +1,177 @@
+"""Columns that values have and their table lacks: from the worker by a question of the round into the table."""
+
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from kgs_core.config import parse_settings, resolve_tables
+from kgs_core.config.rule.value_formats import FORMATS
+from kgs_core.errors import ConfigError, TransientError
+from kgs_core.ingest.driver.rounds import Ingest
+from kgs_core.ingest.fetch.topic_records import records_of
+from kgs_core.ingest.opening.topic_opener import TopicOpener
+from kgs_core.ingest.opening.topic_state import TopicState
+from kgs_core.ingest.round.questions import ReadResult
+from kgs_core.ingest.round.stops import StopCause
+from kgs_core.ingest.worker.sorted_records import MoreColumnsError
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.topics.factory import open_lake
+from kgs_core.model import OffsetRange, TopicId, TopicPartition
+from kgs_core.ports import CommitOutcome
+from tests.core.ingest.test_rounds import ID, Kafka
+from tests.group_offsets import MemoryOffsets
+from tests.growing_values import FORMAT, NAME
+from tests.processing import process_topic
+from tests.sink import FakeRecord
+
+OLD, NEW = b'{"i": 1}', b'{"i": 2, "j": 3}'
+
+
+class Record(FakeRecord):
+    """A record of a chosen value."""
+
+    values = ()
+
+    def value(self):
+        return type(self).values[self.at]
+
+
+class Room:
+    """A consumer of topic `t`, whose records are these."""
+
+    def __init__(self, root, evolve, *values):
+        kind = type("These", (Record,), {"values": values})
+        self.records = [kind(0, at) for at in range(len(values))]
+        self.storage, self.kafka = Storage(str(root)), Kafka()
+        rule = f"{{topic: t, format: {NAME}, evolve: {evolve}}}"
+        text = f"group: g\nkafka: {{bootstrap_servers: 'h:1'}}\nlake: {{root: {root}}}\ntopics: [{rule}]\n"
+        settings = parse_settings(f"{text}registry: {{url: 'http://h:1'}}\n".encode(), "kgs.yaml", {})
+        self.lake = open_lake(settings.lake)
+        admin = SimpleNamespace(offsets=lambda tps, which: dict.fromkeys(tps, 0))
+        opener = TopicOpener(settings, self.lake, admin, MemoryOffsets(), None)
+        table = opener.open(resolve_tables(settings, ["t"])["t"], ID, 1)
+        self.state = TopicState(table)
+        self.state.own(frozenset({0}))
+        self.end = len(values)
+        offsets = SimpleNamespace(report=lambda topic_id, table, positions: None)
+        self.ingest = Ingest({"t": self.state}, settings.consumer, self, self.kafka, offsets)
+
+    def read(self, question, jobs):
+        result = ReadResult()
+        for tp, start in question.start.items():
+            if start < self.end:
+                span = OffsetRange(start, self.end)
+                try:
+                    batch, _ = process_topic(
+                        self.storage, jobs["t"], records_of(self.records[start : self.end]), {0: span}
+                    )
+                    result.batches.append(batch)
+                except MoreColumnsError as e:
+                    result.wider[tp.topic] = e.columns
+        return result
+
+    def end_task(self):
+        """Holds nothing."""
+
+    def rows(self):
+        return DeltaTable(self.storage.uri("t")).to_pyarrow_table().select(self.state.table.columns.names).to_pylist()
+
+
+@pytest.fixture
+def room(tmp_path, monkeypatch):
+    monkeypatch.setitem(FORMATS, NAME, FORMAT)
+    made = []
+
+    def make(evolve, *values):
+        made.append(Room(tmp_path, evolve, *values))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.ingest.close()
+
+
+@pytest.mark.parametrize(("evolve", "kind"), [("add_columns", pa.int32()), ("widen", pa.int64())])
+def test_the_table_is_given_them_and_the_same_offsets_are_read_again(room, evolve, kind):
+    here = room(evolve, OLD, NEW)
+    assert here.ingest.round().batches == 0
+    assert here.state.progress.positions == {0: 0}
+    assert not here.state.progress.stops
+    assert here.ingest.round().records == 2
+    assert here.rows() == [{"i": 1, "j": None}, {"i": 2, "j": 3}]
+    assert here.state.table.columns == pa.schema([("i", kind), ("j", kind)])
+
+
+def test_without_evolve_they_are_passed_over(room):
+    here = room("none", OLD, NEW)
+    assert here.ingest.round().records == 2
+    assert here.rows() == [{"i": 1}, {"i": 2}]
+
+
+def test_a_consumer_that_comes_later_has_the_tables_columns_and_passes_over_no_value(room):
+    first = room("add_columns", NEW)
+    first.ingest.round()
+    first.ingest.round()
+    later = room("none", NEW, NEW)
+    assert later.state.table.columns.names == ["i", "j"]
+    later.ingest.round()
+    assert later.rows() == [{"i": 2, "j": 3}] * 2
+
+
+def test_killed_between_dead_letters_and_rows_what_was_a_row_is_one_when_it_is_read_with_more_columns(room):
+    """By a consumer of the old rule; the one that reads again has the new one."""
+    former = room("none", OLD, b"bad", NEW)
+    question = SimpleNamespace(start={TopicPartition("t", 0): 0})
+    (batch,) = former.read(question, {"t": former.state.job()}).batches
+    assert former.state.table._commit_dead_letters(batch) is CommitOutcome.COMMITTED
+    later = room("add_columns", OLD, b"bad", NEW)
+    later.ingest.round()
+    assert later.ingest.round().records == 3
+    assert later.rows() == [{"i": 1, "j": None}, {"i": 2, "j": 3}]
+    assert DeltaTable(later.storage.uri("t_dead_letters")).to_pyarrow_table()["_offset"].to_pylist() == [1]
+
+
+def test_a_table_that_cannot_be_given_them_stops_its_topic_for_a_while_and_nothing_is_committed(room, monkeypatch):
+    here = room("add_columns", NEW)
+
+    def refuse(*_):
+        raise TransientError("the store does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(here.lake), "columns", refuse)
+        here.ingest.round()
+    assert {stop.cause for stop in here.state.progress.stops.values()} == {StopCause.NO_ANSWER}
+    assert here.state.table.stored_position(0) == 0
+    here.state.progress = here.state.progress.looking_at_once(0.0)
+    here.ingest.round()
+    here.ingest.round()
+    assert here.rows() == [{"i": 2, "j": 3}]
+
+
+def test_a_topic_that_was_made_again_meanwhile_gives_the_table_nothing(room):
+    here = room("add_columns", NEW)
+    here.kafka.each_topic_id = lambda topics: dict.fromkeys(topics, TopicId("another"))
+    here.ingest.round()
+    assert {stop.cause for stop in here.state.progress.stops.values()} == {StopCause.OTHER_TOPIC}
+    assert [f.name for f in here.lake.columns("t", here.state.table.schema) if not f.name.startswith("_")] == ["i"]
+
+
+def test_a_name_that_differs_only_in_case_is_passed_over_and_read_once(room):
+    here = room("add_columns", b'{"i": 1, "I": 2}')
+    assert here.ingest.round().records == 1
+    assert here.rows() == [{"i": 1}]
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("format: json, schema: {i: int}, transform_arrow: 'm:f'", "with a transform the columns are what that gives"),
+        ("format: raw", "format 'raw' never has other columns: drop 'evolve'"),
+    ],
+)
+def test_evolve_where_it_says_nothing_is_refused(rule, message):
+    text = "group: g\nkafka: {bootstrap_servers: 'h:1'}\nlake: {root: l}\n"
+    with pytest.raises(ConfigError, match=message):
+        parse_settings(f"{text}topics: [{{topic: t, evolve: add_columns, {rule}}}]\n".encode(), "kgs.yaml", {})

@@ -1,0 +1,314 @@
+"""Dead letters that become rows: once, whatever is killed, run again or run beside; and the audit knows of them."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kgs_core.config import parse_settings
+from kgs_core.errors import ConfigError, TransientError, UnsafeError
+from kgs_core.ingest.replay.redrive import Redrive, TopicRedrive
+from kgs_core.lake.audit.audit import audit_lake
+from kgs_core.lake.delta.table_log import TableLog
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.handover import adoption
+from kgs_core.lake.letters.letter_filter import EVERY_LETTER, LetterFilter
+from kgs_core.lake.topics.factory import open_lake
+from kgs_core.ports import CommitOutcome
+from tests import sink as sinks
+from tests.core.ingest.letters import Chosen
+from tests.core.lake.test_adoption import MemoryKafka, put_kafka
+from tests.failpoints import crash_at
+from tests.sink import FakeRecord, Sink
+
+ROOT = Path(__file__).parents[3]
+TEXT = """
+group: {group}
+kafka: {{bootstrap_servers: "127.0.0.1:9"}}
+lake: {{root: {root}, checkpoint_interval: 5}}
+topics: [{{topic: t, table: t, format: json, schema: {{n: long}}{more}}}]
+"""
+
+
+def settings_of(storage, group="g", more=""):
+    return parse_settings(TEXT.format(group=group, root=storage.root, more=more).encode(), "kgs.yaml", {})
+
+
+def redriven(storage, chosen=EVERY_LETTER, dry_run=False, **settings):
+    return Redrive(settings_of(storage, **settings), "t").run(chosen, dry_run=dry_run)
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return Storage(str(tmp_path))
+
+
+@pytest.fixture
+def sink(storage, monkeypatch):
+    """Forty records of partition 0, ten of partition 1. Every fifth is a value of today's rule that was none then."""
+    monkeypatch.setattr(FakeRecord, "value", value)
+    sink = Sink(storage).started(2)
+    monkeypatch.setattr(sinks, "process_topic", processed_by_the_rule_of_then(sinks.process_topic))
+    for start in range(0, 40, 10):
+        sink.ingest({0: (start, start + 10)})
+    sink.ingest({1: (0, 10)})
+    return sink
+
+
+def value(record):
+    """Offsets that end with 9 are no JSON, those that end with 4 have a number as text: what a better rule takes."""
+    if record.at % 10 == 9:
+        return b"bad"
+    return b'{"n": %d}' % (record.number * 1_000_000 + record.at)
+
+
+def processed_by_the_rule_of_then(process):
+    """The consumer's way, with records that end with 4 refused by a parser that could not take them yet."""
+    from kgs_core.ingest.worker import sorted_records
+
+    parse = sorted_records.parse_records
+
+    def parsed(job, records):
+        found = parse(job, records)
+        places = records.places(range(len(records)))
+        late = {
+            i: "column n: a text, wanted is a whole number (long)" for i, (_, o) in enumerate(places) if o % 10 == 4
+        }
+        keep = [n for n, i in enumerate(found.good) if i not in late]
+        return type(found)(found.table.take(keep), [found.good[n] for n in keep], {**found.bad, **late})
+
+    def run(*args):
+        sorted_records.parse_records = parsed
+        try:
+            return process(*args)
+        finally:
+            sorted_records.parse_records = parse
+
+    return run
+
+
+def assert_exact(storage, offsets, group="g"):
+    """These offsets of partition 0 are rows, once; and the audit finds nothing."""
+    rows = [(r["_offset"], r["n"]) for r in Sink(storage).rows() if r["_partition"] == 0]
+    assert sorted(rows) == [(o, o) for o in sorted(offsets)]
+    found = audit_lake(settings_of(storage, group), with_log=False)
+    assert found.ok, found
+
+
+GOOD = [o for o in range(40) if not sinks.bad(o)]
+WRONG_TYPE = frozenset({"wrong_type"})
+MENDED = [o for o in range(40) if o % 10 == 4]
+
+
+def test_letters_that_todays_rule_takes_become_rows_once(storage, sink):
+    assert_exact(storage, GOOD)
+    found = redriven(storage)
+    assert (found.letters, found.passed, found.rows, found.done) == (10, 5, 5, 0)
+    assert dict(found.failed) == {"not_json": 5}
+    assert found.examples["not_json"].endswith("9: [not_json] not a JSON object")
+    assert_exact(storage, GOOD + MENDED)
+    again = redriven(storage)
+    assert (again.letters, again.passed, again.done, again.failed["not_json"]) == (10, 0, 5, 5)
+    assert_exact(storage, GOOD + MENDED)
+
+
+def test_a_dry_run_counts_and_changes_nothing(storage, sink):
+    before = sink.files(), sink.rows()
+    found = redriven(storage, dry_run=True)
+    assert (found.passed, found.failed["not_json"]) == (5, 5)
+    assert (sink.files(), sink.rows()) == before
+    assert_exact(storage, GOOD)
+
+
+def test_letters_say_their_code_and_are_chosen_by_it(storage, sink):
+    errors = {r["_offset"]: r["error"] for r in sink.rows("t_dead_letters") if r["_partition"] == 0}
+    assert errors[9] == "[not_json] not a JSON object"
+    assert errors[14] == "[wrong_type] column n: a text, wanted is a whole number (long)"
+    assert redriven(storage, LetterFilter(frozenset({"not_json"})), dry_run=True).letters == 5
+    found = redriven(storage, Chosen(WRONG_TYPE, frozenset({0}), offsets=range(14, 34)))
+    assert (found.letters, found.passed) == (2, 2)
+    assert_exact(storage, [*GOOD, 14, 24])
+    rest = redriven(storage, LetterFilter(WRONG_TYPE))
+    assert (rest.letters, rest.passed, rest.done) == (5, 3, 2)
+    assert_exact(storage, GOOD + MENDED)
+
+
+def test_what_the_consumer_reads_again_is_left_to_it(storage, sink):
+    """Killed between dead letters and rows: the letter is there, at the position itself, and will be read once more."""
+    assert sink.ingest({0: (40, 44)}) is CommitOutcome.COMMITTED
+    assert sink.table._commit_dead_letters(sink.read({0: (44, 50)})) is CommitOutcome.COMMITTED
+    found = redriven(storage)
+    assert (found.letters, found.passed, found.unsettled) == (12, 5, 2)
+    assert sink.ingest({0: (44, 50)}) is CommitOutcome.COMMITTED
+    assert_exact(storage, [*GOOD, *MENDED, *(o for o in range(40, 50) if not sinks.bad(o))])
+    assert redriven(storage).passed == 1
+
+
+def test_a_letter_in_an_accepted_gap_stays_one(storage, sink):
+    assert sink.ingest({0: (40, 44)}) is CommitOutcome.COMMITTED
+    assert sink.table._commit_dead_letters(sink.read({0: (44, 50)})) is CommitOutcome.COMMITTED
+    assert sink.table.accept_gap(0, 44, 50) is CommitOutcome.COMMITTED
+    assert redriven(storage).unsettled == 2
+    assert_exact(storage, GOOD + MENDED + [40, 41, 42, 43])
+
+
+def test_rows_may_land_in_an_entry_that_another_writer_makes(storage, sink, monkeypatch):
+    monkeypatch.setattr(open_lake, "__defaults__", ("", "combined"))
+    assert redriven(storage).passed == 5
+    assert redriven(storage).done == 5
+    assert_exact(storage, GOOD + MENDED)
+
+
+def test_consumers_and_upkeep_go_on_beside_it(storage, sink):
+    from kgs_core.lake.delta.delta_lake import DeltaLake
+
+    late = sink.read({0: (40, 43)})
+    DeltaLake(sink.lake).maintain("t", dry_run=False)
+    DeltaLake(sink.lake).maintain("t_dead_letters", dry_run=False)
+    assert redriven(storage).passed == 5
+    assert sink.table.commit(late) is CommitOutcome.COMMITTED
+    DeltaLake(sink.lake).maintain("t", dry_run=False)
+    assert redriven(storage).done == 5
+    assert_exact(storage, [*GOOD, *MENDED, 40, 41, 42])
+
+
+def test_of_two_at_once_one_looks_again(storage, sink, monkeypatch):
+    commit, others = TopicRedrive._commit, []
+
+    def outrun(self, base, rows):
+        if not others:
+            others.append(None)
+            others[0] = redriven(storage, Chosen(offsets=range(20)))
+        return commit(self, base, rows)
+
+    monkeypatch.setattr(TopicRedrive, "_commit", outrun)
+    found = redriven(storage)
+    assert (others[0].passed, found.passed, found.done, found.failed["not_json"]) == (3, 2, 3, 5)
+    assert_exact(storage, GOOD + MENDED)
+
+
+def test_another_of_as_many_letters_and_the_same_sum_of_offsets_is_not_taken_for_ours(storage, sink, monkeypatch):
+    write, others = TableLog.write, []
+
+    def outrun(*args):
+        if others:
+            return write(*args)
+        others.append(None)
+        others[0] = redriven(storage, Chosen(WRONG_TYPE, frozenset({0}), offsets={14, 24}))
+        raise ConnectionError("no reply")
+
+    monkeypatch.setattr(TableLog, "write", outrun)
+    found = redriven(storage, Chosen(WRONG_TYPE, frozenset({0}), offsets={4, 34}))
+    assert (others[0].passed, found.passed) == (2, 2)
+    assert_exact(storage, GOOD + MENDED)
+
+
+def test_one_that_is_outrun_for_ever_says_so(storage, sink, monkeypatch):
+    monkeypatch.setattr(TopicRedrive, "_commit", lambda *_: CommitOutcome.REFUSED)
+    with pytest.raises(TransientError, match="others redrive it all the time"):
+        redriven(storage)
+
+
+def test_a_table_that_changes_hands_meanwhile_refuses(storage, sink, monkeypatch):
+    put_kafka(monkeypatch, MemoryKafka())
+    commit = TopicRedrive._commit
+
+    def adopted(self, base, rows):
+        adopting = adoption.GroupAdoption(settings_of(storage, "h"), "g")
+        for table in adopting.pending(()):
+            adopting.carry_out(table)
+        return commit(self, base, rows)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TopicRedrive, "_commit", adopted)
+        with pytest.raises(UnsafeError, match="group g has handed it over"):
+            redriven(storage)
+    assert redriven(storage, group="h").passed == 5
+    assert_exact(storage, GOOD + MENDED, group="h")
+
+
+def test_what_was_redriven_before_a_change_of_hands_is_known_to_the_heir(storage, sink, monkeypatch):
+    put_kafka(monkeypatch, MemoryKafka())
+    redriven(storage, Chosen(offsets=range(20)))
+    adopting = adoption.GroupAdoption(settings_of(storage, "h"), "g")
+    for table in adopting.pending(()):
+        adopting.carry_out(table)
+    found = redriven(storage, group="h")
+    assert (found.passed, found.done) == (2, 3)
+    assert_exact(storage, GOOD + MENDED, group="h")
+
+
+@pytest.mark.parametrize(("point", "landed"), [("redrive-written", 0), ("redriven", 5)])
+def test_killed_at_any_step_it_is_done_by_the_next(storage, sink, tmp_path, point, landed):
+    """A process of its own: only a real kill leaves what a kill leaves."""
+    program = f"""
+from tests.core.ingest import test_redrive as t
+t.redriven(t.Storage({storage.root!r}))
+"""
+    folder = tmp_path / "crash"
+    folder.mkdir()
+    environment = os.environ | crash_at(point, folder)
+    command = [sys.executable, "-c", program]
+    killed = subprocess.run(command, cwd=ROOT, env=environment, timeout=120, start_new_session=True, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert (folder / point).exists()
+    assert_exact(storage, GOOD + (MENDED if landed else []))
+    found = redriven(storage)
+    assert (found.passed, found.done) == (5 - landed, landed)
+    assert_exact(storage, GOOD + MENDED)
+
+
+def test_several_commits_where_letters_are_many(storage, sink, monkeypatch):
+    from kgs_core.ingest.replay import redrive
+
+    monkeypatch.setattr(redrive, "MOST_LETTERS", 3)
+    version = sink.delta().versions(["kgs/redrives"])
+    found = redriven(storage)
+    assert (version, found.letters, found.passed) == ({"kgs/redrives": None}, 10, 5)
+    assert sink.delta().versions(["kgs/redrives"])["kgs/redrives"] > 1
+    assert_exact(storage, GOOD + MENDED)
+
+
+def without_fours(rows, topic):
+    """A transform that leaves out every second row of what is redriven."""
+    return rows.filter([n % 20 != 4 for n in rows["n"].to_pylist()])
+
+
+def test_a_transform_is_asked_too_and_may_leave_rows_out(storage, sink):
+    more = ", rows: filter, transform_arrow: tests.core.ingest.test_redrive:without_fours"
+    found = redriven(storage, LetterFilter(partitions=frozenset({0})), more=more)
+    assert (found.passed, found.dropped) == (2, 2)
+    rows = [r["_offset"] for r in sink.rows() if r["_partition"] == 0 and sinks.bad(r["_offset"])]
+    assert sorted(rows) == [14, 34]
+    assert audit_lake(settings_of(storage, more=more), with_log=False).ok
+
+
+def test_a_letter_without_a_part_of_its_record_never_passes(storage, sink, monkeypatch):
+    from kgs_core.ingest.fetch import topic_records
+
+    monkeypatch.setattr(topic_records, "_row", lambda _: None)
+    monkeypatch.setattr(FakeRecord, "headers", lambda _: [("h", b"")])
+    sink.ingest({0: (40, 42)})
+    found = redriven(storage, Chosen(offsets={40, 41}))
+    assert (found.letters, found.passed, dict(found.failed)) == (2, 0, {"bad_header": 2})
+
+
+def test_what_cannot_be_redriven_is_refused_with_its_reason(storage, sink):
+    with pytest.raises(ConfigError, match="table u: no topic fills it"):
+        Redrive(settings_of(storage), "u")
+    with pytest.raises(UnsafeError, match="its columns are not the configured ones"):
+        Redrive(other_columns(storage), "t").run()
+
+
+def other_columns(storage):
+    return parse_settings(
+        TEXT.format(group="g", root=storage.root, more="").replace("n: long", "n: long, m: string").encode(), "k", {}
+    )
+
+
+def test_a_table_without_dead_letters_has_none_to_redrive(storage):
+    Sink(storage).started(1)
+    assert redriven(storage).letters == 0

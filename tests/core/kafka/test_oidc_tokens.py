@@ -1,0 +1,141 @@
+"""Tokens of a provider: kept, fetched anew, refused or not to be had."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from kgs_core.errors import PermanentError, TransientError
+from kgs_core.kafka import oidc_tokens
+from kgs_core.kafka import tokens as tokens_module
+from kgs_core.kafka.oidc_tokens import OidcTokens
+from tests.dripping_server import ENDLESS, dripping_server
+from tests.token_server import token_server
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def provider():
+    with token_server() as server:
+        yield server
+
+
+def tokens(provider, secret="s3cret", **other):
+    names = {"client.id": "kgs", "client.secret": secret, "token.endpoint.url": f"{provider.address}/token", **other}
+    return OidcTokens({f"sasl.oauthbearer.{name}": value for name, value in names.items()})
+
+
+def test_a_token_is_used_for_most_of_its_life_by_all(provider):
+    found = tokens(provider)
+    seen = []
+    threads = [threading.Thread(target=lambda: seen.append(found.token().value)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(seen)) == 1
+    assert provider.given == ["kgs"]
+
+
+def test_a_token_without_life_is_not_used_again(provider):
+    provider.life_s = 0
+    found = tokens(provider)
+    assert found.token()
+    assert found.token()
+    assert provider.given == ["kgs", "kgs"]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that have passed."""
+    passed = [0.0]
+    time, monotonic = oidc_tokens.time.time, oidc_tokens.time.monotonic
+    moved = SimpleNamespace(time=lambda: time() + passed[0], monotonic=lambda: monotonic() + passed[0])
+    for module in (oidc_tokens, tokens_module):
+        monkeypatch.setattr(module, "time", moved)
+    return passed
+
+
+def test_a_token_is_used_to_its_end_where_there_is_no_other_one(provider, clock):
+    found = tokens(provider)
+    first = found.token()
+    provider.fault = 503
+    clock[0] = 0.9 * provider.life_s
+    assert found.token() == first
+    provider.fault = None
+    assert found.token() == first  # it is not asked for all the time
+    clock[0] += tokens_module.RETRY_S
+    assert found.token().expires_s > first.expires_s
+    provider.fault = 503
+    clock[0] += provider.life_s
+    with pytest.raises(TransientError, match="503"):
+        found.token()
+
+
+def test_a_refusal_after_tokens_is_final_only_where_it_lasts(provider, clock):
+    found = tokens(provider)
+    found.token()
+    provider.clients["kgs"] = "rotated"
+    clock[0] = provider.life_s
+    with pytest.raises(TransientError, match="invalid_client"):
+        found.token()
+    clock[0] += oidc_tokens.REFUSED_S
+    with pytest.raises(PermanentError, match="invalid_client"):
+        found.token()
+    provider.clients["kgs"] = "s3cret"
+    assert found.token()
+    clock[0] += provider.life_s
+    provider.clients["kgs"] = "rotated"
+    with pytest.raises(TransientError, match="invalid_client"):
+        found.token()
+
+
+def test_another_secret_is_refused_and_not_shown(provider):
+    with pytest.raises(PermanentError, match="invalid_client") as caught:
+        tokens(provider, "wr0ng").token()
+    assert "wr0ng" not in str(caught.value)
+
+
+@pytest.mark.parametrize("fault", [500, 503, 429, 204])
+def test_no_token_now_is_one_that_may_come(provider, fault):
+    found = tokens(provider)
+    provider.fault = fault
+    with pytest.raises(TransientError, match=f"{fault}"):
+        found.token()
+    provider.fault = None
+    assert found.token()
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/token", "http://[", "http://"])
+def test_nobody_at_the_address(provider, url):
+    with pytest.raises(TransientError, match="token endpoint http"):
+        tokens(provider, **{"token.endpoint.url": url}).token()
+
+
+def test_extensions_are_handed_on(provider):
+    assert tokens(provider, extensions="logicalCluster=lkc-1,identityPoolId=p=1").token().extensions == {
+        "logicalCluster": "lkc-1",
+        "identityPoolId": "p=1",
+    }
+
+
+def test_certificates_that_cannot_be_read():
+    own = {"client.id": "a", "client.secret": "b", "token.endpoint.url": "https://a"}
+    settings = {f"sasl.oauthbearer.{name}": value for name, value in own.items()}
+    with pytest.raises(PermanentError, match=r"kafka.client: https\.ca\.\*: .*check the file"):
+        OidcTokens({**settings, "https.ca.location": "/no/such/file"})
+
+
+@pytest.mark.parametrize("endless", ENDLESS.values(), ids=list(ENDLESS))
+def test_an_answer_that_never_ends_is_not_waited_for(monkeypatch, endless):
+    monkeypatch.setattr("kgs_core.kafka.oidc_tokens._WHOLE_S", 0.3)
+    own = {"client.id": "a", "client.secret": "b"}
+    with dripping_server(*endless) as url:
+        settings = {f"sasl.oauthbearer.{name}": value for name, value in {**own, "token.endpoint.url": url}.items()}
+        with pytest.raises(TransientError, match=r"no whole answer within 0\.3 s"):
+            OidcTokens(settings).token()
+        wait_until(
+            lambda: all(thread.name != "kafka-token-endpoint" for thread in threading.enumerate()),
+            5,
+            "no thread hears it any more",
+        )

@@ -1,0 +1,41 @@
+"""The derived table as readers find it."""
+
+import decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable
+
+from kgs_core.config.settings import LakeSettings
+from kgs_core.errors import UnsafeError
+from kgs_core.lake.derived.derived_table import DerivedTable
+from kgs_core.lake.files.storage import Storage
+
+
+@pytest.mark.parametrize("digits", [15, 18, 38])
+def test_readers_find_long_decimals(tmp_path, digits):
+    """Bounds that are rounded would make them pass over the file."""
+    value = decimal.Decimal("9" * digits).scaleb(-2, decimal.Context(prec=60))
+    kind = pa.decimal128(digits, 2)
+    storage = Storage(str(tmp_path))
+    table = DerivedTable(storage, "d", "t", LakeSettings(root=storage.root))
+    rows = pa.table({"_key": pa.array([b"k"]), "d": pa.array([value], kind)})
+    table.load(rows.schema)
+    table.replace(rows, {"kgs/latest/x": 1})
+    found = DeltaTable(storage.uri("d")).to_pyarrow_dataset().to_table(filter=pc.field("d") == pa.scalar(value, kind))
+    assert found.num_rows == 1
+
+
+def test_two_tables_are_not_derived_into_one(tmp_path):
+    """Two groups' rules may name the same: each would make it anew from its own rows, in turns."""
+    storage, lake = Storage(str(tmp_path)), LakeSettings(root=str(tmp_path))
+    rows = pa.table({"_key": pa.array([b"k"]), "a": pa.array([1])})
+    first = DerivedTable(storage, "d", "t", lake)
+    first.load(rows.schema)
+    with pytest.raises(UnsafeError, match="table d: has the newest row of each key of t, not of u: name another table"):
+        DerivedTable(storage, "d", "u", lake).load(rows.schema)
+    first.replace(rows.append_column("b", pa.array([2])), {"kgs/latest/x": 1})
+    with pytest.raises(UnsafeError, match="not of u"):
+        DerivedTable(storage, "d", "u", lake).load(rows.schema)
+    DerivedTable(storage, "d", "t", lake).load(rows.schema)

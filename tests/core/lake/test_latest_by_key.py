@@ -1,0 +1,281 @@
+"""Derived tables: what a plain loop over all records would keep, whatever is killed, repeated, compacted or cleaned."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from kgs_core.config import parse_settings, resolve_tables
+from kgs_core.errors import ConfigError, UnsafeError
+from kgs_core.ingest.replay import redrive
+from kgs_core.ingest.replay.redrive import Redrive
+from kgs_core.lake.delta.delta_lake import DeltaLake
+from kgs_core.lake.derived import latest_by_key
+from kgs_core.lake.derived.latest_by_key import LatestByKeyTable
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.topics.topic_table import TopicTable
+from tests.sink import FakeRecord, Sink
+
+TEXT = """
+group: g
+kafka: {{bootstrap_servers: "127.0.0.1:9"}}
+lake: {{root: {root}, checkpoint_interval: 5}}
+topics: [{{topic: t, table: t, format: json, schema: {{n: long}}, latest_by_key: {{table: t_latest{more}}}}}]
+"""
+
+
+def key(record):
+    """Nine keys of each partition; some records have none."""
+    number = random.Random(f"{record.number}/{record.at}").randrange(10)
+    return b"p%d-k%d" % (record.number, number) if number else None
+
+
+def value(record):
+    """Every seventh is a tombstone, every eleventh no JSON."""
+    if record.at % 7 == 6:
+        return None
+    return b"bad" if record.at % 11 == 10 else b'{"n": %d}' % (record.number * 1_000_000 + record.at)
+
+
+@pytest.fixture(autouse=True)
+def _records(monkeypatch):
+    monkeypatch.setattr(FakeRecord, "key", key)
+    monkeypatch.setattr(FakeRecord, "value", value)
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return Storage(str(tmp_path))
+
+
+@pytest.fixture
+def sink(storage):
+    return Sink(storage).started(2)
+
+
+def settings_of(storage, more=""):
+    return parse_settings(TEXT.format(root=storage.root, more=more).encode(), "kgs.yaml", {})
+
+
+def materialized(storage, more=""):
+    settings = settings_of(storage, more)
+    return LatestByKeyTable(settings, resolve_tables(settings, ["t"])["t"]).materialize()
+
+
+def expected(ends, *, tombstones=True):
+    """Key -> offset, by a loop over all records in order."""
+    state = {}
+    for partition, end in ends.items():
+        for at in range(end):
+            record = FakeRecord(partition, at)
+            k, v = key(record), value(record)
+            if k is None or v == b"bad":
+                continue
+            if v is not None:
+                state[k] = at
+            elif tombstones:
+                state.pop(k, None)
+    return state
+
+
+def assert_latest(storage, ends, **how):
+    rows = Sink(storage).rows("t_latest")
+    found = {row["_key"]: row["_offset"] for row in rows}
+    assert len(found) == len(rows)
+    assert found == expected(ends, **how)
+    assert all(row["n"] == row["_partition"] * 1_000_000 + row["_offset"] for row in rows)
+
+
+def test_it_keeps_what_a_loop_over_all_records_keeps(storage, sink):
+    at = {0: 0, 1: 0}
+    for step in range(8):
+        ends = {p: end + 13 + p for p, end in at.items()}
+        sink.ingest({p: (at[p], end) for p, end in ends.items()})
+        at = ends
+        found = materialized(storage)
+        assert (bool(found.anew), found.commits) == (step == 0, 1)
+        assert_latest(storage, at)
+    before = DeltaTable(storage.uri("t_latest")).version()
+    assert materialized(storage).commits == 0
+    assert DeltaTable(storage.uri("t_latest")).version() == before
+
+
+def test_no_table_yet_is_nothing_to_do(storage):
+    assert materialized(storage).version is None
+
+
+def test_what_compaction_rewrites_is_not_new(storage, sink):
+    for start in range(0, 40, 10):
+        sink.ingest({0: (start, start + 10)})
+    materialized(storage)
+    DeltaLake(sink.lake).maintain("t", dry_run=False)
+    DeltaLake(sink.lake).maintain("t_dead_letters", dry_run=False)
+    found = materialized(storage)
+    assert (found.anew, found.rows, found.commits) == ("", 0, 0)
+    sink.ingest({0: (40, 60)})
+    DeltaLake(sink.lake).maintain("t", dry_run=False)
+    assert materialized(storage).anew == ""
+    assert_latest(storage, {0: 60})
+
+
+def test_entries_that_were_cleaned_away_make_it_anew(storage, sink):
+    sink.ingest({0: (0, 20)})
+    materialized(storage)
+    for start in range(20, 40, 5):
+        sink.ingest({0: (start, start + 5)})
+    handle = DeltaTable(storage.uri("t"))
+    handle.create_checkpoint()
+    for number in range(handle.version()):
+        Path(storage.root, "t", "_delta_log", f"{number:020d}.json").unlink()
+    assert "is no longer in its log" in materialized(storage).anew
+    assert_latest(storage, {0: 40})
+
+
+def test_many_files_are_several_merges(storage, sink, monkeypatch):
+    sink.ingest({0: (0, 10)})
+    materialized(storage)
+    for start in range(10, 60, 10):
+        sink.ingest({0: (start, start + 10)})
+    monkeypatch.setattr(latest_by_key, "MERGE_BYTES", 1)
+    assert materialized(storage).commits == 5
+    assert_latest(storage, {0: 60})
+
+
+def test_redriven_rows_bring_no_deleted_key_back(storage, sink, monkeypatch):
+    sink.ingest({0: (0, 60)})
+    materialized(storage)
+    refused, records_of = value, redrive._records_of
+
+    def mended(record):
+        return b'{"n": %d}' % record.at if refused(record) == b"bad" else refused(record)
+
+    def mended_letters(letters):
+        values = [mended(FakeRecord(0, offset)) for offset in letters["_offset"].to_pylist()]
+        return replace(records_of(letters), values=pa.array(values, pa.binary()))
+
+    monkeypatch.setattr(redrive, "_records_of", mended_letters)
+    assert Redrive(settings_of(storage), "t").run().passed
+    assert "kgs redrive" in materialized(storage).anew
+    monkeypatch.setitem(globals(), "value", mended)
+    assert_latest(storage, {0: 60})
+
+
+def test_of_two_at_once_one_is_refused_and_looks_again(storage, sink, monkeypatch):
+    sink.ingest({0: (0, 30)})
+    materialized(storage)
+    sink.ingest({0: (30, 60)})
+    merge, others = latest_by_key.LatestByKeyTable._merge, []
+
+    def outrun(self, *args):
+        if not others:
+            others.append(None)
+            sink.ingest({0: (60, 70)})
+            materialized(storage)
+        merge(self, *args)
+
+    monkeypatch.setattr(latest_by_key.LatestByKeyTable, "_merge", outrun)
+    materialized(storage)
+    assert_latest(storage, {0: 70})
+
+
+def test_another_rule_makes_it_anew(storage, sink):
+    sink.ingest({0: (0, 50)})
+    materialized(storage)
+    assert materialized(storage, ", tombstones: ignore").anew
+    assert_latest(storage, {0: 50}, tombstones=False)
+    sink.ingest({0: (50, 80)})
+    assert materialized(storage, ", tombstones: ignore").anew == ""
+    assert_latest(storage, {0: 80}, tombstones=False)
+
+
+def test_a_rule_that_comes_back_makes_it_anew(storage, sink):
+    """What it noted before another rule's rows came is no position in those."""
+    sink.ingest({0: (0, 50)})
+    materialized(storage)
+    sink.ingest({0: (50, 80)})
+    materialized(storage, ", tombstones: ignore")
+    sink.ingest({0: (80, 100)})
+    assert materialized(storage).anew
+    assert_latest(storage, {0: 100})
+    sink.ingest({0: (100, 120)})
+    assert materialized(storage).anew == ""
+    assert_latest(storage, {0: 120})
+
+
+def test_a_merge_that_changes_no_row_is_noted(storage, sink, monkeypatch):
+    """deltalake commits nothing then, and what comes behind it would wait for ever."""
+    monkeypatch.setattr(latest_by_key, "MERGE_BYTES", 1)
+    sink.ingest({0: (0, 20)})
+    materialized(storage)
+    with monkeypatch.context() as without:
+        without.setattr(FakeRecord, "key", lambda _: None)
+        sink.ingest({0: (20, 26)})
+        sink.ingest({0: (27, 32)})
+    assert materialized(storage).rows
+    assert materialized(storage).rows == 0, "it was noted"
+    assert_latest(storage, {0: 20})
+
+
+def test_the_key_may_be_a_field(storage, sink):
+    sink.ingest({0: (0, 20)})
+    materialized(storage, ", key: [n], tombstones: ignore")
+    assert len(sink.rows("t_latest")) == len(sink.rows("t"))
+
+
+def test_what_it_must_not_touch_or_cannot_compare_is_refused(storage, sink):
+    sink.ingest({0: (0, 20)})
+    again = Sink(storage, topic_id="id2").started(1)
+    with pytest.raises(UnsafeError, match="order: timestamp"):
+        materialized(storage)
+    again.ingest({0: (0, 30)})
+    materialized(storage, ", order: timestamp")
+    write_deltalake(storage.uri("u"), sink_rows(sink))
+    text = TEXT.format(root=storage.root, more=", order: timestamp").replace("t_latest", "u")
+    foreign = parse_settings(text.encode(), "kgs.yaml", {})
+    with pytest.raises(UnsafeError, match="is no derived table of kgs"):
+        LatestByKeyTable(foreign, resolve_tables(foreign, ["t"])["t"]).materialize()
+
+
+def with_own_columns(rows, topic):
+    """A transform whose columns have names as change data capture gives them."""
+    return rows.append_column("_deleted", pc.equal(rows["n"], 3)).append_column("_row", rows["n"])
+
+
+@pytest.mark.parametrize("more", ["", ", key: [_row, _deleted], tombstones: ignore"])
+def test_columns_of_a_transform_may_have_any_names(storage, more):
+    hook = f"{__name__}:with_own_columns"
+    sink = Sink(storage, transform_arrow=hook)
+    columns = pa.schema([*sink.table.schema, ("_deleted", pa.bool_()), ("_row", pa.int64())])
+    sink.table = TopicTable(DeltaLake(sink.lake), sink.spec, sink.ids, columns)
+    sink.started(2)
+    for start in (0, 30):
+        sink.ingest({0: (start, start + 30)})
+        materialized(storage, f"{more}}}, transform_arrow: '{hook}', headers: {{")
+    rows = sink.rows("t_latest")
+    assert {row["_row"]: row["_deleted"] for row in rows} == {row["n"]: row["n"] == 3 for row in rows}
+    assert rows
+    if not more:
+        assert_latest(storage, {0: 60})
+
+
+def sink_rows(sink):
+    return pa.table({"n": [row["n"] for row in sink.rows()]})
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        (", key: [n]", "a tombstone has no value"),
+        (", key: [m], tombstones: ignore", "no column m in 'schema'"),
+        (", key: []", "key"),
+        ("}, rows: any, max_bad_share_percent: 3", "rows: any"),
+    ],
+)
+def test_rules_that_cannot_be_are_refused(storage, more, problem):
+    text = TEXT.format(root=storage.root, more=more)
+    with pytest.raises(ConfigError, match=problem):
+        parse_settings(text.replace("3}}]", "3}]").encode(), "kgs.yaml", {})

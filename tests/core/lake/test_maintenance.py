@@ -1,0 +1,162 @@
+"""Upkeep of tables: what it removes, what it leaves alone, and that two do not run at once."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from kgs_core.errors import PermanentError, TransientError, UnsafeError
+from kgs_core.lake.delta.delta_maintenance import maintain_table
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.topics.maintenance import LOCK_FILE, maintenance_lock
+from kgs_core.ports import CommitOutcome
+from tests.sink import Sink
+
+HOUR = 3600
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return Storage(str(tmp_path / "lake"))
+
+
+@pytest.fixture
+def sink(storage):
+    found = Sink(storage, checkpoint_interval=3).started(1)
+    for start in range(0, 40, 4):
+        found.ingest({0: (start, start + 4)})
+    return found
+
+
+def data_files(storage):
+    return {path.name for path in Path(storage.uri("t")).glob("*.parquet")}
+
+
+def make_older(storage, name, hours):
+    path = Path(storage.uri("t"), name)
+    then = path.stat().st_mtime - hours * HOUR
+    os.utime(path, (then, then))
+
+
+def test_table_that_is_not_there_is_none(storage):
+    assert maintain_table(storage, "t", 24) is None
+
+
+def test_small_files_become_one_and_the_rows_stay(storage, sink):
+    upkeep = maintain_table(storage, "t", 24)
+    assert (upkeep.table, upkeep.files, upkeep.removed, upkeep.problem) == ("t", (10, 1), 0, None)
+    assert upkeep.bytes[0] > upkeep.bytes[1] > 0
+    assert sink.assert_exact(1) == {0: 40}
+    assert sink.ingest({0: (40, 44)}) is CommitOutcome.COMMITTED
+
+
+def test_file_that_was_never_committed_goes_when_it_is_old_and_stays_while_it_is_young(storage, sink):
+    old, young = sink.read({0: (40, 44)}).files[0], sink.read({0: (40, 48)}).files[0]
+    make_older(storage, old.path, 25)
+    make_older(storage, young.path, 23)
+    upkeep = maintain_table(storage, "t", 24)
+    assert (upkeep.removed, upkeep.removed_bytes) == (1, old.size)
+    assert old.path not in data_files(storage)
+    assert young.path in data_files(storage)
+
+
+def test_longer_retention_of_the_table_itself_counts(storage, sink):
+    DeltaTable(storage.uri("t")).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 2 days"})
+    orphan = sink.read({0: (40, 44)}).files[0]
+    make_older(storage, orphan.path, 40)
+    assert maintain_table(storage, "t", 24).removed == 0
+    make_older(storage, orphan.path, 10)
+    assert maintain_table(storage, "t", 24).removed == 1
+
+
+def test_dry_run_changes_nothing(storage, sink):
+    orphan = sink.read({0: (40, 44)}).files[0]
+    make_older(storage, orphan.path, 25)
+    version = DeltaTable(storage.uri("t")).version()
+    upkeep = maintain_table(storage, "t", 24, dry_run=True)
+    assert (upkeep.files, upkeep.removed, upkeep.removed_bytes) == ((10, 10), 1, orphan.size)
+    assert DeltaTable(storage.uri("t")).version() == version
+    assert orphan.path in data_files(storage)
+
+
+@pytest.mark.parametrize("hours", [0, 1, 23])
+def test_short_retention_is_refused(storage, sink, hours):
+    """Consumers hold files that are in no version until their commit."""
+    with pytest.raises(UnsafeError, match="keep 24 h or more"):
+        maintain_table(storage, "t", hours)
+
+
+def test_table_with_another_inside_is_compacted_and_not_vacuumed(storage, sink):
+    """What lies in subfolders is not of kgs, which writes none: vacuum would take it for orphans."""
+    inner = Path(storage.uri("t"), "inner", "theirs.parquet")
+    inner.parent.mkdir()
+    inner.write_bytes(b"x")
+    os.utime(inner, (0, 0))
+    upkeep = maintain_table(storage, "t", 24)
+    assert upkeep.files == (10, 1)
+    assert "inner/theirs.parquet" in upkeep.problem
+    assert inner.exists()
+
+
+def test_consumers_commit_all_the_while(storage, sink):
+    stop = threading.Event()
+    upkeeps = []
+
+    def maintain():
+        while not stop.is_set():
+            upkeeps.append(maintain_table(storage, "t", 24))
+
+    thread = threading.Thread(target=maintain)
+    thread.start()
+    end = 40
+    try:
+        while end < 240 or len(upkeeps) < 2:
+            assert sink.ingest({0: (end, end + 4)}) is CommitOutcome.COMMITTED
+            end += 4
+    finally:
+        stop.set()
+        thread.join()
+    # a compaction that loses the race for a number fifteen times gives up: nothing pauses between these commits
+    assert [u.problem for u in upkeeps if u.problem and "compaction: Failed to commit" not in u.problem] == []
+    assert sink.assert_exact(1) == {0: end}
+
+
+def test_two_maintenances_do_not_run_at_once(storage, sink):
+    again = pytest.raises(TransientError, match="another maintenance is running")
+    with maintenance_lock(storage), again, maintenance_lock(storage):
+        pass
+    with maintenance_lock(storage):
+        pass
+
+
+def test_lock_of_a_killed_maintenance_is_free(storage, sink):
+    code = f"""
+import sys, time
+from kgs_core.lake.topics.maintenance import maintenance_lock
+from kgs_core.lake.files.storage import Storage
+with maintenance_lock(Storage({storage.root!r})):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(TransientError), maintenance_lock(storage):
+            pass
+        holder.kill()
+    with maintenance_lock(storage):
+        pass
+
+
+def test_lock_in_a_lake_that_is_not_there_is_a_plain_error(tmp_path):
+    with pytest.raises(PermanentError, match="No such file"), maintenance_lock(Storage(str(tmp_path / "none"))):
+        pass
+
+
+def test_lock_file_is_no_table(storage, sink):
+    with maintenance_lock(storage):
+        assert (Path(storage.root) / LOCK_FILE).is_file()
+    assert LOCK_FILE.startswith("_")

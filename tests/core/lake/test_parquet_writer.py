@@ -1,0 +1,260 @@
+"""Files and their statistics: a reader that skips files by them must never miss a row."""
+
+import datetime as dt
+import errno
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow.fs import LocalFileSystem
+
+from kgs_core.errors import TransientError
+from kgs_core.lake.delta.delta_table import DeltaTopicTable
+from kgs_core.lake.files.parquet_writer import MAX_STRING_STATISTIC, write_table
+from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, TIMESTAMP
+from kgs_core.lake.files.storage import Storage
+from tests.one_column import LAKE
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+COLUMNS = {
+    "long": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    "int": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
+    "string": (pa.string(), st.text(max_size=MAX_STRING_STATISTIC + 3)),
+    "double": (pa.float64(), st.floats()),
+    "boolean": (pa.bool_(), st.booleans()),
+    "timestamp": (TIMESTAMP, st.integers(-(10**15), 10**15) | st.integers(-(2**63), 2**63 - 1)),
+    "date": (pa.date32(), st.integers(-9999, 9999) | st.integers(-(2**31), 2**31 - 1)),
+}
+SCHEMA = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
+ROWS = st.lists(st.fixed_dictionaries({name: st.none() | values for name, (_, values) in COLUMNS.items()}), max_size=12)
+NEAR_NOW = st.integers(-(10**15), 2 * 10**15)
+
+
+def batch_of(rows):
+    arrays = [pa.array([row.get(f.name) for row in rows], f.type) for f in SCHEMA]
+    return pa.record_batch(arrays, schema=SCHEMA)
+
+
+def written(folder, *batches):
+    file = write_table(Storage(str(folder)), "t", batches, SCHEMA)
+    return file, json.loads(file.stats)
+
+
+@pytest.fixture
+def tmp_path(tmp_path):
+    """A lake with the folder of a table."""
+    (tmp_path / "t").mkdir()
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lake")
+    (folder / "t").mkdir()
+    return folder
+
+
+def ticks(text):
+    """Microseconds since 1970 of a statistic."""
+    assert len(text) == len("2026-01-31T00:00:00.000Z")
+    return (dt.datetime.fromisoformat(text) - EPOCH) // dt.timedelta(microseconds=1)
+
+
+def days(text):
+    return (dt.date.fromisoformat(text) - EPOCH.date()).days
+
+
+@settings(max_examples=200, deadline=None)
+@given(ROWS, st.integers(0, 12))
+def test_bounds_never_lie_inside_and_nulls_are_counted(folder, rows, cut):
+    rows = [r | {"string": _encodable(r["string"])} for r in rows]
+    file, stats = written(folder, batch_of(rows[:cut]), batch_of(rows[cut:]))
+    assert (stats["numRecords"], file.rows) == (len(rows), len(rows))
+    as_number = {"timestamp": ticks, "date": days}
+    for name in COLUMNS:
+        values = [r[name] for r in rows if r[name] is not None]
+        assert stats["nullCount"].get(name, len(rows) - len(values)) == len(rows) - len(values)
+        if "minValues" in stats and values:
+            read = as_number.get(name, lambda bound: bound)
+            assert read(stats["minValues"][name]) <= min(values)
+            assert read(stats["maxValues"][name]) >= max(values)
+
+
+def _encodable(text):
+    return None if text is None else text.encode("utf-8", "ignore").decode()
+
+
+@settings(deadline=None)
+@given(st.lists(NEAR_NOW, min_size=1, max_size=8))
+def test_times_are_bounded_within_a_millisecond(folder, values):
+    _, stats = written(folder, batch_of([{"timestamp": v} for v in values]))
+    assert 0 <= min(values) - ticks(stats["minValues"]["timestamp"]) < 1000
+    assert 0 <= ticks(stats["maxValues"]["timestamp"]) - max(values) < 1000
+
+
+def test_statistics_of_an_ordinary_file(tmp_path):
+    rows = [
+        {"long": 2, "string": "b", "date": dt.date(987, 1, 2), "timestamp": dt.datetime(987, 1, 2, tzinfo=dt.UTC)},
+        {"long": -1, "double": 0.5, "date": dt.date(2026, 1, 31), "timestamp": dt.datetime(2026, 1, 1, tzinfo=dt.UTC)},
+    ]
+    file, stats = written(tmp_path, batch_of(rows))
+    assert stats == {
+        "numRecords": 2,
+        "minValues": {
+            "long": -1, "string": "b", "double": 0.5, "date": "0987-01-02", "timestamp": "0987-01-02T00:00:00.000Z"
+        },
+        "maxValues": {
+            "long": 2, "string": "b", "double": 0.5, "date": "2026-01-31", "timestamp": "2026-01-01T00:00:00.000Z"
+        },
+        "nullCount": {"long": 0, "int": 2, "string": 1, "double": 1, "boolean": 2, "timestamp": 0, "date": 0},
+    }  # fmt: skip
+    assert file.size == os.path.getsize(tmp_path / "t" / file.path)
+
+
+UNBOUNDED = [
+    {"timestamp": dt.datetime.max.replace(tzinfo=dt.UTC)},  # rounded up it would lie in the year 10000
+    {"timestamp": 2**63 - 1},
+    {"timestamp": -(2**63)},
+    {"date": 2**31 - 1},
+    {"date": -(2**31)},
+    {"double": math.nan},
+    {"double": -math.inf},
+]
+
+
+@pytest.mark.parametrize("row", UNBOUNDED)
+def test_file_with_a_value_that_has_no_safe_bound_has_none_at_all(tmp_path, row):
+    _, stats = written(tmp_path, batch_of([row | {"long": 1}, {"double": 0.0, "timestamp": 0, "date": 0}]))
+    assert stats.keys() == {"numRecords", "nullCount"}
+
+
+@pytest.mark.parametrize("tail", ["x", "\U0010ffff", "\U0010ffff\U0010ffff"])
+def test_bounds_of_long_texts_are_cut_outwards(tmp_path, tail):
+    text = "é" * MAX_STRING_STATISTIC + tail
+    _, stats = written(tmp_path, batch_of([{"string": text}]))
+    assert stats["minValues"] == {"string": text[:MAX_STRING_STATISTIC]}
+    assert stats["maxValues"]["string"] >= text
+    assert len(stats["maxValues"]["string"]) <= len(text)
+
+
+def test_reader_that_skips_files_finds_every_row(tmp_path):
+    """deltalake's pyarrow reader takes a bound that is missing beside others for null, and skips the file."""
+    storage = Storage(str(tmp_path))
+    table = DeltaTopicTable(storage, "t", SCHEMA, LAKE)
+    table.create()
+    usual = {"long": 1, "string": "a", "double": 1.5, "boolean": True, "timestamp": 1_001, "date": 20_000}
+    rows = [usual, usual | {"string": "b" * 50}, {"string": "c"}, *(usual | row for row in UNBOUNDED)]
+    for n, row in enumerate(rows):
+        file, _ = written(tmp_path, batch_of([row | {"int": n}]))
+        table.commit({"a": n or None}, {"a": n + 1}, [file])
+    wanted = [
+        (n, column, value)
+        for n, row in enumerate(rows)
+        for column, value in {**row, "int": n}.items()
+        if column not in ("timestamp", "date") and value == value  # noqa: PLR0124 - NaN equals nothing
+    ]
+    found = _filtered(storage.uri("t"), [(column, value) for _, column, value in wanted])
+    assert [w for w, numbers in zip(wanted, found, strict=True) if w[0] not in numbers] == []
+    assert [numbers for w, numbers in zip(wanted, found, strict=True) if w[1] == "int"] == [
+        [n] for n in range(len(rows))
+    ]
+
+
+def _filtered(uri, filters):
+    """Column `int` of the rows that pass each filter; in a process of its own, for that reader may abort its own."""
+    code = """
+import json, os, sys
+import pyarrow.dataset
+from deltalake import DeltaTable
+
+uri, filters = json.loads(sys.argv[1])
+dataset = DeltaTable(uri).to_pyarrow_dataset()
+found = [dataset.to_table(["int"], filter=pyarrow.dataset.field(c) == v)["int"].to_pylist() for c, v in filters]
+print(json.dumps(found), flush=True)
+os._exit(0)
+"""
+    command = [sys.executable, "-c", code, json.dumps([uri, filters])]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
+
+
+def test_columns_of_bytes_and_lists_have_no_bounds(tmp_path):
+    row = {"value": b"x", "error": "e", "_topic_id": "i", "_partition": 0, "_offset": 5, "_timestamp": EPOCH,
+           "_key": b"k", "_headers": [("h", b"v")]}  # fmt: skip
+    batches = pa.Table.from_pylist([row], DEAD_LETTER_SCHEMA).to_batches()
+    file = write_table(Storage(str(tmp_path)), "t", batches, DEAD_LETTER_SCHEMA)
+    stats = json.loads(file.stats)
+    assert stats["minValues"].keys() == {"error", "_topic_id", "_partition", "_offset", "_timestamp"}
+    assert pq.read_table(tmp_path / "t" / file.path) == pa.Table.from_batches(batches)
+
+
+def test_dictionary_is_given_up_where_values_do_not_come_again(tmp_path):
+    rows = 50_000
+    schema = pa.schema([("few", pa.int64()), ("different", pa.int64())])
+    few, different = pa.array([n % 1000 for n in range(rows)]), pa.array([n * 2**40 for n in range(rows)])
+    file = write_table(Storage(str(tmp_path)), "t", [pa.record_batch([few, different], schema=schema)], schema)
+    group = pq.ParquetFile(tmp_path / "t" / file.path).metadata.row_group(0)
+    assert group.column(0).total_uncompressed_size < 2 * rows
+    assert group.column(1).total_uncompressed_size < 8 * rows + 32_768
+
+
+def test_folder_that_cannot_be_written_is_worth_another_try(tmp_path):
+    (tmp_path / "t").rmdir()
+    (tmp_path / "t").write_text("a file where the folder should be")
+    with pytest.raises(TransientError, match="table t: "):
+        written(tmp_path, batch_of([{"long": 1}]))
+
+
+class Disk:
+    """pyarrow's local file system with so many bytes left."""
+
+    def __init__(self, room):
+        self.room = room
+        self.real = LocalFileSystem()
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+    def open_output_stream(self, path):
+        return pa.PythonFile(File(self, path), mode="w")
+
+
+class File(io.FileIO):
+    def __init__(self, disk, path):
+        super().__init__(path, "w")
+        self.disk = disk
+
+    def write(self, data):
+        if len(data) > self.disk.room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.disk.room -= len(data)
+        return super().write(data)
+
+
+def test_full_disk_passes_wherever_the_file_is_when_it_comes(tmp_path, monkeypatch):
+    """At the first byte, among the rows, in the footer: never the writer's complaint that it has no footer."""
+    batches = [batch_of([{"string": str(n)}] * 100) for n in range(3)]
+    size = write_table(Storage(str(tmp_path)), "t", batches, SCHEMA).size
+    for room in range(0, size, 40):
+        disk = Disk(room)
+        monkeypatch.setattr(Storage, "filesystem", lambda _, disk=disk: disk)
+        with pytest.raises(TransientError, match=r"table t: cannot write .*No space left on device"):
+            write_table(Storage(str(tmp_path)), "t", batches, SCHEMA)
+        assert len(os.listdir(tmp_path / "t")) == 1, "a file that is not whole was left behind"
+
+
+def test_what_is_no_fault_of_disk_or_store_stays_what_it_is(tmp_path):
+    def batches():
+        yield batch_of([{"long": 1}])
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_table(Storage(str(tmp_path)), "t", batches(), SCHEMA)
+    assert os.listdir(tmp_path / "t") == []

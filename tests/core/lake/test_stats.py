@@ -1,0 +1,101 @@
+"""The view from outside on a store that is slow: no other thread of the process may wait for it."""
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from kgs_core.config import parse_settings
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.topics import stats
+from kgs_core.lake.topics.stats import LakeView
+from kgs_core.system.tcp_ports import HOST
+from tests.core.lake.test_adoption import MemoryKafka, settings_of
+from tests.sink import Sink
+
+EMPTY = b'<?xml version="1.0"?><ListBucketResult><Name>bucket</Name><IsTruncated>false</IsTruncated></ListBucketResult>'
+NO_KEY = b'<?xml version="1.0"?><Error><Code>NoSuchKey</Code></Error>'
+
+
+class _EmptyStore(BaseHTTPRequestHandler):
+    """An S3 bucket with nothing in it."""
+
+    def do_GET(self) -> None:  # http.server's name
+        is_list = "list-type=2" in self.path
+        body = EMPTY if is_list else NO_KEY
+        self.send_response(200 if is_list else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def store_port():
+    """A store answered by a thread of this very process."""
+    server = ThreadingHTTPServer((HOST, 0), _EmptyStore)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    server.server_close()
+    thread.join(5)
+
+
+def test_while_a_store_is_asked_for_a_table_other_threads_run(store_port):
+    """The thread that answers is one of them: where the question holds Python's lock, no answer ever comes."""
+    text = f"""
+group: g
+kafka: {{bootstrap_servers: "{HOST}:9"}}
+lake:
+  root: s3://bucket/lake
+  storage_options:
+    {{AWS_ENDPOINT_URL: "http://{HOST}:{store_port}", AWS_ALLOW_HTTP: "true", AWS_REGION: us-east-1,
+     AWS_ACCESS_KEY_ID: a, AWS_SECRET_ACCESS_KEY: b, timeout: 3s, max_retries: "0"}}
+topics: [{{topic: t}}]
+"""
+    view = LakeView(parse_settings(text.encode(), "kgs.yaml", {}), timeout_s=1.0)
+    assert view._dead_letters("t_dead_letters") == 0
+
+
+def view_of(monkeypatch, storage):
+    """Kafka is from memory."""
+    kafka = MemoryKafka()
+    monkeypatch.setattr(kafka, "offsets", lambda tps, which, **_: dict.fromkeys(tps, 100))
+    monkeypatch.setattr(stats, "admin_client", lambda _: None)
+    monkeypatch.setattr(stats, "KafkaAdmin", lambda *_: kafka)
+    return LakeView(settings_of(storage, "g"))
+
+
+def test_a_lake_that_is_away_has_no_number_of_dead_letters(tmp_path, monkeypatch):
+    """As a file system that is not mounted: there is nothing, and that is no error."""
+    lake = tmp_path / "lake"
+    sink = Sink(Storage(str(lake))).started(2)
+    sink.ingest({0: (0, 3)})
+    view = view_of(monkeypatch, sink.storage)
+    assert [table.dead_letters for table in view.snapshot().tables] == [0]
+    lake.rename(tmp_path / "away")
+    for _ in range(2):
+        assert [(table.rows, table.dead_letters) for table in view.snapshot().tables] == [(None, None)]
+
+
+@pytest.mark.parametrize("table", ["t", "t_dead_letters"])
+def test_of_a_table_that_is_not_there_any_more_no_figure_stays(tmp_path, monkeypatch, table):
+    """Its log has nothing new, which is no error of the store's."""
+    sink = Sink(Storage(str(tmp_path))).started(2)
+    sink.ingest({0: (0, 12)})
+    view = view_of(monkeypatch, sink.storage)
+
+    def figures():
+        (found,) = view.snapshot().tables
+        return {"t": (found.rows, found.files, found.size_bytes), "t_dead_letters": found.dead_letters}[table]
+
+    before = figures()
+    (tmp_path / table).rename(tmp_path / "away")
+    for _ in range(2):
+        assert figures() in (None, (None, None, None))
+        assert any("File not found" in each or f"table {table}: not there" in each for each in view.snapshot().problems)
+    (tmp_path / "away").rename(tmp_path / table)
+    assert figures() == before

@@ -1,0 +1,82 @@
+"""How measurements are kept: all for an hour, then one a minute."""
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from kgs_core.errors import PermanentError
+from kgs_core.monitor.kafka.topic import Publisher, create_topic
+from kgs_core.monitor.speeds import Measure, Measurement, Reading
+from tests.core.monitor.kafka.test_load import settings  # noqa: F401 - a fixture
+
+MINUTE_MS = 60_000
+
+
+class Admin:
+    """As far as `create_topic` asks it."""
+
+    def __init__(self, found):
+        self.found = found
+        self.made = None
+
+    def create_topic(self, name, partitions, replication, config):
+        self.made = config
+        return self.found is None
+
+    def topic_config(self, name):
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+
+class Producer:
+    def __init__(self):
+        self.keys = []
+
+    def produce(self, topic, value, key, partition):
+        self.keys.append(key)
+
+    def poll(self, timeout_s):
+        return 0
+
+
+def test_the_first_one_of_each_minute_has_a_key_of_its_own(settings):  # noqa: F811
+    publisher = Publisher(settings)
+    producer = Producer()
+    publisher._made = SimpleNamespace(get=lambda: producer, take=lambda: producer)
+    for wall_ms in (0, 1000, 59_999, MINUTE_MS, MINUTE_MS + 1000, 5 * MINUTE_MS + 3):
+        publisher.send(Measurement(Reading(wall_ms / 1000, wall_ms, "here", Measure.LOG_DIRS, {}), {}))
+    assert producer.keys == [b"minute 0", b"others", b"others", b"minute 1", b"others", b"minute 5"]
+
+
+def test_the_topic_is_compacted_when_everything_was_there_for_an_hour(settings):  # noqa: F811
+    admin = Admin(None)
+    assert create_topic(settings, admin)
+    assert admin.made["cleanup.policy"] == "compact,delete"
+    assert admin.made["min.compaction.lag.ms"] == "3600000"
+    assert admin.made["retention.ms"] == str(168 * 3_600_000)
+
+
+@pytest.mark.parametrize(
+    ("found", "warned"),
+    [
+        ({"cleanup.policy": "delete"}, True),
+        ({"cleanup.policy": "compact,delete"}, False),
+        (PermanentError("denied"), False),
+    ],
+)
+def test_a_topic_that_keeps_everything_is_named_with_the_cure(settings, caplog, found, warned):  # noqa: F811
+    with caplog.at_level(logging.WARNING):
+        assert not create_topic(settings, Admin(found))
+    assert ("--add-config cleanup.policy=[compact,delete],min.compaction.lag.ms=3600000" in caplog.text) == warned
+
+
+@pytest.mark.parametrize(("limit", "warned"), [("1048588", True), ("8388608", False), ("9000000", False)])
+def test_a_topic_with_too_low_a_limit_is_named_with_the_cure(settings, caplog, limit, warned):  # noqa: F811
+    found = {"cleanup.policy": "compact,delete", "max.message.bytes": limit}
+    with caplog.at_level(logging.WARNING):
+        assert not create_topic(settings, Admin(found))
+    assert (
+        "max.message.bytes is 1048588, must be at least 8388608: `kafka-configs.sh --alter" in caplog.text
+    ) == warned

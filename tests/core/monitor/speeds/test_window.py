@@ -1,0 +1,296 @@
+"""What a window says of readings that go well, go wrong, or are missing."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgs_core.errors import MeasurementError
+from kgs_core.model import TopicId, TopicPartition
+from kgs_core.monitor.speeds import Measure, PartitionReading, PartitionSpeed, Reading, Verdict, Window
+
+OTHER = TopicPartition("t", 1)
+
+
+def test_speed_is_growth_over_the_window(log, speeds_of):
+    speeds = speeds_of([log(t, end=1000 * t) for t in range(60)])
+    assert speeds[-1] == PartitionSpeed(Verdict.MEASURED, 100_000.0)
+
+
+def test_speed_is_unknown_until_readings_lie_far_enough_apart(log, speeds_of):
+    speeds = speeds_of([log(t, end=1000 * t) for t in range(12)])
+    assert [s.verdict for s in speeds] == [Verdict.UNKNOWN] * 10 + [Verdict.MEASURED] * 2
+    assert speeds[9] == PartitionSpeed(Verdict.UNKNOWN, None, "a new window: 10 readings in 9 of 10 s")
+    assert {s.bytes_per_s for s in speeds[:10]} == {None}
+
+
+def test_an_idle_partition_is_measured_as_zero(log, speeds_of):
+    assert speeds_of([log(t, end=7) for t in range(12)])[-1] == PartitionSpeed(Verdict.MEASURED, 0.0)
+
+
+def test_the_first_reading_of_the_window_counts_and_none_before(log, speeds_of):
+    """Landau 2022, section "Monitor": any query older than 30 seconds is removed."""
+    steps = [0 if t < 40 else (t - 40) * 1000 for t in range(71)]
+    speeds = speeds_of([log(t, end=end) for t, end in enumerate(steps)])
+    assert speeds[55].bytes_per_s == pytest.approx(100_000 * 15 / 30)
+    assert speeds[70].bytes_per_s == pytest.approx(100_000)
+
+
+def test_after_retention_the_speed_comes_from_new_offsets_and_the_size_of_a_record(log, speeds_of):
+    logs = [log(t, end=1000 * t, start=0 if t < 20 else 15_000) for t in range(31)]
+    last = speeds_of(logs)[-1]
+    assert last.verdict is Verdict.SHRUNK
+    assert last.bytes_per_s == pytest.approx(100_000)
+
+
+def test_a_size_read_before_the_cut_and_a_start_read_after_it_do_not_spoil_the_speed(log, speeds_of):
+    """The size is read first: at 20 s it still has what the log's start says is gone."""
+    logs = [log(t, end=1000 * t, start=0 if t < 20 else 15_000) for t in range(31)]
+    logs[20] = replace(logs[20], size_bytes=100 * 20_000)
+    assert speeds_of(logs)[-1].bytes_per_s == pytest.approx(100_000)
+
+
+def test_retention_at_every_reading_leaves_the_size_of_the_whole_logs_records(log, speeds_of):
+    logs = [log(t, end=1000 * t, start=max(0, 1000 * (t - 3))) for t in range(1, 32)]
+    last = speeds_of(logs)[-1]
+    assert last.verdict is Verdict.SHRUNK
+    assert last.bytes_per_s == pytest.approx(100_000)
+
+
+def test_records_whose_size_did_not_show_before_the_cut_are_not_taken_for_empty(log, speeds_of):
+    """Four came while the size stayed 200; the logs had 100, 50, 33 and 100 bytes a record: 6 of 75 in 18 s."""
+    seen = [log(6 * n, end=2 * (n + 1), size=200) for n in range(3)]
+    last = speeds_of([*seen, log(18, end=8, start=5, size=300)])[-1]
+    assert last == PartitionSpeed(Verdict.SHRUNK, 25.0, "the log was cut: 6 records of 75 bytes")
+
+
+def test_compaction_shrinks_without_moving_the_start(log, speeds_of):
+    sizes = [100_000 * t - (1_500_000 if t >= 20 else 0) for t in range(31)]
+    last = speeds_of([log(t, end=1000 * t, size=size) for t, size in enumerate(sizes)])[-1]
+    assert last.verdict is Verdict.SHRUNK
+    assert last.bytes_per_s == pytest.approx(100_000)
+
+
+@pytest.mark.parametrize("cut_every_s", [1, 4])
+def test_offsets_that_are_read_late_do_not_make_records_larger_or_smaller(speeds_of, cut_every_s):
+    """A busy machine: sizes are read at once, the end offsets up to half a second later."""
+    logs = []
+    for t in range(1, 32):
+        late = (0.5, 0.0, 0.3, 0.1)[t % 4]
+        start = max(0, 1000 * (t - t % cut_every_s - 6))
+        end = round(1000 * (t + late))
+        logs.append(PartitionReading(t, t + late, TopicId("one"), 1, start, end, 100 * (1000 * t - start)))
+    last = speeds_of(logs)[-1]
+    assert last.verdict is Verdict.SHRUNK
+    assert last.bytes_per_s == pytest.approx(100_000, rel=0.02)
+
+
+def test_a_log_that_is_deleted_whole_and_not_written_has_speed_zero(log, speeds_of):
+    logs = [log(t, end=1000, start=0 if t < 5 else 1000, size=100_000 if t < 5 else 0) for t in range(12)]
+    assert speeds_of(logs)[-1] == PartitionSpeed(Verdict.SHRUNK, 0.0, "the log was cut: no new record")
+
+
+def test_records_that_come_and_go_between_two_readings_are_no_number(log, speeds_of):
+    logs = [log(t, end=1000 * t, start=1000 * t, size=0) for t in range(12)]
+    assert speeds_of(logs)[-1] == PartitionSpeed(
+        Verdict.UNKNOWN, None, "the log was cut: and nothing tells the size of its records"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "words"),
+    [
+        ({"leader": 2}, Verdict.RESTARTED, "the leader is now broker 2, before 1"),
+        ({"topic_id": TopicId("two")}, Verdict.RECREATED, "the topic was made again: id two, before one"),
+        ({"end_offset": 10}, Verdict.TRUNCATED, "the end offset went back from 14000 to 10"),
+        ({"size_bytes": None, "bytes_per_record": 90.0}, Verdict.RESTARTED, "measured in another way than before"),
+    ],
+)
+def test_what_breaks_a_log_begins_its_window_anew_and_says_why(log, speeds_of, changes, verdict, words):
+    logs = [log(t, end=1000 * t) for t in range(15)] + [
+        replace(log(t, end=1000 * t), **changes) if "end_offset" not in changes else log(t, end=10 + t - 15)
+        for t in range(15, 27)
+    ]
+    speeds = speeds_of(logs)
+    assert [s.verdict for s in speeds[15:25]] == [verdict] * 10
+    assert speeds[15] == PartitionSpeed(verdict, None, f"{words}: 1 readings in 0 of 10 s")
+    assert speeds[25].bytes_per_s is not None
+
+
+def test_only_the_partition_concerned_begins_anew(log, reading, tp):
+    window = Window(30.0, 10.0)
+    for t in range(15):
+        last = window.add(
+            reading(t, {tp: log(t, end=1000 * t), OTHER: log(t, end=1000 * t, leader=1 if t < 12 else 2)})
+        )
+    assert last.speeds[tp] == PartitionSpeed(Verdict.MEASURED, 100_000.0)
+    assert last.speeds[OTHER].verdict is Verdict.RESTARTED
+    assert last.known == {tp: 100_000.0}
+    assert last.total_bytes_per_s == 100_000.0
+
+
+def test_a_log_start_that_goes_back_is_a_contradiction(log, speeds_of):
+    last = speeds_of([log(t, end=5000, start=1000 if t < 12 else 500) for t in range(13)])[-1]
+    assert last.verdict is Verdict.CONTRADICTION
+    assert last.bytes_per_s is None
+
+
+def test_a_log_that_ends_before_its_start_is_a_contradiction(log, speeds_of):
+    assert speeds_of([log(0, end=5, start=9)]) == [
+        PartitionSpeed(Verdict.CONTRADICTION, None, "the log ends at 5, before its start 9")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "words"),
+    [(-1, 500, "negative: start -1, size 500"), (0, -500, "negative: start 0, size -500")],
+)
+def test_what_is_negative_is_a_contradiction(log, speeds_of, start, size, words):
+    assert speeds_of([log(0, end=5, start=start, size=size)]) == [PartitionSpeed(Verdict.CONTRADICTION, None, words)]
+
+
+def test_records_that_come_while_the_size_stands_still_are_a_contradiction(log, speeds_of):
+    last = speeds_of([log(t, end=1000 * t, size=5000) for t in range(12)])[-1]
+    assert last == PartitionSpeed(Verdict.CONTRADICTION, None, "11000 new offsets, and the size stays 5000 bytes")
+
+
+def test_offsets_that_become_visible_late_are_none(log, speeds_of):
+    """A follower catches up: the leader had the records, and their size, all the time."""
+    last = speeds_of([log(t, end=900 if t < 6 else 1000, size=5000) for t in range(12)])[-1]
+    assert last == PartitionSpeed(Verdict.MEASURED, 0.0)
+
+
+def test_offsets_alone_give_an_estimate(log, speeds_of):
+    logs = [log(t, end=1000 * t, size=None, bytes_per_record=80.0) for t in range(12)]
+    assert speeds_of(logs)[-1] == PartitionSpeed(
+        Verdict.ESTIMATED, 80_000.0, "from a sample: 11000 records of 80 bytes"
+    )
+
+
+def test_offsets_without_a_sample_give_no_number_but_for_no_record(log, speeds_of):
+    assert speeds_of([log(t, end=1000 * t, size=None) for t in range(12)])[-1].bytes_per_s is None
+    assert speeds_of([log(t, end=1000, size=None) for t in range(12)])[-1].bytes_per_s == 0.0
+
+
+def test_a_partition_not_read_is_unknown_and_bridged_afterwards(log, reading, tp):
+    window = Window(30.0, 10.0)
+    for t in range(15):
+        window.add(reading(t, log(t, end=1000 * t)))
+    missed = window.add(reading(15, unknown={tp: "broker 1 did not answer"}))
+    assert missed.speeds[tp] == PartitionSpeed(Verdict.UNKNOWN, None, "broker 1 did not answer")
+    back = window.add(reading(20, log(20, end=20_000)))
+    assert back.speeds[tp] == PartitionSpeed(Verdict.MEASURED, 100_000.0)
+
+
+def test_a_vanished_partition_is_reported_as_such_and_forgotten_after_a_window(log, reading, tp):
+    window = Window(30.0, 10.0)
+    for t in range(15):
+        window.add(reading(t, log(t, end=1000 * t)))
+    gone = [window.add(reading(t)).speeds.get(tp) for t in range(15, 60)]
+    assert gone[0] == PartitionSpeed(Verdict.VANISHED, None, "the partition is no longer there")
+    assert gone[29] is not None
+    assert gone[30] is None
+
+
+def test_a_topic_that_comes_back_under_another_id_is_recreated(log, reading, tp):
+    window = Window(30.0, 10.0)
+    for t in range(15):
+        window.add(reading(t, log(t, end=1000 * t)))
+    window.add(reading(15))
+    back = window.add(reading(16, log(16, end=0, topic_id=TopicId("two"))))
+    assert back.speeds[tp].verdict is Verdict.RECREATED
+
+
+@pytest.mark.parametrize("time_s", [14.0, 13.5, -3600.0])
+def test_time_that_does_not_go_on_is_refused_and_changes_nothing(log, reading, tp, time_s):
+    window = Window(30.0, 10.0)
+    for t in range(15):
+        window.add(reading(t, log(t, end=1000 * t)))
+    with pytest.raises(MeasurementError, match="not after the last one"):
+        window.add(reading(time_s, log(time_s, end=99_000)))
+    assert window.add(reading(15, log(15, end=15_000))).known == {tp: 100_000.0}
+
+
+def test_a_step_of_the_wall_clock_does_not_matter(log, reading, tp):
+    window = Window(30.0, 10.0)
+    for t in range(15):
+        last = window.add(replace(reading(t, log(t, end=1000 * t)), wall_ms=max(0, 5_000_000 - 3_600_000 * (t > 7))))
+    assert last.known == {tp: 100_000.0}
+
+
+def test_two_monitors_on_two_machines_do_not_disturb_each_other(log, reading, tp):
+    window = Window(30.0, 10.0)
+    for t in range(15):
+        here = window.add(reading(t, log(t, end=1000 * t)))
+        there = window.add(reading(t - 500, log(t - 500, end=1000 * t), clock="there"))
+    assert here.known == there.known == {tp: 100_000.0}
+    assert window.span_s("there") == 14
+    assert window.span_s("nowhere") == 0
+
+
+def test_a_slow_monitor_beside_a_fast_one_looks_like_no_truncation(log, reading, tp):
+    """Its end offset was read after the next one's."""
+    window = Window(30.0, 10.0)
+    for t in range(15):
+        window.add(reading(t, log(t, end=1000 * t + 600, size=100_000 * t, offsets_s=t + 0.6)))
+        last = window.add(reading(t + 0.5, log(t + 0.5, end=1000 * t + 500, size=100_000 * t + 50_000)))
+    assert last.speeds[tp] == PartitionSpeed(Verdict.MEASURED, 100_000.0)
+
+
+def test_clocks_do_not_pile_up(log, reading):
+    window = Window(30.0, 10.0)
+    for number in range(20):
+        window.add(reading(1, log(1, end=1), clock=f"clock {number}"))
+    assert [window.span_s(f"clock {n}") for n in range(20)] == [0] * 20
+    window.add(reading(0, log(0, end=1), clock="clock 0"))  # no error: that clock was forgotten
+
+
+counts = st.integers(0, 2**50)
+logs = st.builds(
+    PartitionReading,
+    st.floats(0, 60),
+    st.floats(0, 60),
+    st.sampled_from([TopicId("one"), TopicId("two")]),
+    st.integers(1, 2),
+    counts,
+    counts,
+    st.none() | counts,
+    st.none() | st.floats(0, 1e9),
+)
+
+
+@given(st.lists(st.tuples(logs, st.floats(0, 5)), max_size=40))
+def test_no_readings_whatever_give_a_speed_below_zero_or_none_at_all(found):
+    window = Window(30.0, 1.0)
+    for number, (log, delay) in enumerate(found):
+        reading = Reading(
+            float(number), 0, "here", Measure.LOG_DIRS, {OTHER: replace(log, time_s=number, offsets_s=number + delay)}
+        )
+        speed = window.add(reading).speeds[OTHER]
+        if speed.bytes_per_s is None:
+            assert speed.reason
+            assert speed.verdict not in (Verdict.MEASURED, Verdict.ESTIMATED, Verdict.SHRUNK)
+        else:
+            assert math.isfinite(speed.bytes_per_s)
+            assert speed.bytes_per_s >= 0
+            assert speed.verdict in (Verdict.MEASURED, Verdict.ESTIMATED, Verdict.SHRUNK)
+
+
+@given(
+    st.integers(0, 10_000),
+    st.integers(1, 5000),
+    st.lists(st.floats(0.2, 4), min_size=16, max_size=40),
+    st.booleans(),
+)
+def test_linear_growth_is_exact_however_uneven_the_readings(per_s, bytes_per_record, steps, retention):
+    """Also under retention, as long as the log was left alone for some of the time."""
+    window, now, start = Window(30.0, 3.0), 0.0, 0
+    for number, step in enumerate(steps):
+        now += step
+        end = round(per_s * now)
+        start = end // 2 if retention and number == 12 else start
+        log = PartitionReading(now, now, TopicId("one"), 1, start, end, (end - start) * bytes_per_record)
+        speed = window.add(Reading(now, 0, "here", Measure.LOG_DIRS, {OTHER: log})).speeds[OTHER]
+    assert speed.bytes_per_s == pytest.approx(per_s * bytes_per_record, rel=0.01, abs=bytes_per_record)
