@@ -89,7 +89,7 @@ def test_a_fault_is_found(new_world, monkeypatch, fault):
 
 def keep_the_plan(monkeypatch):
     """What is planned for a consumer that is not there waits for it."""
-    for module in ("planning.plan", "controller.target_selection"):
+    for module in ("planning.plan", "group.controller.target_selection"):
         monkeypatch.setattr(f"kgs_core.{module}.to_joined", lambda planned, *_: dict(planned))
 
 
