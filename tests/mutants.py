@@ -22,7 +22,10 @@ from mutmut.mutation.file_mutation import mutate_file_contents
 from mutmut.stats import status_by_exit_code
 from mutmut.utils.format_utils import get_mutant_name
 
-ROOMS = ("packing", "planning", "controller", "consumer", "exactly_once", "monitor", "protocol")
+ROOMS = (
+    *("packing", "planning", "group/controller", "group/view", "group/membership", "group/protocol"),
+    *("ingest/round", "lake/rule", "monitor/speeds"),
+)
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "mutants"
 COLUMNS = ("killed", "survived", "timed out", "unknown")
@@ -124,9 +127,9 @@ def print_table(found: Mapping[str, Mapping[str, str]]) -> None:
         room: Counter(COLUMN.get(status, "unknown") for status in statuses.values()) for room, statuses in found.items()
     }
     counts["all"] = sum(counts.values(), Counter())
-    print("".join(f"{title:>13}" for title in ("room", "mutants", *COLUMNS)))
+    print("".join(f"{title:>18}" for title in ("room", "mutants", *COLUMNS)))
     for room, count in counts.items():
-        print("".join(f"{cell:>13}" for cell in (room, count.total(), *(count[column] for column in COLUMNS))))
+        print("".join(f"{cell:>18}" for cell in (room, count.total(), *(count[column] for column in COLUMNS))))
     print(f"survivors: {os.path.relpath(BUILD)}/ROOM.diff")
 
 
