@@ -10,9 +10,9 @@ from kgs_core.demo.supervisor import Supervisor
 from kgs_core.system.shutdown import StopFlag
 
 _TICK_S = 0.5
-_FIRST_ROW_TIMEOUT_S = 300.0
+_CONSUMERS_TIMEOUT_S = 300.0
+"""Of what may have to wait for consumers to start: the first rows, and those of a consumer that was killed."""
 _GENERATOR_TIMEOUT_S = 75.0
-_CATCH_UP_TIMEOUT_S = 120.0
 _WIND_DOWN_S = 10.0
 _FOREVER = float("inf")
 
@@ -41,10 +41,10 @@ class Stages:
 
     def _play(self, seconds: float | None) -> list[str]:
         arrived = self._watch(
-            "starting", lambda now: now.has_rows, _FOREVER if seconds is None else _FIRST_ROW_TIMEOUT_S
+            "starting", lambda now: now.has_rows, _FOREVER if seconds is None else _CONSUMERS_TIMEOUT_S
         )
         if arrived is None:
-            return [] if self._is_over() else [f"no row in the lake within {_FIRST_ROW_TIMEOUT_S:.0f} s"]
+            return [] if self._is_over() else [f"no row in the lake within {_CONSUMERS_TIMEOUT_S:.0f} s"]
         self.has_begun = True
         self._display.say(f"first rows in the lake, {arrived.elapsed_s:.0f} s after the start")
         self._watch("running", lambda _: False, _FOREVER if seconds is None else seconds)
@@ -57,9 +57,9 @@ class Stages:
             return []
         if last is None:
             return ["the generator gave no final figures: what it produced is not known"]
-        caught_up = self._watch("catching up", lambda now: now.lake.lag == 0, _CATCH_UP_TIMEOUT_S)
+        caught_up = self._watch("catching up", lambda now: now.lake.lag == 0, _CONSUMERS_TIMEOUT_S)
         if caught_up is None and not self._is_over():
-            return [f"the consumers have not caught up within {_CATCH_UP_TIMEOUT_S:.0f} s"]
+            return [f"the consumers have not caught up within {_CONSUMERS_TIMEOUT_S:.0f} s"]
         return []
 
     def wind_down(self, interrupt: StopFlag) -> None:

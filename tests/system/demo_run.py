@@ -14,7 +14,8 @@ import psutil
 from tests.waiting import wait_until
 
 FIRST_ROWS_S = 320
-END_S = 180
+END_S = 400
+"""The generator's end, consumers that catch up and may have to start first, the end of all processes, the audit."""
 
 
 @dataclass
