@@ -49,7 +49,7 @@ from kgs_core.group.protocol import (
     Tombstone,
 )
 from kgs_core.group.view.events import Launch, Note, Stop
-from kgs_core.group.view.transitions import State
+from kgs_core.group.view.transitions import Cause, State
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.load import Load
 from tests.world.chance import NO_TROUBLE, FaultRates
@@ -60,6 +60,8 @@ FOLDER, RULE = Path(__file__).parent, "----"
 MOST_ROUNDS, QUIET_ROUNDS = 120, 2
 QUIET = frozenset({"StartConsuming", "StopConsuming", "Retire", "rebalance"})
 """Notes that say again what assignments and Targets say."""
+ORDINARY = frozenset({Cause.ANOTHER_TARGET, Cause.TARGET_WRITTEN, Cause.CONVERGED})
+"""Transitions that every Target brings about; without them its line would not be there, and nothing would settle."""
 
 
 def tp(name: str) -> TopicPartition:
@@ -222,6 +224,8 @@ class Scenario:
                 yield f"launch {entry.consumer}"
             case Stop():
                 yield f"stop {entry.handle}"
+            case Note(text="state", fields=fields) if fields["cause"] in ORDINARY:
+                pass
             case Note(text="state", fields=fields):
                 why = f" ({fields['why']})" if fields["why"] else ""
                 yield f"{fields['from']} -> {fields['to']}: {fields['cause']}{why}"

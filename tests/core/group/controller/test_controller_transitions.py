@@ -40,6 +40,10 @@ EVENTS = (
 SEEN_IN_NO_SCENARIO = {
     # Only another controller that fences in the same instant brings it about
     (State.SYNCHRONIZE, Cause.FENCED),
+    # The ordinary course, which a transcript's Targets tell: see ORDINARY there
+    (State.SENTINEL, Cause.ANOTHER_TARGET),
+    (State.REASSIGN, Cause.TARGET_WRITTEN),
+    (State.GROUP_MANAGEMENT, Cause.CONVERGED),
 }
 
 
