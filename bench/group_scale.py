@@ -238,11 +238,13 @@ class _ScaleRun:
             now = time.monotonic()
             if now - since > _GIVE_UP_S:
                 raise TransientError(f"bench scale: {self._size}: no rest after {_GIVE_UP_S:g} s")
-            seen = (state.name, state.view.target and state.view.target.offset, state.settled_s)
-            if seen != last or state.name is not State.SENTINEL or state.settled_s is None:
+            settled_s, measured = state.change.settled_s, state.measured
+            seen = (state.name, state.view.target and state.view.target.offset, settled_s)
+            if seen != last or state.name is not State.SENTINEL or settled_s is None:
                 quiet_since, last = now, seen
             has_changed = seen[1] != epoch or now - since > _CHANGE_WITHIN_S
-            return has_changed and now - quiet_since > _QUIET_S and state.measured_at > since + WINDOW_S
+            is_new = measured is not None and measured.at > since + WINDOW_S
+            return is_new and has_changed and now - quiet_since > _QUIET_S
 
         self._loop.go_on(self._stop, is_quiet)
 

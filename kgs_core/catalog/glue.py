@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kgs_core.catalog.catalog import Catalog, CatalogEntry, Registration
 from kgs_core.catalog.column_types import sql_type
 from kgs_core.catalog.http_answers import STEPS
 from kgs_core.catalog.locations import same_place
 from kgs_core.config import Settings
 from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError, one_line
-from kgs_core.ports import Catalog, CatalogEntry, Registration
 from kgs_core.system.bounded_call import answer_within
 
 _PASSING = {

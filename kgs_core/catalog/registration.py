@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from random import randrange
 
+from kgs_core.catalog.catalog import Catalog, CatalogEntry, Registration
 from kgs_core.catalog.locations import location_of
 from kgs_core.config import Settings
 from kgs_core.config.catalog import CATALOGS
@@ -16,7 +17,7 @@ from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, KgsError, TransientError, one_line
 from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown
 from kgs_core.lake.topics.factory import open_lake
-from kgs_core.ports import Catalog, CatalogEntry, Lake, Registration
+from kgs_core.ports import Lake
 
 AWAY_AFTER = 2
 """Tables in a row that it had no answer for: the others are not asked for, each would wait as long. So that it is not

@@ -14,13 +14,13 @@ from urllib.parse import quote
 
 import httpx2
 
+from kgs_core.catalog.catalog import Catalog, CatalogEntry, Registration
 from kgs_core.catalog.column_types import decimal_digits, sql_type, type_name
 from kgs_core.catalog.http_answers import Answer, ask
 from kgs_core.catalog.locations import same_place
 from kgs_core.config import Settings
 from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError, one_line
-from kgs_core.ports import Catalog, CatalogEntry, Registration
 from kgs_core.system.secret_files import with_secrets
 
 API = "/api/2.1/unity-catalog"

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from textwrap import shorten
 
 from kgs_core.demo.layout import Layout
+from kgs_core.demo.process_names import short_name
 from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures, Produced, read_produced, simulated_time
 from kgs_core.demo.supervisor import GroupControl
 from kgs_core.errors import PortError
-from kgs_core.fleet.process_names import short_name
 from kgs_core.group.protocol import Change, Incarnation
 from kgs_core.group.view.plain_text import counted
 from kgs_core.lake.topics.stats import LakeView

@@ -69,12 +69,7 @@ def consumer_labels(group: str, consumer: ConsumerId | None = None) -> dict[str,
 
 
 def pod_parts(settings: Settings, consumer: ConsumerId | None = None) -> PodParts:
-    """What a consumer's pod is made of. No setting of the group's stands in it but names: it is shown to many.
-
-    Args:
-        settings: of the group.
-        consumer: None: of any number.
-    """
+    """What a consumer's pod is made of. No setting of the group's stands in it but names: it is shown to many."""
     pods = settings.kubernetes
     of_group = {GROUP_LABEL: label_value(settings.group)}
     container: dict[str, Any] = {

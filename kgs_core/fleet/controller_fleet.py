@@ -36,12 +36,5 @@ class ControllerFleet(Fleet, Protocol):
         """
 
 
-class BuildFleet(Protocol):
-    """What makes a fleet; it starts nothing, and finds what runs already."""
-
-    def __call__(self, settings: Settings, options: FleetOptions, /) -> ControllerFleet:
-        """The fleet of one group.
-
-        Raises:
-            KgsError: it cannot be used.
-        """
+BuildFleet = Callable[[Settings, FleetOptions], ControllerFleet]
+"""What makes the fleet of a group; it starts nothing, and finds what runs already. A `KgsError` says why it cannot."""

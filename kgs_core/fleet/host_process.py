@@ -50,9 +50,6 @@ class HostProcess:
     def current(cls, environ: Mapping[str, str] | None = None) -> "HostProcess":
         """The process that calls.
 
-        Args:
-            environ: holds the run's name, if any; this process's own when None.
-
         Raises:
             PermanentError: this is no Linux.
         """

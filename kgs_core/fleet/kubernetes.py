@@ -65,14 +65,6 @@ class KubernetesFleet:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Asks nothing yet: what there is, the first `turn` finds.
-
-        Args:
-            jobs: what a consumer is made of.
-            api: the namespace.
-            clock: steady, seconds.
-            wall: seconds since 1970.
-        """
         self._jobs = jobs
         self._api = api
         self._clock = clock

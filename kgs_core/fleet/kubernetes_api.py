@@ -33,12 +33,6 @@ class KubernetesApi:
     """Jobs and pods of one namespace; may be used by several threads."""
 
     def __init__(self, namespace: str, client: "ApiClient") -> None:
-        """Asks nothing yet.
-
-        Args:
-            namespace: whose.
-            client: says where the cluster is and who asks.
-        """
         from kubernetes.client import BatchV1Api, CoreV1Api
 
         self.namespace = namespace
@@ -92,10 +86,6 @@ class KubernetesApi:
 
     def delete_job(self, name: str, uid: str) -> None:
         """Delete a Job, and its pods with it; it stays until they have ended. Nothing where it is not there any more.
-
-        Args:
-            name: its name.
-            uid: it is this very one.
 
         Raises:
             TransientError, PermanentError: see `create_job`.

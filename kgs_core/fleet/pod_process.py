@@ -35,11 +35,7 @@ class PodProcess:
 
     @classmethod
     def current(cls, environ: Mapping[str, str] | None = None) -> "PodProcess | None":
-        """The pod that this process runs in; None where its environment names none.
-
-        Args:
-            environ: None: this process's own.
-        """
+        """The pod that this process runs in; None where its environment names none."""
         found = os.environ if environ is None else environ
         if not found.get(POD_UID):
             return None

@@ -4,17 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kgs_core.group.protocol import (
-    Heartbeat,
-    MemberAssignment,
-    Message,
-    Process,
-    Received,
-    Report,
-    Starting,
-    Target,
-    Tombstone,
-)
+from kgs_core.group.protocol import MemberAssignment, Message, Process, Received, Target, Tombstone
 from kgs_core.model import ConsumerId
 
 
@@ -57,38 +47,6 @@ class ControllerWriter(Protocol):
         Raises:
             FencedError: a newer controller has the right to write. Final.
             TransientError: nothing is known of the result: fence, read to the end, then decide again.
-        """
-
-
-class GroupTopicAccess(Protocol):
-    """The group's topics."""
-
-    def reader(self) -> GroupTopicReader | None:
-        """For who only reads; None: there are none yet."""
-
-    def controller(self) -> tuple[GroupTopicReader, ControllerWriter]:
-        """For who writes; makes those that are missing."""
-
-
-class ReportWriter(Protocol):
-    """A consumer's writer: durable once it returns."""
-
-    def send(self, report: Report | Heartbeat | Starting, timeout_s: float) -> None:
-        """Append one report.
-
-        Raises:
-            TransientError: not known to be there within `timeout_s`.
-        """
-
-
-class AssignmentReader(Protocol):
-    """A consumer's queue: the Assignments of its number."""
-
-    def newest(self, timeout_s: float) -> Sequence[Received[MemberAssignment]]:
-        """Orders that have come since the last call (on the first call: since the queue was opened), oldest first.
-
-        Raises:
-            TransientError: Kafka does not answer.
         """
 
 

@@ -26,8 +26,8 @@ def sentences(state: ControllerState, now: float) -> tuple[str, ...]:
 
 
 def _all(state: ControllerState, now: float) -> Iterator[str]:
-    if state.desired_run_state is not RunState.RUNNING:
-        yield f"people want the group {state.desired_run_state}"
+    if state.view.run_state is not RunState.RUNNING:
+        yield f"people want the group {state.view.run_state}"
     still = _standing_still(state)
     yield _readers(state, still)
     if still:
@@ -39,7 +39,7 @@ def _all(state: ControllerState, now: float) -> Iterator[str]:
         yield f"topic {topic}: {share_text(share)} of its newest records are dead letters"
     yield from _members(state, now)
     yield from _held(state, now)
-    if state.target is not None and state.desired_run_state is RunState.RUNNING:
+    if state.target is not None and state.view.run_state is RunState.RUNNING:
         late = waiting(state.view, state.target.assignment, state.suspects())
         if late:
             yield f"waiting: {_some([str(one) for one in late])}"
@@ -49,8 +49,8 @@ def _held(state: ControllerState, now: float) -> Iterator[str]:
     """What is not done now, and why."""
     if (held := held_replacement(state)) is not None:
         yield str(held)
-    if state.held_back is not None:
-        yield str(state.held_back)
+    if state.search.held_back is not None:
+        yield str(state.search.held_back)
     yield from filter(None, (blind_wait(state, now), request_wait(state, now)))
     if until := state.options.packing.forced_only_until(state.time_ms(now)):
         yield f"until {until} only what must move does"
@@ -97,8 +97,8 @@ def _readers(state: ControllerState, still: Collection[TopicPartition]) -> str:
 def _load(state: ControllerState, now: float) -> str:
     if state.measured is None:
         return "no measurement yet"
-    if not state.is_fresh(now):
-        return f"the last measurement is {now - state.measured_at:.0f} s old"
+    if not state.fresh(now):
+        return f"the last measurement is {now - state.measured.at:.0f} s old"
     load = state.measured.load
     text = f"{sum(load.speeds.values()) / _MB:.3g} MB/s in all"
     owned = {p: c for p, c in state.view.current().items() if p in load.speeds}
@@ -111,7 +111,7 @@ def _load(state: ControllerState, now: float) -> str:
 
 
 def _starts(state: ControllerState, now: float) -> Iterator[str]:
-    if state.runs is None:
+    if state.fleet.runs is None:
         return
     starts = state.starts(now)
     if starts.starting:

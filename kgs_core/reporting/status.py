@@ -179,10 +179,10 @@ def observed_status(settings: Settings, state: ControllerState, now: float) -> G
         now: steady clock, seconds.
     """
     facts = ExternalFacts()
-    if state.measured is not None and state.is_fresh(now):
-        load, age_s = state.measured.load, now - state.measured_at
+    if (measured := state.fresh(now)) is not None:
+        load, age_s = measured.load, now - measured.at
         facts = ExternalFacts(load.speeds, age_s, bytes_per_offset=load.bytes_per_offset, unknown=load.unknown)
-    return group_status(settings, state.view, facts, state.read_at, state.time_ms(now))
+    return group_status(settings, state.view, facts, state.listening.at, state.time_ms(now))
 
 
 def silent_after_s(settings: Settings) -> float:

@@ -66,12 +66,6 @@ def terms_of(settings: Settings) -> BillTerms:
 def bill_of_group(settings: Settings, asked: Period, now_ms: int, terms: BillTerms) -> Bill:
     """The bill of a range of time, from the group's reports and the load that was published.
 
-    Args:
-        settings: of the group.
-        asked: range of time; what of it is not over yet is left out.
-        now_ms: ms since 1970.
-        terms: what it is made with.
-
     Raises:
         ConfigError: it has not begun yet, or is empty.
         PortError: Kafka does not answer, or refuses.
@@ -107,11 +101,6 @@ def bill_of_group(settings: Settings, asked: Period, now_ms: int, terms: BillTer
 
 def bill_of_load(name: str, measurements: Sequence[RecordedMeasurement], terms: BillTerms) -> Bill:
     """What a recorded load would have cost; nobody has used anything for it.
-
-    Args:
-        name: of the load.
-        measurements: each lasts as long as any other, whatever its time says.
-        terms: what it is made with.
 
     Raises:
         ConfigError: none of them has a speed.

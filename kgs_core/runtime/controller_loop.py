@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from kgs_core.errors import FencedError, PortError, TransientError
 from kgs_core.group.controller.machine import begin, step
@@ -21,6 +21,7 @@ from kgs_core.group.view.events import (
     Fenced,
     FleetSeen,
     Launch,
+    Measured,
     Note,
     ReadToEnd,
     RecordsRead,
@@ -33,8 +34,8 @@ from kgs_core.group.view.events import (
 )
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.ports import ControllerWriter, Fleet, GroupTopicReader
-from kgs_core.runtime.measurement_source import MeasurementSource
 from kgs_core.system.failpoints import failpoint
+from kgs_core.system.patience import LogOnChange
 from kgs_core.system.shutdown import StopFlag
 
 POLL_S = 0.1
@@ -44,12 +45,25 @@ _SHOWN = 20
 _log = logging.getLogger(__name__)
 
 
+class MeasurementSource(Protocol):
+    """Source of measurements, looked at again and again."""
+
+    def newest(self) -> Measured | None:
+        """The newest measurement, once; None when there is none to pack by since the last call.
+
+        Raises:
+            KgsError: it cannot be measured now; one that measures in the background raises nothing.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class ControlPorts:
     """Ports of a controller.
 
     Attributes:
         report_age_s: of all that has been read, how long ago the newest report came at least; 0 where nothing is known.
+        hear: told of all that is read.
+        check: told of every write before it is made; may refuse it by an error.
     """
 
     reader: GroupTopicReader
@@ -57,6 +71,8 @@ class ControlPorts:
     fleet: Fleet
     measurements: MeasurementSource
     report_age_s: Callable[[Sequence[Received[Message]]], float] = lambda _: 0.0
+    hear: Callable[[Sequence[Received[Message]]], None] = lambda _: None
+    check: Callable[[Write], None] = lambda _: None
 
 
 class ControlLoop:
@@ -70,21 +86,12 @@ class ControlLoop:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Does nothing yet.
-
-        Args:
-            group: its name, for people.
-            options: how the controller is set up.
-            ports: the world.
-            clock: steady, seconds.
-            wall: seconds since 1970, for people.
-        """
         self._group = group
         self._options = options
         self._ports = ports
         self._clock = clock
         self._wall = wall
-        self._last_logged = ""
+        self._say = LogOnChange(lambda text: _log.warning("%s", text) if text else None)  # not ten times a second
         self._fleet_due_s = self._tick_due_s = float("-inf")
         self._state: ControllerState
 
@@ -143,12 +150,14 @@ class ControlLoop:
     def _events(self) -> Iterable[Event]:
         """What has happened since the last look; waits a moment for news of the group."""
         try:
-            yield RecordsRead(self._ports.reader.poll(POLL_S))
+            messages = self._ports.reader.poll(POLL_S)
+            self._ports.hear(messages)
+            yield RecordsRead(messages)
         except TransientError as e:
             self._say(f"Kafka: {e}")
             time.sleep(min(e.retry_after_s, POLL_S))
         else:
-            self._last_logged = ""
+            self._say("")
         now = self._clock()
         if now >= self._fleet_due_s:
             self._fleet_due_s = now + FLEET_EVERY_S
@@ -213,10 +222,12 @@ class ControlLoop:
                 case ReadToEnd():
                     failpoint("before-read")
                     messages = self._ports.reader.read_to_end()
+                    self._ports.hear(messages)
                     failpoint("read")
                     return RecordsRead(messages, self._ports.report_age_s(messages))
                 case Write():
                     failpoint("before-write")
+                    self._ports.check(command)
                     written = self._ports.writer.write(command.target, command.assignments, command.tombstones)
                     failpoint("after-write")
                     return Written(written)
@@ -234,12 +245,6 @@ class ControlLoop:
             return StartFailed(command.consumer, str(e))
         failpoint("launched")
         return None
-
-    def _say(self, text: str) -> None:
-        """Once, not ten times a second."""
-        if text != self._last_logged:
-            self._last_logged = text
-            _log.warning("%s", text)
 
 
 def note_line(note: Note) -> str:

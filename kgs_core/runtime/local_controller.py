@@ -1,7 +1,6 @@
 """A controller on this machine: its topics, its monitor, its fleet, from the first connection to the last."""
 
 import logging
-from collections.abc import Callable
 from contextlib import ExitStack
 from random import Random
 
@@ -10,7 +9,6 @@ from kgs_core.fleet.controller_fleet import ControllerFleet
 from kgs_core.group.controller.state import Options
 from kgs_core.group.controller.terms import terms_of
 from kgs_core.group.topics.connections import GroupConnections
-from kgs_core.model import ConsumerId
 from kgs_core.monitor.kafka.measurement_thread import MeasurementThread
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts
 from kgs_core.system.patience import try_until
@@ -19,51 +17,31 @@ from kgs_core.system.shutdown import StopFlag
 _log = logging.getLogger(__name__)
 
 
-class LocalControl:
-    """Looks after one group with consumers of a fleet."""
+def look_after(settings: Settings, fleet: ControllerFleet, stop: StopFlag) -> None:
+    """Look after one group until `stop`; the consumers go on. Waits for a Kafka that does not answer.
 
-    def __init__(self, settings: Settings, fleet: ControllerFleet) -> None:
-        """`fleet`: of this group."""
-        self._settings = settings
-        self._fleet = fleet
+    Raises:
+        FencedError: a newer controller has taken over. Final.
+        KgsError: it cannot begin, or a person must act.
+    """
+    with ExitStack() as held:
+        ports = try_until(lambda: _connect(settings, fleet, held), stop, _log.warning)
+        if ports is not None:
+            _log.info("controller group=%s", settings.group)
+            options = Options(
+                settings.packing,
+                settings.membership,
+                lambda: Random(0),  # noqa: S311 - no secret
+                terms=terms_of(settings),
+            )
+            ControlLoop(settings.group, options, ports).run(stop)
+    _log.info("controller ended group=%s", settings.group)
 
-    def run(self, stop: StopFlag) -> None:
-        """Until `stop`; the consumers go on. Waits for a Kafka that does not answer.
 
-        Raises:
-            FencedError: a newer controller has taken over. Final.
-            KgsError: it cannot begin, or a person must act.
-        """
-        settings = self._settings
-        with ExitStack() as held:
-            ports = try_until(lambda: self._connect(held), stop, _log.warning)
-            if ports is not None:
-                _log.info("controller group=%s", settings.group)
-                options = Options(
-                    settings.packing,
-                    settings.membership,
-                    lambda: Random(0),  # noqa: S311 - no secret
-                    terms=terms_of(settings),
-                )
-                ControlLoop(settings.group, options, ports).run(stop)
-        _log.info("controller ended group=%s", settings.group)
-
-    def _connect(self, held: ExitStack) -> ControlPorts:
-        """The world as the controller needs it; `held` ends the connections, those of a failed attempt have ended."""
-        with ExitStack() as opened:
-            reader, writer = opened.enter_context(GroupConnections(self._settings)).controller()
-            measurements = opened.enter_context(MeasurementThread(self._settings))
-            held.push(opened.pop_all())
-        return ControlPorts(reader, writer, self._fleet, measurements)
-
-    def consumers(self) -> tuple[ConsumerId, ...]:
-        """Consumers of the fleet that have not ended."""
-        return tuple(run.consumer for run in self._fleet.runs() if not run.is_over)
-
-    def end_consumers(self, interrupt: Callable[[], bool]) -> tuple[ConsumerId, ...]:
-        """Let all consumers drain and end; those that take too long, or all when `interrupt` says so, are killed.
-
-        Returns:
-            The consumers that had to be killed.
-        """
-        return self._fleet.end_all(self._settings.consumer.batch_timeout_s, interrupt)
+def _connect(settings: Settings, fleet: ControllerFleet, held: ExitStack) -> ControlPorts:
+    """The world as the controller needs it; `held` ends the connections, those of a failed attempt have ended."""
+    with ExitStack() as opened:
+        reader, writer = opened.enter_context(GroupConnections(settings)).controller()
+        measurements = opened.enter_context(MeasurementThread(settings))
+        held.push(opened.pop_all())
+    return ControlPorts(reader, writer, fleet, measurements)

@@ -4,17 +4,39 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from kgs_core.errors import KgsError, PortError, TransientError, UnsafeError, one_line
 from kgs_core.group.membership.membership import Membership
-from kgs_core.group.protocol import Heartbeat, MemberAssignment, Received, Report
-from kgs_core.ports import AssignmentReader, ReportWriter
+from kgs_core.group.protocol import Heartbeat, MemberAssignment, Received, Report, Starting
 from kgs_core.system.failpoints import failpoint
 from kgs_core.system.shutdown import StopFlag
 
 POLL_S = 0.5
 RETRY_S = 0.2
 _log = logging.getLogger(__name__)
+
+
+class ReportWriter(Protocol):
+    """A consumer's writer: durable once it returns."""
+
+    def send(self, report: Report | Heartbeat | Starting, timeout_s: float) -> None:
+        """Append one report.
+
+        Raises:
+            TransientError: not known to be there within `timeout_s`.
+        """
+
+
+class AssignmentReader(Protocol):
+    """A consumer's queue: the Assignments of its number."""
+
+    def newest(self, timeout_s: float) -> Sequence[Received[MemberAssignment]]:
+        """Orders that have come since the last call (on the first call: since the queue was opened), oldest first.
+
+        Raises:
+            TransientError: Kafka does not answer.
+        """
 
 
 class SharedMembership:

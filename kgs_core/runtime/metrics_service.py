@@ -19,11 +19,6 @@ _log = logging.getLogger(__name__)
 def metrics_served(settings: Settings, address: str, port: int) -> Iterator[int]:
     """Has the metrics at `/metrics` as long as the context lasts; looks at the group with connections of its own.
 
-    Args:
-        settings: of the group.
-        address: to listen at.
-        port: 0 takes a free one.
-
     Yields:
         The port.
 

@@ -1,15 +1,24 @@
-"""Ports of a rebalance run, and what it puts between itself and the topics: ears, and a last check."""
+"""Ports of a rebalance run, and what it was asked for."""
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kgs_core.group.protocol import Heartbeat, MemberAssignment, Message, Received, Report, Target, Tombstone
-from kgs_core.group.view.events import Measured, Write
-from kgs_core.group.view.handover_gaps import Unread
-from kgs_core.ports import ControllerWriter, Fleet, GroupTopicAccess, GroupTopicReader
-from kgs_core.runtime.measurement_source import MeasurementSource
+from kgs_core.group.protocol import Heartbeat, Message, Received, Report
+from kgs_core.group.view.events import Measured
+from kgs_core.ports import ControllerWriter, Fleet, GroupTopicReader
+from kgs_core.runtime.controller_loop import MeasurementSource
+
+
+class GroupTopicAccess(Protocol):
+    """The group's topics."""
+
+    def reader(self) -> GroupTopicReader | None:
+        """For who only reads; None: there are none yet."""
+
+    def controller(self) -> tuple[GroupTopicReader, ControllerWriter]:
+        """For who writes; makes those that are missing."""
 
 
 class Feed(MeasurementSource, Protocol):
@@ -65,49 +74,3 @@ class Reference:
         """How long ago the newest report among `messages` came at least; 0 where it came after this was said."""
         offsets = [one.offset for one in messages if isinstance(one.message, Report | Heartbeat)]
         return self.report_age_s if offsets and max(offsets) == self.report_offset else 0.0
-
-
-class ObservedGroupTopicReader:
-    """Port `GroupTopicReader`; whatever is read is also passed to those who keep count."""
-
-    def __init__(self, reader: GroupTopicReader, unread: Unread) -> None:
-        self._topic_reader = reader
-        self._unread = unread
-        self._has_begun = False
-
-    def read_to_end(self) -> Sequence[Received[Message]]:
-        """See `GroupTopicReader`. What changed hands before the first time is none of ours."""
-        messages = self._topic_reader.read_to_end()
-        self._unread.take(messages)
-        if not self._has_begun:
-            self._unread.forget_gaps()
-            self._has_begun = True
-        return messages
-
-    def poll(self, timeout_s: float) -> Sequence[Received[Message]]:
-        """See `GroupTopicReader`."""
-        messages = self._topic_reader.poll(timeout_s)
-        self._unread.take(messages)
-        return messages
-
-
-class CheckedControllerWriter:
-    """Port `ControllerWriter`; `check` sees every write before it is made, and may refuse it by an error."""
-
-    def __init__(self, writer: ControllerWriter, check: Callable[[Write], None]) -> None:
-        self._controller_writer = writer
-        self._check = check
-
-    def fence(self) -> None:
-        """See `ControllerWriter`."""
-        self._controller_writer.fence()
-
-    def write(
-        self,
-        target: Target | None,
-        assignments: Sequence[MemberAssignment],
-        tombstones: Sequence[Tombstone],
-    ) -> Sequence[Received[Message]]:
-        """See `ControllerWriter`."""
-        self._check(Write(target, tuple(assignments), tuple(tombstones)))
-        return self._controller_writer.write(target, assignments, tombstones)

@@ -17,13 +17,14 @@ from kgs_core.group.controller.observer import GroupObserver
 from kgs_core.group.controller.preview import Preview, preview
 from kgs_core.group.controller.state import ControllerOutcome, ControllerState, Options, Result
 from kgs_core.group.controller.write_guard import check_owners, check_write
+from kgs_core.group.protocol import Message, Received
 from kgs_core.group.view.events import Measured, Write
 from kgs_core.group.view.handover_gaps import Unread
 from kgs_core.group.view.transitions import State
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.plan import moves_between
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, fleet_seen
-from kgs_core.runtime.rebalance_ports import CheckedControllerWriter, ObservedGroupTopicReader, Reference, RunPorts
+from kgs_core.runtime.rebalance_ports import Reference, RunPorts
 from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced
 from kgs_core.system.failpoints import failpoint
 from kgs_core.system.shutdown import StopFlag
@@ -37,14 +38,6 @@ class RebalanceRun:
     """One run. For one thread."""
 
     def __init__(self, group: str, options: Options, reference: Reference, ports: RunPorts) -> None:
-        """Does nothing yet.
-
-        Args:
-            group: its name, for people.
-            options: how its controller is set up.
-            reference: what the run was asked for by.
-            ports: the world.
-        """
         self._group = group
         self._options = replace(options, launches=False, until_done=True)
         self._reference = reference
@@ -57,6 +50,7 @@ class RebalanceRun:
         self._before: ControllerState | None = None
         self._assigned: Assigned | None = None
         self._unread = Unread()
+        self._has_heard = False
         self._problems: tuple[str, ...] = ()
 
     def measure(self) -> Measured:
@@ -82,9 +76,6 @@ class RebalanceRun:
 
     def look(self, compare: Sequence[str] = ()) -> tuple[GroupObserver, Preview | None]:
         """What a run would do now. Fences nobody and writes nothing.
-
-        Args:
-            compare: algorithms to try beside that of the settings.
 
         Raises:
             MeasurementError, PortError: see `measure`.
@@ -122,9 +113,6 @@ class RebalanceRun:
 
     def assign(self, compare: Sequence[str] = ()) -> Assigned:
         """Fence, read, pack; write the Target with the first assignments of its change, if another one is due.
-
-        Args:
-            compare: algorithms to try beside that of the settings.
 
         Raises:
             FencedError: a newer controller has taken over.
@@ -182,7 +170,7 @@ class RebalanceRun:
             unowned=self._unread.unowned,
             double_owners=check_owners(self._state.view, self._state.suspects()),
             taken_ms=self._unread.taken_ms,
-            started_s=self._state.response.started_s if self._state.response else None,
+            started_s=self._state.change.started_s,
         )
 
     def newest(self) -> Measured | None:
@@ -247,13 +235,15 @@ class RebalanceRun:
     def _new_loop(self) -> ControlLoop:
         reader, writer = self._ports.topics.controller()
         ports = ControlPorts(
-            ObservedGroupTopicReader(reader, self._unread),
-            CheckedControllerWriter(writer, self._check),
-            self._ports.fleet,
-            self,
-            self._reference.age_of,
+            reader, writer, self._ports.fleet, self, self._reference.age_of, hear=self._hear, check=self._check
         )
         return ControlLoop(self._group, self._options, ports, self._clocks.steady, self._clocks.wall)
+
+    def _hear(self, messages: Sequence[Received[Message]]) -> None:
+        self._unread.take(messages)
+        if not self._has_heard:
+            self._unread.forget_gaps()  # what changed hands before the run is none of ours
+        self._has_heard = True
 
     def _check(self, write: Write) -> None:
         state = self._state

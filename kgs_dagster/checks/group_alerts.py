@@ -56,7 +56,7 @@ def group_alert_checks(group: GroupConfig) -> dg.AssetChecksDefinition:
     )
     def alerts(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         state, _ = observed(context, group, measure=True)
-        seen = observed_status(group.settings, state, state.read_at)
+        seen = observed_status(group.settings, state, state.listening.at)
         for alert, problems in group_alerts(seen, has_listened=True).items():
             key = group_alert_key(group, alert)
             if key in context.selected_asset_check_keys:

@@ -28,7 +28,7 @@ def observed(
         state = (run.look()[0] if measure else run.observe()).state
     except KgsError as e:
         raise dg.Failure(str(e), allow_retries=False) from e
-    silent = state.view.suspects(state.read_at, group.settings.membership.suspect_after_s)
+    silent = state.view.suspects(state.listening.at, group.settings.membership.suspect_after_s)
     return state, silent
 
 

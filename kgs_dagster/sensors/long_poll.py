@@ -22,8 +22,7 @@ from kgs_core.reporting.bad_shares import judged_topics
 from kgs_core.reporting.group_alerts import Alerts, group_alerts
 from kgs_core.reporting.sentences import sentences
 from kgs_core.reporting.status import observed_status
-from kgs_core.runtime.controller_loop import fleet_seen
-from kgs_core.runtime.measurement_source import MeasurementSource
+from kgs_core.runtime.controller_loop import MeasurementSource, fleet_seen
 from kgs_dagster.checks.bad_records import Judged
 from kgs_dagster.jobs.rebalance import Hold, rebalance_run_request
 from kgs_dagster.launch import consumer_run_request
@@ -153,7 +152,7 @@ class LongPoll:
 
     def _has_listened(self, watch: GroupObserver) -> bool:
         """Whether for long enough to tell who is silent, which a tick that ends early has not."""
-        listened_s = self._timing.steady() - watch.state.silence_counts_from
+        listened_s = self._timing.steady() - watch.state.listening.silence_counts_from
         return listened_s >= self._options.membership.suspect_after_s
 
     def _step(self, watch: GroupObserver) -> tuple[GroupObserver, list[dg.RunRequest]]:
@@ -204,14 +203,13 @@ class LongPoll:
     def _rebalances(self, recommended: Recommendation, watch: GroupObserver, now: float) -> list[dg.RunRequest]:
         if not recommended.reason or self._hold is not None:
             return []
-        newest, measured = watch.newest_report, watch.state.measured
-        packs = measured is not None and watch.state.is_fresh(now)
+        newest, measured = watch.newest_report, watch.state.fresh(now)
         config = RebalanceConfig(
-            measurement_offset=measured.measurement_offset if measured and packs else None,
+            measurement_offset=measured.offset if measured is not None else None,
             reason=recommended.reason,
             attempt=self._ports.rebalances.next_attempt(),
             applies_plan=False,
-            packs=packs,
+            packs=measured is not None,
             report_offset=newest.offset if newest else None,
             report_age_s=round(now - newest.at, 3) if newest else 0.0,
         )

@@ -2,9 +2,9 @@
 
 import dagster as dg
 
+from kgs_core.catalog.catalog import Registration
 from kgs_core.catalog.registration import TableRegistration
 from kgs_core.errors import TransientError
-from kgs_core.ports import Registration
 from kgs_dagster.assets.catalog import catalog_assets
 from kgs_dagster.assets.lake import lake_assets
 from kgs_dagster.automation import CATALOG_CRON, scheduled_jobs

@@ -1,14 +1,15 @@
 """Scenarios as text: what is done, `----`, and what the group made of it.
 
 A scenario is a text file of paragraphs. `#` lines tell what it is about. A paragraph's lines above `----` are carried
-out one after the other; the lines below are what was seen meanwhile, and must be seen again. Invariants are looked
-after at every turn. `python -m tests.scenarios.transcript` writes the lines below anew: review the difference.
+out one after the other; the lines below are what was seen meanwhile, and must be seen again. A paragraph without a rule
+leads to where the scenario begins: another one shows what is seen there. Invariants are looked after at every turn.
+`python -m tests.scenarios.transcript` writes the lines below anew: review the difference.
 
     group [spares=1] [strict=yes] [max=N] ...   the settings, first line of all; C is 100, a rebalance is due above 120
     speeds a=50 b=?60                           what the monitor measures from now on; ? before a speed: not known now
     monitor down                                no more measurements
     controller [run] [watching]                 start one: for one change only; one that starts no consumers
-    start 2, kill 2, freeze 2, thaw 2, end 2    the latest process of consumer 2; likewise `kill controller`, or
+    start 2, kill 2, freeze 2, thaw 2           the latest process of consumer 2; likewise `kill controller`, or
                                                 `controller1`, the first
     desired paused; want 2 b [in vain]          what people say; in vain: what is started has what it had before
     begin 2 b                                   what is started from now on has that, and nobody has asked
@@ -18,7 +19,7 @@ after at every turn. `python -m tests.scenarios.transcript` writes the lines bel
     stuck 2 a offsets gone                      consumer 2 cannot read a
     starts fail; starts hang; starts work       processes end before they report; or never do either
     forget runs; blind fleet                    the fleet knows no past; or cannot tell who is dead
-    trouble late=1                              see sim.chance.Trouble
+    trouble late=1                              see tests.world.chance.FaultRates
     rounds 3; settle [30]                       so many seconds; until the group is as it shall be, 30 at most
     show                                        who owns what
 """
@@ -48,7 +49,7 @@ from kgs_core.group.protocol import (
     Tombstone,
 )
 from kgs_core.group.view.events import Launch, Note, Stop
-from kgs_core.group.view.transitions import State
+from kgs_core.group.view.transitions import Cause, State
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.load import Load
 from tests.world.chance import NO_TROUBLE, FaultRates
@@ -59,6 +60,8 @@ FOLDER, RULE = Path(__file__).parent, "----"
 MOST_ROUNDS, QUIET_ROUNDS = 120, 2
 QUIET = frozenset({"StartConsuming", "StopConsuming", "Retire", "rebalance"})
 """Notes that say again what assignments and Targets say."""
+ORDINARY = frozenset({Cause.ANOTHER_TARGET, Cause.TARGET_WRITTEN, Cause.CONVERGED})
+"""Transitions that every Target brings about; without them its line would not be there, and nothing would settle."""
 
 
 def tp(name: str) -> TopicPartition:
@@ -90,9 +93,7 @@ class Scenario:
         given = dict(word.split("=") for word in words)
         membership = MembershipSettings(
             strict_handover=given.get("strict") == "yes",
-            start_attempts=int(given.get("attempts", 3)),
             group_management_timeout_s=float(given.get("timeout", 300)),
-            metadata_partitions=int(given.get("queues", 64)),
         )
         packing = PackingSettings(
             algorithm="mwf",
@@ -132,9 +133,6 @@ class Scenario:
 
     def do_thaw(self, whom: str) -> None:
         self.someone(whom, is_frozen=True).is_frozen = False
-
-    def do_end(self, whom: str) -> None:
-        self.someone(whom).ask_to_end()
 
     def do_desired(self, state: str) -> None:
         self.world.set_desired_state(RunState(state))
@@ -226,6 +224,8 @@ class Scenario:
                 yield f"launch {entry.consumer}"
             case Stop():
                 yield f"stop {entry.handle}"
+            case Note(text="state", fields=fields) if fields["cause"] in ORDINARY:
+                pass
             case Note(text="state", fields=fields):
                 why = f" ({fields['why']})" if fields["why"] else ""
                 yield f"{fields['from']} -> {fields['to']}: {fields['cause']}{why}"
@@ -285,22 +285,15 @@ def is_heartbeat(entry: object) -> bool:
     return isinstance(entry, Received) and isinstance(entry.message, Heartbeat)
 
 
-def paragraphs(text: str) -> Iterator[tuple[list[str], list[str]]]:
-    """Each paragraph: the lines above the rule, comments among them, and those below."""
-    for block in text.strip().split("\n\n"):
-        lines = block.split("\n")
-        rule = lines.index(RULE) if RULE in lines else len(lines)
-        yield lines[:rule], lines[rule + 1 :]
-
-
 def played(text: str) -> tuple[str, list[str]]:
     """The scenario with what is seen now below each rule, and what was wrong."""
     scenario = Scenario()
     blocks = []
-    for above, _ in paragraphs(text):
-        seen = [event for line in above if not line.startswith("#") for event in scenario.play(line)]
-        is_comment = all(line.startswith("#") for line in above)
-        blocks.append("\n".join(above if is_comment else [*above, RULE, *seen]))
+    for block in text.strip().split("\n\n"):
+        above, rule, _ = f"{block}\n".partition(f"{RULE}\n")
+        lines = above.splitlines()
+        seen = [event for line in lines if not line.startswith("#") for event in scenario.play(line)]
+        blocks.append("\n".join([*lines, RULE, *seen] if rule else lines))
     inspection = scenario.world.inspection
     return "\n\n".join(blocks) + "\n", inspection.problems + inspection.doubled
 

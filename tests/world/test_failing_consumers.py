@@ -52,7 +52,7 @@ class Trouble:
                 if self.is_hit(process) and now - self.since.setdefault(process.handle, now) == LIVE_S:
                     process.fail("5 rounds failed, last: boom")
                     self.ends[process.consumer] += 1
-            self.quarantined |= self.world.controller.state.quarantined
+            self.quarantined |= self.world.controller.state.said.quarantined
             owned = {tp for process in self.world.fleet.living() for tp in process.owned}
             self.unread.update(set(PARTITIONS) - owned)
         return self.count_targets() - self.targets

@@ -7,7 +7,7 @@ import pytest
 from kgs_core.group.invariants.assignments import check_target
 from kgs_core.group.protocol import DesiredState, Phase, Tombstone
 from kgs_core.model import ConsumerId
-from tests.core.group.controller.group_words import at, gives, heartbeat, member, plan, report, target, tps
+from tests.core.group.view.group_words import at, gives, heartbeat, member, plan, report, target, tps
 from tests.world.group_events import TRANSACTION_MS, Fact, FactKind, in_time, silences
 from tests.world.group_history import GroupHistory, check_history
 

@@ -41,41 +41,33 @@ def fenced_writer(topics, **trouble):
     return reader
 
 
-def test_an_older_writer_writes_nothing(topics):
+def messages(topics):
+    return [received.message for received in topics.history]
+
+
+def test_an_older_writer_writes_nothing_and_the_marker_of_a_transaction_takes_an_offset(topics):
     old, new = fenced_writer(topics), fenced_writer(topics)
     with pytest.raises(FencedError):
         old.write(None, assignments(ONE), ())
     assert topics.history == []
-    assert [received.message for received in new.write(None, assignments(ONE), ())] == [*assignments(ONE)]
-
-
-def test_the_marker_of_a_transaction_takes_an_offset(topics):
-    writer = fenced_writer(topics)
-    first = writer.write(None, assignments(ONE, ONE), ())
-    second = writer.write(None, (), (Tombstone(ONE),))
+    first = new.write(None, assignments(ONE, ONE), ())
+    second = new.write(None, (), (Tombstone(ONE),))
     assert [received.offset for received in (*first, *second)] == [0, 1, 3]
 
 
-def test_a_lost_transaction_leaves_nothing(topics):
+@pytest.mark.parametrize(
+    ("trouble", "is_there", "is_there_after_a_fence"),
+    [("write_lost", False, False), ("write_unsure", True, True), ("write_hangs", False, True)],
+)
+def test_a_transaction_of_unknown_outcome_is_there_as_a_whole_or_not_at_all(
+    topics, trouble, is_there, is_there_after_a_fence
+):
     with pytest.raises(TransientError):
-        fenced_writer(topics, write_lost=1).write(None, assignments(ONE, TWO), ())
-    assert topics.history == []
-
-
-def test_an_unsure_transaction_is_there_as_a_whole(topics):
-    with pytest.raises(TransientError):
-        fenced_writer(topics, write_unsure=1).write(None, assignments(ONE, TWO), ())
-    assert [received.message for received in topics.history] == [*assignments(ONE, TWO)]
-
-
-def test_a_hanging_transaction_ends_at_the_next_fence(topics):
-    with pytest.raises(TransientError):
-        fenced_writer(topics, write_hangs=1).write(None, assignments(ONE), ())
-    assert topics.history == []
-    fenced_writer(topics)
-    assert [received.message for received in topics.history] == [*assignments(ONE)]
-    fenced_writer(topics)
-    assert len(topics.history) == 1
+        fenced_writer(topics, **{trouble: 1}).write(None, assignments(ONE, TWO), ())
+    assert messages(topics) == is_there * [*assignments(ONE, TWO)]
+    for _ in range(2):
+        fenced_writer(topics)
+        assert messages(topics) == is_there_after_a_fence * [*assignments(ONE, TWO)]
 
 
 def test_whoever_is_late_sees_everything_in_order_at_last(topics):
@@ -132,14 +124,16 @@ def fleet(topics):
     return SimFleet(topics, chance(), Habits(MembershipTiming(2, 30, 300)))
 
 
-def test_a_fleet_knows_who_is_dead(fleet, topics):
-    run = fleet.start(ConsumerId(1))
-    process = fleet.processes[run.handle]
+def test_a_fleet_knows_who_is_dead_unless_it_is_blind(fleet, topics):
+    process = fleet.processes[fleet.start(ConsumerId(1)).handle]
     assert fleet.is_dead(process.process) is False
     topics.clock.now = 3.0
     process.kill()
     assert fleet.is_dead(process.process) is True
     assert [(found.is_over, found.started_s, found.exit_code) for found in fleet.runs()] == [(True, 3.0, -9)]
+    fleet.is_blind = True
+    assert fleet.is_dead(process.process) is None
+    assert [run.is_over for run in fleet.runs()] == [False]
 
 
 def test_a_fleet_starts_nobody_twice_that_it_knows_to_run(fleet):
@@ -148,14 +142,6 @@ def test_a_fleet_starts_nobody_twice_that_it_knows_to_run(fleet):
     fleet.forget()
     assert fleet.runs() == []
     assert fleet.start(ConsumerId(1)).handle != run.handle
-
-
-def test_a_blind_fleet_says_nothing_of_deaths(fleet):
-    process = fleet.processes[fleet.start(ConsumerId(1)).handle]
-    process.kill()
-    fleet.is_blind = True
-    assert fleet.is_dead(process.process) is None
-    assert [run.is_over for run in fleet.runs()] == [False]
 
 
 def test_a_consumer_lets_go_only_after_its_batch(topics, fleet):

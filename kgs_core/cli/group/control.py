@@ -79,25 +79,25 @@ def control(  # noqa: PLR0913 - one per option
         where = "--fleet" if fleet is not None else f"{config_file}: fleet"
         raise ConfigError([f"{where}: '{chosen}': write {', '.join(FLEETS)}"])
     from kgs_core.fleet.controller_fleet import FleetOptions
-    from kgs_core.runtime.local_controller import LocalControl
+    from kgs_core.runtime.local_controller import look_after
     from kgs_core.system.process_identity import end_with_process
     from kgs_core.system.shutdown import stop_on_signals
 
     folder = config_file.resolve().parent / "logs" if log_dir is None else log_dir
-    running = LocalControl(settings, FLEETS[chosen](settings, FleetOptions(config_file, folder, end_with)))
+    consumers = FLEETS[chosen](settings, FleetOptions(config_file, folder, end_with))
     if not end_now:
         with stop_on_signals() as stop, _metrics(settings, metrics_address, metrics_port):
             if end_with is not None:
                 end_with_process(end_with, stop)
-            running.run(stop)
+            look_after(settings, consumers, stop)
     if not (end_consumers or end_now):
-        if left := running.consumers():
+        if left := [run.consumer for run in consumers.runs() if not run.is_over]:
             command = "kgs control" if fleet is None else f"kgs control --fleet {fleet}"
             who = ", ".join(map(str, left))
             click.echo(f"consumers {who} read on for the next controller; to end them: {command} --end-now", err=True)
         return
     with stop_on_signals() as interrupt:
-        killed = running.end_consumers(lambda: interrupt.is_set)
+        killed = consumers.end_all(settings.consumer.batch_timeout_s, lambda: interrupt.is_set)
     if killed:
         raise TransientError(
             f"consumers {', '.join(map(str, killed))}: did not end in time and were killed: nothing is lost by it"

@@ -18,10 +18,6 @@ def differences(view: GroupView, write: Write) -> tuple[Note, ...]:
 
     What leaves its set is a StopConsuming, what enters it a StartConsuming.
 
-    Args:
-        view: before the Write.
-        write: that was committed.
-
     References:
         Landau 2022, section "Message passing": the names of the messages.
     """

@@ -32,14 +32,7 @@ def capacity_in_use(state: ControllerState) -> tuple[PackingSettings, LearntCapa
 def capacity_seen(
     view: GroupView, packing: PackingSettings, bytes_per_offset: BytesPerOffset, suspects: Collection[Incarnation]
 ) -> Capacity:
-    """The same for whoever has no controller's state.
-
-    Args:
-        view: what the group's topics say.
-        packing: as configured.
-        bytes_per_offset: topic -> stored bytes of one offset, by the newest measurement.
-        suspects: who is silent; what they said last does not count.
-    """
+    """The same for whoever has no controller's state."""
     reports = [
         member.report
         for incarnation, member in view.members.items()

@@ -5,29 +5,31 @@ from dataclasses import replace
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import Change, Target
 from kgs_core.group.view.events import Command, Note
-from kgs_core.group.view.response_times import Response
 
 
 def with_target_written(state: ControllerState, target: Target, now: float) -> ControllerState:
     """`state` at the beginning of the change to `target`, which has just been written."""
     readers, joined = set(target.assignment.values()), state.view.joined(state.suspects())
-    response = (state.response or Response()).written(readers, joined, now)
-    return replace(state, packed_at=now, settled_s=None, held_back=None, response=response)
+    awaited = frozenset(readers - joined)
+    change = replace(state.change, packed_at=now, awaited=awaited, started_at=None if awaited else now, settled_s=None)
+    return replace(state, change=change, search=replace(state.search, held_back=None))
 
 
 def with_started(state: ControllerState, now: float) -> ControllerState:
     """`state`, with when the last consumer joined that the change awaits."""
-    response = state.response
-    if response is None or not response.is_starting or not response.awaited <= state.view.joined(state.suspects()):
+    change = state.change
+    if change.awaited is None or change.started_at is not None:
         return state
-    return replace(state, response=replace(response, started_at=now))
+    if not change.awaited <= state.view.joined(state.suspects()):
+        return state
+    return replace(state, change=replace(change, started_at=now))
 
 
 def with_change_over(state: ControllerState, now: float) -> tuple[ControllerState, tuple[Command, ...]]:
     """`state` of a group that is as it shall be, and a line for the log when that is so for the first time."""
-    if state.settled_s is not None or state.packed_at is None:
+    if state.change.settled_s is not None or state.change.packed_at is None:
         return state, ()
-    state = replace(state, settled_s=now - state.packed_at)
+    state = replace(state, change=replace(state.change, settled_s=now - state.change.packed_at))
     if state.target is None or not state.target.history:
         return state, ()
     change = with_times(state.target.history[-1], state)
@@ -36,11 +38,11 @@ def with_change_over(state: ControllerState, now: float) -> tuple[ControllerStat
 
 def with_times(change: Change, state: ControllerState) -> Change:
     """The newest change, with its times as far as this controller has seen them."""
-    times = state.response or Response()
+    seen = state.change
     return replace(
         change,
-        duration_s=state.settled_s,
-        seen_s=times.seen_s,
-        decided_s=times.decided_s,
-        started_s=times.started_s,
+        duration_s=seen.settled_s,
+        seen_s=seen.seen_s,
+        decided_s=seen.decided_s,
+        started_s=seen.started_s,
     )

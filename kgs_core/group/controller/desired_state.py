@@ -88,9 +88,10 @@ def held_replacement(state: ControllerState) -> ReplacementWait | None:
 
 def upsets_now(state: ControllerState, now: float) -> frozenset[Disruption]:
     """What is amiss; nothing is while people want the group paused or stopped."""
-    if state.desired_run_state is not RunState.RUNNING:
+    if state.view.run_state is not RunState.RUNNING:
         return frozenset()
-    partitions = state.measured.load.write_speeds().keys() if state.measured and state.is_fresh(now) else None
+    measured = state.fresh(now)
+    partitions = measured.load.write_speeds().keys() if measured is not None else None
     return GroupHealth(state.view, state.suspects(), state.starts(now), state.strict).upsets(partitions)
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kgs_core.group.controller.state import ControllerState
+from kgs_core.group.controller.state import ControllerState, KnownRuns
 from kgs_core.group.protocol import RunState
-from kgs_core.group.view.events import Command, FleetSeen, Launch, Note, Stop
+from kgs_core.group.view.events import Command, FleetSeen, Launch, Note, StartFailed, Stop
 from kgs_core.group.view.restart_policy import retry_after_s
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
@@ -16,24 +16,30 @@ _SLACK_S = 1.0
 
 def take_fleet(state: ControllerState, event: FleetSeen, now: float) -> ControllerState:
     """What the fleet says; what is of no use any more is forgotten."""
-    view = state.view.bury(event.dead)
+    view, known, listening = state.view.bury(event.dead), state.fleet, state.listening
     handles = {run.handle for run in event.runs}
     settings = state.options.membership
-    return replace(
-        state,
-        view=view,
+    fleet = KnownRuns(
         runs=tuple(event.runs),
-        runs_at=now,
+        seen_at=now,
         launched={
             consumer: at
-            for consumer, at in state.launched.items()
+            for consumer, at in known.launched.items()
             if now - at <= settings.start_timeout_s and not _is_shown(consumer, now - at, event)
         },
-        refusals=tuple((c, at) for c, at in state.refusals if now - at <= retry_after_s(settings)),
-        stopped=state.stopped & handles,
-        excused=state.excused & handles,
-        lives={i: life for i, life in state.lives.items() if i not in view.dead or life.run_id in handles},
+        refusals=tuple((c, at) for c, at in known.refusals if now - at <= retry_after_s(settings)),
+        stopped=known.stopped & handles,
+        excused=known.excused & handles,
     )
+    lives = {i: life for i, life in listening.lives.items() if i not in view.dead or life.run_id in handles}
+    return replace(state, view=view, fleet=fleet, listening=replace(listening, lives=lives))
+
+
+def take_refusal(state: ControllerState, event: StartFailed, now: float) -> ControllerState:
+    """A launch that the fleet has refused."""
+    launched = {c: at for c, at in state.fleet.launched.items() if c != event.consumer}
+    refusals = (*state.fleet.refusals, (event.consumer, now))
+    return replace(state, fleet=replace(state.fleet, launched=launched, refusals=refusals))
 
 
 def launch_consumers(state: ControllerState, now: float) -> tuple[ControllerState, tuple[Command, ...]]:
@@ -41,28 +47,29 @@ def launch_consumers(state: ControllerState, now: float) -> tuple[ControllerStat
 
     Nothing before the fleet has said what runs already, and nothing while people want the group paused.
     """
-    desired = state.desired_run_state
+    desired = state.view.run_state
     has_word = desired is RunState.STOPPED or (desired is RunState.RUNNING and state.target is not None)
-    if not state.options.launches or state.runs is None or not has_word:
+    fleet = state.fleet
+    if not state.options.launches or fleet.runs is None or not has_word:
         return state, ()
     starts = state.starts(now)
     launch = [c for c in starts.launch if c <= state.options.membership.highest_consumer]
-    unwanted = sorted({run.handle for run in _unwanted(state)} - state.stopped)
-    overdue = sorted(starts.overdue - state.stopped - {*unwanted})
-    staffed = replace(
-        state,
-        launched={**state.launched, **dict.fromkeys(launch, now)},
-        stopped=state.stopped.union(unwanted, overdue),
-        excused=state.excused.union(unwanted),
-        quarantined=starts.quarantined,
+    unwanted = sorted({run.handle for run in _unwanted(state)} - fleet.stopped)
+    overdue = sorted(starts.overdue - fleet.stopped - {*unwanted})
+    asked = replace(
+        fleet,
+        launched={**fleet.launched, **dict.fromkeys(launch, now)},
+        stopped=fleet.stopped.union(unwanted, overdue),
+        excused=fleet.excused.union(unwanted),
     )
     commands: list[Command] = [
         Note("quarantined", {"consumer": c, "failures": starts.failures[c], **_why(starts.why.get(c))})
-        for c in sorted(starts.quarantined - state.quarantined)
+        for c in sorted(starts.quarantined - state.said.quarantined)
     ]
     commands += [Stop(handle) for handle in (*unwanted, *overdue)]
     commands += [Launch(consumer) for consumer in launch]
-    return staffed, tuple(commands)
+    said = replace(state.said, quarantined=starts.quarantined)
+    return replace(state, fleet=asked, said=said), tuple(commands)
 
 
 def _why(words: str | None) -> dict[str, str]:
@@ -82,10 +89,10 @@ def _unwanted(state: ControllerState) -> Iterator[Run]:
     consumer that is not in the Target, nor one more run of a consumer that is heard: somebody has doubled it.
     """
     wanted, suspects = state.wanted(), state.suspects()
-    joined = {incarnation: life for incarnation, life in state.lives.items() if not life.is_starting}
+    joined = {incarnation: life for incarnation, life in state.listening.lives.items() if not life.is_starting}
     heard = {life.run_id for incarnation, life in joined.items() if incarnation not in suspects}
     nameless = {life.member.consumer for life in joined.values() if not life.run_id}
-    going_on = [run for run in state.runs or () if not run.is_over]
+    going_on = [run for run in state.fleet.runs or () if not run.is_over]
     oldest_s = {run.consumer: run.started_s for run in going_on if run.handle in heard}
     for run in going_on:
         is_double = run.started_s < oldest_s.get(run.consumer, 0.0)

@@ -13,11 +13,19 @@ from kgs_core.errors import ProtocolError
 from kgs_core.group.controller.assignment_diff import differences
 from kgs_core.group.controller.change_progress import with_change_over, with_started, with_target_written
 from kgs_core.group.controller.desired_state import assignments_for, held_replacement, is_settled, upsets_now
-from kgs_core.group.controller.launches import launch_consumers, take_fleet
+from kgs_core.group.controller.launches import launch_consumers, take_fleet, take_refusal
 from kgs_core.group.controller.measuring import blind_wait, take_measured
 from kgs_core.group.controller.plan_request import packing_wait, request_wait
 from kgs_core.group.controller.reading import read_from_beginning, read_on
-from kgs_core.group.controller.state import ControllerOutcome, ControllerState, Options, Result
+from kgs_core.group.controller.state import (
+    ChangeProgress,
+    ControllerOutcome,
+    ControllerState,
+    Listening,
+    Options,
+    Result,
+    VainSearch,
+)
 from kgs_core.group.controller.target_selection import TargetDecision, select_target, unread_to_place
 from kgs_core.group.protocol import MemberAssignment, Target, Tombstone
 from kgs_core.group.view.events import (
@@ -37,31 +45,19 @@ from kgs_core.group.view.events import (
     Written,
 )
 from kgs_core.group.view.group_health import described
-from kgs_core.group.view.response_times import Response
 from kgs_core.group.view.transitions import Cause, State, follow
 
 Step = tuple[ControllerState, tuple[Command, ...]]
 
 
 def begin(options: Options, now: float, time_ms: int) -> Step:
-    """A controller that has just started, and the commands that it begins with.
-
-    Args:
-        options: how it is set up.
-        now: steady clock, seconds.
-        time_ms: wall clock, ms since 1970.
-    """
-    state = ControllerState(options, wall_ms=time_ms - now * 1000, entered_at=now, read_at=now)
+    """A controller that has just started, and the commands that it begins with."""
+    state = ControllerState(options, time_ms - now * 1000, entered_at=now, listening=Listening(now))
     return state, (Fence(), ReadToEnd())
 
 
 def step(state: ControllerState, event: Event, now: float) -> Step:
     """The state after `event`, and what is to be done.
-
-    Args:
-        state: as the last step left it.
-        event: what has happened.
-        now: steady clock, seconds.
 
     Raises:
         ProtocolError: an answer to a command that was not given: a fault of whoever drives the controller.
@@ -101,10 +97,8 @@ def _hear(state: ControllerState, event: FleetSeen | Measured | StartFailed | Ti
         case Measured():
             return take_measured(state, event, now), ()
         case StartFailed():
-            launched = {c: at for c, at in state.launched.items() if c != event.consumer}
-            refusals = (*state.refusals, (event.consumer, now))
             note = Note("start failed", {"consumer": event.consumer, "why": event.why})
-            return replace(state, launched=launched, refusals=refusals), (note,)
+            return take_refusal(state, event, now), (note,)
         case Tick():
             return state, ()
         case _:
@@ -161,7 +155,7 @@ def _act(state: ControllerState, now: float, *, is_tick: bool) -> Step:
     The Sentinel looks at a Tick only: by then all news are in, so that whoever died is replaced by a spare before
     somebody starts him anew.
     """
-    held_back = state.held_back
+    held_back = state.search.held_back
     state, commands = _note_silence(state)
     if state.name is State.GROUP_MANAGEMENT:
         state, more = _leave(with_started(state, now), now)
@@ -175,8 +169,8 @@ def _act(state: ControllerState, now: float, *, is_tick: bool) -> Step:
     if state.name is State.GROUP_MANAGEMENT or (is_tick and state.name is State.SENTINEL):
         state, more = launch_consumers(state, now)
         commands += more
-    if state.held_back is not None and state.held_back != held_back:
-        commands += (Note(str(state.held_back)),)
+    if state.search.held_back not in (None, held_back):
+        commands += (Note(str(state.search.held_back)),)
     if is_tick and state.writing is None:
         state, more = _note_wait(state, now)
         commands += more
@@ -187,7 +181,7 @@ def _sentinel(state: ControllerState, now: float) -> Step:
     """Another Target, other assignments, or nothing; a rebalance run asks the same in Reassign."""
     found = select_target(state, now)
     if found.looked_in_vain:
-        state = replace(state, looked_at=now, held_back=found.held_back)
+        state = replace(state, search=VainSearch(now, found.held_back))
     if found.target is not None:
         return _reassign(state, found, now)
     is_run = state.options.until_done
@@ -196,7 +190,7 @@ def _sentinel(state: ControllerState, now: float) -> Step:
     if not is_run:
         return state, ()
     reason = str(found.held_back or "") or packing_wait(state, now) or "the group is as it shall be"
-    why = reason if state.is_fresh(now) else "no measurement is fresh enough to pack by"
+    why = reason if state.fresh(now) else "no measurement is fresh enough to pack by"
     return _end(state, Cause.DONE, ControllerOutcome(Result.NOTHING_TO_DO, why), now)
 
 
@@ -207,8 +201,11 @@ def _reassign(state: ControllerState, found: TargetDecision, now: float) -> Step
         state, notes = _go(state, Cause.ANOTHER_TARGET, now)
     changes = assignments_for(state, found.target)
     write = Write(found.target, changes.assignments, changes.tombstones)
-    response = Response(state.measured_at, state.measured_read_at) if found.is_measured else Response()
-    return replace(state, writing=write, response=response), (*notes, _rebalance_note(state, found), write)
+    measured = state.measured if found.is_measured else None
+    change = ChangeProgress(state.change.packed_at, accepted=state.change.accepted)
+    if measured is not None:
+        change = replace(change, measured_at=measured.at, read_at=measured.read_at)
+    return replace(state, writing=write, change=change), (*notes, _rebalance_note(state, found), write)
 
 
 def _write_assignments(state: ControllerState) -> Step:
@@ -222,7 +219,7 @@ def _write_assignments(state: ControllerState) -> Step:
 
 def _leave(state: ControllerState, now: float) -> Step:
     """Out of Group Management, when the change is over or cannot go on."""
-    new = upsets_now(state, now) - state.accepted
+    new = upsets_now(state, now) - state.change.accepted
     timeout_s = state.options.membership.group_management_timeout_s
     notes: tuple[Command, ...] = ()
     if is_settled(state):
@@ -244,7 +241,8 @@ def _leave(state: ControllerState, now: float) -> Step:
 
 def _manage(state: ControllerState, cause: Cause, now: float) -> Step:
     """Into Group Management; what is amiss already does not put an end to it."""
-    return _go(replace(state, accepted=upsets_now(state, now)), cause, now)
+    change = replace(state.change, accepted=upsets_now(state, now))
+    return _go(replace(state, change=change), cause, now)
 
 
 def _go(state: ControllerState, cause: Cause, now: float, why: str = "") -> Step:
@@ -278,21 +276,14 @@ def _note_wait(state: ControllerState, now: float) -> Step:
     held = held_replacement(state)
     found = (str(held) if held is not None else "", blind_wait(state, now), request_wait(state, now))
     waits = "; ".join(filter(None, found))
-    if waits == state.waits:
+    if waits == state.said.waits:
         return state, ()
-    return replace(state, waits=waits), (Note(waits),) if waits else ()
+    return replace(state, said=replace(state.said, waits=waits)), (Note(waits),) if waits else ()
 
 
 def _note_silence(state: ControllerState) -> Step:
-    suspected = state.suspects()
-    members = state.view.members
-    notes = [
-        Note("suspected", {"consumer": members[i].member.consumer, "incarnation": i})
-        for i in sorted(suspected - state.suspected)
-    ]
-    notes += [
-        Note("heard again", {"consumer": members[i].member.consumer, "incarnation": i})
-        for i in sorted(state.suspected - suspected)
-        if i in members
-    ]
-    return replace(state, suspected=suspected), tuple(notes)
+    suspected, said, members = state.suspects(), state.said.suspected, state.view.members
+    news = [("suspected", i) for i in sorted(suspected - said)]
+    news += [("heard again", i) for i in sorted(said - suspected) if i in members]
+    notes = (Note(text, {"consumer": members[i].member.consumer, "incarnation": i}) for text, i in news)
+    return replace(state, said=replace(state.said, suspected=suspected)), tuple(notes)

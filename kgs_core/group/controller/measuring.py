@@ -6,10 +6,11 @@ zero: such a partition keeps its consumer and its last known speed until it has 
 
 from dataclasses import replace
 
-from kgs_core.group.controller.state import ControllerState
+from kgs_core.group.controller.state import ControllerState, LastMeasurement
 from kgs_core.group.protocol import RunState, Target
 from kgs_core.group.view.events import Measured
 from kgs_core.group.view.plain_text import ranges
+from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
 
 SECOND_LOOK_S = 5.0
@@ -25,11 +26,12 @@ def take_measured(state: ControllerState, event: Measured, now: float) -> Contro
     at = now - event.age_s
     speeds, unknown = event.load.speeds, event.load.unknown
     standing = state.target.assignment if state.target else {}
-    missing = {p: state.missing.get(p, at) for p in standing if p not in speeds and p not in unknown}
-    kept = frozenset(p for p, since in missing.items() if at - since < SECOND_LOOK_S)
-    if kept and not state.options.until_done:
-        event = replace(event, load=replace(event.load, unknown=event.load.unknown | kept))
-    return replace(state, measured=event, measured_at=at, measured_read_at=now, missing=missing)
+    since = state.measured.missing if state.measured else {}
+    missing = {p: since.get(p, at) for p in standing if p not in speeds and p not in unknown}
+    kept = frozenset(p for p, first in missing.items() if at - first < SECOND_LOOK_S)
+    is_seen = state.options.until_done or not kept
+    load = event.load if is_seen else replace(event.load, unknown=unknown | kept)
+    return replace(state, measured=LastMeasurement(load, event.measurement_offset, at, now, missing))
 
 
 def remembered(load: Load, target: Target | None) -> Load:
@@ -48,15 +50,10 @@ def blind_wait(state: ControllerState, now: float) -> str:
 
     Empty: somebody does, or it is not time yet.
     """
-    if (
-        state.target is None
-        or state.desired_run_state is not RunState.RUNNING
-        or state.measured is None
-        or not state.is_fresh(now)
-        or state.options.packing.apply == "forced_only"
-    ):
+    measured, packing = state.fresh(now), state.options.packing
+    if state.target is None or state.view.run_state is not RunState.RUNNING or packing.apply == "forced_only":
         return ""
-    unknown = state.measured.load.unknown
-    if not unknown or state.since_packing_s(now) < state.options.packing.sentinel_timeout_s:
+    unknown = measured.load.unknown if measured is not None else frozenset[TopicPartition]()
+    if not unknown or state.since_packing_s(now) < packing.sentinel_timeout_s:
         return ""
     return f"no better packing is looked for: not known how fast {ranges(unknown)} grows"

@@ -16,7 +16,7 @@ from kgs_core.group.controller.desired_state import assignments_for
 from kgs_core.group.controller.launches import launch_consumers, take_fleet
 from kgs_core.group.controller.measuring import take_measured
 from kgs_core.group.controller.reading import read_from_beginning, read_on
-from kgs_core.group.controller.state import ControllerState, Options
+from kgs_core.group.controller.state import ControllerState, Options, VainSearch
 from kgs_core.group.controller.target_selection import select_target
 from kgs_core.group.protocol import Heartbeat, Message, Received, Report
 from kgs_core.group.view.events import FleetSeen, Launch, Measured, Stop
@@ -73,26 +73,20 @@ class GroupObserver:
     def begin(
         cls, options: Options, messages: Sequence[Received[Message]], now: float, time_ms: int
     ) -> "GroupObserver":
-        """An observer that has read all that the topics say.
-
-        Args:
-            options: how the group's controller is set up.
-            messages: all of them.
-            now: steady clock, seconds.
-            time_ms: wall clock, ms since 1970.
-        """
+        """An observer that has read all that the topics say."""
         newest = _newest_report(messages)
         age_s = max(0.0, (time_ms - newest.timestamp_ms) / 1000) if newest else 0.0
         state = ControllerState(
             replace(options, launches=True, until_done=False),
-            wall_ms=time_ms - now * 1000,
+            time_ms - now * 1000,
             name=State.SENTINEL,
             entered_at=now,
         )
         read = read_from_beginning(state, messages, now, age_s)
         heard_from = now + HEARTBEATS_TO_HEAR * options.membership.heartbeat_s
         return cls(
-            replace(read, silence_counts_from=heard_from), NewestReport(newest.offset, now - age_s) if newest else None
+            replace(read, listening=replace(read.listening, silence_counts_from=heard_from)),
+            NewestReport(newest.offset, now - age_s) if newest else None,
         )
 
     @property
@@ -104,7 +98,7 @@ class GroupObserver:
         """With what has come since: see `read_on`; another Target is taken for one that was written just now."""
         read = read_on(self.state, messages, now)
         if read.view.target is not None and read.view.target.offset != self.target_offset:
-            read = replace(read, packed_at=now, looked_at=None, held_back=None)
+            read = replace(read, change=replace(read.change, packed_at=now), search=VainSearch())
         newest = _newest_report(messages)
         return GroupObserver(read, NewestReport(newest.offset, now) if newest else self.newest_report)
 
@@ -125,18 +119,18 @@ class GroupObserver:
         found = select_target(self.state, now)
         state = self.state
         if found.looked_in_vain:
-            state = replace(state, looked_at=now, held_back=found.held_back)
+            state = replace(state, search=VainSearch(now, found.held_back))
         if found.target is not None and not target_stands:
             return replace(self, state=state), Recommendation(found.target.reason)
         reason = found.target.reason if found.target else _reason(self.state, now)
-        before = state.excused
+        before = state.fleet.excused
         state, commands = launch_consumers(state, now)
         stops = [command.handle for command in commands if isinstance(command, Stop)]
         recommendation = Recommendation(
             reason=reason,
             launch=tuple(command.consumer for command in commands if isinstance(command, Launch)),
-            unwanted=tuple(handle for handle in stops if handle in state.excused - before),
-            overdue=tuple(handle for handle in stops if handle not in state.excused),
+            unwanted=tuple(handle for handle in stops if handle in state.fleet.excused - before),
+            overdue=tuple(handle for handle in stops if handle not in state.fleet.excused),
         )
         return replace(self, state=state), recommendation
 

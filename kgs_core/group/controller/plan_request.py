@@ -44,15 +44,15 @@ def since_packing_s(state: ControllerState, now: float) -> float:
     """
     if packing_wait(state, now):
         return 0.0
-    return math.inf if _asks(state) and state.held_back is None else state.since_packing_s(now)
+    return math.inf if _asks(state) and state.search.held_back is None else state.since_packing_s(now)
 
 
 def request_wait(state: ControllerState, now: float) -> str:
     """What an open request waits for, for people; empty: none is open, or it is carried out now."""
     request = open_request(state.view.desired_state, state.target)
-    if request is None or state.desired_run_state is not RunState.RUNNING:
+    if request is None or state.view.run_state is not RunState.RUNNING:
         return ""
-    why = packing_wait(state, now) or _unknown(state, now) or str(state.held_back or "")
+    why = packing_wait(state, now) or _unknown(state, now) or str(state.search.held_back or "")
     return f"`kgs plan --apply` of {printable(request.by)} waits: {why}" if why else ""
 
 
@@ -61,9 +61,10 @@ def _asks(state: ControllerState) -> bool:
 
 
 def _unknown(state: ControllerState, now: float) -> str:
-    if state.measured is None or not state.is_fresh(now):
+    measured = state.fresh(now)
+    if measured is None:
         return "no measurement is fresh enough"
-    load = state.measured.load
+    load = measured.load
     if load.unknown:
         return f"how fast it grows is not known: {ranges(load.unknown)}"
     unread = load.speeds.keys() - state.view.current().keys()

@@ -37,13 +37,7 @@ class Preview:
 
 
 def preview(state: ControllerState, now: float, compare: Sequence[str] = ()) -> Preview | None:
-    """What would come of a look at the group; None without a measurement.
-
-    Args:
-        state: with a view, a fleet and a measurement.
-        now: steady clock, seconds.
-        compare: algorithms to try beside the one of the settings.
-    """
+    """What would come of a look at the group; None without a measurement."""
     if state.measured is None:
         return None
     group = watched_group(state, now).group()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kgs_core.group.controller.state import ControllerState
+from kgs_core.group.controller.state import ChangeProgress, ControllerState, Listening
 from kgs_core.group.protocol import Message, Received
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.lifetimes import take_lives
@@ -12,36 +12,27 @@ from kgs_core.group.view.lifetimes import take_lives
 def read_from_beginning(
     state: ControllerState, messages: Sequence[Received[Message]], now: float, report_age_s: float
 ) -> ControllerState:
-    """The state after the whole of the topics: everything known of them before is dropped, but for the deaths.
-
-    Args:
-        state: as it was.
-        messages: all of them.
-        now: steady clock, seconds.
-        report_age_s: how long ago the newest report came.
-    """
+    """The state after the whole of the topics: everything known of them before is dropped, but for the deaths."""
     view = GroupView().take_all(messages, now - report_age_s).bury(state.view.dead)
     newest_ms = max((one.timestamp_ms for one in messages), default=0)
     return replace(
         state,
         view=view,
-        lives=take_lives({}, messages, now),
-        read_at=now,
-        silence_counts_from=now,
-        packed_at=now - (newest_ms - view.target.timestamp_ms) / 1000 if view.target else None,
-        settled_s=None,
-        response=None,
+        listening=Listening(now, now, take_lives({}, messages, now)),
+        change=ChangeProgress(
+            now - (newest_ms - view.target.timestamp_ms) / 1000 if view.target else None,
+            accepted=state.change.accepted,
+        ),
     )
 
 
 def read_on(state: ControllerState, messages: Sequence[Received[Message]], now: float) -> ControllerState:
     """The state after what has come since; to be told of nothing, too: not to listen is no silence of others."""
     patience_s = state.options.membership.suspect_after_s
-    is_back = now - state.read_at > patience_s / 2
+    before = state.listening
+    counts_from = now + patience_s if now - before.at > patience_s / 2 else before.silence_counts_from
     return replace(
         state,
         view=state.view.take_all(messages, now),
-        lives=take_lives(state.lives, messages, now),
-        read_at=now,
-        silence_counts_from=now + patience_s if is_back else state.silence_counts_from,
+        listening=Listening(now, counts_from, take_lives(before.lives, messages, now)),
     )

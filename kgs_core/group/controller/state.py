@@ -8,20 +8,18 @@ from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import PackingSettings
 from kgs_core.group.controller.target_size import UnwritableTarget
 from kgs_core.group.protocol import Incarnation, RunState, Target, Terms
-from kgs_core.group.view.events import Measured, Write
+from kgs_core.group.view.events import Write
 from kgs_core.group.view.group_health import Disruption
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.lifetimes import Lives
-from kgs_core.group.view.response_times import Response
 from kgs_core.group.view.restart_policy import History, Refusal, Starts, mute_after_s, plan_starts
 from kgs_core.group.view.transitions import State
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.packing import RandomSource
+from kgs_core.planning.load import Load
 from kgs_core.planning.rebalance_budget import HeldBack
 from kgs_core.planning.shares import shares_of
 from kgs_core.ports import Run
-
-_NOBODY: frozenset[Incarnation] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,31 +62,127 @@ class ControllerOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Listening:
+    """How far the topics were read, and what that says of silence and of lives.
+
+    Attributes:
+        at: when they were read to the end for the last time.
+        silence_counts_from: after a gap in reading, silence says nothing before then.
+        lives: how long the incarnations have reported.
+    """
+
+    at: float = 0.0
+    silence_counts_from: float = 0.0
+    lives: Lives = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRuns:
+    """What the fleet has said, and what was asked of it.
+
+    Attributes:
+        runs: its answer at `seen_at`; None: nothing yet.
+        launched: consumers that were launched and that it has not shown yet -> when.
+        refusals: launches that it refused, and when.
+        stopped: handles of runs that were asked to end.
+        excused: those among them that nobody wanted.
+    """
+
+    runs: tuple[Run, ...] | None = None
+    seen_at: float = 0.0
+    launched: Mapping[ConsumerId, float] = field(default_factory=dict)
+    refusals: tuple[tuple[ConsumerId, float], ...] = ()
+    stopped: frozenset[str] = frozenset()
+    excused: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class LastMeasurement:
+    """The last measurement.
+
+    Attributes:
+        offset: in `monitor.writeSpeed`; None: from elsewhere.
+        at: when it was made; `read_at`: when it was read.
+        missing: partitions of the Target that the last measurements do not know -> since when.
+    """
+
+    load: Load
+    offset: int | None
+    at: float
+    read_at: float
+    missing: Mapping[TopicPartition, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeProgress:
+    """The change to the newest Target: seen, decided, started, handed over; instants on the controller's steady clock.
+
+    Attributes:
+        packed_at: when the Target was written.
+        measured_at: when the load was measured that it is packed by; None: something else asked for it.
+        read_at: when the controller had read that measurement; None likewise.
+        awaited: consumers that it reads by and that had not joined then; None: another controller has written it.
+        started_at: when all of them had joined; None: not yet.
+        settled_s: how long the change took; None: it is not over.
+        accepted: what was amiss when Group Management began.
+    """
+
+    packed_at: float | None = None
+    measured_at: float | None = None
+    read_at: float | None = None
+    awaited: frozenset[ConsumerId] | None = None
+    started_at: float | None = None
+    settled_s: float | None = None
+    accepted: frozenset[Disruption] = frozenset()
+
+    @property
+    def seen_s(self) -> float | None:
+        """From the measurement until the controller had it."""
+        return _between(self.measured_at, self.read_at)
+
+    @property
+    def decided_s(self) -> float | None:
+        """From then until the Target was written."""
+        return _between(self.read_at, self.packed_at)
+
+    @property
+    def started_s(self) -> float | None:
+        """From then until all consumers were there that it reads by."""
+        return _between(self.packed_at, self.started_at)
+
+
+@dataclass(frozen=True, slots=True)
+class VainSearch:
+    """The last look for a better packing that came to nothing.
+
+    Attributes:
+        at: when that was.
+        held_back: one was found then, and must wait or cannot be written.
+    """
+
+    at: float | None = None
+    held_back: HeldBack | UnwritableTarget | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the log was told last: who was suspected and quarantined, and what was waited for; empty: nothing."""
+
+    suspected: frozenset[Incarnation] = frozenset()
+    quarantined: frozenset[ConsumerId] = frozenset()
+    waits: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ControllerState:
     """Everything that a controller knows. `now` is seconds on a steady clock, the same in every call.
 
     Attributes:
-        name: which state it is in, since `entered_at`.
         wall_ms: what the wall clock says when the steady clock says 0, ms.
-        view: what the topics say; read to the end `read_at` for the last time.
-        silence_counts_from: after a gap in reading, silence says nothing before then.
-        lives: how long the incarnations have reported.
-        runs: the fleet's answer at `runs_at`; None: nothing yet.
-        launched: consumers that were launched and that the fleet has not shown yet -> when.
-        refusals: launches that the fleet refused, and when.
-        stopped: handles of runs that were asked to end.
-        excused: those among them that nobody wanted.
-        measured: the last measurement, made at `measured_at`, read at `measured_read_at`.
-        missing: partitions of the Target that the last measurements do not know -> since when.
+        name: which state it is in, since `entered_at`.
+        view: what the topics say.
+        measured: None: nothing was measured yet.
         writing: the Write that is under way.
-        packed_at: when the Target was written.
-        looked_at: when a better packing was looked for in vain; `held_back`: one was found then, and must wait or
-            cannot be written.
-        settled_s: how long the change to the Target took; None: it is not over.
-        response: where that time goes; None: another controller has written the Target.
-        accepted: what was amiss when Group Management began.
-        suspected: who was suspected at the last step; `quarantined` likewise.
-        waits: what was waited for at the last Tick, for people; empty: nothing.
         outcome: None until it has ended.
     """
 
@@ -97,29 +191,13 @@ class ControllerState:
     name: State = State.SYNCHRONIZE
     entered_at: float = 0.0
     view: GroupView = field(default_factory=GroupView)
-    read_at: float = 0.0
-    silence_counts_from: float = 0.0
-    lives: Lives = field(default_factory=dict)
-    runs: tuple[Run, ...] | None = None
-    runs_at: float = 0.0
-    launched: Mapping[ConsumerId, float] = field(default_factory=dict)
-    refusals: tuple[tuple[ConsumerId, float], ...] = ()
-    stopped: frozenset[str] = frozenset()
-    excused: frozenset[str] = frozenset()
-    measured: Measured | None = None
-    measured_at: float = 0.0
-    measured_read_at: float = 0.0
-    missing: Mapping[TopicPartition, float] = field(default_factory=dict)
+    listening: Listening = field(default_factory=Listening)
+    fleet: KnownRuns = field(default_factory=KnownRuns)
+    measured: LastMeasurement | None = None
+    change: ChangeProgress = field(default_factory=ChangeProgress)
+    search: VainSearch = field(default_factory=VainSearch)
     writing: Write | None = None
-    packed_at: float | None = None
-    looked_at: float | None = None
-    held_back: HeldBack | UnwritableTarget | None = None
-    settled_s: float | None = None
-    response: Response | None = None
-    accepted: frozenset[Disruption] = frozenset()
-    suspected: frozenset[Incarnation] = frozenset()
-    quarantined: frozenset[ConsumerId] = frozenset()
-    waits: str = ""
+    said: Said = field(default_factory=Said)
     outcome: ControllerOutcome | None = None
 
     @property
@@ -128,24 +206,23 @@ class ControllerState:
         return self.view.target.message if self.view.target else None
 
     @property
-    def desired_run_state(self) -> RunState:
-        """What people want of the group as a whole."""
-        return self.view.run_state
-
-    @property
     def strict(self) -> bool:
         """Whether only a confirmed death frees a partition."""
         return self.options.membership.strict_handover
 
     def suspects(self) -> frozenset[Incarnation]:
         """Who has been silent for too long while the controller listened."""
-        if self.read_at < self.silence_counts_from:
-            return _NOBODY
-        return self.view.suspects(self.read_at, self.options.membership.suspect_after_s)
+        if not self._listens:
+            return frozenset()
+        return self.view.suspects(self.listening.at, self.options.membership.suspect_after_s)
+
+    @property
+    def _listens(self) -> bool:
+        return self.listening.at >= self.listening.silence_counts_from
 
     def wanted(self) -> frozenset[ConsumerId]:
         """Consumers that shall be started where they are missing."""
-        if self.target is None or self.desired_run_state is not RunState.RUNNING:
+        if self.target is None or self.view.run_state is not RunState.RUNNING:
             return frozenset()
         return frozenset((*shares_of(self.target.assignment), *self.target.spares))
 
@@ -166,34 +243,36 @@ class ControllerState:
 
     def since_packing_s(self, now: float) -> float:
         """Time since partitions were packed last, or a better packing was looked for in vain."""
-        return now - max(self.packed_at or 0.0, self.looked_at or 0.0)
+        return now - max(self.change.packed_at or 0.0, self.search.at or 0.0)
 
-    def is_fresh(self, now: float) -> bool:
-        """Whether there is a measurement to pack by."""
-        return self.measured is not None and now - self.measured_at <= self.options.membership.max_measurement_age_s
+    def fresh(self, now: float) -> LastMeasurement | None:
+        """The measurement to pack by; None: there is none that is young enough."""
+        limit_s = self.options.membership.max_measurement_age_s
+        return self.measured if self.measured is not None and now - self.measured.at <= limit_s else None
 
     def _history(self, now: float) -> History:
-        suspects = self.suspects()
+        suspects, fleet = self.suspects(), self.fleet
         alive = [
             m for i, m in self.view.members.items() if i not in suspects and not m.ended and m.last_seen_at is not None
         ]
-        runs, since_s = self.runs or (), now - self.runs_at
+        runs, since_s = fleet.runs or (), now - fleet.seen_at
         return History(
             runs=[replace(run, started_s=run.started_s + since_s) for run in runs] if since_s else runs,
-            lives=self.lives,
-            refusals=[Refusal(consumer, now - at) for consumer, at in self.refusals],
-            launched={consumer: now - at for consumer, at in self.launched.items()},
-            stopped=self.stopped,
-            excused=self.excused,
+            lives=self.listening.lives,
+            refusals=[Refusal(consumer, now - at) for consumer, at in fleet.refusals],
+            launched={consumer: now - at for consumer, at in fleet.launched.items()},
+            stopped=fleet.stopped,
+            excused=fleet.excused,
             present=frozenset(m.member.consumer for m in alive),
-            mute=self._mute(),
+            mute=self._mute() if self._listens else frozenset(),
         )
 
     def _mute(self) -> frozenset[Incarnation]:
-        """Who waited with its start and has fallen silent, while the controller listened."""
-        if self.read_at < self.silence_counts_from:
-            return _NOBODY
-        since = self.read_at - mute_after_s(self.options.membership)
-        return frozenset(
-            i for i, life in self.lives.items() if life.notified_at is not None and life.notified_at < since
-        )
+        """Who waited with its start and has fallen silent."""
+        since = self.listening.at - mute_after_s(self.options.membership)
+        lives = self.listening.lives.items()
+        return frozenset(i for i, life in lives if life.notified_at is not None and life.notified_at < since)
+
+
+def _between(earlier: float | None, later: float | None) -> float | None:
+    return None if earlier is None or later is None else max(0.0, later - earlier)

@@ -7,7 +7,7 @@ from kgs_core.group.controller.capacity import capacity_in_use, packing_in_use
 from kgs_core.group.controller.change_progress import with_times
 from kgs_core.group.controller.measuring import remembered
 from kgs_core.group.controller.plan_request import ASKED, open_request, since_packing_s
-from kgs_core.group.controller.state import ControllerState
+from kgs_core.group.controller.state import ControllerState, LastMeasurement
 from kgs_core.group.controller.target_size import UnwritableTarget, unwritable
 from kgs_core.group.protocol import Change, DesiredState, RunState, Target
 from kgs_core.group.view.group_health import GroupHealth
@@ -65,16 +65,16 @@ def select_target(state: ControllerState, now: float) -> TargetDecision:
 
 
 def _due(state: ControllerState, now: float) -> TargetDecision:
-    if state.desired_run_state is not RunState.RUNNING:
+    if state.view.run_state is not RunState.RUNNING:
         return TargetDecision()
-    starts = state.starts(now)
-    watched = watched_group(state, now)
+    health = _health(state, now)
     history = state.target.history if state.target else ()
-    watched = replace(watched, moved_rscore=moved_within_an_hour(history, state.time_ms(now)))
-    found = _packed(state, watched, now) if state.is_fresh(now) else TargetDecision()
+    watched = replace(_watched(state, health, now), moved_rscore=moved_within_an_hour(history, state.time_ms(now)))
+    measured = state.fresh(now)
+    found = _packed(state, measured, watched, now) if measured is not None else TargetDecision()
     if found.target is None and state.target is not None:
         numbers = watched.group().numbers
-        are_read = GroupHealth(state.view, state.suspects(), starts, state.strict).have_readers(state.target.assignment)
+        are_read = health.have_readers(state.target.assignment)
         taken = None if are_read else _taken_over(state, state.target, watched, numbers)
         step = (
             taken
@@ -86,7 +86,8 @@ def _due(state: ControllerState, now: float) -> TargetDecision:
             or _with_answer(state, state.target, found)
         )
         if step is not None:
-            return replace(found, target=_target_of(step, state, state.target, starts, now), moved=_moved(step, state))
+            target = _target_of(step, state, state.target, health.starts, now)
+            return replace(found, target=target, moved=_moved(step, state))
     return found
 
 
@@ -95,12 +96,12 @@ def unread_to_place(state: ControllerState, now: float) -> str:
 
     Empty: there are none.
     """
-    if state.target is None or state.desired_run_state is not RunState.RUNNING:
+    if state.target is None or state.view.run_state is not RunState.RUNNING:
         return ""
-    stands = state.target.assignment
-    if _health(state, now).have_readers(stands):
+    stands, health = state.target.assignment, _health(state, now)
+    if health.have_readers(stands):
         return ""  # as ever but after deaths, and at each event of a change
-    placed = _placed(state, state.target, watched_group(state, now), now)
+    placed = _placed(state, state.target, _watched(state, health, now), now)
     found = [str(p) for p, consumer in sorted(placed.items()) if stands[p] != consumer]
     more = [f"{len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     return ", ".join(found[:_SHOWN] + more)
@@ -108,7 +109,10 @@ def unread_to_place(state: ControllerState, now: float) -> str:
 
 def watched_group(state: ControllerState, now: float) -> Watched:
     """The group as the Sentinel sees it; without what has moved of late."""
-    health = _health(state, now)
+    return _watched(state, _health(state, now), now)
+
+
+def _watched(state: ControllerState, health: GroupHealth, now: float) -> Watched:
     highest = state.options.membership.highest_consumer
     return replace(health.watched(since_packing_s(state, now)), highest=highest)
 
@@ -119,21 +123,19 @@ def _health(state: ControllerState, now: float) -> GroupHealth:
 
 def _placed(state: ControllerState, target: Target, watched: Watched, now: float) -> Assignment:
     """The Target's own shares, with what is unread given to who has joined."""
-    packing, readers = packing_in_use(state), watched.readers()
-    if state.measured is None or not state.is_fresh(now):
+    packing, readers, measured = packing_in_use(state), watched.readers(), state.fresh(now)
+    if measured is None:
         return to_joined(target.assignment, readers, None, packing.packing_capacity_bytes_per_s)
-    speeds = remembered(state.measured.load, target).packed_speeds(packing.catch_up_s)
+    speeds = remembered(measured.load, target).packed_speeds(packing.catch_up_s)
     planned = {p: consumer for p, consumer in target.assignment.items() if p in speeds}
     return to_joined(planned, readers, speeds, packing.packing_capacity_bytes_per_s)
 
 
-def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecision:
+def _packed(state: ControllerState, measured: LastMeasurement, watched: Watched, now: float) -> TargetDecision:
     """The Target that an exit condition asks for."""
-    if state.measured is None:
-        return TargetDecision()
-    load = remembered(state.measured.load, state.target)
+    load = remembered(measured.load, state.target)
     packing, learnt = capacity_in_use(state)
-    if isinstance(held_back := state.held_back, UnwritableTarget):
+    if isinstance(held_back := state.search.held_back, UnwritableTarget):
         is_due = state.since_packing_s(now) >= packing.sentinel_timeout_s
         if len(load.write_speeds()) >= held_back.partitions and not is_due:
             return TargetDecision(held_back=held_back)  # to pack so many at each look would come to the same
@@ -156,7 +158,7 @@ def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecis
         known=state.view.known,
         quarantined=tuple(sorted(watched.failing)),
         time_ms=state.time_ms(now),
-        measurement_offset=state.measured.measurement_offset,
+        measurement_offset=measured.offset,
         pinned=plan.pinned | (load.unknown & watched.group().current.keys()),
         learnt=learnt,
         applied_ms=request.apply_ms if request is not None else state.target.applied_ms if state.target else None,

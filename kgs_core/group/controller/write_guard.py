@@ -16,12 +16,6 @@ _Holders = Mapping[TopicPartition, list[Incarnation]]
 def check_write(view: GroupView, suspected: frozenset[Incarnation], write: Write, *, strict: bool) -> tuple[str, ...]:
     """S1, S4 and S7 of the Assignments, and that a Target covers every partition; capacity (S6) endangers nothing.
 
-    Args:
-        view: what the topics say before it.
-        suspected: incarnations that have been silent for too long.
-        write: that is to be committed.
-        strict: suspicion frees no partition.
-
     Returns:
         What is wrong, a line each; empty: nothing. What was wrong before, this Write is not blamed for.
     """
@@ -43,10 +37,6 @@ def check_owners(view: GroupView, suspected: frozenset[Incarnation]) -> tuple[st
     """S1 of what reports say, by those who have acted on what they were told.
 
     Who comes back after a suspicion goes on claiming what others have, until it has read that it is to let go.
-
-    Args:
-        view: what the topics say.
-        suspected: incarnations that have been silent for too long.
 
     Returns:
         What is wrong, a line each; empty: nothing.

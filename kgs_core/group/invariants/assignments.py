@@ -53,9 +53,6 @@ def check_assignment(
 def check_single_owner(owned: Mapping[str, Collection[TopicPartition]]) -> tuple[str, ...]:
     """S1: no two live incarnations own a partition.
 
-    Args:
-        owned: live incarnation -> the partitions it owns.
-
     Returns:
         What is wrong, a line for each partition with several owners; empty: nothing.
     """

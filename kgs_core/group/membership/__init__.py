@@ -1,1 +1,1 @@
-"""The consumer's decisions, pure: application ids, what to read next, whether a batch may be committed."""
+"""One consumer's side of the group: what it owns, what it reports, when it ends. Pure."""

@@ -104,13 +104,7 @@ class FlatOutMeter:
     since_ms: int = 0
 
     def after(self, one: FullRound, now: float, time_ms: int) -> "FlatOutMeter":
-        """With one more full round.
-
-        Args:
-            one: which has just ended.
-            now: steady clock, seconds.
-            time_ms: wall clock, ms since 1970.
-        """
+        """With one more full round."""
         spell = self.current.and_one(one, time_ms)
         if spell.seconds < SPELL_S:
             return replace(self, current=spell)
@@ -128,11 +122,7 @@ class FlatOutMeter:
         return min(median_low(rates), median_low(rates[-RECENT:]))
 
     def reading(self, now: float) -> FlatOut | None:
-        """What goes into a report; None: too little is known.
-
-        Args:
-            now: steady clock, seconds.
-        """
+        """What goes into a report; None: too little is known."""
         if (rate := self.bytes_per_s) is None:
             return None
         recent = self.spells[-RECENT:]

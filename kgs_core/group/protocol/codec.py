@@ -56,7 +56,6 @@ _TYPES = {kind: name for name, kind in _KINDS.items()}
 _FORMS: dict[type[Message], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _TYPES}
 _PART = (2, "part")
 _INLINE = ("member", "terms")  # fields whose own fields stand in the record itself
-_LATER = ("work", "flat_out", "learnt", "fulfilled_ms", "apply_ms", "applied_ms")
 _SIGN = [field.name for field in fields(Sign) if field.name != "member"]
 
 
@@ -161,9 +160,6 @@ def _record_of(message: Message) -> dict[str, Any]:
     found = _FORMS[type(message)].dump_python(message, mode="json", by_alias=True, warnings=False)
     member, terms = (found.pop(name, {}) for name in _INLINE)
     sign = {name: found.pop(name) for name in _SIGN if name in found}
-    for name in _LATER:
-        if name in found and found[name] is None:
-            del found[name]  # so that a record is as it was before there was this field
     return {**member, "version": VERSION, **sign, "type": _TYPES[type(message)], **found, **terms}
 
 

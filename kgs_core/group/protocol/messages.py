@@ -28,12 +28,14 @@ from kgs_core.group.protocol.fields import (
     Topic,
 )
 from kgs_core.group.protocol.parts import (
+    WHERE_SAID,
     Change,
     FlatOut,
     LearntCapacity,
     Member,
     MemberField,
     ProcessField,
+    SaidCount,
     TermsField,
     WorkDone,
 )
@@ -125,9 +127,9 @@ class Target:
     pinned: Partitions = frozenset()
     history: tuple[Change, ...] = ()
     terms: TermsField = None
-    learnt: LearntCapacity | None = None
-    fulfilled_ms: Count | None = None
-    applied_ms: Count | None = None
+    learnt: Annotated[LearntCapacity | None, WHERE_SAID] = None
+    fulfilled_ms: SaidCount = None
+    applied_ms: SaidCount = None
 
     @property
     def consumers(self) -> tuple[ConsumerId, ...]:
@@ -225,8 +227,8 @@ class Report(Sign):
     unready: ByPartition[Text] = field(default_factory=dict)
     ending: Annotated[Ending | None, ValidateAs(Label | None, _known_ending)] = None
     why: Text = ""
-    work: WorkDone | None = None
-    flat_out: FlatOut | None = None
+    work: Annotated[WorkDone | None, WHERE_SAID] = None
+    flat_out: Annotated[FlatOut | None, WHERE_SAID] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +255,7 @@ class DesiredState:
     state: RunState
     by: Text
     time_ms: Count
-    apply_ms: Count | None = None
+    apply_ms: SaidCount = None
 
 
 @dataclass(frozen=True, slots=True)

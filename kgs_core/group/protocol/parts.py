@@ -64,10 +64,10 @@ _Parts = Annotated[dict[Label, Annotated[str, up_to(255)] | Count], Field(max_le
 ProcessField = Annotated[Process, ValidateAs(_Parts, Process), PlainSerializer(lambda process: dict(process.parts))]
 
 
-_WHERE_SAID = Field(exclude_if=lambda value: value is None)
+WHERE_SAID = Field(exclude_if=lambda value: value is None)
 """Written only where there is one: it came later than the rest."""
-_SaidAmount = Annotated[Amount | None, _WHERE_SAID]
-_SaidCount = Annotated[Count | None, _WHERE_SAID]
+_SaidAmount = Annotated[Amount | None, WHERE_SAID]
+SaidCount = Annotated[Count | None, WHERE_SAID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class WorkDone:
     full_s: Amount = 0.0
     cpu_s: Amount | None = None
     memory_bytes: Count | None = None
-    outrun: _SaidCount = None
+    outrun: SaidCount = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,13 +239,7 @@ class KafkaControllerWriter:
         )
 
     def _give_up(self, producer: Producer, sending: _Sending, error: KafkaError | None) -> PortError:
-        """Ends a transaction that failed.
-
-        Args:
-            producer: that it was sent by.
-            sending: what is in it.
-            error: that ended it; None: there are failed deliveries, or no answer.
-        """
+        """Ends a transaction that failed."""
         self._ids.begin_series()
         self._topics.written.clear()  # what is open from there on may have records of this write in it
         is_committing = sending.is_delivered and error is not None and not error.txn_requires_abort()

@@ -75,11 +75,7 @@ class GroupHealth:
         return frozenset(gone | (dead - newest.keys())) - self.starts.starting
 
     def upsets(self, known_partitions: Set[TopicPartition] | None) -> frozenset[Disruption]:
-        """Everything that makes a plan for the Target a thing of the past.
-
-        Args:
-            known_partitions: that there are now; None: not known.
-        """
+        """Everything that makes a plan for the Target a thing of the past."""
         target = self.view.target.message if self.view.target else None
         if target is None:
             return frozenset()

@@ -116,11 +116,6 @@ def plan_starts(wanted: Collection[ConsumerId], history: History, settings: Memb
     each time partitions move. So with each number that is quarantined after it had joined, everybody's next start comes
     twice as late after the last such failure, up to `retry_after_s`. Not that of who was ended from outside (killed, or
     asked to): it reads what has not ended it.
-
-    Args:
-        wanted: consumers that shall run.
-        history: what was started.
-        settings: attempts, back-off and timeout.
     """
     fates = _Fates(history, settings)
     starts = fates.by_consumer()

@@ -119,12 +119,6 @@ def plan_replacement(view: GroupView, target: Target, spare_consumers: int, numb
     """The next step; None: nobody is to be replaced, or nobody can be now.
 
     To be asked for only when the group has converged to `target`.
-
-    Args:
-        view: what the topics say.
-        target: that the group has converged to.
-        spare_consumers: how many spares there shall be when it is over.
-        numbers: to choose spares from.
     """
     readers = outdated(view, tuple(set(target.assignment.values())))
     replaceable = [c for c in outdated(view, target.spares) if _was_there_when_asked(view, c)]
@@ -141,13 +135,7 @@ def plan_replacement(view: GroupView, target: Target, spare_consumers: int, numb
 
 
 def replacement_wait(view: GroupView, target: Target, suspects: frozenset[Incarnation]) -> ReplacementWait | None:
-    """What the next step waits for; None: nobody is to be replaced.
-
-    Args:
-        view: what the topics say.
-        target: the newest one.
-        suspects: incarnations that have been silent for too long.
-    """
+    """What the next step waits for; None: nobody is to be replaced."""
     old = outdated(view, target.consumers)
     if not old:
         return None

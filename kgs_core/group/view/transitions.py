@@ -38,7 +38,6 @@ References:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -72,70 +71,37 @@ class Cause(StrEnum):
     FENCED = "fenced"
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """Edge to where a cause leads, and why."""
-
-    to: State
-    why: str
-
-
-_FENCED = Edge(
-    State.ENDED,
-    "A newer controller has the right to write; two would undo each other's work, so this one is at its end.",
-)
-
-TRANSITIONS: Mapping[tuple[State, Cause], Edge] = MappingProxyType(
+TRANSITIONS: Mapping[tuple[State, Cause], State] = MappingProxyType(
     {
-        (State.SYNCHRONIZE, Cause.SYNCHRONIZED): Edge(
-            State.SENTINEL, "Fenced and read to the end: what is known now can only be changed by this controller."
-        ),
-        (State.SYNCHRONIZE, Cause.ASKED): Edge(
-            State.REASSIGN, "A rebalance run was started because an exit condition holds; it is looked at once more."
-        ),
-        (State.SYNCHRONIZE, Cause.OUTCOME_UNKNOWN): Edge(
-            State.SYNCHRONIZE, "Kafka did not answer: nothing has been decided yet, so begin again."
-        ),
-        (State.SYNCHRONIZE, Cause.FENCED): _FENCED,
-        (State.SENTINEL, Cause.ANOTHER_TARGET): Edge(
-            State.REASSIGN,
-            "An exit condition holds and its plan differs, a consumer is to be replaced, or spares lack.",
-        ),
-        (State.SENTINEL, Cause.OTHER_ASSIGNMENTS): Edge(
-            State.GROUP_MANAGEMENT,
-            "No other packing is due, but the group differs from Target and desired state: a consumer is back, say.",
-        ),
-        (State.SENTINEL, Cause.FENCED): _FENCED,
-        (State.REASSIGN, Cause.TARGET_WRITTEN): Edge(
-            State.GROUP_MANAGEMENT, "The Target and the first assignments of the change are committed."
-        ),
-        (State.REASSIGN, Cause.TARGET_STANDS): Edge(
-            State.GROUP_MANAGEMENT, "The plan is the Target's own, and the group is not there yet."
-        ),
-        (State.REASSIGN, Cause.DONE): Edge(
-            State.ENDED, "A rebalance run has found nothing to do, or no measurement that is fresh enough to pack."
-        ),
-        (State.REASSIGN, Cause.OUTCOME_UNKNOWN): Edge(
-            State.SYNCHRONIZE, "Nobody knows whether the Target is there: fence, and read what has come of it."
-        ),
-        (State.REASSIGN, Cause.FENCED): _FENCED,
-        (State.GROUP_MANAGEMENT, Cause.CONVERGED): Edge(
-            State.SENTINEL, "Everybody reads what the Target gives them, and nobody runs who should not."
-        ),
-        (State.GROUP_MANAGEMENT, Cause.SUPERSEDED): Edge(
-            State.SENTINEL,
-            "The group has changed under the plan: a death, a restart, failing starts, other partitions.",
-        ),
-        (State.GROUP_MANAGEMENT, Cause.TIMED_OUT): Edge(
-            State.SENTINEL, "It takes too long: what is done is done, the rest is looked at anew."
-        ),
-        (State.GROUP_MANAGEMENT, Cause.DONE): Edge(
-            State.ENDED, "A rebalance run ends when its change has converged, is superseded or timed out."
-        ),
-        (State.GROUP_MANAGEMENT, Cause.OUTCOME_UNKNOWN): Edge(
-            State.SYNCHRONIZE, "Nobody knows whether the assignments are there: fence, and read what has come of it."
-        ),
-        (State.GROUP_MANAGEMENT, Cause.FENCED): _FENCED,
+        # Fenced and read to the end: what is known now can only be changed by this controller
+        (State.SYNCHRONIZE, Cause.SYNCHRONIZED): State.SENTINEL,
+        # A rebalance run was started because an exit condition holds; it is looked at once more
+        (State.SYNCHRONIZE, Cause.ASKED): State.REASSIGN,
+        # Kafka did not answer: nothing has been decided yet, so begin again
+        (State.SYNCHRONIZE, Cause.OUTCOME_UNKNOWN): State.SYNCHRONIZE,
+        # An exit condition holds and its plan differs, a consumer is to be replaced, or spares lack
+        (State.SENTINEL, Cause.ANOTHER_TARGET): State.REASSIGN,
+        # No other packing is due, but the group differs from Target and desired state: a consumer is back, say
+        (State.SENTINEL, Cause.OTHER_ASSIGNMENTS): State.GROUP_MANAGEMENT,
+        # The Target and the first assignments of the change are committed
+        (State.REASSIGN, Cause.TARGET_WRITTEN): State.GROUP_MANAGEMENT,
+        # The plan is the Target's own, and the group is not there yet
+        (State.REASSIGN, Cause.TARGET_STANDS): State.GROUP_MANAGEMENT,
+        # A rebalance run has found nothing to do, or no measurement that is fresh enough to pack
+        (State.REASSIGN, Cause.DONE): State.ENDED,
+        # Nobody knows whether it is written: fence, and read what has come of it
+        (State.REASSIGN, Cause.OUTCOME_UNKNOWN): State.SYNCHRONIZE,
+        (State.GROUP_MANAGEMENT, Cause.OUTCOME_UNKNOWN): State.SYNCHRONIZE,
+        # Everybody reads what the Target gives them, and nobody runs who should not
+        (State.GROUP_MANAGEMENT, Cause.CONVERGED): State.SENTINEL,
+        # The group has changed under the plan: a death, a restart, failing starts, other partitions
+        (State.GROUP_MANAGEMENT, Cause.SUPERSEDED): State.SENTINEL,
+        # It takes too long: what is done is done, the rest is looked at anew
+        (State.GROUP_MANAGEMENT, Cause.TIMED_OUT): State.SENTINEL,
+        # A rebalance run ends when its change has converged, is superseded or timed out
+        (State.GROUP_MANAGEMENT, Cause.DONE): State.ENDED,
+        # A newer controller has the right to write: two would undo each other's work
+        **{(state, Cause.FENCED): State.ENDED for state in State if state is not State.ENDED},
     }
 )
 """(state, cause) -> where it leads. What is not here is a fault of the controller."""
@@ -147,10 +113,10 @@ def follow(state: State, cause: Cause) -> State:
     Raises:
         ProtocolError: the table has no such transition.
     """
-    edge = TRANSITIONS.get((state, cause))
-    if edge is None:
+    to = TRANSITIONS.get((state, cause))
+    if to is None:
         raise ProtocolError(f"controller: {state}: cannot go on because of '{cause}': a fault of kgs, please report it")
-    return edge.to
+    return to
 
 
 def mermaid() -> str:
@@ -159,7 +125,7 @@ def mermaid() -> str:
     lines = ["stateDiagram-v2", f"    [*] --> {names[State.SYNCHRONIZE]}"]
     lines += [f'    state "{state}" as {name}' for state, name in names.items() if name != state]
     labels: dict[tuple[State, State], list[str]] = {}
-    for (state, cause), edge in TRANSITIONS.items():
-        labels.setdefault((state, edge.to), []).append(cause)
+    for (state, cause), to in TRANSITIONS.items():
+        labels.setdefault((state, to), []).append(cause)
     lines += [f"    {names[a]} --> {names[b]}: {', '.join(causes)}" for (a, b), causes in labels.items()]
     return "\n".join([*lines, f"    {names[State.ENDED]} --> [*]"])

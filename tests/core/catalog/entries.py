@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import Schema
 
-from kgs_core.ports import CatalogEntry, TableDescription
+from kgs_core.catalog.catalog import CatalogEntry
+from kgs_core.ports import TableDescription
 
 KINDS = {
     "id": pa.int64(),

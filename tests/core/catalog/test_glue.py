@@ -5,11 +5,11 @@ import time
 
 import pytest
 
+from kgs_core.catalog.catalog import Registration
 from kgs_core.catalog.glue import open_glue
 from kgs_core.config import parse_settings
 from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError
-from kgs_core.ports import Registration
 from tests.core.catalog.entries import KINDS, entry
 from tests.dripping_server import ENDLESS, dripping_server
 from tests.glue_server import error, glue_server

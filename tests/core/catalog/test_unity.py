@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from kgs_core.catalog.catalog import Registration
 from kgs_core.catalog.unity import UnityCatalog, open_unity
 from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError
-from kgs_core.ports import Registration
 from tests.core.catalog.entries import KINDS, entry
 from tests.dripping_server import ENDLESS, dripping_server
 from tests.unity_server import hang, unity_server

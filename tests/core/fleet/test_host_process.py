@@ -56,55 +56,55 @@ def test_parts_that_a_later_version_adds_are_passed_over():
     assert HostProcess.of(Process({**known.as_process().parts, "later": 1})) == known
 
 
-def test_zombie_is_gone(child):
+def test_zombie_is_gone_and_another_process_with_the_same_id_is_not_the_one_meant(child):
     known = replace(HostProcess.current({}), pid=child.pid, start_ticks=start_ticks(child.pid))
-    assert known.is_gone() is False
+    assert (known.is_gone(), replace(known, start_ticks=known.start_ticks - 1).is_gone()) == (False, True)
     child.send_signal(signal.SIGKILL)
     wait_until(known.is_gone, 5, "gone, although nobody has asked for its exit status")
 
 
-def test_another_process_with_the_same_id_is_not_the_one_meant():
-    me = HostProcess.current({})
-    assert replace(me, start_ticks=me.start_ticks - 1).is_gone() is True
+OF_AN_OLDER_VERSION = {"machine_id": "", "pid_namespace": 0}
 
 
-def test_whether_a_process_of_another_machine_is_gone_is_unknown():
-    assert replace(HostProcess.current({}), host="elsewhere", pid=2**22).is_gone() is None
-
-
-def test_a_process_of_an_earlier_boot_of_this_machine_is_gone(monkeypatch):
+@pytest.mark.parametrize(
+    ("said", "is_gone"),
+    [
+        ({}, False),
+        ({"pid": 2**22}, True),
+        ({"host": "elsewhere", "pid": 2**22}, None),
+        ({"boot_id": "another"}, True),
+        ({"boot_id": "another", "machine_id": ""}, None),
+        ({"boot_id": "another", "machine_id": "of another machine"}, None),
+        ({"pid": 2**22, "pid_namespace": FIRST + 1}, None),
+        ({"boot_id": "another", "pid_namespace": FIRST + 500}, None),
+        (OF_AN_OLDER_VERSION, False),
+        ({**OF_AN_OLDER_VERSION, "pid": 2**22}, True),
+        ({**OF_AN_OLDER_VERSION, "boot_id": "another"}, True),
+    ],
+    ids=[
+        "this one",
+        "ended",
+        "of another machine",
+        "of an earlier boot of this machine",
+        "of a machine without an id, which cannot be told from another one",
+        "of a machine of the same name: `localhost` is the name of many",
+        "with other process ids",
+        "of a container on another boot: its image may bring a machine id along",
+        "one that does not say its namespace is identified as before",
+        "and known to be gone: what an upgrade has ended must not look alive for ever",
+        "and gone with its boot",
+    ],
+)
+def test_whether_a_process_is_gone(monkeypatch, said, is_gone):
     monkeypatch.setattr(host_process, "pid_namespace", lambda: FIRST)
     monkeypatch.setattr(host_process, "machine_id", lambda: "m")
-    before = replace(HostProcess.current({}), boot_id="another")
-    assert (before.machine_id, before.pid_namespace) == ("m", FIRST)
-    assert before.is_gone() is True
-
-
-@pytest.mark.parametrize("other", ["", "of another machine"])
-def test_a_machine_of_the_same_name_is_not_this_one(monkeypatch, other):
-    """`localhost` is the name of many; a machine without an id cannot be told from another one either."""
-    monkeypatch.setattr(host_process, "pid_namespace", lambda: FIRST)
-    monkeypatch.setattr(host_process, "machine_id", lambda: "" if other == "" else "m")
-    assert replace(HostProcess.current({}), boot_id="another", machine_id=other).is_gone() is None
+    assert replace(HostProcess.current({}), **said).is_gone() is is_gone
 
 
 def test_of_a_container_on_another_boot_nothing_is_known(monkeypatch):
-    """Its image may bring a machine id along, and the numbers of namespaces are the same on every machine."""
+    """The numbers of namespaces are the same on every machine."""
     monkeypatch.setattr(host_process, "pid_namespace", lambda: FIRST + 500)
     assert replace(HostProcess.current({}), boot_id="another").is_gone() is None
-
-
-def test_whether_a_process_with_other_process_ids_is_gone_is_unknown():
-    me = HostProcess.current({})
-    assert replace(me, pid=2**22, pid_namespace=me.pid_namespace + 1).is_gone() is None
-
-
-def test_one_that_does_not_say_its_namespace_is_identified_as_before():
-    """Reports and tags of an older version: what an upgrade has ended must not look alive for ever."""
-    old = replace(HostProcess.current({}), machine_id="", pid_namespace=0)
-    assert old.is_gone() is False
-    assert replace(old, pid=2**22).is_gone() is True
-    assert replace(old, boot_id="another").is_gone() is True
 
 
 def test_a_living_process_in_a_container_of_this_machine_is_not_taken_for_dead():

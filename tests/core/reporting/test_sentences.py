@@ -29,7 +29,7 @@ def seen(group, measured=None):
     watch = GroupObserver.begin(group.world.options, group.world.topics.everything(), group.now, group.world.clock.ms)
     watch = watch.observed(FleetSeen(group.world.fleet.runs()), group.now)
     state = watch.observed(measured or group.world.measured(), group.now).state
-    return sentences(replace(state, silence_counts_from=group.now), group.now)
+    return sentences(replace(state, listening=replace(state.listening, silence_counts_from=group.now)), group.now)
 
 
 def test_a_group_at_rest(group):

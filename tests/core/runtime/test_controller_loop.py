@@ -1,44 +1,22 @@
 """The control loop over the simulated group: consumers that obey, a Kafka that fails now and then."""
 
-from dataclasses import dataclass, field
-from random import Random
-
 import pytest
 
-from kgs_core.config.membership import MembershipSettings
-from kgs_core.config.packing import PackingSettings
 from kgs_core.errors import FencedError, PermanentError, TransientError
-from kgs_core.group.controller.state import Options
-from kgs_core.group.invariants.assignments import check_single_owner
-from kgs_core.group.membership.member import MembershipTiming
-from kgs_core.group.protocol import DesiredState, RunState, Target
-from kgs_core.group.view.events import Measured, Note
+from kgs_core.group.view.events import Note
 from kgs_core.model import TopicPartition
-from kgs_core.planning.load import Load
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, note_line
 from kgs_core.system.shutdown import StopFlag
-from tests.world.chance import Chance
-from tests.world.consumers import Habits
-from tests.world.fleet import SimFleet
-from tests.world.ports import SimControllerWriter, SimGroupTopicReader
-from tests.world.topics import OPERATOR, TARGETS, Clock, Topics
+from tests.sim_group import SimGroup, options
 
-TPS = [TopicPartition("t", n) for n in range(4)]
-SPEEDS = dict.fromkeys(TPS, 60.0)
-LIMIT_S = 600.0
-OPTIONS = Options(
-    PackingSettings(packing_capacity_bytes_per_s=150.0, consumer_capacity_bytes_per_s=200.0, spare_consumers=0),
-    MembershipSettings(),
-    lambda: Random(0),
-)
+FOUR = {"a": 50, "b": 50, "c": 50, "d": 50}
 
 
-@dataclass
 class Failing:
     """A port whose next calls fail, before they do anything or when they have done it."""
 
-    port: object
-    world: "World"
+    def __init__(self, port, world):
+        self.port, self.world = port, world
 
     def __getattr__(self, name):
         def call(*arguments):
@@ -47,7 +25,6 @@ class Failing:
             if before is not None:
                 raise before
             result = getattr(self.port, name)(*arguments)
-            self.world.check()
             if after is not None:
                 raise after
             return result
@@ -55,66 +32,41 @@ class Failing:
         return call
 
 
-@dataclass
-class World:
+class World(SimGroup):
     """A group whose time goes by while the controller polls; it is asked to end when `until` is true."""
 
-    until: object = lambda world: world.is_converged()
-    ending: StopFlag = field(default_factory=StopFlag)
-    topics: Topics = field(default_factory=lambda: Topics(Clock()))
-    fails: dict = field(default_factory=dict)
-    asked: list = field(default_factory=list)
-
-    def __post_init__(self):
-        chance = Chance(Random(1))
-        self.fleet = SimFleet(self.topics, chance, Habits(MembershipTiming(2.0, 30.0, 300.0)))
-        self.reader = SimGroupTopicReader(self.topics, chance)
-        self.writer = SimControllerWriter(self.topics, chance)
+    def __init__(self, until=lambda world: world.is_converged()):
+        super().__init__(options())
+        self.fails, self.asked, self.ending = {}, [], StopFlag()
+        self.publish(**FOUR)
+        self.events = [lambda: until(self) and self.ending.set()]
 
     def run(self):
-        ports = ControlPorts(*(Failing(port, self) for port in (self, self.writer, self.fleet, self)))
-        clock = self.topics.clock
-        return ControlLoop("g", OPTIONS, ports, lambda: clock.now, lambda: clock.now).run(self.ending)
+        _, writer = self.controller()
+        ports = ControlPorts(*(Failing(port, self) for port in (self, writer, self.fleet, self)))
+        clocks = self.clocks
+        return ControlLoop("g", self.options, ports, clocks.steady, clocks.wall).run(self.ending)
 
     def fail(self, what, before=None, after=None):
         self.fails.setdefault(what, []).append((before, after))
 
-    def read_to_end(self):
-        return self.reader.read_to_end()
-
-    def poll(self, timeout_s):
-        self.topics.clock.now += timeout_s
-        assert self.topics.clock.now < LIMIT_S, "the group did not get there"
-        for process in self.fleet.living():
-            process.turn()
-        if self.until(self):
-            self.ending.set()
-        return self.reader.poll(timeout_s)
-
     def newest(self):
-        return Measured(Load(SPEEDS), 7)
-
-    def check(self):
-        assert check_single_owner({p.member.incarnation: p.owned for p in self.fleet.living()}) == ()
-
-    def owners(self):
-        return {tp: process.consumer for process in self.fleet.living() for tp in process.owned}
-
-    def target(self):
-        return self.topics.log(TARGETS)[-1].message if self.topics.log(TARGETS) else None
+        return self.at(None)
 
     def is_converged(self):
-        return self.owners().keys() == SPEEDS.keys() and self.owners() == self.target().assignment
+        target = self.target()
+        return len(self.owners()) == 4 and target.assignment == {
+            TopicPartition(p, 0): c for p, c in self.owners().items()
+        }
 
 
 def test_a_group_comes_up_and_reads_everything():
-    """240 bytes/s and 150 for each: two consumers."""
+    """200 bytes/s and 100 for each: two consumers."""
     world = World()
     assert world.run() is None
     assert world.asked[:2] == ["fence", "read_to_end"]
     assert sorted(world.owners().values()) == [1, 1, 2, 2]
-    assert isinstance(world.target(), Target)
-    assert world.target().measurement_offset == 7
+    assert world.target().measurement_offset == 0
 
 
 TRANSIENT = TransientError("Kafka does not answer", retry_after_s=0.0)
@@ -170,40 +122,6 @@ def test_a_start_that_is_refused_is_tried_again_later():
     assert world.asked.count("start") == 3
 
 
-def test_a_consumer_that_dies_is_replaced():
-    def kill_one(world):
-        first = world.fleet.processes.get("run-1")
-        if first is not None and world.is_converged():
-            first.kill()
-        return first is not None and not first.lives and world.is_converged()
-
-    world = World(until=kill_one)
-    world.run()
-    assert [process.lives for process in world.fleet.processes.values()] == [False, True, True]
-
-
-def test_a_pause_empties_everybody_and_ends_nobody():
-    def pause(world):
-        if world.is_converged() and not world.topics.log(OPERATOR):
-            world.topics.append(DesiredState(RunState.PAUSED, "me", 1))
-        return bool(world.topics.log(OPERATOR)) and not world.owners()
-
-    world = World(until=pause)
-    world.run()
-    assert len(world.fleet.living()) == 2
-
-
-def test_a_stop_ends_everybody_and_not_the_controller():
-    def end(world):
-        if world.is_converged() and not world.topics.log(OPERATOR):
-            world.topics.append(DesiredState(RunState.STOPPED, "me", 1))
-        return bool(world.topics.log(OPERATOR)) and not world.fleet.living()
-
-    world = World(until=end)
-    assert world.run() is None
-    assert [process.exit_code for process in world.fleet.processes.values()] == [0, 0]
-
-
 def test_what_a_person_must_mend_ends_the_loop():
     world = World()
     world.fail("write", before=PermanentError("too large"))
@@ -223,7 +141,7 @@ def test_a_note_is_one_line_of_fields():
         "reason": "consumer lost: 2",
         "rscore": 0.25,
         "moved": 1,
-        "partitions": tuple(TPS[:2]),
+        "partitions": (TopicPartition("t", 0), TopicPartition("t", 1)),
         "why": "",
         "n": (),
     }

@@ -12,20 +12,20 @@ from kgs_core.fleet.fleets import FLEETS
 from kgs_core.group.topics import connections
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.runtime import local_controller
-from kgs_core.runtime.local_controller import LocalControl
 from kgs_core.system.shutdown import StopFlag
 
 YAML = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
 
 
+SETTINGS = parse_settings(YAML.encode(), "kgs.yaml", {})
+
+
 @pytest.fixture
-def control(tmp_path):
-    settings = parse_settings(YAML.encode(), "kgs.yaml", {})
-    fleet = FLEETS["local"](settings, FleetOptions(tmp_path / "kgs.yaml", tmp_path / "logs"))
-    return LocalControl(settings, fleet)
+def fleet(tmp_path):
+    return FLEETS["local"](SETTINGS, FleetOptions(tmp_path / "kgs.yaml", tmp_path / "logs"))
 
 
-def test_a_controller_waits_for_a_kafka_that_is_away_until_it_is_asked_to_end(control, monkeypatch, caplog):
+def test_a_controller_waits_for_a_kafka_that_is_away_until_it_is_asked_to_end(fleet, monkeypatch, caplog):
     """A supervisor would start it again and again; it says once what it waits for."""
     stop, asked = StopFlag(), []
 
@@ -36,24 +36,24 @@ def test_a_controller_waits_for_a_kafka_that_is_away_until_it_is_asked_to_end(co
         raise TransientError("Kafka 127.0.0.1:9: no answer", 0.0)
 
     monkeypatch.setattr(KafkaAdmin, "describe", no_answer)
-    control.run(stop)
+    local_controller.look_after(SETTINGS, fleet, stop)
     assert len(asked) == 3
     assert [r.message for r in caplog.records if r.levelname == "WARNING"] == ["waiting: Kafka 127.0.0.1:9: no answer"]
 
 
-def test_a_controller_that_kafka_refuses_ends(control, monkeypatch):
+def test_a_controller_that_kafka_refuses_ends(fleet, monkeypatch):
     def refused(*_):
         raise PermanentError("Kafka 127.0.0.1:9: refused")
 
     monkeypatch.setattr(KafkaAdmin, "describe", refused)
     with pytest.raises(PermanentError, match="refused"):
-        control.run(StopFlag())
+        local_controller.look_after(SETTINGS, fleet, StopFlag())
 
 
-def test_a_controller_can_end_transactions_that_kafka_leaves_hanging(control, monkeypatch):
-    topics = SimpleNamespace(settings=control._settings, name=str, extra_time_s=0.0)
+def test_a_controller_can_end_transactions_that_kafka_leaves_hanging(fleet, monkeypatch):
+    topics = SimpleNamespace(settings=SETTINGS, name=str, extra_time_s=0.0)
     monkeypatch.setattr(connections, "create_topics", lambda *_: None)
     monkeypatch.setattr(connections, "GroupTopics", lambda *_: topics)
     monkeypatch.setattr(local_controller, "MeasurementThread", lambda _: nullcontext())
     with ExitStack() as held:
-        assert control._connect(held).reader._hanging is not None
+        assert local_controller._connect(SETTINGS, fleet, held).reader._hanging is not None

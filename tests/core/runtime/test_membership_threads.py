@@ -58,11 +58,21 @@ class MemoryAssignments:
         return [found]
 
 
+def shared(suspect_after_s=30):
+    pace = MembershipTiming(0.05, suspect_after_s, 300)
+    return SharedMembership(Membership.join(Identity(ME, a_process()), pace, time.monotonic()))
+
+
+def ends(membership, *threads):
+    membership.change(lambda m: m.end(time.monotonic()))
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive(), "it ends by itself once the last word is said"
+
+
 @pytest.fixture
 def parts():
-    membership = SharedMembership(
-        Membership.join(Identity(ME, a_process()), MembershipTiming(0.05, 30, 300), time.monotonic())
-    )
+    membership = shared()
     reports, assignments, stop = MemoryReports(), MemoryAssignments(), StopFlag()
     interrupted = threading.Event()
     threads = [AssignmentThread(membership, assignments, stop, interrupted.set), ReportThread(membership, reports)]
@@ -70,10 +80,7 @@ def parts():
         thread.start()
     yield membership, assignments, reports, stop, threads[0], interrupted
     reports.away.clear()
-    membership.change(lambda m: m.end(time.monotonic()))
-    for thread in threads:
-        thread.join(10)
-        assert not thread.is_alive(), "it ends by itself once the last word is said"
+    ends(membership, *threads)
     assert reports.last.phase is Phase.ENDED
 
 
@@ -150,9 +157,7 @@ def test_any_other_error_of_the_thread_of_assignments_is_reported_and_drains_the
 
 def test_assignments_that_cannot_be_read_for_long_drain_a_process_that_is_heard():
     """As where the right to read them was taken away: it would keep what it is given, unread, for ever."""
-    membership = SharedMembership(
-        Membership.join(Identity(ME, a_process()), MembershipTiming(0.05, 0.2, 300), time.monotonic())
-    )
+    membership = shared(0.2)
 
     class Refused:
         def newest(self, _timeout_s):
@@ -169,16 +174,11 @@ def test_assignments_that_cannot_be_read_for_long_drain_a_process_that_is_heard(
     assert membership.wait(lambda m: m.ending is Ending.FAILED, 10)
     assert membership.now.why == "no assignment could be read for 0.6 s (3 x suspect_after_s): not authorized"
     assert isinstance(assignments.failure, PermanentError)
-    membership.change(lambda m: m.end(time.monotonic()))
-    for thread in threads:
-        thread.join(10)
-        assert not thread.is_alive()
+    ends(membership, *threads)
 
 
 def test_error_of_the_thread_of_reports_is_reported_with_the_last_word(caplog):
-    membership = SharedMembership(
-        Membership.join(Identity(ME, a_process()), MembershipTiming(0.05, 30, 300), time.monotonic())
-    )
+    membership = shared()
 
     class FailsTwice(MemoryReports):
         def send(self, report, timeout_s):
@@ -191,9 +191,7 @@ def test_error_of_the_thread_of_reports_is_reported_with_the_last_word(caplog):
     thread = ReportThread(membership, writer)
     thread.start()
     assert membership.wait(lambda m: m.ending is Ending.FAILED, 10)
-    membership.change(lambda m: m.end(time.monotonic()))
-    thread.join(10)
-    assert not thread.is_alive()
+    ends(membership, thread)
     words = "the thread of reports has failed: ValueError: cannot be written"
     assert (writer.last.phase, writer.last.why, str(thread.failure)) == (Phase.ENDED, words, words)
     assert len([r for r in caplog.records if r.exc_info]) == 1, "said once, with its words"
@@ -247,9 +245,7 @@ def test_round_in_hand_is_interrupted_by_an_assignment_that_changes_something(pa
 
 def test_clock_of_a_message_is_read_under_the_lock():
     """A round that begins while the sender waits for the lock must not look younger than nothing."""
-    membership = SharedMembership(
-        Membership.join(Identity(ME, a_process()), MembershipTiming(0.05, 30, 300), time.monotonic())
-    )
+    membership = shared()
     membership.change(lambda m: m.received([Received(MemberAssignment(ME, frozenset({A})), 0, 0)], 0))
     act(membership)
     told = []

@@ -7,7 +7,6 @@ import pytest
 from kgs_core.errors import FencedError, MeasurementError, TransientError, UnsafeError
 from kgs_core.group.controller import machine
 from kgs_core.group.controller.state import Result
-from kgs_core.group.protocol import DesiredState, RunState
 from kgs_core.group.view.events import Measured
 from kgs_core.model import ConsumerId
 from kgs_core.planning.load import Load
@@ -19,6 +18,8 @@ from tests.sim_group import SimGroup, options, tp
 from tests.world.chance import FaultRates
 
 FOUR = {"a": 50, "b": 50, "c": 50, "d": 50}
+GROWN = {**FOUR, "a": 90, "b": 90}
+LARGE = dict.fromkeys(FOUR, 90)
 
 
 def run_of(group, **reference):
@@ -38,6 +39,13 @@ def group():
     return group
 
 
+@pytest.fixture
+def run(group):
+    """It grows, and consumer 3 has been started for that."""
+    group.start(3)
+    return run_of(group, measurement_offset=group.publish(**GROWN))
+
+
 def test_a_first_assignment_costs_nothing():
     group = SimGroup(options())
     group.is_there = False
@@ -53,16 +61,16 @@ def test_a_first_assignment_costs_nothing():
     assert group.owners() == {"a": 1, "b": 1, "c": 2, "d": 2}
 
 
-def test_a_change_is_priced_and_its_gaps_are_counted(group):
-    group.start(3)
+def test_a_change_is_priced_and_its_gaps_are_counted(group, run):
     before = group.target()
-    offset = group.publish(a=90, b=90, c=50, d=50)
-    _, assigned, priced, handed_over = parts(run_of(group, measurement_offset=offset))
+    _, assigned, priced, handed_over = parts(run)
     assert assigned.before.message == before
     (move,) = priced.moves
     assert (move.source, move.destination, move.bytes_per_s) == (1, 3, 90.0)
     assert (priced.rscore, priced.moved) == (0.9, 1)
     assert priced.target.message.rscore == 0.9
+    alone = run_of(group).price()
+    assert (alone.rscore, alone.moved, alone.moves, alone.target.message) == (0.9, 1, None, group.target())
     assert handed_over.outcome.result is Result.CONVERGED
     (gap_s,) = handed_over.gaps_s.values()
     assert handed_over.gaps_s.keys() == {move.partition}
@@ -79,7 +87,7 @@ def test_nothing_to_do_is_an_outcome(group):
 
 
 def test_alternatives_are_those_of_the_moment_of_the_decision(group):
-    run = run_of(group, measurement_offset=group.publish(a=90, b=90, c=90, d=90))
+    run = run_of(group, measurement_offset=group.publish(**LARGE))
     group.start(3, 4)
     found = run.assign(("bfd", "mwf")).preview
     assert [other.algorithm for other in found.plan.alternatives] == ["bfd"]
@@ -92,19 +100,12 @@ def test_where_a_measurement_is_too_old_or_gone_the_newest_one_counts(group, age
     """A run may take long to begin: pods are scheduled, images pulled."""
     group.publish(**FOUR)
     group.go_by(age_s)
-    newest = group.publish(a=90, b=90, c=90, d=90)
+    newest = group.publish(**LARGE)
     group.start(3, 4)
     measured, assigned, *_ = parts(run_of(group, measurement_offset=offset))
     assert (measured.measurement_offset, group.measured_now) == (newest, 0)
     assert assigned.is_written
     assert group.target().measurement_offset == newest
-
-
-def test_where_no_measurement_is_young_enough_the_run_makes_one(group):
-    offset = group.publish(**FOUR)
-    group.go_by(31)
-    measured = run_of(group, measurement_offset=offset).measure()
-    assert (measured.measurement_offset, measured.age_s, group.measured_now) == (None, 0.0, 1)
 
 
 @pytest.mark.parametrize(
@@ -132,25 +133,21 @@ def test_where_none_is_to_be_had_it_fails_in_words_before_anybody_is_fenced(grou
     assert group.topics.writer == writer
 
 
-def test_without_a_reference_it_takes_the_newest_or_measures(group):
+@pytest.mark.parametrize("has_reference", [True, False])
+def test_where_no_measurement_is_young_enough_the_run_makes_one(group, has_reference):
     offset = group.publish(**FOUR)
-    assert run_of(group).measure().measurement_offset == offset
+    assert run_of(group).measure().measurement_offset == offset, "the newest, without a reference"
     group.go_by(31)
-    measured = run_of(group).measure()
-    assert (measured.measurement_offset, group.measured_now) == (None, 1)
+    measured = run_of(group, measurement_offset=offset if has_reference else None).measure()
+    assert (measured.measurement_offset, measured.age_s, group.measured_now) == (None, 0.0, 1)
 
 
-def test_a_measurement_grows_older_while_the_run_lasts(group):
-    run = run_of(group, measurement_offset=group.publish(**FOUR))
+def test_a_measurement_grows_older_and_is_taken_anew_where_it_is_too_old_before_it_was_packed_by(group):
+    run = run_of(group, measurement_offset=group.publish(**LARGE))
     run.measure()
     group.go_by(12)
     assert run.measure().age_s == 12
-
-
-def test_one_that_has_become_too_old_before_it_was_packed_by_is_taken_anew(group):
-    run = run_of(group, measurement_offset=group.publish(a=90, b=90, c=90, d=90))
-    run.measure()
-    group.go_by(31)
+    group.go_by(19)
     newest = group.publish(**FOUR)
     assigned = run.assign()
     assert not assigned.is_written, "by the old one four consumers would be needed"
@@ -159,7 +156,7 @@ def test_one_that_has_become_too_old_before_it_was_packed_by_is_taken_anew(group
 
 def test_a_look_fences_nobody_and_writes_nothing(group):
     writer, history = group.topics.writer, group.history()
-    group.publish(a=90, b=90, c=90, d=90)
+    group.publish(**LARGE)
     watch, found = run_of(group).look(("bfd",))
     assert found.plan.consumers == 4
     assert "above consumer_capacity" in found.reason
@@ -188,28 +185,16 @@ def test_the_target_that_stands_can_be_carried_out_without_any_measurement(group
 
 
 @pytest.mark.parametrize("part", ["measure", "assign", "price", "hand_over"])
-def test_each_part_can_be_done_alone_and_the_next_run_goes_on(group, part):
-    group.start(3)
-    offset = group.publish(a=90, b=90, c=50, d=50)
-    getattr(run_of(group, measurement_offset=offset), part)()
+def test_each_part_can_be_done_alone_and_the_next_run_goes_on(group, run, part):
+    getattr(run, part)()
     group.go_by(60)
-    *_, handed_over = parts(run_of(group, measurement_offset=group.publish(a=90, b=90, c=50, d=50)))
+    *_, handed_over = parts(run_of(group, measurement_offset=group.publish(**GROWN)))
     assert handed_over.outcome.result in {Result.CONVERGED, Result.NOTHING_TO_DO}
     assert len(set(group.owners().values())) == 3
     assert group.history().count("Target") == 2
 
 
-def test_a_price_alone_is_that_of_the_newest_target(group):
-    group.start(3)
-    parts(run_of(group, measurement_offset=group.publish(a=90, b=90, c=50, d=50)))
-    priced = run_of(group).price()
-    assert (priced.rscore, priced.moved, priced.moves) == (0.9, 1, None)
-    assert priced.target.message == group.target()
-
-
-def test_a_newer_controller_ends_it(group):
-    group.start(3)
-    run = run_of(group, measurement_offset=group.publish(a=90, b=90, c=50, d=50))
+def test_a_newer_controller_ends_it(group, run):
     run.assign()
     group.topics.fence_writers()
     with pytest.raises(FencedError, match="controller of group g: a newer controller has taken over"):
@@ -228,7 +213,7 @@ def test_an_unsafe_target_is_not_written(group, monkeypatch):
 
     monkeypatch.setattr(machine, "select_target", careless)
     history = group.history()
-    run = run_of(group, measurement_offset=group.publish(a=90, b=90, c=90, d=90))
+    run = run_of(group, measurement_offset=group.publish(**LARGE))
     with pytest.raises(UnsafeError, match=r"not written.*S6 a:0: has no consumer"):
         run.assign()
     assert run.problems == ("S6 a:0: has no consumer",)
@@ -237,27 +222,12 @@ def test_an_unsafe_target_is_not_written(group, monkeypatch):
 
 def test_partitions_that_come_meanwhile_supersede_the_change(group):
     """Newer measurements are heard, though the one of the reference is what is packed by."""
-    run = run_of(group, measurement_offset=group.publish(a=90, b=90, c=50, d=50))
+    run = run_of(group, measurement_offset=group.publish(**GROWN))
     run.assign()
     group.publish(**FOUR, e=10)
     outcome = run.hand_over().outcome
     assert outcome.result is Result.SUPERSEDED
     assert "e:0" in outcome.reason
-
-
-def test_a_change_whose_consumer_never_comes_runs_out_of_time(group):
-    run = run_of(group, measurement_offset=group.publish(a=90, b=90, c=50, d=50))
-    run.assign()
-    handed_over = run.hand_over()
-    assert handed_over.outcome.result is Result.TIMED_OUT
-    assert handed_over.duration_s >= group.options.membership.group_management_timeout_s
-
-
-def test_a_desired_state_is_carried_out(group):
-    group.topics.append(DesiredState(RunState.PAUSED, "me", 0))
-    *_, handed_over = parts(run_of(group, measurement_offset=group.publish(**FOUR)))
-    assert handed_over.outcome.result is Result.CONVERGED
-    assert group.owners() == {}
 
 
 def test_the_silence_of_all_is_known_by_reference(group):
@@ -277,8 +247,8 @@ def test_the_silence_of_all_is_known_by_reference(group):
 def test_a_newer_report_takes_the_reference_back(group):
     newest = group.topics.logs[("controller.metadata", 0)][-1].offset
     group.go_by(5)
-    run = run_of(group, measurement_offset=group.publish(**FOUR), report_offset=newest, report_age_s=600.0)
-    assert run.assign().outcome.result is Result.NOTHING_TO_DO
+    asked = {"measurement_offset": group.publish(**FOUR), "report_offset": newest, "report_age_s": 600.0}
+    assert run_of(group, **asked).assign().outcome.result is Result.NOTHING_TO_DO
 
 
 def fail(group, what, times):
@@ -289,11 +259,9 @@ def fail(group, what, times):
 
 
 @pytest.mark.parametrize("trouble", ["write_lost", "write_unsure", "write_hangs", "unanswered"])
-def test_a_kafka_that_fails_for_a_while_is_asked_again(group, trouble, monkeypatch):
+def test_a_kafka_that_fails_for_a_while_is_asked_again(group, run, trouble, monkeypatch):
     """Whether the Target was written is found out before anything else is done."""
     monkeypatch.setattr(StopFlag, "wait", lambda *_: None)  # the group's clock does not move while it waits
-    group.start(3)
-    run = run_of(group, measurement_offset=group.publish(a=90, b=90, c=50, d=50))
     fail(group, trouble, 2)
     assigned = run.assign()
     assert assigned.is_written
@@ -302,18 +270,16 @@ def test_a_kafka_that_fails_for_a_while_is_asked_again(group, trouble, monkeypat
     assert group.history().count("Target") == 2
 
 
-def test_a_kafka_that_fails_for_long_ends_the_run(group, monkeypatch):
+def test_a_kafka_that_fails_for_long_ends_the_run(group, run, monkeypatch):
     """Else it would hold up the next one, which has newer measurements."""
     monkeypatch.setattr(rebalance_run, "PATIENCE_S", 0.1)
-    run = run_of(group, measurement_offset=group.publish(a=90, b=90, c=50, d=50))
     fail(group, "unanswered", 1000)
     with pytest.raises(TransientError, match=r"not done after 0.1 s, for Kafka did not answer: the next one goes on"):
         run.assign()
 
 
-def test_all_parts_together_take_no_longer_than_a_run_may(group, monkeypatch):
+def test_all_parts_together_take_no_longer_than_a_run_may(group, run):
     """Somebody waits between them: what is left for the last one is nothing."""
-    run = run_of(group, measurement_offset=group.publish(a=90, b=90, c=50, d=50))
     run.assign()
     group.go_by(rebalance_run.longest_run_s(group.options.membership))
     with pytest.raises(TransientError, match="not done after 0 s"):

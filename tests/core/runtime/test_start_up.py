@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
-from kgs_core.runtime.start_up import AskedToEndError, StartUp
+from kgs_core.runtime.start_up import StartUp
 from kgs_core.spark.errors import passing
 from kgs_core.system.shutdown import StopFlag
 from tests.waiting import wait_until
@@ -100,10 +100,6 @@ def test_an_error_after_the_start_is_reported_whoever_asked_for_the_end():
         stop.set()
         error = TransientError("5 rounds failed")
         assert not start_up.__exit__(type(error), error, None)
-
-
-def test_asked_to_end_is_no_error_of_ours():
-    assert not issubclass(AskedToEndError, PermanentError)
 
 
 PROGRAM = """

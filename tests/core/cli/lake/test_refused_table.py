@@ -6,11 +6,11 @@ import pytest
 from click.testing import CliRunner
 
 from kgs_core.catalog import registration
+from kgs_core.catalog.catalog import Registration
 from kgs_core.cli.main import cli
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.lake.delta import delta_log
 from kgs_core.lake.delta.log_store import DiskLog
-from kgs_core.ports import Registration
 from tests.sink import Sink, Storage
 
 TEXT = """

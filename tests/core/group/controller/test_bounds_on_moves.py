@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kgs_core.group.controller.machine import step
+from kgs_core.group.controller.measuring import take_measured
 from kgs_core.group.controller.target_selection import select_target
 from kgs_core.group.protocol import Change, DesiredVersion, Incarnation, Member
 from kgs_core.group.view.events import Note, Stop, Tick
@@ -13,7 +14,18 @@ from kgs_core.planning.rebalance_budget import HeldBack
 from kgs_core.planning.triggers import Reason
 from kgs_core.ports import Run
 from kgs_core.reporting.sentences import sentences
-from tests.core.group.controller.two_readers import RUNS, TARGET, acts, group, look, measured, received, report, written
+from tests.core.group.controller.two_readers import (
+    RUNS,
+    TARGET,
+    acts,
+    group,
+    look,
+    measured,
+    received,
+    report,
+    the_write,
+    written,
+)
 
 NOW_S = 400.0
 """Later than a better packing is looked for; the clock says 01:30 UTC."""
@@ -26,9 +38,9 @@ class TestWindowsOfQuiet:
 
         def build(windows, after_s=0.0, timeout_s=300, **speeds):
             settings = packing(forced_moves_only_utc=windows, sentinel_timeout_s=timeout_s)
-            state = synchronized(packing=settings)
-            state = replace(state, wall_ms=(90 * 60 - NOW_S) * 1000.0, measured_at=NOW_S + after_s)
-            return select_target(replace(state, measured=measured(**speeds)), NOW_S + after_s).target
+            state = replace(synchronized(packing=settings), wall_ms=(90 * 60 - NOW_S) * 1000.0)
+            now = NOW_S + after_s
+            return select_target(take_measured(state, measured(**speeds), now), now).target
 
         return build
 
@@ -59,8 +71,7 @@ def test_while_a_replacement_goes_on_no_better_packing_is_looked_for(synchronize
     version, spare = DesiredVersion("2", "", "somebody", 0), Member(ConsumerId(3), Incarnation("three"))
     joined = received(replace(report(spare, applied=None), version="2"), 5)
     state = synchronized((*group(target), received(version, 5), joined))
-    _, commands = look(state, measured(a=30, b=20), 400.0)
-    (write,) = acts(commands)
+    write = the_write(look(state, measured(a=30, b=20), 400.0))
     assert write.target.reason == "replacement: consumer 1 is outdated, spare 3 takes its partitions"
 
 
@@ -99,7 +110,7 @@ class TestBudgetOfAnHour:
         state, commands = look(bounded(3600), measured(a=30, b=20), self.NOW_S)
         (write,) = acts(commands)
         assert [one.rscore for one in write.target.history] == [1.0, 0.2]
-        assert state.held_back is None
+        assert state.search.held_back is None
 
     def test_a_held_back_change_is_looked_at_again_after_the_timeout(self, bounded):
         state, _ = look(bounded(3400), measured(a=30, b=20), self.NOW_S)
@@ -111,11 +122,11 @@ class TestBudgetOfAnHour:
 
     def test_once_something_was_written_nothing_is_held_back(self, bounded):
         state, _ = look(bounded(60), measured(a=30, b=20), self.NOW_S)
-        assert state.held_back == HeldBack(0.2, 1.0, 1.0)
+        assert state.search.held_back == HeldBack(0.2, 1.0, 1.0)
         state, commands = look(state, measured(a=80, b=60, c=30), self.NOW_S + 1)
         (write,) = acts(commands)
         state, _ = step(state, written(write), self.NOW_S + 1)
-        assert state.held_back is None
+        assert state.search.held_back is None
 
     def test_a_rebalance_run_says_why_it_does_nothing(self, bounded):
         state, _ = look(bounded(60, until_done=True), measured(a=30, b=20), self.NOW_S)

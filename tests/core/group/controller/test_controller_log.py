@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kgs_core.group.controller.machine import step
+from kgs_core.group.controller.state import ChangeProgress, VainSearch
 from kgs_core.group.protocol import DesiredVersion, Heartbeat, Incarnation, Member, Phase
 from kgs_core.group.view.events import Note, RecordsRead, StartFailed, Tick
 from kgs_core.group.view.transitions import Cause, State
@@ -90,9 +91,9 @@ class TestChange:
 
     def test_its_time_counts_to_when_it_was_there_first(self, synchronized):
         """What is mended later, as after a pause, is no part of the change."""
-        state = replace(synchronized(), name=State.GROUP_MANAGEMENT, packed_at=0.0, settled_s=4.0)
+        state = replace(synchronized(), name=State.GROUP_MANAGEMENT, change=ChangeProgress(0.0, settled_s=4.0))
         state, _ = step(state, Tick(), 50.0)
-        assert (state.name, state.settled_s) == (State.SENTINEL, 4.0)
+        assert (state.name, state.change.settled_s) == (State.SENTINEL, 4.0)
 
     def test_what_was_amiss_before_it_puts_no_end_to_it(self, synchronized):
         """A start of consumer 2 failed a while ago."""
@@ -109,7 +110,7 @@ class TestWaits:
     @pytest.fixture
     def due(self, synchronized):
         """A better packing has been due for long."""
-        return replace(synchronized(), packed_at=0.0)
+        return replace(synchronized(), change=ChangeProgress(0.0))
 
     def test_what_is_waited_for_is_logged_once_until_it_is_over(self, due):
         state, commands = look(due, measured(a=80, unknown="b"), 400.0)
@@ -118,7 +119,7 @@ class TestWaits:
         assert commands == ()
         state, commands = look(state, measured(a=80, b=60), 402.0)
         assert commands == ()
-        state = replace(state, looked_at=None)
+        state = replace(state, search=VainSearch())
         _, commands = look(state, measured(a=80, unknown="b"), 403.0)
         assert texts(commands) == [BLIND]
 
@@ -126,6 +127,6 @@ class TestWaits:
         """Of a replacement, and of a better packing."""
         target = replace(TARGET, spares=(ConsumerId(3),))
         version = received(DesiredVersion("2", "", "somebody", 0), 5)
-        state = replace(synchronized((*group(target), version)), packed_at=0.0)
+        state = replace(synchronized((*group(target), version)), change=ChangeProgress(0.0))
         _, commands = look(state, measured(a=80, unknown="b"), 400.0)
         assert texts(commands) == [f"the replacement waits for consumers to join: 3; {BLIND}"]

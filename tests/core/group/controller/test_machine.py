@@ -23,6 +23,7 @@ from tests.core.group.controller.two_readers import (
     notes,
     received,
     report,
+    the_write,
     written,
 )
 
@@ -64,8 +65,7 @@ def test_old_reports_are_no_sign_of_life_for_a_new_controller(synchronized):
     """Consumer 2 was silent for long before the controller came: nobody waits for it once more."""
     messages = (*group()[:3], received(report(TWO, B), 0, 100.0), received(report(ONE, A), 1, 200.0))
     state = synchronized(messages, runs=())
-    _, commands = look(state, measured(a=30, b=30))
-    (write,) = acts(commands)
+    write = the_write(look(state, measured(a=30, b=30)))
     assert write.target.assignment == {A: 1, B: 1}
 
 
@@ -110,22 +110,14 @@ def test_a_launch_is_not_repeated_before_the_fleet_shows_its_run(synchronized):
     assert acts(commands) == [Launch(2)]
 
 
-def test_a_run_of_nobody_who_is_wanted_is_asked_to_end_once(synchronized):
-    stray = Run(ConsumerId(7), "run-7", 1.0, is_over=False)
+@pytest.mark.parametrize("number", [7, 2], ids=["nobody wants it", "a double of one that is heard"])
+def test_a_run_that_nobody_wants_is_asked_to_end_once(synchronized, number):
+    """Were a double to join, it would take over all that the other reads: for nothing."""
+    stray = Run(ConsumerId(number), "stray", 1.0, is_over=False)
     state = synchronized(runs=(*RUNS, stray))
     state, commands = step(state, Tick(), 1.0)
-    assert acts(commands) == [Stop("run-7")]
+    assert acts(commands) == [Stop("stray")]
     _, commands = look(state, FleetSeen((*RUNS, stray)), 2.0)
-    assert acts(commands) == []
-
-
-def test_a_double_of_a_consumer_that_is_heard_is_asked_to_end_once(synchronized):
-    """Were it to join, it would take over all that the other reads: for nothing."""
-    double = Run(ConsumerId(2), "copy", 1.0, is_over=False)
-    state = synchronized(runs=(*RUNS, double))
-    state, commands = step(state, Tick(), 1.0)
-    assert acts(commands) == [Stop("copy")]
-    _, commands = look(state, FleetSeen((*RUNS, double)), 2.0)
     assert acts(commands) == []
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kgs_core.group.controller.measuring import SECOND_LOOK_S, blind_wait, remembered, take_measured
+from kgs_core.group.controller.state import ChangeProgress
 from kgs_core.group.controller.target_selection import select_target
 from kgs_core.group.protocol import Received, Target
 from kgs_core.group.view.events import Measured
@@ -90,7 +91,7 @@ def test_no_target_is_written_for_a_glitch(state, told):
 def test_what_keeps_a_smaller_group_from_being_looked_for_has_a_name(state, speeds_of, tp, since_s, unknown, waits):
     """A topic without a leader would keep consumers that the load does not need, in silence."""
     load = Load(speeds_of(**dict.fromkeys("ab", 20)), frozenset(tp(name) for name in unknown))
-    measured = replace(take_measured(state, Measured(load), 400.0), packed_at=400.0 - since_s)
+    measured = replace(take_measured(state, Measured(load), 400.0), change=ChangeProgress(400.0 - since_s))
     assert blind_wait(measured, 400.0) == waits
     assert blind_wait(measured, 500.0) == "", "too old to say anything"
     assert waits in sentences(measured, 400.0) if waits else True

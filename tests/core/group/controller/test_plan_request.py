@@ -6,7 +6,7 @@ import pytest
 
 from kgs_core.group.controller.machine import begin, step
 from kgs_core.group.controller.plan_request import FORCED_ONLY, open_request, request_wait
-from kgs_core.group.controller.state import ControllerOutcome, Result
+from kgs_core.group.controller.state import ControllerOutcome, Result, VainSearch
 from kgs_core.group.protocol import DesiredState, RunState
 from kgs_core.group.view.events import RecordsRead, Write, WriteFailed
 from kgs_core.group.view.transitions import State
@@ -63,7 +63,7 @@ def test_what_is_forced_does_not_wait_and_is_no_answer(calm):
 
 
 def test_with_auto_nobody_who_asks_waits_until_it_is_time(calm):
-    state = replace(calm(apply="auto"), looked_at=NOW_S)
+    state = replace(calm(apply="auto"), search=VainSearch(NOW_S))
     assert ticks(state)[1] is None
     assert ticks(asks(state))[1].applied_ms == 5
 
@@ -123,10 +123,10 @@ def test_it_waits_for_what_every_better_packing_waits_for(calm, changes, event, 
 
 def test_what_the_budget_holds_back_is_not_packed_at_every_tick(calm):
     state, _ = ticks(asks(calm(max_rscore_per_hour=0.1)))
-    looked_at = state.looked_at
+    first = state.search.at
     for second in range(2, 100):
         state, _ = ticks(state, NOW_S + second)
-    assert state.looked_at == looked_at == NOW_S + 1
+    assert state.search.at == first == NOW_S + 1
 
 
 def test_a_pause_takes_the_place_of_what_was_asked(calm):

@@ -25,22 +25,6 @@ def spares_shown_and_written(state, measurement):
     return shown.plan.spares, writes[0].target.spares if writes else None
 
 
-def test_a_spare_that_has_not_joined_stays_the_spare(synchronized, packing):
-    """Consumer 5 stands as a spare and is being started; c does not fit beside a and b, and takes number 3."""
-    messages = group(replace(TARGET, spares=(ConsumerId(5),)))
-    state = synchronized(messages, packing=packing(spare_consumers=1))
-    assert spares_shown_and_written(state, measured(a=80, b=60, c=90)) == ((5,), (5,))
-
-
-def test_spares_have_queues_of_their_own(synchronized, packing, membership):
-    """Number 3 is the last one: there is none for a spare."""
-    state = synchronized(
-        packing=packing(spare_consumers=1, max_consumers=3), membership=membership(metadata_partitions=4)
-    )
-    shown, written = spares_shown_and_written(state, measured(a=80, b=60))
-    assert (shown, written) == ((3,), (3,))
-
-
 NUMBERS = st.frozensets(st.integers(3, 5).map(ConsumerId))
 
 

@@ -8,7 +8,18 @@ from kgs_core.config import parse_settings
 from kgs_core.config.fingerprint import config_hash
 from kgs_core.group.controller.terms import other_terms, terms_of
 from kgs_core.group.protocol import DesiredVersion, Ending, Phase, Target, Terms
-from tests.core.group.controller.two_readers import ONE, TARGET, TWO, acts, group, look, measured, received, report
+from tests.core.group.controller.two_readers import (
+    ONE,
+    TARGET,
+    TWO,
+    acts,
+    group,
+    look,
+    measured,
+    received,
+    report,
+    the_write,
+)
 
 OURS = Terms("/lake", 10.0, ("ours",), 1)
 SAID = replace(TARGET, terms=OURS)
@@ -30,8 +41,7 @@ def written(synchronized):
 
 
 def test_a_new_target_says_them(synchronized):
-    _, commands = look(synchronized(terms=OURS), measured(a=80, b=60, c=30))
-    (write,) = acts(commands)
+    write = the_write(look(synchronized(terms=OURS), measured(a=80, b=60, c=30)))
     assert write.target.terms == OURS
 
 

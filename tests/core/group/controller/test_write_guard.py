@@ -6,109 +6,88 @@ import pytest
 
 from kgs_core.group.controller import desired_state
 from kgs_core.group.controller.write_guard import check_owners, check_write
-from kgs_core.group.protocol import Incarnation, Member, MemberAssignment, Phase, Received, Report, Target
+from kgs_core.group.protocol import Phase
 from kgs_core.group.view.events import Write
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import ConsumerId, TopicPartition
 from tests.core.group.controller.watched_group import WatchedGroup, options
-from tests.processes import a_process
+from tests.core.group.view.group_words import at, gives, report, settled, target, view_of
 from tests.world import controllers
 
-A, B = TopicPartition("a", 0), TopicPartition("b", 0)
-ONE, TWO = (Member(ConsumerId(n), Incarnation(f"life-{n}")) for n in (1, 2))
 NOBODY = frozenset()
-
-
-def report(member, *owned, applied=None, sequence=1, phase=Phase.READING):
-    process = a_process()
-    return Report(member, sequence, phase, 0.0, None, process, applied, frozenset(owned))
-
-
-def gives(member, *owned, **more):
-    return MemberAssignment(member, frozenset(owned), **more)
-
-
-def target(assignment, speeds=None):
-    return Target("mwf", assignment, (), speeds or dict.fromkeys(assignment, 1.0), 10.0, 0.0, "why", (), (), 0)
-
-
-def view(*messages):
-    """Offsets as given; everything is heard now."""
-    return GroupView().take_all([Received(message, offset, 0) for offset, message in messages], 0.0)
-
-
-OWNED_BY_ONE = view((0, gives(ONE, A)), (0, report(ONE, A, applied=0)), (0, report(TWO)))
+P, Q = (TopicPartition(name, 0) for name in "pq")
+HELD = settled(c1="p", c2="")
+RELEASED = view_of(at(11, gives("1a", "", "p")), at(0, report("1a", applied=11)), at(1, report("2a")))
+ASSIGNED = view_of(at(5, gives("1a", "p")), at(0, report("1a")), at(1, report("2a")))
+DOUBLED = view_of(
+    *(at(0, gives(name, "p")) for name in ("1a", "2a")), at(0, report("1a", "p", 0)), at(1, report("2a", applied=0))
+)
+STOP_START = (gives("1a", "", "p"), gives("2a", "p"))
+EARLY = "S4 p:0: enters the Assignment of 2@2a while 1@1a may hold it"
 
 
 def problems(view, *assignments, suspected=NOBODY, strict=False, target=None):
     return check_write(view, suspected, Write(target, assignments), strict=strict)
 
 
-def test_stop_confirmed_start_passes():
-    assert problems(OWNED_BY_ONE, gives(ONE, revoking=frozenset({A})), gives(TWO, pending=frozenset({A}))) == ()
-    released = view((1, gives(ONE, revoking=frozenset({A}))), (1, report(ONE, applied=1)), (0, report(TWO)))
-    assert problems(released, gives(ONE), gives(TWO, A)) == ()
-
-
-def test_start_before_stop_is_found():
-    found = problems(OWNED_BY_ONE, gives(ONE, revoking=frozenset({A})), gives(TWO, A))
-    assert found == (f"S4 a:0: enters the Assignment of {TWO} while {ONE} may hold it",)
-
-
-def test_what_was_assigned_and_not_confirmed_counts_as_held():
-    assigned_by_plan = view((5, gives(ONE, A)), (0, report(ONE)), (0, report(TWO)))
-    assert problems(assigned_by_plan, gives(TWO, A)) != ()
-
-
-def test_two_in_one_write_are_found():
-    free = view((0, report(ONE)), (0, report(TWO)))
-    (line,) = problems(free, gives(ONE, A), gives(TWO, A))[-1:]
-    assert line.startswith("S1 by Assignments: a:0")
+@pytest.mark.parametrize(
+    ("view", "assignments", "found"),
+    [
+        (HELD, (gives("1a", "", "p"), gives("2a", pending="p")), []),
+        (RELEASED, (gives("1a"), gives("2a", "p")), []),
+        (HELD, STOP_START, [EARLY]),
+        (ASSIGNED, (gives("2a", "p"),), [EARLY, "S1 by Assignments: p:0"]),
+        (RELEASED, (gives("1a", "p"), gives("2a", "p")), ["S1 by Assignments: p:0"]),
+        (HELD, (gives("1a", "", "p", retire=True),), ["S7 1@1a"]),
+        (DOUBLED, (gives("1a", "pq"),), []),
+        (DOUBLED, (gives("2a", "", "p"),), []),
+    ],
+    ids=[
+        "told to stop",
+        "stopped, confirmed, started",
+        "started before the stop",
+        "what was assigned and not confirmed counts as held",
+        "two in one write",
+        "who holds something is told to end",
+        "what was wrong before",
+        "what mends it",
+    ],
+)
+def test_what_would_do_harm_is_found(view, assignments, found):
+    lines = problems(view, *assignments)
+    assert len(lines) == len(found)
+    assert all(line.startswith(begin) for line, begin in zip(lines, found, strict=True))
 
 
 def test_a_suspect_loses_what_another_gains_but_not_where_handover_is_strict():
-    write = (gives(ONE, revoking=frozenset({A})), gives(TWO, A))
-    suspected = frozenset({ONE.incarnation})
-    assert problems(OWNED_BY_ONE, *write, suspected=suspected) == ()
-    assert problems(OWNED_BY_ONE, *write, suspected=suspected, strict=True) != ()
-
-
-def test_who_holds_something_is_not_told_to_end():
-    assert problems(OWNED_BY_ONE, gives(ONE, revoking=frozenset({A}), retire=True))[0].startswith("S7")
-
-
-def test_what_was_wrong_before_is_not_held_against_what_mends_it():
-    doubled = view((0, gives(ONE, A)), (0, gives(TWO, A)), (0, report(ONE, A, applied=0)), (0, report(TWO, applied=0)))
-    assert problems(doubled, gives(ONE, A, B)) == ()
-    assert problems(doubled, gives(TWO, revoking=frozenset({A}))) == ()
+    assert problems(HELD, *STOP_START, suspected=frozenset({"1a"})) == ()
+    assert problems(HELD, *STOP_START, suspected=frozenset({"1a"}), strict=True) == (EARLY,)
 
 
 @pytest.mark.parametrize(
-    ("bad", "line"),
+    ("assignment", "speeds", "found"),
     [
-        (target({A: ConsumerId(1)}, {A: 1.0, B: 1.0}), "S6 b:0: has no consumer"),
-        (target({A: ConsumerId(1), B: ConsumerId(1)}, {A: 1.0}), "S6 b:0: is not known, and has a consumer"),
-        (target({A: ConsumerId(0)}), "S6 a:0: 0 is no consumer's number"),
+        ({P: 1}, {P: 1.0, Q: 1.0}, ("S6 q:0: has no consumer",)),
+        ({P: 1, Q: 1}, {P: 1.0}, ("S6 q:0: is not known, and has a consumer",)),
+        ({P: 0}, {P: 1.0}, ("S6 p:0: 0 is no consumer's number",)),
+        ({P: 1, Q: 1}, {P: 999.0, Q: 999.0}, ()),
     ],
+    ids=["left out", "unknown", "no number", "above capacity, which endangers nothing"],
 )
-def test_a_target_that_leaves_a_partition_out_is_found(bad, line):
-    assert problems(GroupView(), target=bad) == (line,)
+def test_a_target_that_leaves_a_partition_out_is_found(assignment, speeds, found):
+    numbers = {tp: ConsumerId(number) for tp, number in assignment.items()}
+    assert problems(GroupView(), target=replace(target(), assignment=numbers, speeds=speeds)) == found
 
 
-def test_a_target_above_capacity_endangers_nothing():
-    assert problems(GroupView(), target=target({A: ConsumerId(1), B: ConsumerId(1)}, {A: 9.0, B: 9.0})) == ()
-
-
-def test_two_that_say_to_own_the_same_are_found():
-    both = view((0, report(ONE, A)), (0, report(TWO, A)))
-    assert check_owners(both, NOBODY) == (f"a:0: owned by {ONE} and {TWO}",)
-    assert check_owners(both, frozenset({ONE.incarnation})) == ()
-
-
-def test_who_has_come_back_and_not_yet_read_what_it_lost_does_no_harm():
-    back = view((1, gives(ONE)), (0, report(ONE, A, applied=0)), (0, gives(TWO, A)), (0, report(TWO, A, applied=0)))
+def test_two_that_say_to_own_the_same_are_found_unless_one_has_yet_to_read_what_it_lost():
+    both = view_of(at(0, report("1a", "p")), at(1, report("2a", "p")))
+    assert check_owners(both, NOBODY) == ("p:0: owned by 1@1a and 2@2a",)
+    assert check_owners(both, frozenset({"1a"})) == ()
+    back = view_of(
+        at(1, gives("1a")), at(0, report("1a", "p", 0)), at(0, gives("2a", "p")), at(1, report("2a", "p", 0))
+    )
     assert check_owners(back, NOBODY) == ()
-    ended = view((0, report(ONE, A, phase=Phase.ENDED)), (0, report(TWO, A)))
+    ended = view_of(at(0, report("1a", "p", phase=Phase.ENDED)), at(1, report("2a", "p")))
     assert check_owners(ended, NOBODY) == ()
 
 

@@ -2,7 +2,7 @@
 
 from kgs_core.group.controller.machine import step
 from kgs_core.group.protocol import Change, Incarnation, Member, MemberAssignment, Phase, Received, Report, Target
-from kgs_core.group.view.events import Measured, Note, Tick, Written
+from kgs_core.group.view.events import Measured, Note, Tick, Write, Written
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.ports import Run
@@ -51,6 +51,12 @@ RUNS = (Run(ConsumerId(1), "run-1", 50.0, is_over=False), Run(ConsumerId(2), "ru
 def acts(commands):
     """What is done, without the notes."""
     return [command for command in commands if not isinstance(command, Note)]
+
+
+def the_write(stepped):
+    """The only Write that a step leads to."""
+    (write,) = [command for command in stepped[1] if isinstance(command, Write)]
+    return write
 
 
 def notes(commands, text):

@@ -19,8 +19,6 @@ from tests.core.group.membership.membership_words import (
     said,
 )
 
-# Assignments
-
 
 def test_heartbeats_between_and_all_of_it_now_and_then():
     membership = reading(A)
@@ -38,15 +36,18 @@ def test_heartbeats_between_and_all_of_it_now_and_then():
 @pytest.mark.parametrize(
     "change",
     [
-        lambda m: act(m.received([gives(6, A)], 0)),
+        lambda m: act(m.received([gives(7, A)], 0)),
         lambda m: m.noted(Facts(stopped={A: "poison"})),
+        lambda m: m.noted(Facts(ready=frozenset({B}))),
+        lambda m: m.noted(Facts(unready={B: "no rule"})),
         lambda m: m.asked_to_end(),
     ],
-    ids=["assignment applied", "stopped", "phase"],
+    ids=["assignment applied", "stopped", "ready", "not ready", "phase"],
 )
 def test_every_change_is_reported_at_once_and_in_full(change):
-    _, message = change(reading(A)).next_message(0.1)
-    assert isinstance(message, Report)
+    membership, _ = said(act(reading(A).received([gives(6, A, pending=[B])], 0)), 0)
+    assert membership.next_message(0.1)[1] is None
+    assert isinstance(change(membership).next_message(0.1)[1], Report)
 
 
 def test_facts_are_reported_of_owned_partitions_only():
@@ -90,21 +91,14 @@ def test_heartbeat_never_confirms_a_report_of_unknown_fate():
     assert isinstance(message, Report)
 
 
-def test_batch_age_is_that_of_the_round_in_hand():
+def test_batch_age_is_that_of_the_round_in_hand_and_never_negative():
+    """A round may begin after the clock was read: that could not be encoded, and the thread of reports would end."""
     membership = reading(A).began(10)
     assert membership.next_message(14)[1].batch_age_s == 4
     assert membership.rested().next_message(14)[1].batch_age_s is None
     assert reading().began(10).next_message(14)[1].batch_age_s is None, "who owns nothing has no batch"
-
-
-def test_batch_that_begins_after_the_clock_was_read_has_no_negative_age():
-    """It could not be encoded, and the thread of reports would end of it."""
-    _, message = reading(A).began(4.001).next_message(4)
-    assert message.batch_age_s == 0
-    encode(message)
-
-
-# Self-fence
+    encode(late := reading(A).began(4.001).next_message(4)[1])
+    assert late.batch_age_s == 0
 
 
 def test_what_is_pending_is_reported_as_ready_or_not_and_nothing_else_is():
@@ -115,10 +109,3 @@ def test_what_is_pending_is_reported_as_ready_or_not_and_nothing_else_is():
     assert (report.ready, report.unready) == ({B}, {C: "no rule"})
     _, report = said(act(membership.received([gives(7, A)], 1)), 1)
     assert (report.ready, report.unready) == (frozenset(), {})
-
-
-def test_that_a_pending_partition_is_ready_is_reported_at_once():
-    membership, _ = said(act(reading(A).received([gives(6, A, pending=[B])], 0)), 0)
-    assert membership.next_message(0.1)[1] is None
-    assert membership.noted(Facts(ready=frozenset({B}))).next_message(0.1)[1].ready == {B}
-    assert membership.noted(Facts(unready={B: "no rule"})).next_message(0.1)[1].unready == {B: "no rule"}

@@ -1,32 +1,66 @@
-"""A consumer's queue where Kafka refuses it, with a client that says so once, as librdkafka does."""
-
-from types import SimpleNamespace
+"""A consumer's queue: assignments that were lost or are refused, and none at all; the reader from memory."""
 
 import pytest
 
-from kgs_core.errors import PermanentError
+from kgs_core.errors import ConfigError, PermanentError, UnsafeError
+from kgs_core.group.protocol import Incarnation, Member, MemberAssignment, Received, Tombstone
 from kgs_core.group.topics import assignments
 from kgs_core.group.topics.assignments import KafkaAssignmentReader
+from kgs_core.group.topics.reader import ReadMessage
+from kgs_core.group.topics.topics import GroupTopic
 from kgs_core.model import ConsumerId, TopicPartition
 
-QUEUE = TopicPartition("kgs.g.consumer.metadata", 1)
+QUEUES = [TopicPartition("kgs.g.consumer.metadata", n) for n in range(3)]
+ME = Member(ConsumerId(2), Incarnation("me"))
 
 
-class OnceRefused:
-    """A reader whose right was taken away: one error, then silence, until it is asked anew and has the right."""
+class Topics:
+    """The group's topics, which may be made again."""
 
-    def __init__(self, *_, only):
-        self.positions = {QUEUE: 0}
-        self.out_of_range = set()
+    def __init__(self):
+        self.admin = self
+        self.made_again = False
+
+    highest_consumer = 2
+
+    def partitions(self, kind):
+        assert kind is GroupTopic.ASSIGNMENTS
+        return QUEUES
+
+    def queue(self, consumer):
+        return consumer
+
+    def name(self, _):
+        return QUEUES[0].topic
+
+    def offsets(self, tps, which):
+        assert which == "latest"
+        return dict.fromkeys(tps, 5)
+
+    def check(self):
+        if self.made_again:
+            raise UnsafeError("made again")
+
+    def check_now_and_then(self):
+        pass
+
+
+class Reader:
+    """Gives what it is told to. A right that was taken away is one error, then silence, until it is asked anew."""
+
+    def __init__(self, _topics, starts, _refusals, only):
+        assert only == ME.consumer
+        self.positions = starts
         self.problem = ""
-        self.is_served = True
-        self.has_right = True
-        self.errors = []
+        self.is_served = self.has_right = True
+        self.out_of_range = set()
+        self.read, self.errors = [], []
 
-    def take(self, _timeout_s):
+    def take(self, _):
         if self.errors:
             raise self.errors.pop()
-        return []
+        read, self.read = self.read, []
+        return read
 
     def ask_again(self):
         self.is_served = self.has_right
@@ -34,28 +68,53 @@ class OnceRefused:
 
 @pytest.fixture
 def queue(monkeypatch):
-    monkeypatch.setattr(assignments, "GroupReader", OnceRefused)
+    monkeypatch.setattr(assignments, "GroupReader", Reader)
     monkeypatch.setattr(assignments, "ASK_AGAIN_S", 0.0)
-    topics = SimpleNamespace(
-        partitions=lambda _: (TopicPartition(QUEUE.topic, 0), QUEUE),
-        admin=SimpleNamespace(offsets=lambda tps, _: dict.fromkeys(tps, 0)),
-        check=lambda: None,
-        highest_consumer=1,
-        queue=int,
-        check_now_and_then=lambda: None,
-    )
-    return KafkaAssignmentReader(topics, ConsumerId(1))
+    return KafkaAssignmentReader(Topics(), ConsumerId(2))
+
+
+def read(*messages):
+    return [ReadMessage(GroupTopic.ASSIGNMENTS, Received(message, 5 + n, 0)) for n, message in enumerate(messages)]
+
+
+def test_it_begins_at_the_end_of_its_own_queue_and_gives_assignments_alone(queue):
+    assert queue._reader.positions == {QUEUES[2]: 5}
+    queue._reader.read = read(Tombstone(ME), MemberAssignment(ME))
+    assert [each.message for each in queue.newest(0.0)] == [MemberAssignment(ME)]
+    assert queue.newest(0.0) == []
 
 
 def test_queue_that_was_refused_stays_so_until_kafka_gives_out_something_again(queue):
-    """Silence after a refusal used to count as a queue without assignments."""
-    assert queue.newest(0.0) == []
-    reader = queue._reader
-    reader.has_right = False
-    reader.errors = [PermanentError("not authorized")]
+    """Silence after a refusal used to count as a queue without assignments, as librdkafka says it once."""
+    queue._reader.has_right = False
+    queue._reader.errors = [PermanentError("not authorized")]
     for _ in range(3):
         with pytest.raises(PermanentError, match="not authorized"):
             queue.newest(0.0)
-    reader.has_right = True
-    assert queue.newest(0.0) == []
-    assert queue.newest(0.0) == []
+    queue._reader.has_right = True
+    for _ in range(2):
+        assert queue.newest(0.0) == []
+
+
+def test_assignments_that_were_deleted_unread_end_the_consumer(queue):
+    """What they gave or took is not known, and nobody says it again: only another incarnation gets new ones."""
+    queue._reader.out_of_range = {QUEUES[2]}
+    with pytest.raises(
+        UnsafeError, match=r"offset 5 is not in the log: assignments were deleted .* start this consumer"
+    ):
+        queue.newest(0.0)
+
+
+def test_nothing_is_taken_from_a_topic_that_was_made_again_and_nothing_is_forgotten(queue):
+    queue._reader.read = read(MemberAssignment(ME))
+    queue._topics.made_again = True
+    with pytest.raises(UnsafeError, match="made again"):
+        queue.newest(0.0)
+    queue._topics.made_again = False
+    assert [each.message for each in queue.newest(0.0)] == [MemberAssignment(ME)]
+
+
+@pytest.mark.parametrize("number", [0, 3, -1])
+def test_a_number_without_a_queue_is_refused(queue, number):
+    with pytest.raises(ConfigError, match="are for consumers 1 to 2"):
+        KafkaAssignmentReader(queue._topics, ConsumerId(number))

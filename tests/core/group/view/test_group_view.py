@@ -7,17 +7,15 @@ import pytest
 from kgs_core.group.protocol import (
     DesiredState,
     DesiredVersion,
-    Incarnation,
-    Member,
     Phase,
-    Received,
     RunState,
     Starting,
     Tombstone,
 )
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import ConsumerId
-from tests.core.group.controller.group_words import (
+from tests.core.group.view.group_words import (
+    add,
     at,
     gives,
     heartbeat,
@@ -30,8 +28,6 @@ from tests.core.group.controller.group_words import (
     view_of,
 )
 from tests.processes import a_process
-
-DEAD = Tombstone(member("1a"))
 
 
 def names(view):
@@ -89,99 +85,59 @@ def test_a_heartbeat_whose_full_report_has_expired_is_a_sign_of_life_and_no_more
     assert view.take(at(6, report("1a", "p", 4, sequence=9)), 1.0).joined() == {1}
 
 
-@pytest.mark.parametrize(
-    "late",
-    [
-        at(3, report("1a", "", sequence=4)),
-        at(90, report("1a", "", sequence=5)),
-        at(90, heartbeat("1a", 5, Phase.ENDED)),
-        at(7, gives("1a", "")),
-        at(6, gives("1a", "", "")),
-        at(8, target("1a", c1="q")),
-        at(2, DesiredState(RunState.STOPPED, "", 0)),
-        at(2, DesiredVersion("0", "", "", 0)),
-        at(90, report("1z")),
-        at(90, gives("1z", "p")),
-        at(1, Tombstone(member("1z"))),
-    ],
-)
-def test_late_and_doubled_records_change_nothing(late):
-    view = view_of(
-        at(8, target("1a", c1="p")),
-        at(7, gives("1a", "p")),
-        at(4, report("1a", "p", 7, sequence=5)),
-        at(2, DesiredState(RunState.PAUSED, "", 0)),
-        at(3, DesiredVersion("1", "", "", 0)),
-        at(1, Tombstone(member("1z"))),
-    )
-    assert view.take(late, 100.0) == view
-
-
 def test_the_newest_desired_state_and_version_count_each_for_itself():
     view = view_of(at(0, DesiredState(RunState.PAUSED, "", 0)), at(1, DesiredVersion("1", "", "", 0)))
     view = view.take(at(2, DesiredVersion("2", "", "", 0)), 0.0).take(at(3, DesiredState(RunState.RUNNING, "", 0)), 0.0)
     assert (view.desired_state, view.wanted) == (DesiredState(RunState.RUNNING, "", 0), DesiredVersion("2", "", "", 0))
 
 
-class TestWhoIsNewer:
-    def test_the_target_lists_them_in_order(self):
-        view = view_of(at(0, report("1b")), at(1, report("1a")), at(0, target("1a 2a 1b")), at(2, report("2a")))
-        assert names(view) == ["1a", "2a", "1b"]
-        assert view.newest()[1].member == member("1b")
-        assert view.known == (member("1a"), member("2a"), member("1b"))
-
-    def test_one_not_listed_is_newer_than_all_that_are(self):
-        view = view_of(at(0, report("1b")), at(1, report("1a")), at(0, target("1a")))
-        assert names(view) == ["1a", "1b"]
-
-    def test_of_several_not_listed_the_first_report_decides(self):
-        view = view_of(at(3, gives("1a", "p")), at(0, report("1c")), at(1, report("1b")), at(2, report("1c", "", 1, 1)))
-        assert names(view) == ["1a", "1c", "1b"]
-
-    def test_reports_that_have_expired_change_no_rank(self):
-        """Of 1a, the older one, only late heartbeats are left; the Target remembers."""
-        view = view_of(at(50, report("1b")), at(70, heartbeat("1a", 99)), at(0, target("1a 1b")))
-        assert names(view) == ["1a", "1b"]
-
-    def test_one_that_has_ended_gives_way_to_one_that_lives(self):
-        view = view_of(at(0, report("1a")), at(1, report("1b")), at(2, report("1b", sequence=1, phase=Phase.ENDED)))
-        assert view.newest()[1].member == member("1a")
-        assert view.bury(["1a"]).newest()[1].member == member("1b")
-
-
-class TestListedWithoutRecords:
-    """Neither Assignment nor report: it cannot own anything, so it must not shut out one that lives."""
-
-    def test_it_is_no_member(self):
-        view = view_of(at(0, target("1a 1b")), at(0, report("1a", "p")))
-        assert names(view) == ["1a"]
-        assert view.newest()[1].member == member("1a")
-
-    def test_when_it_reports_it_has_its_old_rank(self):
-        view = view_of(at(0, target("1a 1b")), at(0, report("1b")), at(1, report("1a")))
-        assert names(view) == ["1a", "1b"]
-
-    def test_one_with_an_assignment_is_a_member_that_may_own_it(self):
-        view = view_of(at(0, target("1a")), at(3, gives("1a", "p")))
-        assert only(view).possibly_owned == tps("p")
+@pytest.mark.parametrize(
+    ("records", "found"),
+    [
+        ([at(0, report("1b")), at(1, report("1a")), at(0, target("1a 2a 1b")), at(2, report("2a"))], "1a 2a 1b"),
+        ([at(0, report("1b")), at(1, report("1a")), at(0, target("1a"))], "1a 1b"),
+        (
+            [at(3, gives("1a", "p")), at(0, report("1c")), at(1, report("1b")), at(2, report("1c", "", 1, 1))],
+            "1a 1c 1b",
+        ),
+        ([at(50, report("1b")), at(70, heartbeat("1a", 99)), at(0, target("1a 1b"))], "1a 1b"),
+        ([at(0, target("1a 1b")), at(0, report("1a", "p"))], "1a"),
+        ([at(0, target("1a 1b")), at(0, report("1b")), at(1, report("1a"))], "1a 1b"),
+        ([at(0, target("1a")), at(3, gives("1a", "p"))], "1a"),
+        ([at(0, Starting(member("1a"), a_process(), "no space left"))], ""),
+    ],
+    ids=[
+        "the Target lists them in order",
+        "one not listed is newer than all that are",
+        "of several not listed the first report decides",
+        "reports that have expired change no rank",
+        "listed without records it cannot own anything and shuts out nobody",
+        "when it reports it has its old rank",
+        "one with an assignment is a member",
+        "a process that waits to join is none",
+    ],
+)
+def test_who_is_a_member_the_oldest_first(records, found):
+    assert names(view_of(*records)) == found.split()
 
 
-class TestDeath:
-    def test_the_dead_do_not_come_back(self):
-        view = settled(c1="p").bury(["1a"])
-        assert names(view) == []
-        late = [at(90, report("1a", "p", 10, 9)), at(91, heartbeat("1a", 10)), at(92, gives("1a", "p"))]
-        assert view.take_all(late, 5.0) == view
+def test_the_newest_of_a_consumer_is_the_last_that_lives():
+    view = view_of(at(0, report("1b")), at(1, report("1a")), at(0, target("1a 1b")))
+    assert (view.newest()[1].member, view.known) == (member("1b"), (member("1a"), member("1b")))
+    view = view.take(at(2, report("1b", sequence=1, phase=Phase.ENDED)), 0.0)
+    assert view.newest()[1].member == member("1a")
+    assert view.bury(["1a"]).newest()[1].member == member("1b")
 
-    def test_a_tombstone_is_a_confirmed_death(self):
-        buried = settled(c1="p").bury(["1a"])
-        assert (buried.dead, buried.unmarked) == ({"1a"}, {member("1a")})
-        marked = buried.take(at(11, DEAD), 0.0)
-        assert (marked.dead, marked.unmarked) == ({"1a"}, frozenset())
-        assert settled(c1="p").take(at(11, DEAD), 0.0) == marked
 
-    def test_burying_whom_nobody_knows_says_nothing(self):
-        assert GroupView().bury(["1a"]) == GroupView()
+def test_the_dead_do_not_come_back_and_a_tombstone_is_a_confirmed_death():
+    buried = settled(c1="p").bury(["1a"])
+    assert (names(buried), buried.dead, buried.unmarked) == ([], {"1a"}, {member("1a")})
+    late = [at(90, report("1a", "p", 10, 9)), at(91, heartbeat("1a", 10)), at(92, gives("1a", "p"))]
+    assert buried.take_all(late, 5.0) == buried
+    marked = buried.take(at(11, Tombstone(member("1a"))), 0.0)
+    assert (marked.dead, marked.unmarked) == ({"1a"}, frozenset())
+    assert settled(c1="p").take(at(11, Tombstone(member("1a"))), 0.0) == marked
+    assert GroupView().bury(["1a"]) == GroupView(), "nobody knows it"
 
 
 class TestSilence:
@@ -252,23 +208,13 @@ def test_current_is_what_the_living_report():
 
 def test_who_reads_what_is_worked_out_again_only_where_somebody_reports_other_partitions():
     view = settled(c1="pq", c2="r")
-    assert view.take_all([at(30, heartbeat("1a", 5))], 1.0).current() is view.current()
-    assert view.take_all([at(30, report("1a", "pq", applied=10, sequence=5))], 1.0).current() is view.current()
-    assert view.take_all([at(30, report("1a", "p", applied=10, sequence=5))], 1.0).current() == plan(c1="p", c2="r")
-    assert view.take_all([at(30, gives("1a", "q")), at(31, report("2a", "qr", sequence=5))], 1.0).current() == plan(
-        c1="pq", c2="r"
-    )
+    for same in (heartbeat("1a", 5), report("1a", "pq", applied=10, sequence=5)):
+        assert add(view, at(30, same)).current() is view.current()
+    assert add(view, at(30, report("1a", "p", applied=10, sequence=5))).current() == plan(c1="p", c2="r")
+    assert add(view, at(30, gives("1a", "q")), at(31, report("2a", "qr", sequence=5))).current() == view.current()
 
 
 def test_of_two_claims_the_newest_incarnation_of_a_consumer_counts():
     """1b joined last, but 1a is not the newest of its consumer: what 2a has counts more."""
     view = view_of(at(0, report("2a", "p")), at(1, report("1a", "p")), at(2, report("1b")))
     assert view.current() == plan(c2="p")
-
-
-# What the topics may hold, each partition in its order
-
-
-def test_a_process_that_waits_to_join_is_no_member():
-    word = Starting(Member(ConsumerId(1), Incarnation("waits")), a_process(), "no space left")
-    assert GroupView().take(Received(word, 0, 0), 0.0).members == {}

@@ -25,58 +25,43 @@ def unread():
     return Unread()
 
 
-def test_a_hand_over_counts_from_letting_go_to_taking(unread):
-    unread.take([report(ONE, 0, 1, A, B), report(ONE, 1.5, 2, B)])
-    assert unread.unowned == {A}
-    unread.take([report(TWO, 3.25, 1, A)])
-    assert unread.gaps_s == {A: 1.75}
-    assert unread.unowned == frozenset()
-
-
-def test_back_and_forth_adds_up_and_a_first_owner_costs_nothing(unread):
-    unread.take(
-        [report(ONE, 0, 1, A), report(ONE, 1, 2), report(TWO, 2, 1, A), report(TWO, 5, 2), report(ONE, 7, 3, A)]
-    )
-    assert unread.gaps_s == {A: 3.0}
-
-
-def test_the_dead_count_from_when_they_were_heard_last(unread):
-    unread.take([report(ONE, 0, 1, A), heartbeat(ONE, 4, 2), report(TWO, 30, 1, A)])
-    assert unread.gaps_s == {A: 26.0}
-
-
-def test_an_end_in_order_lets_everything_go(unread):
-    unread.take([report(ONE, 0, 1, A), report(ONE, 2, 2, A, phase=Phase.ENDED), report(TWO, 3, 1, A)])
-    assert unread.gaps_s == {A: 1.0}
-
-
-def test_who_lost_it_as_a_suspect_and_lets_go_later_frees_nothing(unread):
-    unread.take([report(ONE, 0, 1, A), report(TWO, 30, 1, A), report(ONE, 40, 2)])
-    assert unread.unowned == frozenset()
-
-
-def test_what_is_reported_twice_counts_once(unread):
-    told = [report(ONE, 0, 1, A), report(ONE, 1, 2), report(TWO, 2, 1, A)]
+@pytest.mark.parametrize(
+    ("told", "gaps_s", "unowned"),
+    [
+        ([report(ONE, 0, 1, A, B), report(ONE, 1.5, 2, B)], {}, {A}),
+        ([report(ONE, 0, 1, A, B), report(ONE, 1.5, 2, B), report(TWO, 3.25, 1, A)], {A: 1.75}, set()),
+        (
+            [report(ONE, 0, 1, A), report(ONE, 1, 2), report(TWO, 2, 1, A), report(TWO, 5, 2), report(ONE, 7, 3, A)],
+            {A: 3.0},
+            set(),
+        ),
+        ([report(ONE, 0, 1, A), heartbeat(ONE, 4, 2), report(TWO, 30, 1, A)], {A: 26.0}, set()),
+        ([report(ONE, 0, 1, A), report(ONE, 2, 2, A, phase=Phase.ENDED), report(TWO, 3, 1, A)], {A: 1.0}, set()),
+        ([report(ONE, 0, 1, A), report(TWO, 30, 1, A), report(ONE, 40, 2)], {A: 30.0}, set()),
+        (2 * [report(ONE, 0, 1, A), report(ONE, 1, 2), report(TWO, 2, 1, A)], {A: 1.0}, set()),
+        ([Received(MemberAssignment(ONE, frozenset({A})), 0, 0)], {}, set()),
+    ],
+    ids=[
+        "let go and not taken",
+        "from letting go to taking",
+        "back and forth adds up, a first owner costs nothing",
+        "the dead count from when they were heard last",
+        "an end in order lets everything go",
+        "who lost it as a suspect and lets go later frees nothing",
+        "what is reported twice counts once",
+        "other messages say nothing of it",
+    ],
+)
+def test_how_long_a_partition_is_unread(unread, told, gaps_s, unowned):
     unread.take(told)
-    unread.take(told)
-    assert unread.gaps_s == {A: 1.0}
+    assert (unread.gaps_s, unread.unowned) == (gaps_s, unowned)
 
 
-def test_what_was_before_can_be_left_out(unread):
-    unread.take([report(ONE, 0, 1, A, B), report(ONE, 1, 2, B), report(TWO, 2, 1, A)])
-    unread.forget_gaps()
-    unread.take([report(ONE, 3, 3), report(TWO, 4, 2, A, B)])
-    assert unread.gaps_s == {B: 1.0}
-
-
-def test_other_messages_say_nothing_of_it(unread):
-    unread.take([Received(MemberAssignment(ONE, frozenset({A})), 0, 0)])
-    assert (unread.gaps_s, unread.unowned) == ({}, frozenset())
-
-
-def test_the_last_to_find_an_owner_tells_when_all_have(unread):
+def test_what_was_before_can_be_left_out_and_the_last_to_find_an_owner_tells_when_all_have(unread):
     assert unread.taken_ms is None
-    unread.take([report(ONE, 0, 1, A, B), report(ONE, 1, 2, B), report(TWO, 2.5, 1, A), report(TWO, 9, 2, A)])
+    unread.take([report(ONE, 0, 1, A, B), report(ONE, 1, 2, B), report(TWO, 2.5, 1, A), report(TWO, 3, 2, A)])
     assert unread.taken_ms == 2500
     unread.forget_gaps()
     assert unread.taken_ms is None
+    unread.take([report(ONE, 3, 3), report(TWO, 4, 3, A, B)])
+    assert unread.gaps_s == {B: 1.0}

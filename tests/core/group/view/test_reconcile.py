@@ -1,209 +1,118 @@
-"""Each next Assignment, and that nothing is written which has been written."""
+"""Each next Assignment: what looking at everything comes to, and nothing that must not be, whatever the group is."""
+
+from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgs_core.group.protocol import Phase, Tombstone
-from kgs_core.group.view.reconcile import Changes, converged, reconcile, waiting
-from kgs_core.model import ConsumerId
-from tests.core.group.controller.group_words import (
-    add,
-    at,
-    carried_out,
-    gives,
-    heartbeat,
-    member,
-    plan,
-    report,
-    settled,
-    tps,
-    view_of,
-)
+from kgs_core.group.protocol import Phase
+from kgs_core.group.view.group_view import GroupView
+from kgs_core.group.view.member_view import MemberView
+from kgs_core.group.view.reconcile import converged, reconcile, waiting
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.planning.shares import shares_of
+from tests.core.group.view.exploration import explore
+from tests.core.group.view.group_words import add, at, carried_out, gives, plan, report, settled, tps, view_of
+from tests.core.group.view.plain_reconcile import plain_reconcile
+from tests.core.group.view.small_scope import Scope, first_step, steps
+from tests.core.group.view.test_small_scope import EVERYTHING, HELD, SWAP
 
 LIMITS = settings(max_examples=60, deadline=None)  # a busy machine is no fault of ours
+LETTERS = "pqrst"
 
 
-def assignments(view, desired, wanted=(1, 2, 3), suspected=(), strict=True):
-    return list(reconcile(view, desired, wanted, frozenset(suspected), strict=strict).assignments)
+def both(*arguments, **keywords):
+    found = reconcile(*arguments, **keywords)
+    assert found == plain_reconcile(*arguments, **keywords)
+    return found
 
 
-def test_new_consumers_are_told_what_they_own_even_if_it_is_nothing():
-    """The Assignment of a spare tells an older process of the same consumer to go."""
-    view = view_of(at(0, report("1a")), at(1, report("2a")))
-    assert assignments(view, plan(c1="pq")) == [gives("1a", "pq"), gives("2a")]
+def some(random):
+    return "".join(letter for letter in LETTERS if random.random() < 0.4)
 
 
-def test_what_is_as_desired_is_written_once():
-    assert assignments(settled(c1="p", c2="q", c3=""), plan(c1="p", c2="q")) == []
+def any_view(random):
+    """Up to three incarnations of four consumers, with whatever Assignments and reports."""
+    view = GroupView()
+    names = random.sample([f"{c}{i}" for c in range(1, 5) for i in "abc"], random.randint(0, 8))
+    for offset, name in enumerate(names):
+        owned = some(random)
+        if random.random() < 0.8:
+            phase = random.choice([Phase.READING, Phase.READING, Phase.READING, Phase.ENDED])
+            applied = random.choice([None, 10, 20])
+            view = view.take_all([at(offset, report(name, owned, applied, 1, phase))], 0.0)
+        if random.random() < 0.8:
+            given = random.choice([owned, some(random)])
+            assignment = gives(name, given, some(random), some(random), retire=random.random() < 0.2)
+            view = view.take_all([at(random.choice([5, 10, 20]), assignment)], 0.0)
+    return view.bury([name for name in names if random.random() < 0.1])
 
 
-class TestHandover:
-    DESIRED = plan(c1="p", c2="q")
-
-    def test_stop_first(self):
-        assert assignments(settled(c1="pq", c2=""), self.DESIRED) == [gives("1a", "p", "q"), gives("2a", pending="q")]
-
-    def test_start_only_when_the_report_says_so(self):
-        view = add(settled(c1="pq", c2=""), at(11, gives("1a", "p", "q")), at(11, gives("2a", pending="q")))
-        assert assignments(view, self.DESIRED) == []
-        view = add(view, at(5, report("1a", "pq", 10, 1)))
-        assert assignments(view, self.DESIRED) == []
-        view = add(view, at(6, report("1a", "p", 11, 2)))
-        assert assignments(view, self.DESIRED) == [gives("1a", "p"), gives("2a", "q")]
-
-    def test_what_may_still_be_read_from_the_queue_counts(self):
-        """It reports nothing yet, but the Assignment is on its way."""
-        view = add(settled(c1="", c2=""), at(11, gives("1a", "q")))
-        assert assignments(view, plan(c2="q")) == [gives("1a", "", "q"), gives("2a", pending="q")]
-        view = add(view, at(12, gives("1a", "", "q")), at(11, gives("2a", pending="q")))
-        assert assignments(view, plan(c2="q")) == []
-
-    def test_a_change_of_mind_gives_it_back_by_a_new_assignment(self):
-        view = add(settled(c1="q", c2=""), at(11, gives("1a", "", "q")), at(11, gives("2a", pending="q")))
-        assert assignments(view, plan(c1="q")) == [gives("1a", "q"), gives("2a")]
-
-    def test_both_halves_of_a_swap_wait_for_each_other(self):
-        view = settled(c1="p", c2="q")
-        assert assignments(view, plan(c1="q", c2="p")) == [gives("1a", "", "p", "q"), gives("2a", "", "q", "p")]
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_the_view_it_comes_to_what_looking_at_everything_comes_to(seed):
+    random = Random(seed)
+    for _ in range(100):
+        view = any_view(random)
+        shares = {consumer: set() for consumer in range(1, 5)}
+        for letter in some(random):
+            shares[random.randint(1, 4)].add(letter)
+        desired = plan(**{f"c{consumer}": share for consumer, share in shares.items()})
+        suspected = frozenset(i for i in view.members if random.random() < 0.2)
+        trials = {random.randint(1, 4): frozenset(plan(c1=some(random)))} if random.random() < 0.3 else None
+        wanted = random.sample(range(1, 5), random.randint(0, 4))
+        both(view, desired, wanted, suspected, strict=random.random() < 0.5, trials=trials)
 
 
-class TestDesiredConsumerIsNotThere:
-    def test_partitions_stay_where_they_are(self):
-        assert assignments(settled(c1="pq"), plan(c1="p", c3="q")) == []
-
-    def test_with_a_consumer_that_is_not_wanted_and_a_silent_one_too(self):
-        view = settled(c1="p", c2="q")
-        assert assignments(view, plan(c3="pq"), wanted=[3], suspected=["2a"], strict=False) == []
-
-    def test_what_was_on_its_way_goes_back(self):
-        """2a died before it was given q; 1a was told to give it up and has not yet said that it did."""
-        view = add(settled(c1="q", c2=""), at(11, gives("1a", "", "q")), at(11, gives("2a", pending="q"))).bury(["2a"])
-        assert assignments(view, plan(c2="q")) == [gives("1a", "q")]
-
-    def test_what_was_given_up_waits(self):
-        view = add(settled(c1="q"), at(11, gives("1a", "", "q")), at(5, report("1a", "", 11, 1)))
-        assert assignments(view, plan(c2="q")) == [gives("1a")]
-
-    def test_what_another_may_hold_does_not_go_back(self):
-        view = add(settled(c1="q", c2="q"), at(11, gives("1a", "", "q")), at(11, gives("2a", "", "q")))
-        assert assignments(view, plan(c3="q")) == []
-
-    def test_a_silent_desired_consumer_keeps_what_it_has(self):
-        view = settled(c1="p", c2="q")
-        assert assignments(view, plan(c1="p", c2="q"), suspected=["2a"], strict=False) == []
-
-    def test_a_silent_one_is_given_nothing(self):
-        view = settled(c1="p", c2="")
-        assert assignments(view, plan(c2="pr"), suspected=["2a"], strict=False) == [gives("2a", pending="p")]
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("seed", range(20))
+def test_in_any_course_of_events_too(seed, strict):
+    scope, random = replace(EVERYTHING, strict=strict, reconcile=both), Random(seed)
+    possible = [first_step(scope)]
+    for _ in range(120):
+        possible = list(steps(scope, random.choice(possible).state))
+        if not possible:
+            break
 
 
-class TestSilence:
-    VIEW = settled(c1="p", c2="q")
-    DESIRED = plan(c2="pq")
-
-    def test_it_frees_partitions_in_the_same_changes(self):
-        found = reconcile(self.VIEW, self.DESIRED, [1, 2], frozenset({"1a"}), strict=False)
-        assert found == Changes((gives("1a", "", "p"), gives("2a", "pq")))
-
-    def test_strict_waits_for_a_confirmed_death(self):
-        assert assignments(self.VIEW, self.DESIRED, suspected=["1a"]) == [
-            gives("1a", "", "p"),
-            gives("2a", "q", pending="p"),
-        ]
-        assert assignments(self.VIEW.bury(["1a"]), self.DESIRED) == [gives("2a", "pq")]
-
-    def test_one_that_is_back_counts_again(self):
-        """It still holds p, and 2a is to hand it on."""
-        view = add(self.VIEW, at(11, gives("1a", "", "p")), at(11, gives("2a", "pq")), at(3, report("2a", "pq", 11, 1)))
-        view = add(view, at(4, report("3a")))
-        assert assignments(view, plan(c2="q", c3="p")) == [gives("2a", "q", "p"), gives("3a", pending="p")]
-        view = add(view, at(12, gives("2a", "q", "p")), at(5, report("2a", "q", 12, 2)))
-        assert assignments(view, plan(c2="q", c3="p"))[-1] == gives("3a", pending="p")
-        view = add(view, at(6, report("1a", "", 11, 1)))
-        assert assignments(view, plan(c2="q", c3="p"))[-1] == gives("3a", "p")
+@pytest.mark.parametrize("scope", [HELD["another controller takes over a swap"], Scope(SWAP, silences=1)])
+def test_and_in_all_courses_of_a_small_group(scope):
+    assert explore(replace(scope, reconcile=both)).states > 300
 
 
-class TestIncarnations:
-    def test_an_older_one_is_emptied_and_the_new_one_waits_for_it(self):
-        view = add(settled(c1="p"), at(5, report("1b")))
-        assert assignments(view, plan(c1="p")) == [gives("1a", "", "p"), gives("1b", pending="p")]
-        view = add(view, at(11, gives("1a", "", "p")), at(12, gives("1b", pending="p")))
-        assert assignments(view, plan(c1="p")) == []
-        assert assignments(view.bury(["1a"]), plan(c1="p")) == [gives("1b", "p")]
-
-    def test_an_older_one_that_never_had_anything_needs_no_assignment(self):
-        view = view_of(at(0, report("1a")), at(1, report("1b")))
-        assert assignments(view, plan(c1="p")) == [gives("1b", "p")]
-
-    def test_one_that_has_ended_is_emptied_so_that_its_report_may_expire(self):
-        view = add(settled(c1="p", c2=""), at(5, heartbeat("1a", 1, Phase.ENDED)))
-        assert assignments(view, plan(c1="p")) == [gives("1a")]
-        assert assignments(view, plan(c2="p")) == [gives("1a"), gives("2a", "p")]
-
-    def test_the_dead_get_a_tombstone_once(self):
-        """One that was never assigned anything, too: else its report makes it a new one to the next controller."""
-        view = add(settled(c1="p"), at(9, report("2a"))).bury(["1a", "2a"])
-        found = reconcile(view, {}, [], frozenset(), strict=True)
-        assert found == Changes((), (Tombstone(member("1a")), Tombstone(member("2a"))))
-        assert found
-        view = add(view, at(20, found.tombstones[0]), at(20, found.tombstones[1]))
-        assert not reconcile(view, {}, [], frozenset(), strict=True)
+def test_large_groups_are_handled_in_moderate_steps(monkeypatch):
+    """All of 5,000 partitions change hands among 60 consumers: each set is asked for twice, not once a partition."""
+    partitions = [TopicPartition(f"t{n // 100}", n % 100) for n in range(5000)]
+    random = Random(0)
+    desired = {p: ConsumerId(random.randint(1, 60)) for p in partitions}
+    view = add(GroupView(), *(at(n, report(f"{n}a")) for n in range(1, 61)))
+    view = add(view, *(at(9, o) for o in reconcile(view, desired, range(1, 61), frozenset(), strict=True).assignments))
+    held = {o.member: o.owned for o in (m.assignment.message for m in view.members.values())}
+    asked = []
+    plain = MemberView.possibly_owned
+    noting = property(lambda known: asked.append(known.member) or plain.fget(known))
+    monkeypatch.setattr(MemberView, "possibly_owned", noting)
+    moved = {p: ConsumerId(1 + consumer % 60) for p, consumer in desired.items()}
+    found = reconcile(view, moved, range(1, 61), frozenset(), strict=True)
+    assert {o.member: o.revoking for o in found.assignments} == held
+    assert len(asked) <= 2 * 60
 
 
-class TestRetire:
-    def test_first_empty_then_told_to_end(self):
-        view = settled(c1="p", c2="q")
-        assert assignments(view, plan(c1="pq"), [1]) == [gives("1a", "p", pending="q"), gives("2a", "", "q")]
-        view = add(view, at(11, gives("2a", "", "q")), at(11, gives("1a", "p", pending="q")))
-        assert assignments(view, plan(c1="pq"), [1]) == []
-        view = add(view, at(5, report("2a", "", 11, 1)))
-        assert assignments(view, plan(c1="pq"), [1]) == [gives("1a", "pq"), gives("2a")]
-        view = add(view, at(14, gives("1a", "pq")), at(14, gives("2a")))
-        assert assignments(view, plan(c1="pq"), [1]) == [], "q is unread still: whoever has joined may be needed"
-        view = add(view, at(6, report("1a", "pq", 14, 1)))
-        assert assignments(view, plan(c1="pq"), [1]) == [gives("2a", retire=True)]
-
-    def test_one_that_has_just_joined_is_first_assigned_nothing(self):
-        view = view_of(at(0, report("2a")))
-        assert assignments(view, {}, []) == [gives("2a")]
-        assert assignments(add(view, at(1, gives("2a"))), {}, []) == [gives("2a", retire=True)]
-
-    def test_a_spare_stays(self):
-        assert assignments(settled(c1="p", c2=""), plan(c1="p"), [1, 2]) == []
-
-    def test_whose_partitions_have_no_taker_stays(self):
-        assert assignments(settled(c1="p", c2="q"), plan(c1="p", c3="q"), [1, 3]) == []
-
-    def test_it_is_for_good(self):
-        """Wanted again, its consumer waits for a new incarnation."""
-        view = add(settled(c1="pq", c2=""), at(11, gives("2a", retire=True)))
-        assert assignments(view, plan(c1="p", c2="q"), [1, 2]) == []
-        view = add(view, at(9, report("2b")))
-        assert assignments(view, plan(c1="p", c2="q"), [1, 2]) == [gives("1a", "p", "q"), gives("2b", pending="q")]
-
-    def test_who_has_ended_is_told_nothing_more(self):
-        assert assignments(add(settled(c1=""), at(5, heartbeat("1a", 1, Phase.ENDED))), {}, []) == []
-
-    def test_who_is_to_read_something_stays_even_if_nobody_listed_it(self):
-        view = add(settled(c1="p", c2=""), at(11, gives("2a", pending="p")), at(11, gives("1a", "", "p")))
-        assert assignments(view, plan(c2="p"), [1]) == []
-
-    def test_stopped_is_nothing_desired_and_nobody_wanted(self):
-        view = settled(c1="p", c2="q")
-        assert assignments(view, {}, []) == [gives("1a", "", "p"), gives("2a", "", "q")]
+def test_what_stands_still_counts_as_read():
+    """A partition that nobody can ever read must not keep every consumer alive that nobody needs."""
+    stopped = dict.fromkeys(tps("q"), "Kafka has no such topic or partition")
+    still = replace(report("2a", "q", applied=10, sequence=1), stopped=stopped)
+    view = add(settled(c1="p", c2="q", c3=""), at(20, still))
+    found = reconcile(view, plan(c1="p", c2="q"), [1, 2], frozenset(), strict=True)
+    assert list(found.assignments) == [gives("3a", retire=True)]
 
 
-def test_a_partition_that_is_gone_leaves_every_set_but_what_may_be_held():
-    view = add(settled(c1="pq", c2=""), at(11, gives("1a", "p", "q")), at(11, gives("2a", pending="q")))
-    assert assignments(view, plan(c1="p")) == [gives("2a")]
-    assert assignments(view, {}) == [gives("1a", "", "pq"), gives("2a")]
-
-
-def test_paused_and_resumed():
-    view = add(settled(c1="p"), at(11, gives("1a", "", "p")), at(5, report("1a", "", 11, 1)))
-    assert assignments(view, {}) == [gives("1a")]
-    assert assignments(view, plan(c1="p")) == [gives("1a", "p")]
+def test_shares_are_those_of_the_assignment_asked_for():
+    first, second = plan(c1="pq", c2="r"), plan(c1="p")
+    for _ in range(2):
+        assert {c: len(share) for c, share in shares_of(first).items()} == {1: 2, 2: 1}
+        assert {c: len(share) for c, share in shares_of(second).items()} == {1: 1}
 
 
 class TestProgress:
@@ -225,8 +134,10 @@ class TestProgress:
             "u:0 for consumer 5: 5@5a is silent",
         ]
 
-    def test_nothing_waits_when_all_have_reported(self):
-        assert self.said(settled(c1="p", c2="q"), plan(c1="p", c2="q")) == []
+    def test_nobody_is_waited_for_where_all_is_reported(self):
+        view = view_of(at(1, report("1a", "pq")))
+        assert self.said(view, plan(c1="pq")) == []
+        assert self.said(view, plan(c1="pqr")) == ["r:0 for consumer 1: 1@1a has not reported it yet"]
 
     @pytest.mark.parametrize(
         ("view", "desired", "wanted", "suspected", "done"),

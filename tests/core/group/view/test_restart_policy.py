@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from kgs_core.config.packing import PackingSettings
-from kgs_core.group.controller.state import ControllerState, Options
+from kgs_core.group.controller.state import ControllerState, KnownRuns, Listening, Options
 from kgs_core.group.protocol import (
     DesiredState,
     Ending,
@@ -60,86 +60,87 @@ def starts(membership):
     )
 
 
-def test_who_is_wanted_and_not_there_is_started(starts):
-    assert starts(wanted=(3, 1)) == Starts(launch=(1, 3))
+GOING_ON = run(60, over=False)
+CASES = {
+    "who is wanted and not there is started": (History(), {"launch": (2,)}),
+    "not beside a run that is starting": (History([GOING_ON]), {"launch": (), "running": {2}, "starting": {2}}),
+    "nor beside one that has reported": (
+        History([GOING_ON], lives=life(50)),
+        {"launch": (), "running": {2}, "starting": set()},
+    ),
+    "nor who reports although no run is known": (History(present=frozenset({TWO})), {"launch": ()}),
+    "a launch counts before the fleet shows its run": (History(launched={TWO: 3.0}), {"launch": (), "starting": {2}}),
+    "a run has so long for its first report": (History([run(120, over=False)]), {"overdue": set(), "failures": {}}),
+    "and no longer": (
+        History([run(121, over=False)]),
+        {"overdue": {"run-1"}, "failures": {2: 1}, "launch": ()},
+    ),
+    "a report without a run belongs to any run of its consumer": (
+        History([run(500, over=False)], lives=life(400, handle="")),
+        {"overdue": set()},
+    ),
+    "the first failure waits 5 s": (History(failed(4)), {"waiting": {2: 1}, "launch": ()}),
+    "the second waits 10 s": (History(failed(20, 3)), {"waiting": {2: 7}, "launch": (), "quarantined": set()}),
+    "5 s are over": (History(failed(6)), {"waiting": {}, "launch": (2,)}),
+    "10 s are over": (History(failed(40, 11)), {"waiting": {}, "launch": (2,)}),
+    "after three in a row it is quarantined": (
+        History(failed(60, 40, 20)),
+        {"quarantined": {2}, "launch": (), "failures": {2: 3}},
+    ),
+    "for as long as a retry waits": (History(failed(500, 400, 319)), {"quarantined": {2}}),
+    "then it is tried again": (History(failed(500, 400, 321)), {"quarantined": set(), "launch": (2,)}),
+    "one more failure quarantines it again": (History(failed(900, 800, 700, 10)), {"quarantined": {2}}),
+    "but not while it is tried": (
+        History([*failed(900, 800, 700), run(10, over=False, handle="again")]),
+        {"quarantined": set(), "starting": {2}},
+    ),
+    "nor one that reports": (History(failed(60, 40, 20), present=frozenset({TWO})), {"quarantined": set()}),
+    "it lived for a while": (History([run(200)], lives=life(120)), {"failures": {}, "launch": (2,)}),
+    "it ended in order": (History([run(200)], lives=life(5, ended=True)), {"failures": {}, "launch": (2,)}),
+    "a death soon after the first report is a failed start": (
+        History([run(200)], lives=life(119)),
+        {"failures": {2: 1}},
+    ),
+    "a start that went well ends the row": (
+        History([*failed(900, 800), run(400, handle="good"), *failed(3)], lives=life(300, handle="good")),
+        {"failures": {2: 1}},
+    ),
+    "a refused start is a failure": (History(failed(60, 40), refusals=[Refusal(TWO, 20.0)]), {"quarantined": {2}}),
+    "one that was ended because nobody wanted it did not fail": (
+        History(failed(2), excused=frozenset({"run-2"})),
+        {"failures": {}, "launch": (2,)},
+    ),
+    "its reports have expired and it ended well": (History([run(900, exit_code=0)]), {"failures": {}}),
+    "it was too slow and was told to end for it": (
+        History([run(900, exit_code=0)], stopped=frozenset({"run-1"})),
+        {"failures": {2: 1}},
+    ),
+    "what the fleet says of a run that never reported is passed on": (
+        History([replace(GOING_ON, why="Unschedulable: 0/1 nodes")]),
+        {"trouble": {2: "Unschedulable: 0/1 nodes"}},
+    ),
+    "and of one that has ended": (
+        History([replace(each, why="ErrImagePull") for each in failed(300, 200)]),
+        {"why": {2: "ErrImagePull"}},
+    ),
+}
 
 
-def test_nobody_is_started_who_is_not_wanted(starts):
-    assert starts(History(runs=failed(500)), wanted=()).launch == ()
+@pytest.mark.parametrize("case", CASES)
+def test_who_is_started_waits_or_is_quarantined(starts, case):
+    history, expected = CASES[case]
+    found = starts(history)
+    assert {name: getattr(found, name) for name in expected} == expected
 
 
-@pytest.mark.parametrize("lives", [{}, life(50)], ids=["starting", "living"])
-def test_nobody_is_started_beside_a_run_of_theirs(starts, lives):
-    found = starts(History(runs=[run(60, over=False)], lives=lives))
-    assert (found.launch, found.running) == ((), {TWO})
-
-
-def test_nobody_is_started_who_reports_although_no_run_is_known(starts):
-    """Dagster's database is lost, and nobody is doubled for it."""
-    assert starts(History(present=frozenset({TWO}))).launch == ()
-
-
-def test_a_launch_counts_before_the_fleet_shows_its_run(starts):
-    found = starts(History(launched={TWO: 3.0}))
-    assert (found.launch, found.starting) == ((), {TWO})
-
-
-def test_a_run_is_starting_until_its_first_report(starts):
-    assert starts(History(runs=[run(60, over=False)])).starting == {TWO}
-    assert starts(History(runs=[run(60, over=False)], lives=life(1))).starting == frozenset()
-
-
-@pytest.mark.parametrize(("age_s", "overdue"), [(120, set()), (121, {"run-1"})])
-def test_a_run_has_so_long_for_its_first_report(starts, age_s, overdue):
-    found = starts(History(runs=[run(age_s, over=False)]))
-    assert found.overdue == overdue
-    assert bool(found.failures) == bool(overdue)
-    assert found.launch == ()
-
-
-@pytest.mark.parametrize(
-    ("ages_s", "wait_s"),
-    [([4], 1), ([20, 3], 7), ([6], None), ([40, 11], None)],
-    ids=["first failure waits 5 s", "second waits 10 s", "5 s are over", "10 s are over"],
-)
-def test_each_failure_waits_twice_as_long_as_the_last(starts, ages_s, wait_s):
-    found = starts(History(runs=failed(*ages_s)))
-    assert found.waiting == ({} if wait_s is None else {TWO: wait_s})
-    assert found.launch == (() if wait_s else (TWO,))
-
-
-def test_after_three_failures_in_a_row_it_is_quarantined(starts):
-    assert starts(History(runs=failed(60, 40))).quarantined == frozenset()
-    found = starts(History(runs=failed(60, 40, 20)))
-    assert (found.quarantined, found.launch, found.failures) == ({TWO}, (), {TWO: 3})
-
-
-def test_who_was_quarantined_is_tried_again_after_ten_times_the_longest_back_off(starts, membership):
+def test_consumers_are_counted_one_by_one(starts, membership):
     """5, 10, 20 s; ten times the last, and the time that a start may take."""
     assert retry_after_s(membership()) == 320
-    assert starts(History(runs=failed(500, 400, 319))).quarantined == {TWO}
-    found = starts(History(runs=failed(500, 400, 321)))
-    assert (found.quarantined, found.launch) == (frozenset(), (TWO,))
-
-
-def test_one_more_failure_quarantines_it_again(starts):
-    assert starts(History(runs=failed(900, 800, 700, 10))).quarantined == {TWO}
-
-
-def test_while_it_is_tried_again_it_is_not_quarantined(starts):
-    found = starts(History(runs=[*failed(900, 800, 700), run(10, over=False, handle="again")]))
-    assert (found.quarantined, found.starting) == (frozenset(), {TWO})
-
-
-@pytest.mark.parametrize("lives", [life(120), life(5, ended=True)], ids=["it lived for a while", "it ended in order"])
-def test_what_ended_well_is_no_failure(starts, lives):
-    found = starts(History(runs=[run(200)], lives=lives))
-    assert (found.failures, found.launch) == ({}, (TWO,))
-
-
-def test_a_death_soon_after_the_first_report_is_a_failed_start(starts):
-    """Else one that always dies after ten seconds would be started, and its partitions moved, for ever."""
-    assert starts(History(runs=[run(200)], lives=life(119))).failures == {TWO: 1}
+    assert starts(wanted=(3, 1)) == Starts(launch=(1, 3))
+    assert starts(History(runs=failed(500)), wanted=()).launch == ()
+    runs = [*failed(60, 40, 20), run(3, handle="other", consumer=ConsumerId(3))]
+    found = starts(History(runs=runs), wanted=(1, 2, 3))
+    assert (found.launch, found.quarantined, found.waiting.keys()) == ((1,), {2}, {2, 3})
 
 
 @pytest.mark.parametrize(
@@ -172,13 +173,6 @@ def test_last_word_of_an_older_kgs_gives_no_reason_so_the_status_counts(starts, 
     assert found.failures == failures
 
 
-def test_a_run_that_ended_well_and_whose_reports_have_expired_did_not_fail(starts):
-    """A controller that is started anew reads the last minutes of reports only."""
-    assert starts(History(runs=[run(900, exit_code=0)])).failures == {}
-    told = History(runs=[run(900, exit_code=0)], stopped=frozenset({"run-1"}))
-    assert starts(told).failures == {TWO: 1}, "it was too slow, and was told to end for it"
-
-
 def test_nobody_is_started_while_one_number_after_the_other_joins_and_fails(starts):
     """What they read may be what ends them. Each number that is quarantined makes everybody's start twice as late."""
     one = failures_of(2, attempts=3, end_s=39)
@@ -205,41 +199,6 @@ def test_who_died_without_a_word_is_started_again_though_others_keep_failing(sta
     assert starts(ended, wanted=(7, 8)).launch == (), "it ended by itself"
 
 
-def test_numbers_that_never_join_hold_up_nobody_else(starts):
-    assert starts(History(runs=failed(60, 40, 20)), wanted=(2, 7)).launch == (7,)
-
-
-def test_a_start_that_went_well_ends_the_row(starts):
-    runs = [*failed(900, 800), run(400, handle="good"), *failed(3)]
-    found = starts(History(runs=runs, lives=life(300, handle="good")))
-    assert found.failures == {TWO: 1}
-
-
-def test_a_refused_start_counts_as_a_failure(starts):
-    history = History(runs=failed(60, 40), refusals=[Refusal(TWO, 20.0)])
-    assert starts(history).quarantined == {TWO}
-
-
-def test_a_run_that_was_ended_because_nobody_wanted_it_did_not_fail(starts):
-    found = starts(History(runs=failed(2), excused=frozenset({"run-2"})))
-    assert (found.failures, found.launch) == ({}, (TWO,))
-
-
-def test_a_consumer_that_reports_is_not_quarantined(starts):
-    assert starts(History(runs=failed(60, 40, 20), present=frozenset({TWO}))).quarantined == frozenset()
-
-
-def test_a_report_without_a_run_belongs_to_any_run_of_its_consumer(starts):
-    """Better than to end a run that lives, because its reports do not name it."""
-    assert starts(History(runs=[run(500, over=False)], lives=life(400, handle=""))).overdue == frozenset()
-
-
-def test_consumers_are_counted_one_by_one(starts):
-    runs = [*failed(60, 40, 20), run(3, handle="other", consumer=ConsumerId(3))]
-    found = starts(History(runs=runs), wanted=(1, 2, 3))
-    assert (found.launch, found.quarantined, found.waiting.keys()) == ((1,), {2}, {2, 3})
-
-
 def report(sequence, phase=Phase.READING):
     process = a_process(run_id="run-1")
     return Report(Member(TWO, Incarnation("x")), sequence, phase, 0.0, None, process, None, frozenset())
@@ -249,14 +208,12 @@ def test_a_life_goes_from_the_first_report_to_the_last_sign(starts):
     beat = Heartbeat(Member(TWO, Incarnation("x")), 2, Phase.READING, 0.0, None)
     lives = take_lives({}, [Received(report(1), 0, 1_000), Received(beat, 1, 4_000)], 0.0)
     assert lives == {"x": Lifetime(Member(TWO, Incarnation("x")), "run-1", 1_000, 4_000)}
-    lives = take_lives(lives, [Received(report(1), 0, 1_000), Received(report(3, Phase.ENDED), 2, 6_000)], 0.0)
-    assert lives == {"x": Lifetime(Member(TWO, Incarnation("x")), "run-1", 1_000, 6_000, ended=True)}
-
-
-def test_a_life_remembers_why_it_ends():
+    lives = take_lives(lives, [Received(DesiredState("running", "somebody", 0), 0, 9_000)], 0.0)
     last = replace(report(3, Phase.ENDED), ending=Ending.FAILED, why="boom")
-    lives = take_lives({}, [Received(report(1), 0, 1_000), Received(last, 1, 4_000)], 0.0)
-    assert [(found.ending, found.why, found.ended) for found in lives.values()] == [(Ending.FAILED, "boom", True)]
+    lives = take_lives(lives, [Received(report(1), 0, 1_000), Received(last, 2, 6_000)], 0.0)
+    (ended,) = lives.values()
+    assert (ended.first_ms, ended.last_ms, ended.ended) == (1_000, 6_000, True)
+    assert (ended.ending, ended.why) == (Ending.FAILED, "boom")
 
 
 WAITS = Starting(Member(TWO, Incarnation("x")), a_process(run_id="run-1"), "no space left")
@@ -276,29 +233,19 @@ def test_a_start_that_waited_and_has_fallen_silent_is_overdue(starts, membership
     """A frozen process (SIGSTOP) says nothing, and would have its number for ever."""
     later = Received(DesiredState("running", "somebody", 0), 1, 1_000)
     options = Options(PackingSettings(), membership(), lambda: Random(0))
-    known = ControllerState(options, 0.0, lives=take_lives({}, [Received(WAITS, 0, 1_000), later], 50.0))
-    known = replace(known, runs=(run(400, over=False),), read_at=50.0 + silent_s, runs_at=50.0 + silent_s)
-    found = known.starts(known.read_at)
+    now, lives = 50.0 + silent_s, take_lives({}, [Received(WAITS, 0, 1_000), later], 50.0)
+    runs = KnownRuns((run(400, over=False),), now)
+    known = ControllerState(options, 0.0, listening=Listening(now, lives=lives), fleet=runs)
+    found = known.starts(now)
     assert (found.overdue == {"run-1"}, found.starting == {TWO}) == (is_stuck, not is_stuck)
-    deaf = replace(known, silence_counts_from=known.read_at + 1)
-    assert deaf.starts(deaf.read_at).overdue == frozenset(), "the controller itself may have been frozen"
+    deaf = replace(known, listening=Listening(now, now + 1, lives))
+    assert deaf.starts(now).overdue == frozenset(), "the controller itself may have been frozen"
 
 
 def test_whoever_waited_and_has_joined_lives_from_its_first_report_on(starts):
     lives = take_lives({}, [Received(WAITS, 0, 1_000), Received(report(1), 1, 9_000), Received(WAITS, 2, 9_500)], 0.0)
     assert lives == {"x": Lifetime(Member(TWO, Incarnation("x")), "run-1", 9_000, 9_000)}
     assert starts(History(runs=[run(60, over=False)], lives=lives)).starting == frozenset()
-
-
-def test_other_messages_say_nothing_of_lives():
-    assert take_lives({}, [Received(DesiredState("running", "somebody", 0), 0, 0)], 0.0) == {}
-
-
-def test_what_the_fleet_says_of_a_run_that_never_reported_is_passed_on(starts):
-    pending = replace(run(60, over=False), why="Unschedulable: 0/1 nodes")
-    assert starts(History(runs=[pending])).trouble == {TWO: "Unschedulable: 0/1 nodes"}
-    ended = [replace(each, why="ErrImagePull") for each in failed(300, 200)]
-    assert starts(History(runs=ended)).why == {TWO: "ErrImagePull"}
 
 
 def test_a_consumer_knows_better_than_its_fleet_why_it_ended(starts):

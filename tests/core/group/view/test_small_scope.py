@@ -13,8 +13,8 @@ import pytest
 from kgs_core.group.view import reconcile as control
 from kgs_core.group.view.member_view import MemberView
 from kgs_core.group.view.reconcile import Changes, reconcile
-from tests.core.group.controller.exploration import explore
-from tests.core.group.controller.small_scope import NOTHING, P, Q, Scope, first_step, steps
+from tests.core.group.view.exploration import explore
+from tests.core.group.view.small_scope import NOTHING, P, Q, Scope, first_step, steps
 from tests.world.group_history import GroupHistory
 
 MOVE = ({P: 1}, {P: 2})

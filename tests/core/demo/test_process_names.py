@@ -1,8 +1,8 @@
 """Short names of processes, of each kind of fleet."""
 
+from kgs_core.demo.process_names import short_name
 from kgs_core.fleet.host_process import HostProcess
 from kgs_core.fleet.pod_process import PodProcess
-from kgs_core.fleet.process_names import short_name
 from tests.processes import a_process
 
 

@@ -18,7 +18,7 @@ from kgs_core.group.protocol import (
 )
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import TopicPartition
-from tests.core.group.controller.group_words import (
+from tests.core.group.view.group_words import (
     at,
     gives,
     heartbeat,

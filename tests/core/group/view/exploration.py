@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from kgs_core.group.view.reconcile import converged
-from tests.core.group.controller.small_scope import Scope, State, Step, first_step, steps
+from tests.core.group.view.small_scope import Scope, State, Step, first_step, steps
 
 
 @dataclass(frozen=True)
