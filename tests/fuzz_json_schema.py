@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
+from kgs_core.demo.registry_stub import running_registry
 from kgs_core.ingest.formats.json.json_objects import parse_json
 from kgs_core.ingest.formats.json.json_schema import columns_of, parse_json_schema
 from kgs_core.ingest.formats.parsed import ValueBatch
 from kgs_core.ports.registry import SchemaKind
-from kgs_core.registry.stub import running_registry
 from tests.json_schema_values import REFERENCED, SCHEMA, any_object
 from tests.protobuf_values import broken, comparable
 

@@ -16,10 +16,12 @@ import pytest
 from confluent_kafka.cimpl import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.halving_parser import timeless
 
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.rule.value_formats import FORMATS
+from kgs_core.demo.registry_stub import StubRegistry, running_registry
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.worker import sorted_records
 from kgs_core.ingest.worker.process_batch import prepare_topic
@@ -29,8 +31,6 @@ from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.row_schema import parsed_schema, value_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.model import OffsetRange, TopicId
-from kgs_core.registry.stub import StubRegistry, running_registry
-from tests.halving_parser import timeless
 from tests.registry_values import UNKNOWN_ID, VALUES
 
 PARTITIONS = 3

@@ -15,12 +15,12 @@ import pytest
 from kgs_core.accel.compiled import machine_code
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
+from kgs_core.demo.registry_stub import running_registry
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.ingest.formats.avro.avro import avro_columns_of, parse_avro
 from kgs_core.ingest.formats.parsed import ValueBatch
 from kgs_core.lake.files.row_schema import HEADERS, column_types
 from kgs_core.ports.registry import SchemaKind
-from kgs_core.registry.stub import running_registry
 from kgs_core.registry.wire_format import HEADER
 from tests.core.ingest.avro_values import binary, encoded, record
 from tests.fuzz_decoders import main

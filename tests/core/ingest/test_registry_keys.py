@@ -9,13 +9,13 @@ from confluent_kafka.cimpl import Message
 
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
+from kgs_core.demo.registry_stub import running_registry
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.worker import sorted_records
 from kgs_core.ingest.worker.sorted_records import TopicJob, sort_records
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.model import TopicId
 from kgs_core.ports.registry import SchemaKind
-from kgs_core.registry.stub import running_registry
 from tests.core.ingest.avro_values import encoded, record
 from tests.protobuf_values import field, file_of, message_class, registered_text
 

@@ -11,11 +11,11 @@ from uuid import UUID
 import pytest
 
 from kgs_core.config.registry import RegistrySettings
+from kgs_core.demo.registry_stub import running_registry
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.ports.registry import SchemaKind, UnknownSchemaError
 from kgs_core.registry import client as registry_client
 from kgs_core.registry.client import RegistryClient, open_registry
-from kgs_core.registry.stub import running_registry
 from tests.dripping_server import ENDLESS, dripping_server
 from tests.waiting import wait_until
 

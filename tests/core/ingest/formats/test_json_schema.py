@@ -12,8 +12,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fuzz_json_schema import RULE, batch_of, differences, registered
 
 from kgs_core.config.registry import RegistrySettings
+from kgs_core.demo.registry_stub import running_registry
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.ingest.formats.json.json_schema import columns_of, parse_json_schema
 from kgs_core.ingest.formats.json.json_schema_types import columns_of_schema
@@ -21,8 +23,6 @@ from kgs_core.ingest.formats.parsed import MAX_REASON, UnusableSchemaError
 from kgs_core.ingest.formats.widening import type_name
 from kgs_core.lake.files.row_schema import HEADERS
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind
-from kgs_core.registry.stub import running_registry
-from tests.fuzz_json_schema import RULE, batch_of, differences, registered
 from tests.json_schema_values import TYPES, any_object
 from tests.protobuf_values import broken, comparable
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
+from kgs_core.demo.registry_stub import running_registry
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.ingest.formats.parsed import MAX_REASON, ValueBatch
 from kgs_core.ingest.formats.protobuf.protobuf import columns_of, parse_protobuf, read_indexes
 from kgs_core.ingest.formats.protobuf.protobuf_messages import natural_columns
 from kgs_core.lake.files.row_schema import HEADERS
 from kgs_core.ports.registry import SchemaKind
-from kgs_core.registry.stub import running_registry
 from tests.protobuf_values import (
     EVERYTHING,
     REPEATED,
