@@ -31,7 +31,7 @@ from kgs_core.ingest.fetch.fetch_client import FetchClient
 from kgs_core.ingest.fetch.fetch_sessions import close_sessions
 from kgs_core.ingest.worker import arrow_task, batch_files, process_batch, sorted_records
 from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, read_round
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.client_config import reading_client
 from kgs_core.kafka.records import collector_paused

@@ -25,7 +25,8 @@ from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.formats.parsed import MAX_REASON
 from kgs_core.ingest.worker import sorted_records
 from kgs_core.ingest.worker.process_batch import prepare_topic
-from kgs_core.ingest.worker.sorted_records import TopicJob, load_hook, sort_records
+from kgs_core.ingest.worker.sorted_records import sort_records
+from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
 from kgs_core.lake.files.layout import table_schema
 from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.row_schema import parsed_schema, value_schema

@@ -15,7 +15,7 @@ from kgs_core.config import TopicRule
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.formats.json import json_objects
 from kgs_core.ingest.formats.parsed import ValueBatch
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.files.row_schema import VALUE_TYPES, parsed_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.model import OffsetRange, TopicId

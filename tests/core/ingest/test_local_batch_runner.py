@@ -12,7 +12,7 @@ from kgs_core.errors import ConfigError
 from kgs_core.ingest.driver.local_batch_runner import LocalBatchRunner
 from kgs_core.ingest.round.questions import ReadBatch
 from kgs_core.ingest.worker.arrow_task import TaskContext
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.kafka.client_config import reading_client
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage

@@ -15,7 +15,7 @@ from kgs_core.ingest.opening.topic_opener import TopicOpener
 from kgs_core.ingest.opening.topic_state import TopicState
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.round.stops import StopCause
-from kgs_core.ingest.worker.sorted_records import MoreColumnsError
+from kgs_core.ingest.worker.topic_job import MoreColumnsError
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import OffsetRange

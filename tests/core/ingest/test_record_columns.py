@@ -12,7 +12,8 @@ from kgs_core.config import TopicRule
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.formats.parsed import Parsed
 from kgs_core.ingest.formats.record_columns import side_by_side
-from kgs_core.ingest.worker.sorted_records import TopicJob, sort_records
+from kgs_core.ingest.worker.sorted_records import sort_records
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.model import TopicId
 

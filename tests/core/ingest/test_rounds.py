@@ -13,7 +13,7 @@ from kgs_core.ingest.driver.rounds import Ingest
 from kgs_core.ingest.opening.topic_state import TopicState
 from kgs_core.ingest.round.questions import ReadBatch, ReadResult
 from kgs_core.ingest.round.stops import StopCause
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.batch import TopicBatch

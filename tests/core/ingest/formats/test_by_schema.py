@@ -14,7 +14,8 @@ from kgs_core.demo.registry_stub import running_registry
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.worker import sorted_records
-from kgs_core.ingest.worker.sorted_records import TopicJob, load_hook, sort_records
+from kgs_core.ingest.worker.sorted_records import sort_records
+from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.model import TopicId
 from kgs_core.ports.registry import SchemaKind
