@@ -14,8 +14,8 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from google.protobuf.message_factory import GetMessageClass
 
 from bench.records import FIELDS, record_values
+from kgs_core.demo.registry_stub import StubRegistry
 from kgs_core.ports.registry import SchemaKind
-from kgs_core.registry.stub import StubRegistry
 
 _SUBJECT = "bench-value"
 _AVRO_TYPES: Mapping[str, Any] = {"timestamp": {"type": "long", "logicalType": "timestamp-micros"}}

@@ -24,20 +24,20 @@ from bench.machine import machine
 from bench.records import DIFFERENT, Kind, produce_backlog
 from kgs_core.config import Settings, TopicRule
 from kgs_core.config.registry import RegistrySettings
+from kgs_core.demo.registry_stub import running_registry
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.ingest.fetch.fetch_client import FetchClient
 from kgs_core.ingest.fetch.fetch_sessions import close_sessions
 from kgs_core.ingest.worker import arrow_task, batch_files, process_batch, sorted_records
 from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, read_round
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.client_config import reading_client
 from kgs_core.kafka.records import collector_paused
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.model import TopicId, TopicPartition
-from kgs_core.registry.stub import running_registry
 
 STAGES = ("librdkafka", "fetch", "parse", "rows", "Parquet", "rest")
 """Parts of a round: librdkafka's threads, the call that gathers, the parser, the rows' other work, the file, what else

@@ -14,7 +14,7 @@ from kgs_core.ingest.formats.json.json_objects import parse_by_pyarrow
 from kgs_core.ingest.formats.json.json_scanner import scan_json
 from kgs_core.ingest.formats.parsed import ValueBatch
 from kgs_core.lake.files.row_schema import VALUE_TYPES
-from tests.halving_parser import plain
+from tests.slow_parser import plain
 
 BATCH = 2000
 RULE = TopicRule(topic="t", format="json", schema={"x": "long"})
@@ -29,9 +29,20 @@ SCHEMA = pa.schema(
         *((name, pa.int64()) for name in ODD),
         ("list", pa.list_(pa.int64())),
         ("struct", pa.struct([("a", pa.string())])),
+        ("Info", pa.string()),
+        ("x-NaN", pa.int64()),
     ]
 )
 NAMES = [name for name in SCHEMA.names if name not in ODD]
+NUMBER_WORDS = """
+    0 -0 1 -1 1.0 -0.0 1e3 1E-3 2147483647 2147483648 -2147483648 -2147483649 9223372036854775807 9223372036854775808
+    1e308 1e309 10e308 0.1e309 123.456e307 1e400 1e+00400 1e-400 3.4028235677973365e38 3.4028235677973366e38 -3.5e38
+    1e9999999999999999999 -1e-9999999999999999999 0e9999999999999999999 0e-9999999999999999999
+    NaN -NaN Inf -Inf Infinity -Infinity nan Infinit 01 1. 1.e1 .5 +1 - 1e 1e+ 0x1 1_0 ٣
+"""
+LONG_NUMBERS = ["9" * 400, "9" * 4500, f"0.{'0' * 400}1", f"1{'0' * 320}e-300"]
+LONG_NUMBERS += [f"1e{sign}{digits}" for sign in ("", "+", "-") for digits in ("9" * 4001, f"{'0' * 4001}1")]
+NUMBERS = [*NUMBER_WORDS.split(), *LONG_NUMBERS]
 LITERALS = [
     *"""
     0 -0 0.0 -0.0 007 1. .5 +1 - 1e 1e+ 0x1 1_0 ٣ 1e5 1E-3 1e99 1e100 1e308 1e309 1e400 1e-400 5e-324 true false null
@@ -52,27 +63,7 @@ TEXTS = [
     *["é", "€", "😀", "\x7f", "\x1f", "\0", "\t", "}{", "a", "plain ASCII that is longer than thirty-two bytes", ""],
 ]
 BYTES = [b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80", b"\x80", b"\0", b'"', b"\\"]
-SIGNS = [
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b":",
-    b",",
-    b" ",
-    b"\n",
-    b"0",
-    b"9",
-    b"-",
-    b".",
-    b"e",
-    b"t",
-    b"n",
-    b"u",
-    b"T",
-    b"Z",
-    b"+",
-]
+SIGNS = [bytes([sign]) for sign in b"{}[]:, \n09-.etnuTZ+"]
 
 
 def differences(count, seed):

@@ -2,6 +2,13 @@
 
 import json
 
+import pyarrow as pa
+
+from kgs_core.config import TopicRule
+from kgs_core.ingest.formats.parsed import ValueBatch
+from kgs_core.ports.registry import SchemaKind
+
+RULE = TopicRule(topic="t", format="json_schema")
 REFERENCED = {"$id": "https://example.org/shop/place.json", "definitions": {"Zip": {"type": "string"}}}
 SCHEMA = {
     "$schema": "http://json-schema.org/draft-07/schema#",
@@ -98,3 +105,13 @@ def any_object(random):
     if found and random.random() < 0.2:
         found[random.choice(names)] = random.choice(_ODD)
     return json.dumps(found, ensure_ascii=random.random() < 0.5).encode()
+
+
+def registered(registry, subject="t-value", schema=SCHEMA):
+    """Id of a schema, with what it refers to."""
+    registry.register("place", json.dumps(REFERENCED), SchemaKind.JSON)
+    return registry.register(subject, json.dumps(schema), SchemaKind.JSON, [("place.json", "place", 1)])
+
+
+def batch_of(values, columns, of=None, headers=None):
+    return ValueBatch(pa.array(values, pa.binary()), columns, "t", RULE, headers, of)

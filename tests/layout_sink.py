@@ -12,7 +12,7 @@ from kgs_core.config import TableSpec, TopicRule
 from kgs_core.config.settings import LakeSettings
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.round.progress import TablePositions
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.delta.pace import CommitWay
 from kgs_core.lake.files.layout import table_schema
 from kgs_core.lake.files.row_schema import parsed_schema

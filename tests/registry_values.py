@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from kgs_core.demo.registry_stub import StubRegistry
 from kgs_core.ports.registry import SchemaKind
-from kgs_core.registry.stub import StubRegistry
 from tests.core.ingest.avro_values import encoded, random_datum, record
-from tests.fuzz_json_schema import registered as registered_json_schema
 from tests.json_schema_values import any_object
+from tests.json_schema_values import registered as registered_json_schema
 from tests.protobuf_values import EVERYTHING, any_message, broken, file_of, message_class, registered_text
 from tests.protobuf_values import field as proto_field
 

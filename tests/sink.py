@@ -13,7 +13,7 @@ from deltalake.exceptions import TableNotFoundError
 from kgs_core.config import TableSpec, TopicRule
 from kgs_core.config.settings import LakeSettings
 from kgs_core.ingest.fetch.topic_records import records_of
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
 from kgs_core.lake.delta.pace import CommitWay
 from kgs_core.lake.files.row_schema import parsed_schema

@@ -23,6 +23,7 @@ from kgs_core.demo.flights import find_data
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.observer import Observer
 from kgs_core.demo.outside_control import OutsideControl, create_demo_topics
+from kgs_core.demo.registry_stub import StubRegistry, running_registry
 from kgs_core.demo.replay import PARTITIONS, TOPICS
 from kgs_core.demo.stages import Stages
 from kgs_core.demo.supervisor import GroupControl, Supervisor
@@ -31,7 +32,6 @@ from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.group.topics.topics import create_topics
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.lake.topics.stats import LakeView
-from kgs_core.registry.stub import StubRegistry, running_registry
 from kgs_core.runtime.group_status import GroupWatch
 from kgs_core.runtime.metrics_service import metrics_served
 from kgs_core.system.shutdown import stop_on_signals

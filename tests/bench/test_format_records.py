@@ -8,10 +8,11 @@ from bench.records import FIELDS
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.rule.value_formats import FORMATS
+from kgs_core.demo.registry_stub import running_registry
 from kgs_core.ingest.fetch.topic_records import records_of
-from kgs_core.ingest.worker.sorted_records import TopicJob, sort_records
+from kgs_core.ingest.worker.sorted_records import sort_records
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.files.row_schema import parsed_schema
-from kgs_core.registry.stub import running_registry
 
 COUNT = 20
 

@@ -14,7 +14,7 @@ from kgs_core.config import Settings, parse_settings, resolve_tables
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.ingest.fetch.fetch_client import Fetched
 from kgs_core.ingest.fetch.session import NativeFetchSession
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.client_config import admin_client, reading_client
 from kgs_core.lake.files.parquet_writer import write_table

@@ -13,7 +13,7 @@ from kgs_core.ingest.fetch.topic_records import NO_EPOCH
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.round.stops import StopCause
 from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, read_round
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.kafka.client_config import reading_client
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage

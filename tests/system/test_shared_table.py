@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from kgs_core.demo.registry_stub import StubRegistry, running_registry
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.ports.registry import SchemaKind
-from kgs_core.registry.stub import StubRegistry, running_registry
 from tests.failpoints import crash_at
 from tests.protobuf_values import field, file_of, message_class, registered_text
 from tests.system.pipeline import COMBINED, JSON_FIELDS, Pipeline, fingerprint, json_values, produce, read_log

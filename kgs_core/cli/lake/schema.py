@@ -84,7 +84,7 @@ def _of_registry(settings: Settings, topic: str) -> dict[str, str] | None:
     columns_of = FORMATS[rule.format].columns_of if rule is not None else None
     if rule is None or columns_of is None or settings.registry is None:
         return None
-    from kgs_core.ingest.worker.sorted_records import load_hook
+    from kgs_core.ingest.worker.topic_job import load_hook
     from kgs_core.lake.files.row_schema import column_types
 
     return column_types(load_hook(columns_of)(topic, rule, settings.registry))

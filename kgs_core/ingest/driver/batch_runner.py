@@ -9,7 +9,7 @@ import pyarrow as pa
 from kgs_core.config.settings import ConsumerSettings
 from kgs_core.ingest.round.questions import ReadBatch, ReadResult
 from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.model import OffsetRange
 
 SLICE_S = 1.0

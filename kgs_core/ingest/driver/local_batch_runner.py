@@ -14,7 +14,7 @@ from kgs_core.errors import ConfigError
 from kgs_core.ingest.driver.batch_runner import BatchRunner
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, read_round
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.kafka.records import collector_paused
 from kgs_core.model import OffsetRange
 

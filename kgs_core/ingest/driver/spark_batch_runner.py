@@ -15,7 +15,7 @@ from kgs_core.ingest.driver.batch_runner import BatchRunner
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, run_arrow_task
 from kgs_core.ingest.worker.long_task import LongTask
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.model import OffsetRange
 from kgs_core.spark.session import end_accumulators_in_silence, jvm_has_ended, stop_spark
 from kgs_core.spark.temporary_folder import socket_folder

@@ -15,7 +15,7 @@ from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.ingest.formats.parsed import NO_COLUMNS, ColumnsOf, NoColumnsError
 from kgs_core.ingest.round.reasons import recreated
 from kgs_core.ingest.worker.process_batch import TransformError
-from kgs_core.ingest.worker.sorted_records import load_hook
+from kgs_core.ingest.worker.topic_job import load_hook
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.committed_offsets import GroupOffsets
 from kgs_core.lake.files.layout import layout_of, table_schema

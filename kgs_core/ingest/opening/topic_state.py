@@ -8,7 +8,7 @@ from typing import Any
 
 from kgs_core.ingest.round.progress import TopicProgress
 from kgs_core.ingest.round.stops import StopCause
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob, TopicPlan
 from kgs_core.lake.topics.topic_table import TopicTable
 
 _log = logging.getLogger(__name__)
@@ -25,6 +25,8 @@ class TopicState:
     def __init__(self, table: TopicTable, owned: frozenset[int] = frozenset()) -> None:
         self.table = table
         self.is_at_work = False
+        self._plan: TopicPlan | None = None
+        self._planned: object = None
         self._progress = TopicProgress(
             table.ids.topic, table.ids.topic_id, uses_dataframe=table.spec.rule.transform is not None, owned=owned
         )
@@ -56,6 +58,8 @@ class TopicState:
         """What a worker must know, at `progress`; in the middle of a round that is not yet the one kept here."""
         table, at = self.table, progress or self._progress
         spec = table.spec
+        if self._planned is not table.schema:  # it is given columns now and then
+            self._plan, self._planned = TopicPlan.of(spec.rule, table.schema, table.columns), table.schema
         return TopicJob(
             self.topic,
             table.ids.topic_id,
@@ -69,6 +73,7 @@ class TopicState:
             spec.registry,
             spec.side_tables,
             {table: dict(marks) for table, marks in at.side_marks.items()},
+            self._plan,
         )
 
     def own(self, partitions: frozenset[int]) -> None:

@@ -16,7 +16,8 @@ from kgs_core.errors import KgsError, PortError, TransientError, one_line
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.opening.topic_opener import columns_of
 from kgs_core.ingest.worker.process_batch import TransformError, transform_arrow
-from kgs_core.ingest.worker.sorted_records import TopicJob, parse_records, rows_of
+from kgs_core.ingest.worker.sorted_records import parse_records, rows_of
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.client_config import admin_client
 from kgs_core.kafka.records import Record
@@ -123,12 +124,12 @@ def _rows_in(lake: Lake, spec: TableSpec, group: str, job: TopicJob) -> _Rows:
 
 def _of_file(job: TopicJob, pinned: PinnedTable, file: str) -> _Rows:
     """No more than numbers is kept of a file."""
-    return _by_partition(job, pinned.read(file, job.given.names))
+    return _by_partition(job, pinned.read(file, job.plan.given.names))
 
 
 def _by_partition(job: TopicJob, rows: pa.Table) -> _Rows:
     """Of each row of this topic id, in no order."""
-    given = pa.schema([field for field in job.given if field.name in rows.column_names])
+    given = pa.schema([field for field in job.plan.given if field.name in rows.column_names])
     rows = rows.select(given.names).cast(given)
     digests, offsets = row_digests(rows), rows["_offset"].to_numpy()
     places = rows.select(["_topic_id", "_partition"]).append_column("_offset", pa.array(np.arange(rows.num_rows)))
@@ -174,7 +175,7 @@ class _Comparison:
         if parsed.waiting:
             raise TransientError(f"topic {self.job.topic}: {next(iter(parsed.waiting.values()))}: audit again")
         rows = rows_of(parsed, records, self.job.topic_id, without=records.faults)
-        rows = transform_arrow(self.job, rows) if rows.num_rows else self.job.given.empty_table()
+        rows = transform_arrow(self.job, rows) if rows.num_rows else self.job.plan.given.empty_table()
         made, partitions = (
             _by_partition(self.job, as_kept(self.job.rule, rows)),
             records.origin["_partition"].to_numpy(),

@@ -23,8 +23,9 @@ from kgs_core.ingest.replay.redrive_result import RedriveResult
 from kgs_core.ingest.worker.batch_files import write_files
 from kgs_core.ingest.worker.dataframe_rows import SparkTransform
 from kgs_core.ingest.worker.process_batch import TransformError, transform_arrow
-from kgs_core.ingest.worker.sorted_records import MoreColumnsError, TopicJob, more_columns, parse_records, rows_of
-from kgs_core.lake.files.layout import Partitioned, given_schema, layout_of, table_schema
+from kgs_core.ingest.worker.sorted_records import parse_records, rows_of
+from kgs_core.ingest.worker.topic_job import MoreColumnsError, TopicJob
+from kgs_core.lake.files.layout import Partitioned, file_schema, given_schema, layout_of, table_schema
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, ORIGIN_FIELDS, parsed_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.letters.letter_filter import EVERY_LETTER, LetterFilter
@@ -196,7 +197,8 @@ class TopicRedrive:
             table = self._rows
             if name != spec.table:
                 table = self._lake.table(name, self._rows.schema, layout_of(rule))
-            files = write_files(self._storage, name, rule, self._rows.schema, Partitioned(rule, part))
+            in_file = file_schema(rule, self._rows.schema)
+            files = write_files(self._storage, name, in_file, Partitioned(rule, part))
             failpoint("redrive-written")
             outcome = base.commit(table, part, files)
             failpoint("redriven")
@@ -227,7 +229,7 @@ class TopicRedrive:
         parsed = parse_records(job, records)
         if parsed.waiting:
             raise TransientError(f"table {spec.table}: {next(iter(parsed.waiting.values()))}: run it again")
-        if not self._is_dry and (more := more_columns(job, parsed.missing)):
+        if not self._is_dry and (more := job.plan.more_columns(parsed.missing)):
             raise MoreColumnsError(pa.schema(more))
         bad = {**parsed.bad, **_incomplete(letters)}
         for i, reason in bad.items():
@@ -237,7 +239,7 @@ class TopicRedrive:
             found.examples.setdefault(code, f"{place}: {with_code(reason)}")
         rows = rows_of(parsed, records, topic_id, without=bad)
         try:
-            return self._transform(job, rows) if rows.num_rows else job.given.empty_table()
+            return self._transform(job, rows) if rows.num_rows else job.plan.given.empty_table()
         except TransformError as e:
             raise PermanentError(f"table {spec.table}: {e}: these dead letters stay") from e
 

@@ -13,7 +13,8 @@ from kgs_core.ingest.fetch.fetch_client import Fetched
 from kgs_core.ingest.fetch.fetch_sessions import open_native, session
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.worker.process_batch import TransformError, prepare_topic
-from kgs_core.ingest.worker.sorted_records import Cuts, MoreColumnsError, TopicJob, load_parsers
+from kgs_core.ingest.worker.sorted_records import Cuts, load_parsers
+from kgs_core.ingest.worker.topic_job import MoreColumnsError, TopicJob
 from kgs_core.kafka.records import collector_paused
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.batch import TopicBatch

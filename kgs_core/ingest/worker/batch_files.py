@@ -6,9 +6,8 @@ from functools import cache
 
 import pyarrow as pa
 
-from kgs_core.config import TopicRule
-from kgs_core.ingest.worker.sorted_records import TopicJob
-from kgs_core.lake.files.layout import Partitioned, file_schema
+from kgs_core.ingest.worker.topic_job import TopicJob
+from kgs_core.lake.files.layout import Partitioned
 from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.batch import SidePart
@@ -20,18 +19,12 @@ SIDE_BY_SIDE = 16
 """Files of partition values on their way to an object store, of all topics."""
 
 
-def write_files(
-    storage: Storage, table: str, rule: TopicRule, schema: pa.Schema, rows: Partitioned
-) -> list[FileWritten]:
+def write_files(storage: Storage, table: str, in_file: pa.Schema, rows: Partitioned) -> list[FileWritten]:
     """One file for each of the partition values, side by side where the store is far away.
-
-    Args:
-        schema: the table's columns.
 
     Raises:
         TransientError: the table did not take one. What is written of the others, vacuum takes.
     """
-    in_file = file_schema(rule, schema)
 
     def write(part: tuple[Mapping[str, str | None], pa.Table]) -> FileWritten:
         values, found = part
@@ -51,17 +44,18 @@ def write_routed(storage: Storage, job: TopicJob, rows: Partitioned) -> tuple[li
     Raises:
         TransientError: a table did not take a file.
     """
+    in_file = job.plan.in_file
     if not job.sides:
-        return write_files(storage, job.table, job.rule, job.schema, rows), {}
+        return write_files(storage, job.table, in_file, rows), {}
     own, sides = routed(job.rule, job.sides, rows.rows)
     parts = {}
     for table, found in sides.items():
         marks = job.side_marks.get(table, {})
         new = unwritten(found, marks)
         if new.num_rows:
-            files = write_files(storage, table, job.rule, job.schema, Partitioned(job.rule, new))
+            files = write_files(storage, table, in_file, Partitioned(job.rule, new))
             parts[table] = SidePart(files, marks)
-    return write_files(storage, job.table, job.rule, job.schema, Partitioned(job.rule, own)), parts
+    return write_files(storage, job.table, in_file, Partitioned(job.rule, own)), parts
 
 
 @cache

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from kgs_core.config.settings import SparkSettings
 from kgs_core.ingest.worker.process_batch import TransformError, check_count, check_origins
-from kgs_core.ingest.worker.sorted_records import TopicJob, load_hook
+from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
 from kgs_core.spark.errors import cause
 from kgs_core.spark.session import start_spark, stop_spark
 
@@ -34,7 +34,7 @@ class SparkTransform:
             self._spark = start_spark(self._settings, self._name)
         try:
             frame = load_hook(str(job.rule.transform))(self._spark.createDataFrame(rows), job.topic)
-            out = frame.select(*job.given.names).toArrow().cast(job.given).combine_chunks()
+            out = frame.select(*job.plan.given.names).toArrow().cast(job.plan.given).combine_chunks()
         except (Exception, SystemExit) as e:
             raise TransformError(f"transform {job.rule.transform}: {type(e).__name__}: {cause(e)}") from e
         check_origins(job, out)

@@ -20,9 +20,9 @@ from kgs_core.ingest.fetch.fetch_sessions import open_native, session
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.worker.arrow_task import TaskContext
 from kgs_core.ingest.worker.dataframe_writer import FILE_SCHEMA, WriterNote, note_of, write_rows
-from kgs_core.ingest.worker.earlier_reading import earlier_reading
-from kgs_core.ingest.worker.process_batch import ReadNote, TransformError, conclude, ranges_before, write_dead_letters
-from kgs_core.ingest.worker.sorted_records import TopicJob, load_hook, sort_records
+from kgs_core.ingest.worker.process_batch import TransformError, conclude, earlier_reading, write_dead_letters
+from kgs_core.ingest.worker.sorted_records import ReadNote, ranges_before, sort_records
+from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
 from kgs_core.kafka.records import collector_paused
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, parsed_schema
 from kgs_core.lake.rule.batch import SidePart
@@ -152,9 +152,9 @@ class DataFrameProcessor:
         hook = load_hook(str(job.rule.transform))
         with _worker_pool(self._spark, "reader"):
             source: DataFrame = self._spark.range(1).mapInArrow(
-                reader, from_arrow_schema(parsed_schema(job.rule, job.columns))
+                reader, from_arrow_schema(parsed_schema(job.rule, job.plan.values))
             )
-        rows = hook(source, job.topic).select(*job.given.names).coalesce(1)
+        rows = hook(source, job.topic).select(*job.plan.given.names).coalesce(1)
         with _worker_pool(self._spark, "writer"):
             files = rows.mapInArrow(writer, from_arrow_schema(FILE_SCHEMA))
         return note_of(files.collect())

@@ -11,7 +11,7 @@ import pyarrow as pa
 from kgs_core.ingest.worker.arrow_task import TaskContext
 from kgs_core.ingest.worker.batch_files import write_routed
 from kgs_core.ingest.worker.process_batch import check_origins, partitioned
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.ports import FileWritten
@@ -65,7 +65,7 @@ def note_of(rows: Sequence[Any]) -> WriterNote:
 
 
 def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write the rows of a batch, in `job.given`; what is told of it are rows of `FILE_SCHEMA`.
+    """Write the rows of a batch, in `job.plan.given`; what is told of it are rows of `FILE_SCHEMA`.
 
     Raises:
         TransformError: the rows break the transform's promise.
@@ -75,7 +75,7 @@ def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordB
 
     def cast() -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            table = pa.Table.from_batches([batch]).cast(job.given)
+            table = pa.Table.from_batches([batch]).cast(job.plan.given)
             identity.append(table.select(list(IDENTITY)))
             yield from table.to_batches()
 
@@ -84,7 +84,7 @@ def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordB
     if first is None:
         return
     if job.rule.partition_by or job.rule.sort_by or job.sides:
-        found = partitioned(job, pa.Table.from_batches(_chain(first, rows), schema=job.given))
+        found = partitioned(job, pa.Table.from_batches(_chain(first, rows), schema=job.plan.given))
         left = found.cut(job.rule.max_files_per_batch)
         if left is not None:
             yield pa.RecordBatch.from_pylist([{"left": json.dumps(left)}], schema=FILE_SCHEMA)

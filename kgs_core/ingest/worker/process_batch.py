@@ -4,70 +4,37 @@ Both processors go by `ReadNote` and `conclude`; what lies between them is the a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from kgs_core.config.settings import LakeSettings
+from kgs_core.errors import PortError, TransientError, one_line
 from kgs_core.ingest.fetch.topic_records import TopicRecords
-from kgs_core.ingest.round.stops import StopCause
 from kgs_core.ingest.worker.batch_files import write_routed
-from kgs_core.ingest.worker.earlier_reading import earlier_reading
 from kgs_core.ingest.worker.sorted_records import (
     Cuts,
     EarlierReading,
-    MoreColumnsError,
-    Sorted,
-    TopicJob,
-    load_hook,
-    more_columns,
+    ReadNote,
+    ranges_before,
+    ranges_to_read,
     sort_records,
 )
+from kgs_core.ingest.worker.topic_job import MoreColumnsError, TopicJob, load_hook
+from kgs_core.lake.audit.audit_snapshot import PartitionKey, offsets_in
 from kgs_core.lake.files.layout import Partitioned
 from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, IDENTITY
 from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.rule import NO_OFFSETS
 from kgs_core.lake.rule.batch import TopicBatch
-from kgs_core.model import OffsetRange, TopicPartition
+from kgs_core.lake.topics.factory import open_lake
+from kgs_core.model import OffsetRange
 from kgs_core.ports import FileWritten
 
 
 class TransformError(Exception):
     """The user's transform raised, or gave rows that its promise does not allow."""
-
-
-@dataclass(slots=True)
-class ReadNote:
-    """What was found in ranges of a topic beside the rows; what is not named here is as in `TopicBatch`.
-
-    Attributes:
-        rows: how many there are, before a transform.
-        cuts: what partitions are read up to.
-        trouble: why one cannot be read.
-        silent: those that gave nothing, with a reason.
-    """
-
-    rows: int = 0
-    records: int = 0
-    consumed_bytes: int = 0
-    oldest_ms: int | None = None
-    bad_records: int = 0
-    leader_epochs: dict[int, int] = field(default_factory=dict)
-    unsettled: frozenset[int] = frozenset()
-    dead_letters: FileWritten | None = None
-    cuts: Cuts = field(default_factory=Cuts)
-    trouble: tuple[TopicPartition, StopCause, str] | None = None
-    silent: dict[TopicPartition, str] = field(default_factory=dict)
-
-    def add(self, ranges: Mapping[int, OffsetRange], records: TopicRecords, found: Sorted) -> None:
-        """Take in what became of records of the ranges."""
-        self.rows += found.rows.num_rows
-        self.records += len(records)
-        self.consumed_bytes += records.consumed_bytes
-        self.oldest_ms = min((ms for ms in (self.oldest_ms, records.oldest_ms) if ms), default=None)
-        self.bad_records += found.bad
-        self.unsettled |= found.unsettled
-        self.cuts = self.cuts.with_others(found.cuts)
-        self.leader_epochs |= records.leader_epochs(ranges_to_read(ranges, self.cuts))
 
 
 def conclude(job: TopicJob, ranges: Mapping[int, OffsetRange], note: ReadNote, rows: int) -> TopicBatch | None:
@@ -155,7 +122,7 @@ def _prepared(
     job: TopicJob, records: TopicRecords, ranges: Mapping[int, OffsetRange], earlier: EarlierReading
 ) -> tuple[UnwrittenBatch | None, Cuts]:
     found = sort_records(job, records, earlier)
-    if more := more_columns(job, found.missing):
+    if more := job.plan.more_columns(found.missing):
         raise MoreColumnsError(pa.schema(more))
     note = ReadNote()
     note.add(ranges, records, found)
@@ -166,17 +133,37 @@ def _prepared(
     return UnwrittenBatch(job, batch, partitioned(job, rows), found.dead_letters), found.cuts
 
 
-def ranges_to_read(ranges: Mapping[int, OffsetRange], cuts: Cuts) -> dict[int, OffsetRange]:
-    """The ranges without what lies at or behind a record that its partition is read up to."""
-    ends = cuts.by_partition
-    shorter = {p: r._replace(end=min(r.end, ends[p][0])) if p in ends else r for p, r in ranges.items()}
-    return {p: r for p, r in shorter.items() if r.end > r.start}
+def earlier_reading(storage: Storage, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> EarlierReading:
+    """What of these ranges is there; the lake is asked only where a mark is above a start, as after a kill.
+
+    Raises:
+        TransientError: dead letters or side tables could not be read.
+    """
+    marks: dict[int, int] = {}
+    found: dict[str, dict[int, set[int]]] = {}
+    for table, of_table in {job.dead_letters_table: job.dead_letter_marks, **job.side_marks}.items():
+        ends = {p: end for p, r in ranges.items() if (end := of_table.get(p) or 0) > r.start}
+        if ends:
+            marks |= {p: max(end, marks.get(p, 0)) for p, end in ends.items()}
+            found[table] = _offsets(
+                storage, job, table, {p: OffsetRange(ranges[p].start, end) for p, end in ends.items()}
+            )
+    letters = found.pop(job.dead_letters_table, {})
+    rows = {p: set().union(*(each.get(p, ()) for each in found.values())) for p in marks}
+    return EarlierReading(marks, letters, rows)
 
 
-def ranges_before(ranges: Mapping[int, OffsetRange], left: Mapping[int, int]) -> dict[int, OffsetRange]:
-    """The ranges without what is left for a later batch: partition -> its first offset."""
-    shorter = {p: r._replace(end=min(r.end, left.get(p, r.end))) for p, r in ranges.items()}
-    return {p: r for p, r in shorter.items() if r.end > r.start}
+def _offsets(storage: Storage, job: TopicJob, table: str, spans: Mapping[int, OffsetRange]) -> dict[int, set[int]]:
+    within = OffsetRange(min(span.start for span in spans.values()), max(span.end for span in spans.values()))
+    try:
+        lake = open_lake(LakeSettings(root=storage.root, storage_options=dict(storage.options)))
+        there = offsets_in(lake.pin(table), within)
+    except PortError:
+        raise
+    except Exception as e:
+        raise TransientError(f"table {table}: cannot be read: {one_line(e)}") from e
+    found = {p: there.get(PartitionKey(job.topic_id, p), NO_OFFSETS).tolist() for p in spans}
+    return {p: {offset for offset in found[p] if offset in range(*span)} for p, span in spans.items()}
 
 
 def partitioned(job: TopicJob, rows: pa.Table) -> Partitioned:
@@ -209,7 +196,7 @@ def transform_arrow(job: TopicJob, rows: pa.Table) -> pa.Table:
         return rows.combine_chunks()
     try:
         out = load_hook(job.rule.transform_arrow)(rows, job.topic)
-        out = out.select(job.given.names).cast(job.given).combine_chunks()
+        out = out.select(job.plan.given.names).cast(job.plan.given).combine_chunks()
     except (Exception, SystemExit) as e:  # one that ends the process would take the other topics with it
         raise TransformError(f"transform_arrow {job.rule.transform_arrow}: {type(e).__name__}: {e}") from e
     check_origins(job, out)

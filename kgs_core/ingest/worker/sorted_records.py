@@ -1,17 +1,14 @@
 """Records of one topic, sorted: rows of the good ones, the bad ones apart, and what partitions are read up to."""
 
 import contextlib
-import importlib
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
 
 from kgs_core.accel.compiled import machine_code
 from kgs_core.config import TopicRule
-from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.rule.value_formats import FORMATS
 from kgs_core.ingest.fetch.topic_records import TopicRecords
 from kgs_core.ingest.formats import raw, texts  # noqa: F401 - not in the first batch
@@ -24,49 +21,16 @@ from kgs_core.ingest.formats.record_columns import (
     with_rescued,
     with_topic,
 )
-from kgs_core.lake.files.columns import lacking
-from kgs_core.lake.files.layout import given_schema, unfit
-from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, parsed_schema, schema_of, value_schema
+from kgs_core.ingest.round.stops import StopCause
+from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
+from kgs_core.lake.files.layout import unfit
+from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA
 from kgs_core.lake.rule.error_codes import with_code
-from kgs_core.model import TopicId
+from kgs_core.model import OffsetRange, TopicId, TopicPartition
+from kgs_core.ports import FileWritten
 
 UNKNOWN_SCHEMA_S = 120.0
 """A registry that lags, has just started or was restored says of schemas that it has none: it is asked for so long."""
-
-
-@dataclass(frozen=True, slots=True)
-class TopicJob:
-    """Job of a worker on one topic. Picklable.
-
-    Attributes:
-        table: path under the lake's root; `dead_letters_table` likewise.
-        schema: the table's columns: those after the transform, and those that the layout computes.
-        dead_letter_marks: partition -> offset below which dead letters are in the lake already; None where there are
-            none.
-        leader_epochs: partition -> leader epoch of the record before its position; for the dataframe processor.
-        columns: what a value becomes, before the transform; None: as the rule says.
-        registry: where the schemas of values are.
-        sides: value of the route's column, as text -> side table of its rows.
-        side_marks: side table -> partition -> offset below which its rows are in the lake already.
-    """
-
-    topic: str
-    topic_id: TopicId
-    rule: TopicRule
-    table: str
-    dead_letters_table: str
-    schema: pa.Schema
-    dead_letter_marks: Mapping[int, int | None]
-    leader_epochs: Mapping[int, int] = field(default_factory=dict)
-    columns: pa.Schema | None = None
-    registry: RegistrySettings | None = None
-    sides: Mapping[str, str] = field(default_factory=dict)
-    side_marks: Mapping[str, Mapping[int, int | None]] = field(default_factory=dict)
-
-    @property
-    def given(self) -> pa.Schema:
-        """The columns that come out of the transform."""
-        return given_schema(self.rule, self.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,23 +98,23 @@ def sort_records(job: TopicJob, records: TopicRecords, earlier: EarlierReading =
     """Parse records; what comes of a record depends on that record alone, and on what a registry and the lake say."""
     parsed = parse_records(job, records)
     origin = records.with_topic(job.topic_id)
-    judged = _judged(records, parsed, earlier)
-    cuts = _cuts(job, records, judged.bad, judged.waiting)
+    places = _places(job, records, parsed, earlier)
+    judged = _judged(records, parsed, earlier, places)
+    cuts = _cuts(job, judged, places)
     bad, letters = {} if job.rule.on_error == "stop" else judged.bad, judged.letters
     rows, good, ends = parsed.table, parsed.good, cuts.by_partition
     if ends:
-        at = zip(both := [*bad, *letters], records.places(both), strict=True)
-        before = {i for i, place in at if not _is_behind(place, ends)}
+        before = {i for i in (*bad, *letters) if not _is_behind(places[i], ends)}
         bad, letters = {i: why for i, why in bad.items() if i in before}, letters & before
     if ends or records.faults or judged.done:
-        places = records.places(good)
         kept = (i not in records.faults and i not in judged.done for i in good)
-        keep = [n for n, is_kept in enumerate(kept) if is_kept and not _is_behind(places[n], ends)]
+        at = zip(kept, records.places(good), strict=True)
+        keep = [n for n, (is_kept, place) in enumerate(at) if is_kept and not _is_behind(place, ends)]
         rows, good = rows.take(pa.array(keep, pa.int64())), [good[n] for n in keep]
     chosen = origin if len(good) == len(records) else origin.take(pa.array(good, pa.int64()))
     columns = pa.schema([*rows.schema, *chosen.schema])
     rows = pa.Table.from_arrays([*rows.columns, *chosen.columns], schema=columns)
-    unsettled = frozenset(p for p, _ in records.places(sorted(judged.unsettled & bad.keys())))
+    unsettled = frozenset(places[i][0] for i in judged.unsettled & bad.keys())
     return Sorted(rows, _dead_letters(records, bad, origin), len(bad) + len(letters), cuts, parsed.missing, unsettled)
 
 
@@ -173,18 +137,33 @@ class _Judged:
     unsettled: set[int] = field(default_factory=set)
 
 
-def _judged(records: TopicRecords, parsed: Parsed, earlier: EarlierReading) -> _Judged:
+def _places(
+    job: TopicJob, records: TopicRecords, parsed: Parsed, earlier: EarlierReading
+) -> Mapping[int, tuple[int, int]]:
+    """Position -> partition and offset of records that are not simply good; of none where it is not asked for."""
+    odd: Iterable[int] = ()
+    if earlier.marks:
+        odd = range(len(records))
+    elif parsed.waiting or parsed.unknown or job.rule.on_error == "stop":
+        odd = sorted({*parsed.bad, *parsed.waiting, *records.faults})
+    which = list(odd)
+    return dict(zip(which, records.places(which), strict=True)) if which else {}
+
+
+def _judged(
+    records: TopicRecords, parsed: Parsed, earlier: EarlierReading, places: Mapping[int, tuple[int, int]]
+) -> _Judged:
     found = _Judged({**parsed.bad, **records.faults}, {})  # what no column took is lost in the dead letter, whatever
     found.waiting = {i: why for i, why in parsed.waiting.items() if i not in found.bad}
     if earlier.marks:
-        places = list(enumerate(records.places(range(len(records)))))
-        found.letters = {i for i, (p, offset) in places if offset in earlier.letters.get(p, ())}
-        found.done = found.letters | {i for i, (p, offset) in places if offset in earlier.rows.get(p, ())}
+        found.letters = {i for i, (p, offset) in places.items() if offset in earlier.letters.get(p, ())}
+        found.done = found.letters | {i for i, (p, offset) in places.items() if offset in earlier.rows.get(p, ())}
         found.bad = {i: why for i, why in found.bad.items() if i not in found.done}
         found.waiting = {i: why for i, why in found.waiting.items() if i not in found.done}
     if not parsed.unknown and not earlier.marks:
         return found
-    for i, (partition, offset) in zip(list(found.bad), records.places(list(found.bad)), strict=True):
+    for i in list(found.bad):
+        partition, offset = places[i]
         for_s = None if i in records.faults else parsed.unknown.get(i)
         if for_s is not None and for_s < UNKNOWN_SCHEMA_S:
             words = f"the registry is asked until it has said so for {UNKNOWN_SCHEMA_S:g} s"
@@ -194,33 +173,76 @@ def _judged(records: TopicRecords, parsed: Parsed, earlier: EarlierReading) -> _
     return found
 
 
-def _cuts(job: TopicJob, records: TopicRecords, bad: Mapping[int, str], waiting: Mapping[int, str]) -> Cuts:
-    stopped = _first(records, bad) if job.rule.on_error == "stop" else {}
-    later = _first(records, waiting)
+def _cuts(job: TopicJob, judged: _Judged, places: Mapping[int, tuple[int, int]]) -> Cuts:
+    stopped = _first(judged.bad, places) if job.rule.on_error == "stop" else {}
+    later = _first(judged.waiting, places)
     return Cuts(
         {p: at for p, at in stopped.items() if p not in later or at < later[p]},
         {p: at for p, at in later.items() if p not in stopped or at < stopped[p]},
     )
 
 
-def _first(records: TopicRecords, reasons: Mapping[int, str]) -> dict[int, tuple[int, str]]:
+def _first(reasons: Mapping[int, str], places: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, str]]:
     """Partition -> offset and reason of the first of these records."""
-    last_first = sorted(reasons, reverse=True)
-    places = zip(last_first, records.places(last_first), strict=True)
-    return {partition: (offset, reasons[i]) for i, (partition, offset) in places}
+    return {places[i][0]: (places[i][1], reasons[i]) for i in sorted(reasons, reverse=True)}
+
+
+@dataclass(slots=True)
+class ReadNote:
+    """What was found in ranges of a topic beside the rows; what is not named here is as in `TopicBatch`.
+
+    Attributes:
+        rows: how many there are, before a transform.
+        cuts: what partitions are read up to.
+        trouble: why one cannot be read.
+        silent: those that gave nothing, with a reason.
+    """
+
+    rows: int = 0
+    records: int = 0
+    consumed_bytes: int = 0
+    oldest_ms: int | None = None
+    bad_records: int = 0
+    leader_epochs: dict[int, int] = field(default_factory=dict)
+    unsettled: frozenset[int] = frozenset()
+    dead_letters: FileWritten | None = None
+    cuts: Cuts = field(default_factory=Cuts)
+    trouble: tuple[TopicPartition, StopCause, str] | None = None
+    silent: dict[TopicPartition, str] = field(default_factory=dict)
+
+    def add(self, ranges: Mapping[int, OffsetRange], records: TopicRecords, found: Sorted) -> None:
+        """Take in what became of records of the ranges."""
+        self.rows += found.rows.num_rows
+        self.records += len(records)
+        self.consumed_bytes += records.consumed_bytes
+        self.oldest_ms = min((ms for ms in (self.oldest_ms, records.oldest_ms) if ms), default=None)
+        self.bad_records += found.bad
+        self.unsettled |= found.unsettled
+        self.cuts = self.cuts.with_others(found.cuts)
+        kept = ranges_to_read(ranges, self.cuts)
+        self.leader_epochs |= records.leader_epochs(kept)
+
+
+def ranges_to_read(ranges: Mapping[int, OffsetRange], cuts: Cuts) -> dict[int, OffsetRange]:
+    """The ranges without what lies at or behind a record that its partition is read up to."""
+    return ranges_before(ranges, {p: offset for p, (offset, _) in cuts.by_partition.items()})
+
+
+def ranges_before(ranges: Mapping[int, OffsetRange], ends: Mapping[int, int]) -> dict[int, OffsetRange]:
+    """The ranges without what lies at or behind these ends; those that keep nothing are left out."""
+    shorter = {p: r._replace(end=min(r.end, ends.get(p, r.end))) for p, r in ranges.items()}
+    return {p: r for p, r in shorter.items() if r.end > r.start}
 
 
 def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
     """What becomes of values, keys, headers and the topic's name, side by side; what the table cannot take is bad."""
     rule, headers = job.rule, records.origin["_headers"].combine_chunks()
-    columns = value_schema(rule) if job.columns is None else job.columns
     rescue = rule.unknown_fields == "rescue"
-    values = ValueBatch(records.values, columns, job.topic, rule, headers, job.registry, rescue=rescue)
+    values = ValueBatch(records.values, job.plan.values, job.topic, rule, headers, job.registry, rescue=rescue)
     parts = [with_rescued(_parser(rule.format)(values), wanted=rescue)]
     if rule.key_columns:
-        columns = schema_of(FORMATS[rule.key_format].columns or rule.key_fields)
         keys = records.origin["_key"].combine_chunks()
-        batch = ValueBatch(keys, columns, job.topic, rule, headers, job.registry, is_key=True)
+        batch = ValueBatch(keys, job.plan.keys, job.topic, rule, headers, job.registry, is_key=True)
         parts.append(parse_keys(_parser(rule.key_format), batch, list(rule.key_columns)))
     if rule.headers:
         parts.append(header_columns(headers, rule.headers))
@@ -272,37 +294,3 @@ def _dead_letters(records: TopicRecords, bad: Mapping[int, str], origin: pa.Tabl
     which = pa.array(sorted(bad), pa.int64())
     columns = [records.values.take(which), pa.array([with_code(bad[i]) for i in sorted(bad)], pa.string())]
     return pa.Table.from_arrays([*columns, *origin.take(which).columns], schema=DEAD_LETTER_SCHEMA)
-
-
-def load_hook(name: str) -> Callable[..., Any]:
-    """The function that `module:function` names.
-
-    Raises:
-        ImportError, AttributeError: there is none.
-    """
-    module, _, function = name.partition(":")
-    hook: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return hook
-
-
-class MoreColumnsError(Exception):
-    """Good values have columns that their table lacks and may be given.
-
-    Attributes:
-        columns: what it lacks.
-    """
-
-    def __init__(self, columns: pa.Schema) -> None:
-        super().__init__(f"columns {', '.join(columns.names)}")
-        self.columns = columns
-
-
-def more_columns(job: TopicJob, missing: pa.Schema) -> list[pa.Field]:
-    """What the table is to be given; empty where it may not, and where nothing of it can be added."""
-    rule = job.rule
-    if rule.evolve == "none" or rule.names_columns or job.columns is None:
-        return []
-    taken = {name.lower() for name in (*parsed_schema(rule, NO_COLUMNS).names, *job.schema.names)}
-    taken -= {name.lower() for name in job.columns.names}
-    own = [f for f in missing if not f.name.startswith("_") and f.name.lower() not in taken]
-    return lacking(job.columns, own)

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from kgs_core.accel import cache_dir
-from kgs_core.accel.cache_dir import build_once, cache_directory, flush
+from kgs_core.accel.cache_dir import build_once, cache_directory
 from kgs_core.errors import PermanentError
 
 slow = pytest.mark.slow
@@ -191,12 +191,3 @@ def test_a_home_that_may_not_even_be_looked_into(monkeypatch, tmp_path):
     monkeypatch.setattr(cache_dir.Path, "is_dir", forbidden)
     with pytest.raises(PermanentError, match="point KGS_CACHE"):
         build_once(tmp_path / "thing", lambda _: None)
-
-
-def test_flush_reaches_files_and_folders(monkeypatch, tmp_path):
-    flushed = set()
-    monkeypatch.setattr(cache_dir.os, "fsync", lambda handle: flushed.add(os.readlink(f"/proc/self/fd/{handle}")))
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    (tmp_path / "a" / "b" / "c").touch()
-    flush(tmp_path)
-    assert flushed == {str(tmp_path / name) for name in (".", "a", "a/b", "a/b/c")}

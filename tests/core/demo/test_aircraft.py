@@ -13,9 +13,9 @@ from kgs_core.config import parse_settings
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.demo.aircraft import AFTERNOON, AIRCRAFT_TOPIC, MORNING, NEW_COLUMN, SUBJECT, AircraftReplay, column_line
 from kgs_core.demo.layout import Layout
+from kgs_core.demo.registry_stub import running_registry
 from kgs_core.demo.replay import NEW_YORK, open_replay
 from kgs_core.registry.client import open_registry
-from kgs_core.registry.stub import running_registry
 
 DAY = date(2013, 9, 18)
 NOON = datetime.combine(DAY, time(12), NEW_YORK)

@@ -20,24 +20,26 @@ from hypothesis import strategies as st
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.rule.value_formats import FORMATS
+from kgs_core.demo.registry_stub import StubRegistry, running_registry
 from kgs_core.ingest.fetch.topic_records import records_of
+from kgs_core.ingest.formats.parsed import MAX_REASON
 from kgs_core.ingest.worker import sorted_records
 from kgs_core.ingest.worker.process_batch import prepare_topic
-from kgs_core.ingest.worker.sorted_records import TopicJob, load_hook, sort_records
+from kgs_core.ingest.worker.sorted_records import sort_records
+from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
 from kgs_core.lake.files.layout import table_schema
 from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.row_schema import parsed_schema, value_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.model import OffsetRange, TopicId
-from kgs_core.registry.stub import StubRegistry, running_registry
-from tests.halving_parser import timeless
 from tests.registry_values import UNKNOWN_ID, VALUES
+from tests.slow_parser import timeless
 
 PARTITIONS = 3
+CODE = 20  # of an error, in front of its reason
 TOO_LATE_MS = 2**60  # no column takes it
 LAYOUT = {"partition_by": ["day(_timestamp)"], "max_files_per_batch": 2}
 OF_REGISTRY = [name for name in VALUES if FORMATS[name].columns_of is not None]
-RESCUING = [name for name in VALUES if FORMATS[name].columns is None]
 RECORDS = st.lists(st.tuples(st.integers(0, 3_000), st.integers(0, PARTITIONS - 1)), max_size=24)
 SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=4)
 
@@ -151,6 +153,8 @@ def replayed(job: TopicJob, messages: Sequence[Any], sizes: Sequence[int]) -> Ma
             assert len(parts) <= (job.rule.max_files_per_batch or len(parts))
             rows += [row for part in parts for row in plain(part)]
             letters += plain(batch.dead_letters)
+            reasons = batch.dead_letters["error"].to_pylist()
+            assert all(len(reason) <= MAX_REASON + CODE and "\n" not in reason for reason in reasons)
         done = batch.batch.ranges if batch is not None else {}
         stopped |= cuts.stopped
         waiting |= cuts.waiting

@@ -15,8 +15,9 @@ from kgs_core.config import TopicRule
 from kgs_core.config.rule.value_formats import FORMATS, ValueFormat
 from kgs_core.ingest.formats.parsed import Parsed
 from kgs_core.ingest.round.questions import ReadResult
+from kgs_core.ingest.worker import process_batch
 from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, read_round
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.kafka.client_config import reading_client
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
@@ -109,16 +110,6 @@ def test_record_whose_frame_cannot_be_taken_stops_its_partition_there(reader, ki
     assert named in reason
 
 
-@pytest.mark.parametrize("before", [0, 1, 200])
-def test_header_key_that_is_not_utf_8_is_found_in_a_loop_that_runs_hot(reader, before):
-    """Python's own fast way of calling the client's methods takes a broken answer for a good one, and dies of it."""
-    good = (b"x", {"header": (b"key", b"v")})
-    topic = reader.topic("hot", *[good] * before, *[(b"bad", POISON["header key"][0])] * 3, good)
-    (batch,) = reader.round().batches
-    assert (batch.records, batch.bad_records) == (before + 4, 3)
-    assert reader.rows(topic, batch.files[0])[-1]["_headers"] == [{"key": "key", "value": b"v"}]
-
-
 def test_headers_count_in_a_batch_and_in_what_was_read(reader):
     """160,000 records of 100 bytes with 10 KB of headers would be 1.6 GB in memory."""
     header = b"x" * (1 << 19)
@@ -146,22 +137,17 @@ def ends_the_process(rows, topic):
 
 
 def test_any_exception_of_one_topic_is_its_failure_alone(reader, monkeypatch):
-    broken, well = reader.topic("broken", b"x"), reader.topic("well", b"x")
-    monkeypatch.setattr("kgs_core.ingest.worker.process_batch.conclude", _breaks_for(broken))
+    broken, well, right = reader.topic("broken", b"x"), reader.topic("well", b"x"), process_batch.conclude
+
+    def breaks(job, *rest):
+        if job.topic == broken:
+            raise ZeroDivisionError("what nobody\nthought of")
+        return right(job, *rest)
+
+    monkeypatch.setattr(process_batch, "conclude", breaks)
     result = reader.round()
     assert set(by_topic(result)) == {well}
     assert result.failed == {broken: "ZeroDivisionError: what nobody thought of"}
-
-
-def _breaks_for(topic):
-    from kgs_core.ingest.worker.process_batch import conclude
-
-    def broken(job, *rest):
-        if job.topic == topic:
-            raise ZeroDivisionError("what nobody\nthought of")
-        return conclude(job, *rest)
-
-    return broken
 
 
 def test_transform_that_ends_the_process_is_a_failed_transform(reader):

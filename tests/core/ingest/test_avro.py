@@ -1,7 +1,6 @@
 """Avro values: the type of each column, what is bad and why, and a registry that does not answer."""
 
 import json
-import random
 import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -12,16 +11,10 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from kgs_core.accel.compiled import machine_code
-from kgs_core.config import TopicRule
-from kgs_core.config.registry import RegistrySettings
-from kgs_core.errors import ConfigError, TransientError
+from kgs_core.errors import ConfigError
 from kgs_core.ingest.formats.avro.avro import avro_columns_of, parse_avro
 from kgs_core.ingest.formats.parsed import ValueBatch
-from kgs_core.lake.files.row_schema import HEADERS, column_types
-from kgs_core.ports.registry import SchemaKind
-from kgs_core.registry.stub import running_registry
-from kgs_core.registry.wire_format import HEADER
+from kgs_core.lake.files.row_schema import column_types
 from tests.core.ingest.avro_values import binary, encoded, record
 from tests.fuzz_decoders import main
 
@@ -144,30 +137,6 @@ def test_bad_value_is_told_by_field_and_harms_no_neighbour(kind, value, words):
     assert parsed.table["f0"].to_pylist() == [None, None]
 
 
-def test_value_too_long_and_one_too_short_are_both_bad_though_together_they_are_right():
-    schema = record("long", "long")
-    parsed = parse(schema, [b"\2\4\6", b"\10", b"\2\4"])
-    assert (list(parsed.bad), parsed.table.to_pylist()) == ([0, 1], [{"f0": 1, "f1": 2}])
-
-
-def test_without_a_cache_the_same_values_are_good(monkeypatch, tmp_path, caplog):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("KGS_CACHE", str(tmp_path / "file" / "cache"))
-    machine_code.cache_clear()
-    try:
-        for _ in range(2):
-            parsed = parse(record("long"), [b"\2", b"\2\0"])
-            assert (parsed.table.to_pylist(), parsed.bad) == ([{"f0": 1}], {1: "value goes on behind its end"})
-    finally:
-        machine_code.cache_clear()
-    (line,) = caplog.messages
-    assert line.startswith("every process compiles for itself")
-
-
-def test_no_value_is_bad():
-    assert parse(record("int"), [None, b"\2"]).bad == {0: "no value (tombstone)"}
-
-
 def test_fields_go_to_columns_by_name_and_widen():
     schema = record("int", "float", "string", logical("bytes", "decimal", precision=3, scale=1))
     wide = {"f3": pa.decimal128(10, 2), "f1": pa.float64(), "other": pa.date32(), "f0": pa.int64()}
@@ -216,82 +185,3 @@ def test_field_that_does_not_fit_its_column_makes_all_of_its_schema_bad(kind, co
 
 def test_broken_values_are_refused_each_by_itself():
     main(3000, 7)
-
-
-RULE = TopicRule(topic="t", format="avro", schema={"f0": "long"})
-
-
-@pytest.fixture
-def registry():
-    with running_registry() as found:
-        yield found
-
-
-def framed(number, payload):
-    return b"\0" + number.to_bytes(4, "big") + payload
-
-
-def ask(registry, values, headers=None, columns=None):
-    settings = RegistrySettings(url=registry.url, timeout_s=0.5)
-    columns = columns or pa.schema({"f0": pa.int64()})
-    return parse_avro(ValueBatch(binary(values), columns, "t", RULE, headers, settings))
-
-
-def test_values_of_several_schemas_stay_in_order(registry):
-    one = registry.register("t-value", json.dumps(record("int")))
-    two = registry.register("t-value", json.dumps(record("long", "string")))
-    draw = random.Random(1)
-    values = [framed(one, encoded(record("int"), {"f0": n})) for n in range(50)]
-    values += [framed(two, encoded(record("long", "string"), {"f0": n, "f1": ""})) for n in range(50, 100)]
-    order = draw.sample(range(100), 100)
-    found = ask(registry, [values[n] for n in order])
-    assert found.table["f0"].to_pylist() == order
-    assert found.missing.names == ["f1"]
-
-
-def test_schema_in_a_header(registry):
-    number = registry.register("t-value", json.dumps(record("int")))
-    header = [{"key": HEADER, "value": b"\1" + UUID(registry.guid(number)).bytes}]
-    found = ask(registry, [b"\2", framed(number, b"\4")], pa.array([header, []], HEADERS))
-    assert found.table["f0"].to_pylist() == [1, 2]
-
-
-def test_registry_that_does_not_answer_makes_nothing_bad(registry):
-    known = registry.register("t-value", json.dumps(record("int")))
-    values = [framed(known, b"\2"), framed(known + 1, b"\2"), b"none"]
-    assert list(ask(registry, values[:1]).good) == [0]
-    registry.go_down()
-    found = ask(registry, values)
-    assert (list(found.good), list(found.waiting), list(found.bad)) == ([0], [1], [2])
-    assert "does not answer" in found.waiting[1]
-
-
-def test_unknown_schema_is_bad_until_it_is_registered(registry):
-    assert "has no schema 1" in ask(registry, [framed(1, b"\2")]).bad[0]
-    registry.register("t-value", json.dumps(record("int")))
-    assert ask(registry, [framed(1, b"\2")]).table["f0"].to_pylist() == [1]
-
-
-def test_schema_of_another_kind_is_bad(registry):
-    number = registry.register("t-value", "{}", SchemaKind.JSON)
-    assert "is of kind JSON, not AVRO" in ask(registry, [framed(number, b"\2")]).bad[0]
-
-
-def test_schema_that_refers_to_another(registry):
-    registry.register("n", json.dumps(record("int", name="a.n")))
-    number = registry.register("t-value", json.dumps(record("long", "a.n")), references=[("a.n", "n", 1)])
-    columns = pa.schema({"f1": pa.struct({"f0": pa.int32()})})
-    assert ask(registry, [framed(number, b"\2\4")], columns=columns).table.to_pylist() == [{"f1": {"f0": 2}}]
-
-
-def test_columns_are_those_of_the_newest_schema(registry):
-    settings = RegistrySettings(url=registry.url, timeout_s=0.5)
-    with pytest.raises(ConfigError, match=r"subject t-value.*Subject not found.*or give the rule a schema"):
-        avro_columns_of("t", RULE, settings)
-    registry.register("t-value", json.dumps(record("int")))
-    assert avro_columns_of("t", RULE, settings) == pa.schema({"f0": pa.int32()})
-    registry.register("t-value", json.dumps(record("int", "string")))
-    assert avro_columns_of("t", RULE, settings).names == ["f0", "f1"]
-    registry.go_down()
-    with pytest.raises(TransientError):
-        avro_columns_of("t", RULE, settings)

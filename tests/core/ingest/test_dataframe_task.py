@@ -8,8 +8,8 @@ from kgs_core.config import TopicRule
 from kgs_core.ingest.worker.arrow_task import TaskContext
 from kgs_core.ingest.worker.dataframe_task import DataFrameProcessor
 from kgs_core.ingest.worker.dataframe_writer import WriterNote
-from kgs_core.ingest.worker.process_batch import ReadNote
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.sorted_records import ReadNote
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
@@ -26,33 +26,37 @@ def unchanged(rows, topic):
 
 
 @pytest.fixture
-def read(tmp_path):
-    """One read with a session whose first job fails with `error`, and whose JVM has ended or not."""
+def read_by(tmp_path):
+    """One read of one record by this session."""
     rule = TopicRule.model_validate({"topic": "t", "transform": f"{__name__}:unchanged"})
     job = TopicJob("t", TopicId("id"), rule, "t", "t_dl", parsed_schema(rule), {})
+    task = TaskContext({"queued.max.messages.kbytes": 1000}, Storage(str(tmp_path)), None)
+
+    def read_by(**spark):
+        found = {"accumulator": lambda value, _: SimpleNamespace(value=value), "environment": {}}
+        session = SimpleNamespace(sparkContext=SimpleNamespace(**found, _gateway=spark.get("gateway")), **spark)
+        return DataFrameProcessor(session, task, 1.0).read(job, {0: OffsetRange(0, 1)})
+
+    return read_by
+
+
+@pytest.fixture
+def read(read_by):
+    """One read with a session whose first job fails with `error`, and whose JVM has ended or not."""
 
     def call(error, *, jvm_ended):
         def fail(_):
             raise error
 
         jvm = SimpleNamespace(poll=lambda: 1 if jvm_ended else None)
-        context = SimpleNamespace(
-            accumulator=lambda value, _: SimpleNamespace(value=value),
-            environment={},
-            _gateway=SimpleNamespace(proc=jvm),
-        )
-        spark = SimpleNamespace(sparkContext=context, range=fail)
-        task = TaskContext({"queued.max.messages.kbytes": 1000}, Storage(str(tmp_path)), None)
-        return DataFrameProcessor(spark, task, 1.0).read(job, {0: OffsetRange(0, 1)})
+        return read_by(range=fail, gateway=SimpleNamespace(proc=jvm))
 
     return call
 
 
 @pytest.fixture
-def read_noted(tmp_path, monkeypatch):
+def read_noted(read_by, monkeypatch):
     """One read of which the reader notes this."""
-    rule = TopicRule.model_validate({"topic": "t", "transform": f"{__name__}:unchanged"})
-    job = TopicJob("t", TopicId("id"), rule, "t", "t_dl", parsed_schema(rule), {})
 
     def call(note, tasks=0, rows=0):
         def run(_, job, ranges, notes):
@@ -60,9 +64,7 @@ def read_noted(tmp_path, monkeypatch):
             return WriterNote({}, tasks, rows, None)
 
         monkeypatch.setattr(DataFrameProcessor, "_run", run)
-        context = SimpleNamespace(accumulator=lambda value, _: SimpleNamespace(value=value))
-        task = TaskContext({"queued.max.messages.kbytes": 1000}, Storage(str(tmp_path)), None)
-        return DataFrameProcessor(SimpleNamespace(sparkContext=context), task, 1.0).read(job, {0: OffsetRange(0, 1)})
+        return read_by()
 
     return call
 

@@ -72,7 +72,7 @@ from kgs_core.ingest.worker.arrow_task import read_round
 from kgs_core.ingest.fetch import fetch_sessions
 from kgs_core.ingest.fetch.fetch_sessions import session
 from tests.processing import process_topic
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage

@@ -6,16 +6,13 @@ import math
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kgs_core.config import TopicRule
-from kgs_core.config.rule.value_formats import FORMATS
 from kgs_core.ingest.formats.json import json_objects
 from kgs_core.ingest.formats.parsed import MAX_REASON, ValueBatch
-from kgs_core.ingest.formats.raw import parse_raw
-from kgs_core.ingest.worker.sorted_records import load_hook
-from kgs_core.lake.files.row_schema import VALUE_TYPES, value_schema
+from kgs_core.lake.files.row_schema import VALUE_TYPES
 
 SCHEMA = pa.schema(list(VALUE_TYPES.items()))
 NOTHING = dict.fromkeys(SCHEMA.names)
@@ -129,27 +126,6 @@ def test_bad_value_is_set_aside_with_a_reason_and_leaves_its_neighbours_alone(na
     assert parsed.bad == dict.fromkeys([1, 3, 4], alone.bad[0])
 
 
-@pytest.mark.parametrize("name", [name for name, each in FORMATS.items() if each.columns_of is None])
-def test_every_format_without_registry_has_a_parser_that_judges_each_value_alone(name):
-    rule = TopicRule(topic="t", format=name, schema={"long": "long"} if FORMATS[name].columns is None else {})
-    parse, schema = load_hook(FORMATS[name].parser), value_schema(rule)
-    values = [b'{"long": 1}', None, b"", b"\xff\x00", b'{"long": 2}', b"{"]
-    together = parse(batch_of(values, schema))
-    assert together.table.schema == schema
-    assert together.table.num_rows == len(together.good)
-    assert sorted([*together.good, *together.bad]) == list(range(len(values)))
-    alone = [parse(batch_of([value], schema)) for value in values]
-    assert together.bad == {i: one.bad[0] for i, one in enumerate(alone) if one.bad}
-    assert together.table == pa.concat_tables([schema.empty_table(), *(one.table for one in alone)])
-    assert parse(batch_of([], schema)).table == schema.empty_table()
-
-
-def test_raw_keeps_every_value_as_it_came():
-    parsed = parse_raw(batch_of([b"a", None, b""], value_schema(TopicRule(topic="t"))))
-    assert parsed.table.to_pydict() == {"value": [b"a", None, b""]}
-    assert (list(parsed.good), parsed.bad) == ([0, 1, 2], {})
-
-
 def test_nothing_gives_an_empty_table():
     assert parse_json([], SCHEMA).table == SCHEMA.empty_table()
     assert parse_json([b"bad"], SCHEMA).table == SCHEMA.empty_table()
@@ -182,42 +158,3 @@ def test_what_was_written_is_read(objects):
 
 def _has_surrogate(row):
     return any(0xD800 <= ord(c) < 0xE000 for c in row.get("string") or "")
-
-
-PIECES = [
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b'"',
-    b":",
-    b",",
-    b"\n",
-    b" ",
-    b"\0",
-    b"\\",
-    b"null",
-    b"1",
-    b'"long"',
-    b'"x"',
-    b"\xff",
-]
-FRAGMENTS = st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join)
-WRAPPED = FRAGMENTS.map(lambda inner: b"{" + inner + b"}")
-KNOWN = st.sampled_from([*(value for value, _ in GOOD.values() if len(value) < DEEP)]) | st.sampled_from(
-    [value for value in BAD.values() if value is None or len(value) < DEEP]
-)
-
-
-@pytest.mark.slow
-@settings(max_examples=400)
-@given(st.lists(WRAPPED | KNOWN | FRAGMENTS | st.none() | st.binary(max_size=8), max_size=6))
-@example([b'{"long":1}{"long":2}\x00}', b'{"long":9}'])
-@example([b'{"x":"}', b'"}', b"{}"])
-@example([b'{"x":[{}', b"{}]}", b"{}"])
-def test_what_becomes_of_a_record_never_depends_on_its_neighbours(values):
-    together = parse_json(values, SCHEMA)
-    alone = [parse_json([value], SCHEMA) for value in values]
-    assert list(together.good) == [i for i, one in enumerate(alone) if one.good]
-    assert together.bad == {i: one.bad[0] for i, one in enumerate(alone) if one.bad}
-    assert repr(rows_of(together)) == repr([row for one in alone for row in rows_of(one)])  # NaN is not itself

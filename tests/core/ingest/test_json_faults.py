@@ -1,66 +1,43 @@
 """Bad values are found as pyarrow alone would find them, and cost no more than a few good ones."""
 
 import json
+import random
 import time
 
 import pyarrow as pa
 import pyarrow.json
 import pytest
 from confluent_kafka.cimpl import Message
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgs_core.config import TopicRule
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.formats.json import json_objects
 from kgs_core.ingest.formats.parsed import ValueBatch
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.files.row_schema import VALUE_TYPES, parsed_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.model import OffsetRange, TopicId
-from tests.halving_parser import assert_judged_as_by_pyarrow_alone
+from tests.fuzz_json_scan import NUMBERS, any_value
 from tests.processing import process_topic
+from tests.slow_parser import assert_judged_as_by_pyarrow_alone
 
 # Names with the words in them that pyarrow takes for numbers, since these are rewritten on their way
 SCHEMA = pa.schema([*VALUE_TYPES.items(), ("Info", pa.string()), ("x-NaN", pa.int64())])
 READINGS = 3
 RATIO = 5.0
+PIECES = [*(bytes([sign]) for sign in b'{}[]":,\n \0\\\xff'), b"null", b"1", b'"long"', b'"x"']
+WORDS = [r"\uInf0", "Inf", "-NaN", r"\u12", r"\ud800\ud800", r"\\ud800"]  # as pyarrow takes some of them for numbers
 
-NUMBER_WORDS = """
-    0 -0 1 -1 1.0 -0.0 1e3 1E-3 2147483647 2147483648 -2147483648 -2147483649 9223372036854775807 9223372036854775808
-    1e308 1e309 10e308 0.1e309 123.456e307 1e400 1e+00400 1e-400 3.4028235677973365e38 3.4028235677973366e38 -3.5e38
-    1e9999999999999999999 -1e-9999999999999999999 0e9999999999999999999 0e-9999999999999999999
-    NaN -NaN Inf -Inf Infinity -Infinity nan Infinit 01 1. 1.e1 .5 +1 - 1e 1e+ 0x1 1_0 ٣
-"""
-LONG_NUMBERS = ["9" * 400, "9" * 4500, f"0.{'0' * 400}1", f"1{'0' * 320}e-300"]
-LONG_NUMBERS += [f"1e{sign}{digits}" for sign in ("", "+", "-") for digits in ("9" * 4001, f"{'0' * 4001}1")]
-NUMBERS = st.sampled_from([*NUMBER_WORDS.split(), *LONG_NUMBERS])
-TEXTS = st.sampled_from(
-    [r"\u00e9", "é", r"\ud800", r"\udc00", r"\ud83d\ude00", r"\ud800\ud800", r"\\ud800", r"\u12", r"\x", r"\"", "\t"]
-) | st.sampled_from(["\0", r"\u0000", "\x7f", "Inf", "-NaN", r"\uInf0", "}{", "true", "1", "\\", '"', "a", ""])
-DAYS = st.builds(
-    "{:04d}-{:02d}-{:02d}".format, st.sampled_from([0, 4, 1900, 2000, 2026, 9999]), *[st.integers(0, 32)] * 2
-)
-MOMENTS = st.builds(
-    "{}{}{}{}{}".format,
-    DAYS,
-    st.sampled_from(["T", " ", "t", ""]),
-    st.sampled_from(["", "00", "23", "24", "12:59", "12:60", "1200", "23:59:59", "23:59:60", "1:2:3"]),
-    st.integers(0, 10).map(lambda digits: "." + "1234567890"[:digits]) | st.just(""),
-    st.sampled_from(["", "Z", "z", " Z", "+02", "-0230", "+02:30", "+24:00", "-00:60", "+2", "+23:59"]),
-)
-QUOTED = (st.lists(TEXTS, max_size=2).map("".join) | DAYS | MOMENTS).map('"{}"'.format)
-SCALARS = (
-    NUMBERS | QUOTED | st.sampled_from(["null", "true", "false", "True", "", "{}", "[]", "[1,]", '{"long": 1e400}'])
-)
-NAMES = st.sampled_from(
-    [*SCHEMA.names, *SCHEMA.names, "x", "y", r"\u006cong", "Inf", "NaN", "x--NaN", r"\ud800", "\udcff"]
-)
-VALUES = SCALARS | st.lists(SCALARS, max_size=2).map(lambda them: f"[{','.join(them)}]")
-FIELDS = st.tuples(NAMES, VALUES).map(lambda pair: f'"{pair[0]}": {pair[1]}')
-OBJECTS = st.lists(FIELDS, max_size=4).map(lambda them: f"{{{', '.join(them)}}}".encode("utf-8", "surrogateescape"))
-CUT = st.tuples(OBJECTS, st.integers(0, 60), st.sampled_from([b"", b"\xff", b"\0", b'"', b"\\", b"}", b"\n", b"Inf"]))
-ANY = OBJECTS | CUT.map(lambda it: it[0][: it[1]] + it[2] + it[0][it[1] :])
+
+def any_record(chance):
+    """A JSON object that is right or nearly so, or bits of one."""
+    pieces = b"".join(chance.choices(PIECES, k=chance.randrange(12)))
+    word = chance.choice(WORDS).encode()
+    field = b'"%s": "%s", "x-NaN": %s' % (word, word, chance.choice(NUMBERS).encode())
+    ways = (lambda: pieces, lambda: b"{%s}" % pieces, lambda: b"{%s}" % field, lambda: None)
+    return chance.choices([lambda: any_value(chance), *ways], [12, 1, 1, 3, 1])[0]()
 
 
 def parse_json(values, schema):
@@ -69,9 +46,23 @@ def parse_json(values, schema):
 
 @pytest.mark.slow
 @settings(max_examples=600)
-@given(st.lists(ANY, min_size=1, max_size=3))
-@example([b'{"x": 1e400}', b'{"x": {"y": "\\ud800"}}'])
-def test_every_value_is_judged_as_by_pyarrow_alone(values):
+@given(st.integers(0, 2**32), st.integers(1, 4))
+def test_every_value_is_judged_as_by_pyarrow_alone_whatever_stands_beside_it(seed, count):
+    chance = random.Random(seed)
+    values = [any_record(chance) for _ in range(count)]
+    assert_judged_as_by_pyarrow_alone(values, SCHEMA, parse_json)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [b'{"long":1}{"long":2}\x00}', b'{"long":9}'],
+        [b'{"x":"}', b'"}', b"{}"],
+        [b'{"x":[{}', b"{}]}", b"{}"],
+        [b'{"x": 1e400}', b'{"x": {"y": "\\ud800"}}'],
+    ],
+)
+def test_values_that_a_neighbour_could_complete_are_judged_alone(values):
     assert_judged_as_by_pyarrow_alone(values, SCHEMA, parse_json)
 
 

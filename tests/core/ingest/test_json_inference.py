@@ -85,11 +85,6 @@ def test_what_is_bad_is_counted_by_the_parser_itself():
     assert sum(found.bad.values()) == 4
 
 
-def test_no_objects_no_columns():
-    found = propose_schema([b"hello", None])
-    assert (found.columns, found.fitting, sum(found.bad.values())) == ({}, 0, 2)
-
-
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.dates().map(str)
 JSON = st.recursive(
     LEAVES,

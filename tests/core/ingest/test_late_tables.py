@@ -2,8 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -41,7 +39,7 @@ class Late:
 
 
 @pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
+def rig(tmp_path, monkeypatch):
     monkeypatch.setattr(rounds, "PATIENCE_S", 0.3)
     made = Rig(tmp_path)
     yield made
@@ -49,22 +47,22 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
 
 
 @pytest.fixture
-def commit(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Iterator[Late]:
+def commit(rig, monkeypatch):
     late = Late(rig.states["sick"].table.commit)
     monkeypatch.setattr(rig.states["sick"].table, "commit", late)
     yield late
     late.answers.set()
 
 
-def round_until(rig: Rig, is_so) -> None:
-    def one() -> bool:
+def round_until(rig, is_so):
+    def one():
         rig.ingest.round()
         return is_so()
 
     wait_until(one, 30, "rounds")
 
 
-def test_others_are_read_and_committed_while_a_table_does_not_answer(rig: Rig, commit: Late) -> None:
+def test_others_are_read_and_committed_while_a_table_does_not_answer(rig, commit):
     """All answers of a stage were waited for: a table of ten seconds a commit gave every other one ten seconds, too."""
     began = time.monotonic()
     rig.ingest.round()
@@ -77,7 +75,7 @@ def test_others_are_read_and_committed_while_a_table_does_not_answer(rig: Rig, c
     assert commit.most_at_once == 1
 
 
-def test_batch_of_a_late_table_is_in_hand_until_it_has_answered(rig: Rig, commit: Late) -> None:
+def test_batch_of_a_late_table_is_in_hand_until_it_has_answered(rig, commit):
     rig.ingest.round()
     rig.ingest.settle({"well"})
     waits = threading.Thread(target=rig.ingest.settle, args=[{"sick"}], daemon=True)
@@ -91,7 +89,7 @@ def test_batch_of_a_late_table_is_in_hand_until_it_has_answered(rig: Rig, commit
     assert rig.ingest.round().batches == 3, "what has landed beside is told by the next round"
 
 
-def test_late_commit_of_unknown_outcome_has_its_table_asked_before_it_is_read_again(rig: Rig, commit: Late) -> None:
+def test_late_commit_of_unknown_outcome_has_its_table_asked_before_it_is_read_again(rig, commit):
     rig.ingest.round()
     commit.error = TransientError("no answer")
     commit.answers.set()
@@ -101,7 +99,7 @@ def test_late_commit_of_unknown_outcome_has_its_table_asked_before_it_is_read_ag
     assert rig.ingest.round().refused == 1
 
 
-def test_table_that_is_looked_at_and_does_not_answer_holds_up_nobody(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_that_is_looked_at_and_does_not_answer_holds_up_nobody(rig, monkeypatch):
     state = rig.states["sick"]
     state.progress = state.progress.stopped({0: "corrupt"}, StopCause.CORRUPT, 0.0).looking_at_once(0.0)
     late = Late(state.table.positions)
@@ -113,16 +111,14 @@ def test_table_that_is_looked_at_and_does_not_answer_holds_up_nobody(rig: Rig, m
     assert late.asked == 1, "it is read on trial, and not looked at once more"
 
 
-def test_only_topic_is_waited_for_and_its_report_is_that_of_its_round(rig: Rig, commit: Late) -> None:
+def test_only_topic_is_waited_for_and_its_report_is_that_of_its_round(rig, commit):
     del rig.states["well"]
     threading.Timer(0.2, commit.answers.set).start()
     assert rig.ingest.round().batches == 1
     assert not rig.states["sick"].is_at_work
 
 
-def test_tables_that_are_all_slow_alike_are_waited_for_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_that_are_all_slow_alike_are_waited_for_together(tmp_path, monkeypatch):
     """Each would be left behind in turn, and every round read one topic."""
     rig = Rig(tmp_path)
     monkeypatch.setattr(rounds, "PATIENCE_S", 0.0)
@@ -133,7 +129,7 @@ def test_tables_that_are_all_slow_alike_are_waited_for_together(
     assert rig.ingest.round().batches == 2
 
 
-def test_nothing_is_read_while_every_table_is_late(rig: Rig, commit: Late) -> None:
+def test_nothing_is_read_while_every_table_is_late(rig, commit):
     rig.ingest.round()
     rig.runner.result = ReadResult(lost={WELL: "gone"})
     for _ in range(2):  # the first commits what was read ahead

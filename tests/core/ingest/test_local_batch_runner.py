@@ -4,7 +4,6 @@ import os
 import time
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from kgs_core.config import TopicRule
@@ -13,11 +12,11 @@ from kgs_core.errors import ConfigError
 from kgs_core.ingest.driver.local_batch_runner import LocalBatchRunner
 from kgs_core.ingest.round.questions import ReadBatch
 from kgs_core.ingest.worker.arrow_task import TaskContext
-from kgs_core.ingest.worker.sorted_records import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.kafka.client_config import reading_client
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
-from kgs_core.model import OffsetRange, TopicId, TopicPartition
+from kgs_core.model import TopicId, TopicPartition
 
 pytestmark = pytest.mark.usefixtures("no_sessions_left")
 
@@ -46,17 +45,6 @@ def job(kafka, storage, request):
 def read(runner, job):
     start = {TopicPartition(job.topic, 0): 0}
     return runner.read(ReadBatch(start, {}, None, has_dataframe=False, batch_bytes=1_000_000), {job.topic: job})
-
-
-def test_a_round_reads_and_writes_what_a_task_of_spark_would(kafka, runner, storage, job):
-    runner.warm()
-    for value in (b"a", b"b"):
-        kafka.produce(job.topic, value)
-    kafka.flush()
-    found = next(batch for _ in range(5) for batch in read(runner, job).batches)
-    assert found.ranges == {0: OffsetRange(0, 2)}
-    rows = pq.read_table(storage.path(job.topic, found.files[0].path)).to_pylist()
-    assert [row["value"] for row in rows] == [b"a", b"b"]
 
 
 def seconds(runner, job):

@@ -93,18 +93,16 @@ def test_a_request_that_cannot_be_sent_leaves_no_task_behind(seed, reads, tmp_pa
     assert (seed.tasks_ended, threads()) == (1, [])
 
 
-def test_a_job_that_fails_before_its_task_runs_is_no_wait_for_ever(seed, reads, tmp_path):
-    def collect():
-        raise ValueError("no executor")
+def no_executor():
+    raise ValueError("no executor")
 
+
+@pytest.mark.parametrize(
+    ("collect", "error"), [(no_executor, ValueError("no executor")), (list, RuntimeError("ended"))]
+)
+def test_a_job_that_ends_before_its_task_asks_for_anything_is_no_wait_for_ever(seed, reads, tmp_path, collect, error):
     seed.collect = collect
-    with pytest.raises(ValueError, match="no executor"):
-        LongTask(seed, tmp_path)
-
-
-def test_a_task_that_ends_before_it_asks_for_anything_is_no_wait_for_ever(seed, reads, tmp_path):
-    seed.collect = list
-    with pytest.raises(RuntimeError, match="has ended"):
+    with pytest.raises(type(error), match=str(error)):
         LongTask(seed, tmp_path)
 
 

@@ -15,11 +15,10 @@ from kgs_core.ingest.opening.topic_opener import TopicOpener
 from kgs_core.ingest.opening.topic_state import TopicState
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.round.stops import StopCause
-from kgs_core.ingest.worker.sorted_records import MoreColumnsError
+from kgs_core.ingest.worker.topic_job import MoreColumnsError
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.factory import open_lake
-from kgs_core.model import OffsetRange, TopicId, TopicPartition
-from kgs_core.ports import CommitOutcome
+from kgs_core.model import OffsetRange
 from tests.core.ingest.test_rounds import ID, Kafka
 from tests.group_offsets import MemoryOffsets
 from tests.growing_values import FORMAT, NAME
@@ -104,35 +103,6 @@ def test_the_table_is_given_them_and_the_same_offsets_are_read_again(room, evolv
     assert here.state.table.columns == pa.schema([("i", kind), ("j", kind)])
 
 
-def test_without_evolve_they_are_passed_over(room):
-    here = room("none", OLD, NEW)
-    assert here.ingest.round().records == 2
-    assert here.rows() == [{"i": 1}, {"i": 2}]
-
-
-def test_a_consumer_that_comes_later_has_the_tables_columns_and_passes_over_no_value(room):
-    first = room("add_columns", NEW)
-    first.ingest.round()
-    first.ingest.round()
-    later = room("none", NEW, NEW)
-    assert later.state.table.columns.names == ["i", "j"]
-    later.ingest.round()
-    assert later.rows() == [{"i": 2, "j": 3}] * 2
-
-
-def test_killed_between_dead_letters_and_rows_what_was_a_row_is_one_when_it_is_read_with_more_columns(room):
-    """By a consumer of the old rule; the one that reads again has the new one."""
-    former = room("none", OLD, b"bad", NEW)
-    question = SimpleNamespace(start={TopicPartition("t", 0): 0})
-    (batch,) = former.read(question, {"t": former.state.job()}).batches
-    assert former.state.table._commit_dead_letters(batch) is CommitOutcome.COMMITTED
-    later = room("add_columns", OLD, b"bad", NEW)
-    later.ingest.round()
-    assert later.ingest.round().records == 3
-    assert later.rows() == [{"i": 1, "j": None}, {"i": 2, "j": 3}]
-    assert DeltaTable(later.storage.uri("t_dead_letters")).to_pyarrow_table()["_offset"].to_pylist() == [1]
-
-
 def test_a_table_that_cannot_be_given_them_stops_its_topic_for_a_while_and_nothing_is_committed(room, monkeypatch):
     here = room("add_columns", NEW)
 
@@ -148,14 +118,6 @@ def test_a_table_that_cannot_be_given_them_stops_its_topic_for_a_while_and_nothi
     here.ingest.round()
     here.ingest.round()
     assert here.rows() == [{"i": 2, "j": 3}]
-
-
-def test_a_topic_that_was_made_again_meanwhile_gives_the_table_nothing(room):
-    here = room("add_columns", NEW)
-    here.kafka.each_topic_id = lambda topics: dict.fromkeys(topics, TopicId("another"))
-    here.ingest.round()
-    assert {stop.cause for stop in here.state.progress.stops.values()} == {StopCause.OTHER_TOPIC}
-    assert [f.name for f in here.lake.columns("t", here.state.table.schema) if not f.name.startswith("_")] == ["i"]
 
 
 def test_a_name_that_differs_only_in_case_is_passed_over_and_read_once(room):

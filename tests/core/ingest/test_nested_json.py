@@ -2,22 +2,22 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgs_core.config import TopicRule
 from kgs_core.ingest.formats.json import json_objects
 from kgs_core.ingest.formats.parsed import ValueBatch
 from kgs_core.lake.files.row_schema import schema_of
-from tests.core.ingest.test_json_faults import LONG_NUMBERS, NUMBER_WORDS
-from tests.halving_parser import assert_judged_as_by_pyarrow_alone
+from tests.fuzz_json_scan import NUMBERS
+from tests.slow_parser import assert_judged_as_by_pyarrow_alone
 
 NESTED = {
     "s": "struct<long: long, string: string, s: struct<date: date, float: float, bytes: binary>>",
     "list": "array<struct<long: long, decimal: decimal(5,2)>>",
     "lists": "array<array<float>>",
     "decimal": "decimal(5,2)",
-    "long": "long",
+    **{name: name for name in ("int", "long", "float", "double", "date", "timestamp")},
 }
 MAPS = {"map": "map<string,long>", "maps": "array<struct<map: map<string,struct<timestamp: timestamp>>, long: byte>>"}
 
@@ -63,37 +63,33 @@ def of_type(kind):
     return st.integers(0, 15).flatmap(lambda n: INNER if not n else st.just("null") if n == 1 else fitting)
 
 
-def rows_like(schema):
-    return of_type(pa.struct(list(schema))).map(str.encode)
-
-
 PLAIN_NESTED, WITH_MAPS = schema_of(NESTED), schema_of(NESTED | MAPS)
 
 
 PLACES = (
     *('{"decimal": %s}', '{"list": [{"decimal": %s}]}', '{"lists": [[%s]]}', '{"s": {"s": {"float": %s}}}'),
+    *('{"int": %s}', '{"float": %s}', '{"double": %s}'),
     *('{"long": %s}', '{"x": %s}', '{"decimal": 1.5, "x": {"y": [%s]}}', '{"s": {"x": %s}}', '{"x": "\\ud800"}'),
 )
 
 
 @pytest.mark.parametrize("schema", [PLAIN_NESTED, WITH_MAPS], ids=["plain", "maps"])
 @pytest.mark.parametrize("quoted", [False, True])
-@pytest.mark.parametrize("number", [*NUMBER_WORDS.split(), *LONG_NUMBERS], ids=lambda number: number[:12])
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number[:12])
 def test_a_number_is_judged_as_by_pyarrow_alone_wherever_it_stands(number, quoted, schema):
     text = f'"{number}"' if quoted else number
     assert_judged_as_by_pyarrow_alone([place.replace("%s", text).encode() for place in PLACES], schema, parse_json)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("schema", [PLAIN_NESTED, WITH_MAPS], ids=["plain", "maps"])
 @settings(max_examples=600)
-@given(st.lists(rows_like(PLAIN_NESTED), min_size=1, max_size=3))
-def test_every_nested_value_is_judged_as_by_pyarrow_alone(values):
-    assert_judged_as_by_pyarrow_alone(values, PLAIN_NESTED, parse_json)
+@given(data=st.data())
+def test_every_nested_value_is_judged_as_by_pyarrow_alone(schema, data):
+    values = data.draw(st.lists(of_type(pa.struct(list(schema))).map(str.encode), min_size=1, max_size=3))
+    assert_judged_as_by_pyarrow_alone(values, schema, parse_json)
 
 
-@pytest.mark.slow
-@settings(max_examples=600)
-@given(st.lists(rows_like(WITH_MAPS), min_size=1, max_size=3))
-@example([b'{"map": [{"key": "a", "value": 1}]}', b'{"map": {"a": 1, "a": 1}}', b'{"x": 1e400}'])
-def test_every_value_with_maps_is_judged_as_by_pyarrow_alone(values):
+def test_a_key_of_a_map_given_twice_or_as_entries_is_judged_as_by_pyarrow_alone():
+    values = [b'{"map": [{"key": "a", "value": 1}]}', b'{"map": {"a": 1, "a": 1}}', b'{"x": 1e400}']
     assert_judged_as_by_pyarrow_alone(values, WITH_MAPS, parse_json)

@@ -8,7 +8,6 @@ from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
 from kgs_core.ingest.opening.owned_topics import MISSING_AGAIN_S, NO_RULE, NO_TOPIC, NOT_YET, OwnedTopics
 from kgs_core.ingest.opening.topic_opener import TopicOpener
-from kgs_core.ingest.round.stops import StopCause
 from kgs_core.kafka.topic_description import TopicDescription
 from kgs_core.lake.rule.batch import TopicBatch
 from kgs_core.lake.rule.positions import AppIds
@@ -124,16 +123,6 @@ def test_position_is_never_kept_from_an_earlier_ownership(topics):
     assert topics.positions()[TopicPartition("t1", 0)] == 70
 
 
-def test_stop_of_a_partition_that_was_given_up_is_forgotten(topics):
-    topics.refresh({"t1"}, share(t1=[0, 1]))
-    topics.states["t1"].stop({0: "poison"}, StopCause.BAD_RECORD)
-    assert topics.reasons(tps(t1=[0, 1])) == {TopicPartition("t1", 0): "poison"}
-    topics.let_go(tps(t1=[1]), set())
-    assert topics.states["t1"].progress.reported_stops == {}
-    own(topics, "t1", 0, 1)
-    assert topics.reasons(tps(t1=[0, 1])) == {}
-
-
 def test_topic_without_any_partition_is_closed(topics):
     topics.refresh({"t1", "t2"}, share(t1=[0], t2=[0]))
     topics.let_go(tps(t1=[0]), set())
@@ -180,13 +169,6 @@ def test_what_comes_can_be_read_once_its_topic_is_open_and_is_reported_as_unread
     assert topics.openable(pending) == frozenset(), "what was open and is refused now cannot be read either"
 
 
-@pytest.mark.parametrize("owned", [{"t9": [0]}, {"t1": [0, 4]}])
-def test_topic_or_partition_that_is_missing_is_looked_for_once_more_soon(topics, owned):
-    """A partition given a moment after it was made stayed unread for `topics_refresh_s`: the broker asked knew none."""
-    assert topics.refresh(set(owned), share(**owned)) == MISSING_AGAIN_S
-    assert topics.refresh(set(owned), share(**owned)) is None, "Kafka is asked again every `topics_refresh_s`"
-
-
 def test_fixed_share_is_read_on_while_kafka_does_not_answer(topics, kafka):
     """Each round of the static mode began with a refresh that raised: nothing was read, though the leaders answered."""
     topics.refresh_all(share(t1=[0]), first=True)
@@ -231,12 +213,6 @@ def test_transform_that_exits_when_it_is_loaded_is_its_topics_fault(topics, kafk
     kafka.make("broken")
     topics.refresh({"broken"}, share(broken=[0]))
     assert "SystemExit: no licence" in topics.reasons(tps(broken=[0]))[TopicPartition("broken", 0)]
-
-
-def test_topic_that_is_refused_to_us_holds_up_no_other(topics, kafka):
-    kafka.denied.add("t2")
-    topics.refresh({"t1", "t2"}, share(t1=[0], t2=[0]))
-    assert topics.reasons(tps(t1=[0], t2=[0])) == {TopicPartition("t2", 0): "denied"}
 
 
 def test_what_could_not_be_asked_for_is_not_reported_as_missing(topics, kafka):

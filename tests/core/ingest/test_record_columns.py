@@ -12,7 +12,8 @@ from kgs_core.config import TopicRule
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.formats.parsed import Parsed
 from kgs_core.ingest.formats.record_columns import side_by_side
-from kgs_core.ingest.worker.sorted_records import TopicJob, sort_records
+from kgs_core.ingest.worker.sorted_records import sort_records
+from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.model import TopicId
 
@@ -25,7 +26,6 @@ RULE = {
     "key_schema": {"id": "long", "m": "map<string,int>"},
     "headers": {"trace": "traceparent", "tenant": "x-tenant"},
 }
-EXTRA = ("_rescued", "key_id", "key_m", "trace", "tenant")
 
 
 def job_of(**more):
@@ -141,12 +141,6 @@ def test_keys_of_maps_are_no_unknown_fields():
     found = one(b'{"m": {"k": {"a": 1}, "j": {"b": 2}}}', schema=schema)
     assert found["_rescued"] == '{"m": {"j": {"b": 2}}}'
     assert found["m"] == [("k", {"a": 1}), ("j", {"a": None})]
-
-
-def test_partition_stops_at_a_bad_key_where_bad_records_stop_it():
-    found = sort((b"{}", b"{}", None), (b"{}", b"bad", None), (b"{}", None, None), on_error="stop")
-    assert found.cuts.stopped == {0: (1, "key: not a JSON object")}
-    assert found.rows.num_rows == 1
 
 
 VALUES = st.sampled_from(

@@ -16,7 +16,6 @@ from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.handover import adoption
 from kgs_core.lake.letters.letter_filter import EVERY_LETTER, LetterFilter
-from kgs_core.lake.topics.factory import open_lake
 from kgs_core.ports import CommitOutcome
 from tests import sink as sinks
 from tests.core.ingest.letters import Chosen
@@ -155,26 +154,6 @@ def test_a_letter_in_an_accepted_gap_stays_one(storage, sink):
     assert_exact(storage, GOOD + MENDED + [40, 41, 42, 43])
 
 
-def test_rows_may_land_in_an_entry_that_another_writer_makes(storage, sink, monkeypatch):
-    monkeypatch.setattr(open_lake, "__defaults__", ("", "combined"))
-    assert redriven(storage).passed == 5
-    assert redriven(storage).done == 5
-    assert_exact(storage, GOOD + MENDED)
-
-
-def test_consumers_and_upkeep_go_on_beside_it(storage, sink):
-    from kgs_core.lake.delta.delta_lake import DeltaLake
-
-    late = sink.read({0: (40, 43)})
-    DeltaLake(sink.lake).maintain("t", dry_run=False)
-    DeltaLake(sink.lake).maintain("t_dead_letters", dry_run=False)
-    assert redriven(storage).passed == 5
-    assert sink.table.commit(late) is CommitOutcome.COMMITTED
-    DeltaLake(sink.lake).maintain("t", dry_run=False)
-    assert redriven(storage).done == 5
-    assert_exact(storage, [*GOOD, *MENDED, 40, 41, 42])
-
-
 def test_of_two_at_once_one_looks_again(storage, sink, monkeypatch):
     commit, others = TopicRedrive._commit, []
 
@@ -230,17 +209,6 @@ def test_a_table_that_changes_hands_meanwhile_refuses(storage, sink, monkeypatch
     assert_exact(storage, GOOD + MENDED, group="h")
 
 
-def test_what_was_redriven_before_a_change_of_hands_is_known_to_the_heir(storage, sink, monkeypatch):
-    put_kafka(monkeypatch, MemoryKafka())
-    redriven(storage, Chosen(offsets=range(20)))
-    adopting = adoption.GroupAdoption(settings_of(storage, "h"), "g")
-    for table in adopting.pending(()):
-        adopting.carry_out(table)
-    found = redriven(storage, group="h")
-    assert (found.passed, found.done) == (2, 3)
-    assert_exact(storage, GOOD + MENDED, group="h")
-
-
 @pytest.mark.parametrize(("point", "landed"), [("redrive-written", 0), ("redriven", 5)])
 def test_killed_at_any_step_it_is_done_by_the_next(storage, sink, tmp_path, point, landed):
     """A process of its own: only a real kill leaves what a kill leaves."""
@@ -261,17 +229,6 @@ t.redriven(t.Storage({storage.root!r}))
     assert_exact(storage, GOOD + MENDED)
 
 
-def test_several_commits_where_letters_are_many(storage, sink, monkeypatch):
-    from kgs_core.ingest.replay import redrive
-
-    monkeypatch.setattr(redrive, "MOST_LETTERS", 3)
-    version = sink.delta().versions(["kgs/redrives"])
-    found = redriven(storage)
-    assert (version, found.letters, found.passed) == ({"kgs/redrives": None}, 10, 5)
-    assert sink.delta().versions(["kgs/redrives"])["kgs/redrives"] > 1
-    assert_exact(storage, GOOD + MENDED)
-
-
 def without_fours(rows, topic):
     """A transform that leaves out every second row of what is redriven."""
     return rows.filter([n % 20 != 4 for n in rows["n"].to_pylist()])
@@ -286,16 +243,6 @@ def test_a_transform_is_asked_too_and_may_leave_rows_out(storage, sink):
     assert audit_lake(settings_of(storage, more=more), with_log=False).ok
 
 
-def test_a_letter_without_a_part_of_its_record_never_passes(storage, sink, monkeypatch):
-    from kgs_core.ingest.fetch import topic_records
-
-    monkeypatch.setattr(topic_records, "_row", lambda _: None)
-    monkeypatch.setattr(FakeRecord, "headers", lambda _: [("h", b"")])
-    sink.ingest({0: (40, 42)})
-    found = redriven(storage, Chosen(offsets={40, 41}))
-    assert (found.letters, found.passed, dict(found.failed)) == (2, 0, {"bad_header": 2})
-
-
 def test_what_cannot_be_redriven_is_refused_with_its_reason(storage, sink):
     with pytest.raises(ConfigError, match="table u: no topic fills it"):
         Redrive(settings_of(storage), "u")
@@ -307,8 +254,3 @@ def other_columns(storage):
     return parse_settings(
         TEXT.format(group="g", root=storage.root, more="").replace("n: long", "n: long, m: string").encode(), "k", {}
     )
-
-
-def test_a_table_without_dead_letters_has_none_to_redrive(storage):
-    Sink(storage).started(1)
-    assert redriven(storage).letters == 0

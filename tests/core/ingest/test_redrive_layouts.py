@@ -2,15 +2,12 @@
 
 from pathlib import Path
 
-import polars as pl
 import pytest
 import yaml
 
-from kgs_core.config import parse_settings, resolve_tables
+from kgs_core.config import parse_settings
 from kgs_core.ingest.replay.redrive import Redrive
 from kgs_core.ingest.worker import sorted_records
-from kgs_core.lake.audit.audit import audit_lake
-from kgs_core.lake.derived.latest_by_key import LatestByKeyTable
 from tests.layout_sink import COLUMNS, LayoutSink
 
 LOG = {0: [{"s": f"a/{n % 3}" if n % 5 else None, "i": n, "d": "2026-01-31"} for n in range(30)]}
@@ -43,17 +40,6 @@ def sink(tmp_path, monkeypatch):
     return sink
 
 
-def test_redriven_rows_lie_in_the_partitions_of_their_values(sink):
-    found = Redrive(settings_of(sink, partition_by=PARTITION_BY), "t").run()
-    assert (found.letters, found.passed, found.rows) == (10, 10, 10)
-    assert [(r["_offset"], r["s"], r["i"]) for r in sink.rows()] == [
-        (n, value["s"], value["i"]) for n, value in enumerate(LOG[0])
-    ]
-    assert all(add["path"].startswith("s=") for add in sink.adds())
-    assert Redrive(settings_of(sink, partition_by=PARTITION_BY), "t").run().done == 10
-    assert audit_lake(settings_of(sink, partition_by=PARTITION_BY), with_log=False).ok
-
-
 @pytest.mark.parametrize("most", [1, 2])
 def test_a_commit_makes_no_more_files_than_a_batch_may(sink, most):
     log = Path(sink.storage.uri("t"), "_delta_log")
@@ -65,15 +51,6 @@ def test_a_commit_makes_no_more_files_than_a_batch_may(sink, most):
     assert len(files) > 1
     assert max(files) == most
     assert Redrive(settings_of(sink, partition_by=PARTITION_BY), "t").run().done == 10
-
-
-def test_the_audit_reads_what_is_a_partition_value(tmp_path):
-    """A column that the audit goes by may be in no file."""
-    sink = LayoutSink(tmp_path, LOG | {1: LOG[0]}, partition_by=["_partition"]).started()
-    sink.drain(20)
-    found = audit_lake(settings_of(sink, partition_by=["_partition"]), with_log=False)
-    assert found.ok
-    assert [p.rows for p in found.tables[0].partitions] == [30, 30]
 
 
 def test_a_table_of_another_layout_is_refused(sink):
@@ -89,25 +66,3 @@ def test_a_dry_run_adds_no_column_and_a_redrive_does(sink):
     assert Redrive(settings_of(sink, **rule), "t").run().passed == 10
     assert [r["_offset"] for r in sink.rows()] == list(range(30))
     assert {r["new"] for r in sink.rows()} == {None}
-
-
-@pytest.mark.parametrize("evolve", ["none", "add_columns"])
-def test_the_newest_rows_have_values_of_partitions_and_of_columns_that_came_later(sink, evolve):
-    latest = {"table": "t_latest", "key": ["i"], "tombstones": "ignore"}
-    rule = {"partition_by": PARTITION_BY, "latest_by_key": latest}
-    assert materialized(sink, rule).rows == 20
-    if evolve != "none":
-        rule |= {"schema": COLUMNS | LATER, "evolve": evolve}
-    Redrive(settings_of(sink, **rule), "t").run()
-    done = materialized(sink, rule)
-    assert (bool(done.anew), done.rows) == ((False, 10) if evolve == "none" else (True, 30))
-    frame = pl.read_delta(sink.storage.uri("t_latest")).sort("_offset")
-    whole = pl.read_delta(sink.storage.uri("t")).sort("_offset")
-    assert frame.drop("_headers").to_dicts() == whole.drop("_headers").select(frame.drop("_headers").columns).to_dicts()
-    assert set(frame.columns) == set(whole.columns)
-    assert materialized(sink, rule).commits == 0
-
-
-def materialized(sink, rule):
-    settings = settings_of(sink, **rule)
-    return LatestByKeyTable(settings, resolve_tables(settings, ["t"])["t"]).materialize()

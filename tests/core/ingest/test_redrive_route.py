@@ -62,20 +62,6 @@ def assert_all_once(sink, settings=None):
     assert table.ok, [str(f) for p in table.partitions for f in p.findings]
 
 
-def test_one_that_looked_before_another_changed_a_table_looks_again(sink, monkeypatch):
-    """The other one runs between the first one's look and its commits."""
-    runs = []
-
-    def failpoint(name):
-        if name == "redrive-written" and not runs:
-            runs.append(name)
-            Redrive(settings_of(sink), "t").run()
-
-    monkeypatch.setattr(redrive, "failpoint", failpoint)
-    Redrive(settings_of(sink), "t").run()
-    assert_all_once(sink)
-
-
 def test_rows_of_another_route_wait_for_consumers_that_go_by_it(sink):
     with pytest.raises(UnsafeError, match="go by another route than the configured one: start consumers"):
         Redrive(settings_of(sink, a="side/b"), "t").run()

@@ -33,14 +33,6 @@ def test_at_least_half_of_a_full_batch_goes_and_who_waits_is_smaller_than_whoeve
         assert sizes[waits].max() <= sizes[~waits].min()
 
 
-def test_few_topics_that_share_a_batch_evenly_all_go():
-    assert not can_wait(np.full(LARGE_SHARE, 1000), 1000 * LARGE_SHARE).any()
-
-
-def test_of_many_that_are_alike_half_go():
-    assert can_wait(np.full(500, 1000), 500_000).sum() == 250
-
-
 EVENTS = st.lists(st.tuples(st.integers(-1, 9), st.integers(0, 5000)), max_size=200)
 
 
@@ -161,16 +153,6 @@ def times_of(topic, run):
 
 def every(seconds, size, end_s):
     return [(n * seconds, size) for n in range(int(end_s / seconds))]
-
-
-def test_trickles_beside_a_busy_topic_are_files_once_in_a_waiting_time():
-    """A busy topic fills ten batches a second; each was a file of every other topic that had anything."""
-    trickles = {f"t{i}": every(0.05, 1, 10.0) for i in range(20)}
-    run = Run({"busy": every(0.001, 100, 10.0), **trickles}, 10_000).until(12.0)
-    assert len(times_of("busy", run)) > 80
-    for topic, log in trickles.items():
-        assert len(times_of(topic, run)) <= 12
-        assert run.positions[TopicPartition(topic, 0)] == len(log)
 
 
 LOGS = st.fixed_dictionaries(

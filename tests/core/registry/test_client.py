@@ -4,6 +4,7 @@ import base64
 import pickle
 import socket
 import threading
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from uuid import UUID
@@ -11,11 +12,11 @@ from uuid import UUID
 import pytest
 
 from kgs_core.config.registry import RegistrySettings
+from kgs_core.demo.registry_stub import running_registry
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.ports.registry import SchemaKind, UnknownSchemaError
 from kgs_core.registry import client as registry_client
 from kgs_core.registry.client import RegistryClient, open_registry
-from kgs_core.registry.stub import running_registry
 from tests.dripping_server import ENDLESS, dripping_server
 from tests.waiting import wait_until
 
@@ -43,22 +44,15 @@ def test_schema_by_id_guid_and_subject_is_asked_for_once(registry):
     assert len(registry.asked) == asked
 
 
-def test_newest_of_a_subject_is_asked_for_each_time(registry):
-    asking = client(registry)
-    registry.register("t-value", AVRO)
-    assert asking.latest("t-value").text == AVRO
-    newer = AVRO.replace('"r"', '"s"')
-    registry.register("t-value", newer)
-    assert asking.latest("t-value").text == newer
-
-
 def test_no_such_schema_is_asked_for_again(registry):
     asking = client(registry)
     for ask in (lambda: asking.by_id(1), lambda: asking.by_guid(str(UUID(int=1))), lambda: asking.latest("t-value")):
         with pytest.raises(UnknownSchemaError, match="has no"):
             ask()
     number = registry.register("t-value", AVRO)
-    assert asking.by_id(number).text == AVRO
+    assert asking.by_id(number).text == asking.latest("t-value").text == AVRO
+    registry.register("t-value", newer := AVRO.replace('"r"', '"s"'))
+    assert asking.latest("t-value").text == newer
 
 
 def test_subject_deleted_softly_is_gone_and_its_schema_is_not(registry):
@@ -80,21 +74,6 @@ def test_anything_but_there_is_none_is_passing_trouble(registry, status, monkeyp
     assert asking.by_id(number).text == AVRO
 
 
-def test_registry_that_is_down_is_not_asked_for_each_schema(registry, monkeypatch):
-    number, asking = registry.register("t-value", AVRO), client(registry)
-    registry.go_down()
-    with pytest.raises(TransientError, match="does not answer"):
-        asking.by_id(number)
-    registry.go_up()
-    registry.asked.clear()
-    with pytest.raises(TransientError, match="does not answer"):
-        asking.by_id(number + 1)
-    assert registry.asked == []
-    monkeypatch.setattr("kgs_core.registry.client.UNREACHABLE_S", 0)
-    asking._unreachable = None
-    assert asking.by_id(number).text == AVRO
-
-
 def test_slow_registry_is_passing_trouble_and_a_lost_reply_is_asked_for_again(registry):
     number = registry.register("t-value", AVRO)
     registry.faults.delay_s = 5
@@ -102,12 +81,6 @@ def test_slow_registry_is_passing_trouble_and_a_lost_reply_is_asked_for_again(re
         RegistryClient(RegistrySettings(url=registry.url, timeout_s=0.1)).by_id(number)
     registry.faults.delay_s, registry.faults.lost_replies = 0, 1
     assert client(registry).by_id(number).text == AVRO
-
-
-def test_another_server_is_not_taken_for_a_registry_without_the_schema(registry):
-    url = registry.url + "/elsewhere"
-    with pytest.raises(TransientError, match=r"check registry\.url"):
-        RegistryClient(RegistrySettings(url=url)).by_id(1)
 
 
 def test_references_are_resolved_each_once_and_in_subjects_that_are_deleted(registry):
@@ -160,32 +133,32 @@ def test_certificates_that_are_not_there_are_refused_in_words(tmp_path):
         RegistryClient(RegistrySettings(url="https://127.0.0.1:1", ca_location=str(tmp_path / "none.pem")))
 
 
+@pytest.fixture
+def odd(registry, monkeypatch):
+    """Answers paths in which these words are with this, until the block ends."""
+
+    @contextmanager
+    def odd(words, *answer):
+        right = registry.answer
+        with monkeypatch.context() as patch:
+            patch.setattr(registry, "answer", lambda *asked: answer if words in asked[1] else right(*asked))
+            yield
+
+    return odd
+
+
+@pytest.mark.parametrize("words", ["ids", "leaf"])
 @pytest.mark.parametrize(
     "answer", [{}, {"status": "ok"}, {"schema": 5}, {"schema": ""}, {"schema": AVRO, "schemaType": 5}], ids=str
 )
-def test_json_that_is_no_schema_is_passing_trouble_and_not_kept(registry, monkeypatch, answer):
-    number, asking = registry.register("t-value", AVRO), client(registry)
-    with monkeypatch.context() as odd:
-        odd.setattr(registry, "answer", lambda method, path, body: (200, answer))
-        with pytest.raises(TransientError, match=r"check registry\.url"):
-            asking.by_id(number)
-    assert asking.by_id(number).text == AVRO
-
-
-@pytest.mark.parametrize("answer", [{}, {"status": "ok"}, {"schema": 5}], ids=str)
-def test_a_reference_that_is_no_schema_is_not_kept(registry, monkeypatch, answer):
+def test_json_that_is_no_schema_is_passing_trouble_and_not_kept(registry, odd, words, answer):
+    """Of another server, say; as the schema, or as what it refers to."""
     registry.register("leaf", '"string"')
     number, asking = registry.register("t-value", AVRO, references=[("Leaf", "leaf", 1)]), client(registry)
-    right = registry.answer
-    with monkeypatch.context() as odd:
-        odd.setattr(
-            registry,
-            "answer",
-            lambda method, path, body: (200, answer) if "leaf" in path else right(method, path, body),
-        )
-        with pytest.raises(TransientError, match=r"check registry\.url"):
-            asking.by_id(number)
-    assert asking.by_id(number).references[0][1].text == '"string"'
+    with odd(words, 200, answer), pytest.raises(TransientError, match=r"check registry\.url"):
+        asking.by_id(number)
+    found = asking.by_id(number)
+    assert (found.text, found.references[0][1].text) == (AVRO, '"string"')
 
 
 def test_schemas_that_refer_deeply_are_refused_and_wide_ones_are_cheap(registry):
@@ -202,37 +175,19 @@ def test_schemas_that_refer_deeply_are_refused_and_wide_ones_are_cheap(registry)
         client(registry).by_id(number)
 
 
-def test_one_schema_that_cannot_be_answered_keeps_no_other_waiting(registry, monkeypatch):
-    """A registry's own page for one id, or a proxy's; partitions of a round ask one behind the other."""
-    good, asking = registry.register("t-value", AVRO), client(registry)
-    right = registry.answer
-    monkeypatch.setattr(
-        registry,
-        "answer",
-        lambda method, path, body: (500, {}) if path.startswith("/schemas/ids/99") else right(method, path, body),
-    )
-    with pytest.raises(TransientError, match="500"):
-        asking.by_id(99)
-    assert asking.by_id(good).text == AVRO
-
-
-def test_one_schema_that_cannot_be_answered_keeps_no_verdict_on_another_waiting(registry, monkeypatch):
-    """Partitions with both are read again and again: the one must not begin the count of the other anew each time."""
-    now, asking = [1000.0], client(registry)
+def test_one_schema_that_cannot_be_answered_keeps_no_other_nor_a_verdict_on_it_waiting(registry, odd, monkeypatch):
+    """A proxy's page for one id: partitions of a round ask one behind the other, again and again."""
+    now, good, asking = [1000.0], registry.register("t-value", AVRO), client(registry)
     monkeypatch.setattr(registry_client, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    right = registry.answer
-    monkeypatch.setattr(
-        registry,
-        "answer",
-        lambda method, path, body: (500, {}) if path.startswith("/schemas/ids/99") else right(method, path, body),
-    )
-    for after_s in (0, 60, 120):
-        with pytest.raises(UnknownSchemaError) as found:
-            asking.by_id(1)
-        assert found.value.for_s == after_s
-        with pytest.raises(TransientError, match="500"):
-            asking.by_id(99)
-        now[0] += 60
+    with odd("/schemas/ids/99", 500, {}):
+        for after_s in (0, 60, 120):
+            with pytest.raises(UnknownSchemaError) as found:
+                asking.by_id(2)
+            assert found.value.for_s == after_s
+            with pytest.raises(TransientError, match="500"):
+                asking.by_id(99)
+            assert asking.by_id(good).text == AVRO
+            now[0] += 60
 
 
 def test_a_slow_registry_takes_no_more_than_its_share_of_a_round(registry, monkeypatch):
@@ -260,13 +215,18 @@ def test_references_in_a_circle_are_refused_with_few_questions(registry):
     assert len(registry.asked) < 5
 
 
-def test_a_registry_that_fails_is_not_asked_for_each_schema(registry):
-    asking = client(registry)
-    registry.faults.status = 503
+@pytest.mark.parametrize("is_down", [True, False])
+def test_a_registry_that_fails_or_is_down_is_not_asked_for_each_schema(registry, is_down, monkeypatch):
+    known, asking = registry.register("t-value", AVRO), client(registry)
+    registry.go_down() if is_down else setattr(registry.faults, "status", 503)
     for number in range(20):
-        with pytest.raises(TransientError, match="503"):
-            asking.by_id(number)
+        with pytest.raises(TransientError, match="does not answer" if is_down else "503"):
+            asking.by_id(number + known)
     assert len(registry.asked) < 20
+    registry.go_up() if is_down else setattr(registry.faults, "status", None)
+    monkeypatch.setattr("kgs_core.registry.client.UNREACHABLE_S", 0)
+    asking._unreachable = None
+    assert asking.by_id(known).text == AVRO
 
 
 @pytest.mark.parametrize("endless", ENDLESS.values(), ids=list(ENDLESS))

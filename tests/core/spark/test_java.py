@@ -1,10 +1,8 @@
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from kgs_core.accel.cache_dir import build_once
 from kgs_core.errors import PermanentError
 from kgs_core.spark import java
 
@@ -40,20 +38,14 @@ def a_java(home: Path, version: int, modules: str | None = _FULL) -> Path:
     return home
 
 
-def test_java_home_comes_before_the_path(tmp_path, monkeypatch):
-    monkeypatch.setenv("JAVA_HOME", str(a_java(tmp_path / "a", 21)))
+@pytest.mark.parametrize(("version", "source"), [(21, "JAVA_HOME"), (11, "PATH"), (None, "PATH")])
+def test_java_home_comes_before_the_path_unless_it_is_too_old_or_missing(tmp_path, monkeypatch, version, source):
+    home = a_java(tmp_path / "a", version) if version else tmp_path / "nowhere"
     on_path = a_java(tmp_path / "b", 17)
+    monkeypatch.setenv("JAVA_HOME", str(home))
     monkeypatch.setattr(java.shutil, "which", lambda name: str(on_path / "bin" / name))
-    assert java.find_java() == java.JavaHome(tmp_path / "a", 21, "JAVA_HOME")
-
-
-def test_java_that_is_too_old_or_missing_is_passed_over(tmp_path, monkeypatch):
-    monkeypatch.setenv("JAVA_HOME", str(a_java(tmp_path / "old", 11)))
-    on_path = a_java(tmp_path / "new", 17)
-    monkeypatch.setattr(java.shutil, "which", lambda name: str(on_path / "bin" / name))
-    assert java.find_java() == java.JavaHome(tmp_path / "new", 17, "PATH")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    assert java.find_java().source == "PATH"
+    wanted = (home, version) if source == "JAVA_HOME" else (on_path, 17)
+    assert java.find_java() == java.JavaHome(*wanted, source)
 
 
 def test_without_java_the_error_says_what_was_found_and_what_to_install(tmp_path, monkeypatch):
@@ -92,24 +84,3 @@ def test_a_java_without_the_vector_module_is_never_asked_for_it(tmp_path, monkey
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert said == "<-Da=b c><--add-modules=x><>"
     assert Path(java.java_environment()["JAVA_HOME"]) == home
-
-
-def test_a_build_that_died_is_begun_anew(tmp_path):
-    target = tmp_path / "cache" / "thing"
-
-    def dies(directory: Path) -> None:
-        (directory / "half").touch()
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        build_once(target, dies)
-    assert not target.exists()
-    build_once(target, lambda directory: (directory / "whole").touch())
-    assert os.listdir(target) == ["whole"]
-    build_once(target, dies)
-
-
-def test_a_cache_that_cannot_be_written_is_named(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(PermanentError, match="KGS_CACHE"):
-        build_once(tmp_path / "file" / "thing", lambda _: None)

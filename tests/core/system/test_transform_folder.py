@@ -12,7 +12,7 @@ from kgs_core.config.file import load_settings
 from kgs_core.config.settings import SparkSettings
 from kgs_core.demo.dagster_control import DagsterHome
 from kgs_core.fleet.local import consume_command, kgs_command
-from kgs_core.ingest.worker.sorted_records import load_hook
+from kgs_core.ingest.worker.topic_job import load_hook
 from kgs_core.spark.session import prepare_spark
 from kgs_core.system.transform_folder import use_folder_of
 

@@ -4,13 +4,9 @@ import pytest
 from confluent_kafka import KafkaException
 
 from kgs_core.errors import PermanentError
-from kgs_core.ingest.fetch import fetch_sessions
 from kgs_core.ingest.fetch import library as native_library
-from kgs_core.ingest.fetch.fetch_client import Fetched
 from kgs_core.ingest.fetch.fetch_sessions import open_native
 from kgs_core.ingest.fetch.library import NativeClient, UnfitLibraryError, check_fit
-from kgs_core.ingest.fetch.session import NativeFetchSession
-from kgs_core.kafka.client_config import reading_client
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:9", "group.id": "none", "log_level": 0}
 
@@ -57,10 +53,3 @@ def test_function_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(native_library._SIGNATURES, "rd_kafka_no_such_thing", (None, []))
     with pytest.raises(UnfitLibraryError, match="has no rd_kafka_no_such_thing"):
         native_library.library.__wrapped__()
-
-
-@pytest.mark.usefixtures("no_sessions_left")
-def test_rounds_use_the_native_fetch(kafka):
-    client = fetch_sessions.session("arrow", reading_client(kafka.settings()), open_native)
-    assert isinstance(client, NativeFetchSession)
-    assert client.gather({}, 1000, 1.0, 1.0) == Fetched()

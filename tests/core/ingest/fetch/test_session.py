@@ -79,29 +79,6 @@ def test_every_record_is_what_the_objects_say(kafka, opened, topic, codec):
     assert native == objects
 
 
-def test_exact_ranges_give_the_records_of_their_offsets_as_often_as_they_are_asked_for(kafka, opened, topic):
-    name = topic(2)
-    zero, one = TopicPartition(name, 0), TopicPartition(name, 1)
-    for tp in (zero, one):
-        produce_all_sorts(kafka, name, tp.partition, "lz4", tp.partition)
-    objects, _ = read_all(opened(ObjectFetchSession), {zero: 0, one: 0}, {zero: 400, one: 400})
-    session = opened()
-    first, second = {zero: (0, 150), one: (20, 380)}, {zero: (150, 400), one: (380, 380)}
-    for spans in (first, second, first):
-        ranges = {tp: OffsetRange(*span) for tp, span in spans.items()}
-        chunks = list(session.read_exact(ranges, 20.0, chunk_bytes=10_000))
-        facts = [
-            (place, value)
-            for each in chunks
-            for place, value in zip(
-                each.of(name).places(range(each.records)), each.of(name).values.to_pylist(), strict=True
-            )
-        ]
-        wanted = [(tp.partition, n) for tp, (start, end) in spans.items() for n in range(start, end)]
-        assert sorted(place for place, _ in facts) == wanted
-        assert all(value == objects[name, *place][0] for place, value in facts)
-
-
 @pytest.mark.parametrize("what", [{"header": (b"caf\xe9", b"v")}, {"ms": 1_700_000_000_000_000_000}, {"ms": -1}])
 def test_frame_that_no_column_takes_is_told_alike(kafka, opened, topic, what):
     name = topic()
@@ -124,25 +101,6 @@ def test_one_partition_is_cut_into_the_same_batches(kafka, opened, topic, batch_
     start, ends = {TopicPartition(name, 0): 0}, {TopicPartition(name, 0): 11}
     native = [r.ranges for r in read_all(opened(), start, ends, batch_bytes)[1]]
     assert native == [r.ranges for r in read_all(opened(ObjectFetchSession), start, ends, batch_bytes)[1]]
-
-
-def test_what_was_held_for_an_earlier_assignment_is_dropped(kafka, opened, topic):
-    names = [topic(), topic()]
-    for name in names:
-        for i in range(50):
-            kafka.produce(name, b"%d" % i)
-    kafka.flush()
-    one, other = (TopicPartition(name, 0) for name in names)
-    session = opened()
-    first = gathered(session, {one: 0}, batch_bytes=20)
-    assert session._has_held() or first.records < 50
-    fetched = gathered(session, {other: 7})
-    assert set(fetched.topics) == {other.topic}
-    assert fetched.ranges[other].start == 7
-    assert fetched.of(other.topic).values[0].as_py() == b"7"
-    again = gathered(session, {one: 3, other: 49}, batch_bytes=1)
-    (tp,) = again.ranges
-    assert again.ranges[tp].start == {one: 3, other: 49}[tp]
 
 
 def test_event_of_a_partition_that_is_not_ours_is_nobodys(kafka, opened, topic):
@@ -233,9 +191,3 @@ def test_failure_in_the_middle_of_a_batch_loses_nothing(kafka, opened, topic, mo
         with pytest.raises(ZeroDivisionError):
             gathered(session, {tp: 2})
     assert gathered(session, {tp: 2}).ranges == {tp: OffsetRange(2, 10)}
-
-
-def test_closing_twice_is_closing(opened):
-    session = opened()
-    session.close()
-    session.close()

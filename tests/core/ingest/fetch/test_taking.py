@@ -107,17 +107,6 @@ def records(*offsets):
     return [(offset, 0) for offset in offsets]
 
 
-def test_nothing_behind_a_batch_that_fails_its_check_is_taken(scripted):
-    """Events as librdkafka gives them: the error between what came before it and what lies behind."""
-    session, script = scripted({0: [*records(0, 1), (2, CRC), *records(7, 8)], 1: records(0, 1, 2)}, (0, 0, 1, 0, 0, 1))
-    fetched = session.gather({TPS[0]: 0, TPS[1]: 0}, 1000, 0.0, 1.0)
-    assert fetched.ranges == {TPS[0]: OffsetRange(0, 2), TPS[1]: OffsetRange(0, 3)}
-    assert script.taken == [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
-    assert fetched.troubles == {TPS[0]: (StopCause.CORRUPT, WORDS)}
-    again = session.gather({TPS[0]: 2, TPS[1]: 3}, 1000, 0.0, 0.01)
-    assert (again.troubles, again.ranges) == (fetched.troubles, {})
-
-
 @pytest.mark.parametrize("exact", [False, True])
 def test_an_offset_that_is_given_twice_is_taken_once(scripted, exact):
     session, script = scripted({0: records(0, 1, 0, 1, 2)})

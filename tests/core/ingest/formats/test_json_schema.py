@@ -1,30 +1,21 @@
 """JSON behind the frame of a registry to columns: what each type becomes, and whatever stands beside a value."""
 
 import json
-import random
 import re
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
-from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.errors import ConfigError, TransientError
+from kgs_core.demo.registry_stub import running_registry
+from kgs_core.errors import ConfigError
 from kgs_core.ingest.formats.json.json_schema import columns_of, parse_json_schema
 from kgs_core.ingest.formats.json.json_schema_types import columns_of_schema
-from kgs_core.ingest.formats.parsed import MAX_REASON, UnusableSchemaError
+from kgs_core.ingest.formats.parsed import UnusableSchemaError
 from kgs_core.ingest.formats.widening import type_name
-from kgs_core.lake.files.row_schema import HEADERS
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind
-from kgs_core.registry.stub import running_registry
-from tests.fuzz_json_schema import RULE, batch_of, differences, registered
-from tests.json_schema_values import TYPES, any_object
-from tests.protobuf_values import broken, comparable
+from tests.json_schema_values import RULE, TYPES, batch_of, registered
 
 PAGE = Path(__file__).parents[4] / "docs/formats.md"
 INTEGER, STRING, NULL = {"type": "integer"}, {"type": "string"}, {"type": "null"}
@@ -177,27 +168,6 @@ def test_columns_of_a_topic_with_references(registry):
     assert all(each.nullable for each in found)
 
 
-def test_two_versions_mixed_are_rows_of_one_table_in_order(registry):
-    old, new = registered(registry, "mixed-value", V1), registered(registry, "mixed-value", V2)
-    values = [
-        framed(new, {"id": 2**40, "price": 0.5, "note": "n"}),
-        framed(old, {"id": 1}),
-        None,
-        framed(old, b"{"),
-        framed(new, {"id": "1"}),
-        framed(new, {"id": 3, "note": None, "more": 1}),
-    ]
-    found = parse(registry, values)
-    assert found.table.to_pylist() == [
-        {"id": 2**40, "price": 0.5, "note": "n"},
-        {"id": 1, "price": None, "note": None},
-        {"id": 3, "price": None, "note": None},
-    ]
-    assert list(found.good) == [0, 1, 5]
-    assert sorted(found.bad) == [2, 3, 4]
-    assert found.bad[4] == "column id: a text, wanted is a whole number (long)"
-
-
 def test_fields_that_the_columns_lack_are_missing_and_those_that_cannot_be_columns_are_not(registry):
     V3 = {"type": "object", "properties": V2["properties"] | {"any": {}}}  # noqa: N806
     number = registered(registry, "more-value", V3)
@@ -210,70 +180,3 @@ def test_fields_that_the_columns_lack_are_missing_and_those_that_cannot_be_colum
     assert found.missing == pa.schema([("of", pa.struct({"price": pa.float64(), "note": pa.string()}))])
     with pytest.raises(ConfigError, match="field any may be of any type: give the rule a schema"):
         columns_by(registry, "more")
-
-
-def test_schema_in_a_header_leaves_the_value_as_it_is(registry):
-    number = registered(registry, schema=V2)
-    names = [b"\1" + UUID(registry.guid(number)).bytes, b"\0" + number.to_bytes(4, "big"), b"x"]
-    headers = pa.array([[{"key": "__value_schema_id", "value": name}] for name in names], HEADERS)
-    found = parse(registry, [b'{"id": 1}', b'{"id": 2}', b'{"id": 3}'], headers=headers)
-    assert (found.table["id"].to_pylist(), list(found.bad)) == ([1, 2], [2])
-
-
-def test_unknown_fields_can_be_rescued(registry):
-    number = registered(registry, schema=V2)
-    values = [framed(number, {"id": 1, "more": [1]}), b"", framed(number, {"id": 2})]
-    found = parse_json_schema(replace(batch_of(values, ORDERS, of(registry)), rescue=True))
-    assert found.rescued.to_pylist() == ['{"more": [1]}', None]
-
-
-def test_registry_that_is_down_makes_values_wait_and_none_bad():
-    with running_registry() as registry:
-        known, unknown = registered(registry, schema=V1), registered(registry, schema=V2)
-        parse(registry, [framed(known, {})])
-        registry.go_down()
-        found = parse(registry, [framed(known, {}), framed(unknown, {}), None, framed(known, {})])
-        assert (list(found.good), list(found.waiting), list(found.bad)) == ([0, 3], [1], [2])
-        with pytest.raises(TransientError):
-            columns_by(registry)
-
-
-def test_unknown_schema_and_one_of_another_kind_are_bad(registry):
-    avro = registry.register("avro-value", '{"type": "record", "name": "r", "fields": []}')
-    found = parse(registry, [framed(9999, {}), framed(avro, {})])
-    assert "has no schema 9999" in found.bad[0]
-    assert found.bad[1] == f"schema {avro} is of kind AVRO, not JSON"
-
-
-@settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 2**32), cuts=st.lists(st.integers(0, 30), max_size=3), data=st.data())
-def test_any_split_and_any_order_gives_the_same_rows_and_the_same_bad_ones(registry, seed, cuts, data):
-    chance = random.Random(seed)
-    number, other = registered(registry, "all-value"), registered(registry, "mixed-value", V1)
-    columns = pa.schema([*columns_by(registry, "all"), pa.field("price", pa.float64())])
-    values = [framed(number, any_object(chance)) for _ in range(15)]
-    values += [framed(number, broken(chance, any_object(chance), any_object(chance))) for _ in range(5)]
-    values += [broken(chance, each, each) for each in values[:4]] + [framed(other, {"price": 5}), None]
-    whole = outcome(registry, values, range(len(values)), columns)
-    order = data.draw(st.permutations(range(len(values))))
-    assert outcome(registry, values, order, columns) == whole
-    parts = [
-        outcome(registry, values, order[a:b], columns) for a, b in pairwise([0, *sorted(cuts), max(30, len(values))])
-    ]
-    assert {i: each for part in parts for i, each in part.items()} == whole
-
-
-def outcome(registry, values, order, columns):
-    """Value -> its row, or why it is bad."""
-    found = parse(registry, [values[i] for i in order], columns)
-    found.table.validate(full=True)
-    assert found.waiting == {}
-    assert all(len(reason) <= MAX_REASON and "\n" not in reason for reason in found.bad.values())
-    rows = zip(found.good, found.table.to_pylist(), strict=True)
-    return {order[i]: repr(comparable(row)) for i, row in rows} | {order[i]: why for i, why in found.bad.items()}
-
-
-def test_broken_values_are_judged_as_each_alone():
-    wrong, tally = differences(400, seed=20261124)
-    assert wrong == []
-    assert min(tally["good"], tally["bad"]) > 100

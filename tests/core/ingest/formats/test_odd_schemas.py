@@ -7,12 +7,12 @@ import pytest
 
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
+from kgs_core.demo.registry_stub import running_registry
 from kgs_core.ingest.formats import by_schema
 from kgs_core.ingest.formats.avro.avro import parse_avro
 from kgs_core.ingest.formats.json.json_schema import parse_json_schema
 from kgs_core.ingest.formats.parsed import ValueBatch
 from kgs_core.ports.registry import SchemaKind
-from kgs_core.registry.stub import running_registry
 
 GOOD = {"type": "record", "name": "Good", "fields": [{"name": "id", "type": "int"}]}
 

@@ -1,31 +1,21 @@
 """Protobuf messages of a registry to columns: by schema, in order, and whatever stands beside them."""
 
-import random
-from itertools import pairwise
 from uuid import UUID
 
 import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.errors import ConfigError, TransientError
-from kgs_core.ingest.formats.parsed import MAX_REASON, ValueBatch
+from kgs_core.demo.registry_stub import running_registry
+from kgs_core.errors import ConfigError
+from kgs_core.ingest.formats.parsed import ValueBatch
 from kgs_core.ingest.formats.protobuf.protobuf import columns_of, parse_protobuf, read_indexes
-from kgs_core.ingest.formats.protobuf.protobuf_messages import natural_columns
 from kgs_core.lake.files.row_schema import HEADERS
 from kgs_core.ports.registry import SchemaKind
-from kgs_core.registry.stub import running_registry
 from tests.protobuf_values import (
-    EVERYTHING,
     REPEATED,
-    Everything,
-    any_message,
-    broken,
-    comparable,
     field,
     file_of,
     message_class,
@@ -39,7 +29,7 @@ V2 = file_of(
     f' nested_type {{ name: "Line" {field("note", 1, "STRING")} }} }}'
     f'message_type {{ name: "Refund" {field("id", 1, "INT64")} }}'
 )
-Order1, Order2 = message_class(V1, "p.Order"), message_class(V2, "p.Order")
+Order2 = message_class(V2, "p.Order")
 ORDERS = pa.schema([("id", pa.int64()), ("price", pa.float64()), ("note", pa.string())])
 
 
@@ -65,25 +55,6 @@ def parse(registry, values, columns=ORDERS, headers=None):
 
 def columns_by(registry, topic="t"):
     return columns_of(topic, TopicRule(topic=topic, format="protobuf"), RegistrySettings(url=registry.url, timeout_s=2))
-
-
-def test_two_versions_mixed_are_rows_of_one_table_in_order(registry):
-    old, new = registered(registry, V1, "mixed-value"), registered(registry, V2, "mixed-value")
-    values = [
-        framed(new, Order2(id=2**40, price=0.1, note="n").SerializeToString()),
-        framed(old, Order1(id=1, price=0.5).SerializeToString()),
-        None,
-        framed(old, b"\xff"),
-        framed(new, Order2(id=3).SerializeToString()),
-    ]
-    found = parse(registry, values)
-    assert found.table.to_pylist() == [
-        {"id": 2**40, "price": 0.1, "note": "n"},
-        {"id": 1, "price": 0.5, "note": None},
-        {"id": 3, "price": 0.0, "note": ""},
-    ]
-    assert list(found.good) == [0, 1, 4]
-    assert found.bad == {2: "no value (tombstone)", 3: "not a message of type p.Order"}
 
 
 def test_fields_that_no_column_takes_are_missing_and_wider_ones_are_bad(registry):
@@ -149,24 +120,6 @@ def test_schema_in_several_files(registry):
     assert found.table.to_pylist() == [{"lines": [{"n": 5}]}]
 
 
-def test_registry_that_is_down_makes_values_wait_and_none_bad():
-    with running_registry() as registry:
-        known, unknown = registered(registry, V1), registered(registry, V2)
-        parse(registry, [framed(known, b"")])
-        registry.go_down()
-        found = parse(registry, [framed(known, b""), framed(unknown, b""), None, framed(known, b"")])
-        assert (list(found.good), list(found.waiting), list(found.bad)) == ([0, 3], [1], [2])
-        with pytest.raises(TransientError):
-            columns_by(registry)
-
-
-def test_unknown_schema_and_one_of_another_kind_are_bad(registry):
-    avro = registry.register("avro-value", '{"type": "record", "name": "r", "fields": []}')
-    found = parse(registry, [framed(9999, b""), framed(avro, b"")])
-    assert "has no schema 9999" in found.bad[0]
-    assert found.bad[1] == f"schema {avro} is of kind AVRO, not PROTOBUF"
-
-
 @pytest.mark.parametrize(
     ("messages", "words"),
     [
@@ -209,35 +162,3 @@ def test_schema_that_lacks_a_reference_makes_its_values_bad_in_words(registry):
     number = registered(registry, file)
     found = parse(registry, [framed(number, b"")])
     assert "imports other.proto, which its references lack" in found.bad[0]
-
-
-def test_topic_without_schema_is_refused(registry):
-    with pytest.raises(ConfigError, match="register one as subject none-value, or give the rule a schema"):
-        columns_by(registry, "none")
-
-
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 2**32), cuts=st.lists(st.integers(0, 30), max_size=3), data=st.data())
-def test_any_split_and_any_order_gives_the_same_rows_and_the_same_bad_ones(registry, seed, cuts, data):
-    chance = random.Random(seed)
-    number, other = registered(registry, EVERYTHING), registered(registry, V2)
-    columns = pa.schema([*natural_columns(Everything.DESCRIPTOR), pa.field("id", pa.int64())])
-    values = [framed(number, any_message(chance)) for _ in range(15)]
-    values += [framed(number, broken(chance, any_message(chance), any_message(chance))) for _ in range(10)]
-    values += [broken(chance, each, each) for each in values[:4]] + [framed(other, b"\x08\5"), None]
-    whole = outcome(registry, values, range(len(values)), columns)
-    order = data.draw(st.permutations(range(len(values))))
-    assert outcome(registry, values, order, columns) == whole
-    bounds = [0, *sorted(cuts), len(values)]
-    parts = [outcome(registry, values, order[a:b], columns) for a, b in pairwise(bounds)]
-    assert {i: each for part in parts for i, each in part.items()} == whole
-
-
-def outcome(registry, values, order, columns):
-    """Value -> its row, or why it is bad."""
-    found = parse(registry, [values[i] for i in order], columns)
-    found.table.validate(full=True)
-    assert found.waiting == {}
-    assert all(len(reason) <= MAX_REASON and "\n" not in reason for reason in found.bad.values())
-    rows = zip(found.good, found.table.to_pylist(), strict=True)
-    return {order[i]: repr(comparable(row)) for i, row in rows} | {order[i]: why for i, why in found.bad.items()}

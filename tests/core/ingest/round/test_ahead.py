@@ -1,13 +1,11 @@
 """What is read beside the commits of a round, and which of it the next round takes."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from kgs_core.ingest.round.ahead import ReadAhead, foresee
+from kgs_core.ingest.round.ahead import foresee
 from kgs_core.ingest.round.machine import answered, begin
-from kgs_core.ingest.round.progress import TopicProgress
 from kgs_core.ingest.round.questions import Commit, Landed, ReadBatch, ReadResult
 from kgs_core.ingest.round.state import Round, Stage
 from kgs_core.ingest.round.stops import StopCause
@@ -20,11 +18,11 @@ A, A1, B = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0
 FILE = FileWritten("f", 1, 1, "")
 
 
-def batch(topic: str, start: int, **more: object) -> TopicBatch:
+def batch(topic, start, **more):
     return TopicBatch(topic, ID, {0: OffsetRange(start, start + 3)}, (), records=3, **more)
 
 
-def committing(*, uses_dataframe: bool = False) -> Round:
+def committing(*, uses_dataframe=False):
     """A round that commits a batch of each of two topics; that of `a` has dead letters and an epoch."""
     topics = {"a": progress("a", 1), "b": progress("b", 1, uses_dataframe=uses_dataframe)}
     batches = (batch("a", 0, dead_letters=FILE, leader_epochs={0: 7}), batch("b", 0))
@@ -32,13 +30,13 @@ def committing(*, uses_dataframe: bool = False) -> Round:
     return at.asking([Commit(each) for each in batches])
 
 
-def foreseen(at: Round) -> ReadAhead:
+def foreseen(at):
     ahead = foresee(at)
     assert ahead is not None
     return ahead
 
 
-def reading(topics: Mapping[str, TopicProgress]) -> tuple[Round, ReadBatch]:
+def reading(topics):
     """A round, where it reads."""
     at = begin(topics, PACE, 0.0)
     (question,) = at.open.values()
@@ -67,7 +65,7 @@ def test_nothing_of_a_topic_whose_batch_did_not_land_is_taken():
     assert ahead.answer(result, at, question, {"a", "b"}) == ReadResult([batch("b", 3)], stopped={B: (3, "bad")})
 
 
-def two_read_ahead(*, has_second: bool) -> tuple[ReadAhead, ReadResult]:
+def two_read_ahead(*, has_second):
     """Two partitions of `a`: the batch that was read ahead has both or the first alone; something is said of each."""
     ranges = {0: OffsetRange(3, 6), 1: OffsetRange(3, 6)}
     first = TopicBatch("a", ID, {p: OffsetRange(0, 3) for p in ranges}, None)

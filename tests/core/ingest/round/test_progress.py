@@ -12,12 +12,12 @@ from kgs_core.ports import FileWritten
 from tests.core.ingest.round.round_world import ID, progress
 
 
-def test_moved_position_ends_every_stop() -> None:
+def test_moved_position_ends_every_stop():
     stopped = progress("a", 2).stopped({0: "bad record", 1: "bad record"}, StopCause.BAD_RECORD, 0.0)
     assert stopped.owning(frozenset({0, 1}), TablePositions({0: 1, 1: 0})).active == {0: 1}
 
 
-def test_leader_epoch_of_before_does_not_outlive_a_batch_without_one() -> None:
+def test_leader_epoch_of_before_does_not_outlive_a_batch_without_one():
     state = progress("a", 1)
     read = TopicBatch("a", ID, {0: OffsetRange(0, 5)}, (), records=5, leader_epochs={0: 3})
     markers_only = TopicBatch("a", ID, {0: OffsetRange(5, 6)}, ())
@@ -25,14 +25,14 @@ def test_leader_epoch_of_before_does_not_outlive_a_batch_without_one() -> None:
     assert state.advanced(read).advanced(markers_only).epochs == {}
 
 
-def test_partition_that_was_given_up_brings_nothing_back() -> None:
+def test_partition_that_was_given_up_brings_nothing_back():
     state = progress("a", 2).owning(frozenset({0, 1}), TablePositions({0: 0, 1: 0}, {0: 4, 1: 6}, {0: 3, 1: 7}))
     given_up = state.stopped({0: "bad record"}, StopCause.BAD_RECORD, 0.0).without({0})
     assert (given_up.owned, given_up.positions, given_up.stops, given_up.tries) == ({1}, {1: 0}, {}, {})
     assert (given_up.marks, given_up.epochs) == ({1: 6}, {1: 7})
 
 
-def test_dead_letters_that_were_written_are_not_written_again() -> None:
+def test_dead_letters_that_were_written_are_not_written_again():
     """Up to the end of the batch that had some; a mark that lies behind that already stays."""
     state = progress("a", 3).owning(frozenset({0, 1, 2}), TablePositions({0: 0, 1: 0, 2: 0}, {1: 9}))
     ranges = {0: OffsetRange(0, 5), 1: OffsetRange(0, 5)}
@@ -41,7 +41,7 @@ def test_dead_letters_that_were_written_are_not_written_again() -> None:
     assert state.advanced(some).marks == {0: 5, 1: 9, 2: None}
 
 
-def test_bytes_per_record_follow_what_is_read() -> None:
+def test_bytes_per_record_follow_what_is_read():
     state = progress("a", 1)
     assert state.bytes_per_record == 1000.0
     read = TopicBatch("a", ID, {0: OffsetRange(0, 5)}, (), records=5, consumed_bytes=10_000)
@@ -50,7 +50,7 @@ def test_bytes_per_record_follow_what_is_read() -> None:
     assert state.advanced(markers_only).bytes_per_record == 1000.0
 
 
-def test_share_of_bad_records_forgets_what_is_older_than_a_thousand() -> None:
+def test_share_of_bad_records_forgets_what_is_older_than_a_thousand():
     state = progress("a", 1)
     assert state.bad_share is None
     for at, bad in ((0, 600), (600, 0), (1200, 0)):
@@ -60,7 +60,7 @@ def test_share_of_bad_records_forgets_what_is_older_than_a_thousand() -> None:
     assert state.recent == ((600, 0), (600, 0))
 
 
-def test_whoever_saw_that_a_cause_may_be_gone_has_all_but_bad_records_and_trials_looked_at() -> None:
+def test_whoever_saw_that_a_cause_may_be_gone_has_all_but_bad_records_and_trials_looked_at():
     state = progress("a", 3).stopped({0: "bad record"}, StopCause.BAD_RECORD, 0.0)
     state = state.stopped({1: "corrupt", 2: "corrupt"}, StopCause.CORRUPT, 0.0).on_trial([2], 15.0)
     assert state.due(1.0) == set()

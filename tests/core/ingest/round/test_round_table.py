@@ -26,32 +26,32 @@ from kgs_core.model import OffsetRange, TopicId, TopicPartition
 from tests.core.ingest.round.round_consumer import Consumer
 from tests.core.ingest.round.round_world import ID, World, progress
 
-TPS = A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+TPS = A0, A1, _ = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
 
-def consumer(*, uses_dataframe: bool = False) -> Consumer:
+def consumer(*, uses_dataframe=False):
     topics = {"a": progress("a", 2, uses_dataframe=uses_dataframe), "b": progress("b", 1)}
     return Consumer.starting(topics, World(dict.fromkeys(TPS, 9), dict.fromkeys(TPS, 0)))
 
 
-def answer(here: Consumer, kind: type, given: object) -> Consumer:
+def answer(here, kind, given):
     number = next(n for n, q in here.at.open.items() if isinstance(q, kind))
     return here.given(number, here.world, given)
 
 
-def asks(here: Consumer) -> list[type]:
+def asks(here):
     return [type(q) for q in here.at.open.values()]
 
 
-def stops(here: Consumer) -> dict[TopicPartition, StopCause]:
+def stops(here):
     return {TopicPartition(t.topic, p): s.cause for t in here.at.topics.values() for p, s in t.stops.items()}
 
 
-def batch(topic: str, **more: object) -> TopicBatch:
+def batch(topic, **more):
     return TopicBatch(topic, ID, {0: OffsetRange(0, 5)}, (), records=5, **more)
 
 
-def reading(**trouble: object) -> Consumer:
+def reading(**trouble):
     return answer(consumer(), ReadBatch, ReadResult(**trouble))
 
 
@@ -69,7 +69,7 @@ def reading(**trouble: object) -> Consumer:
         ({"failed": {"foreign": "of a topic that was given up meanwhile"}}, {}),
     ],
 )
-def test_trouble_stops_what_it_is_about_and_the_neighbour_is_committed(trouble: object, stopped: object) -> None:
+def test_trouble_stops_what_it_is_about_and_the_neighbour_is_committed(trouble, stopped):
     here = reading(batches=[batch("b")], **trouble)
     assert {k: v for k, v in stops(here).items() if v is not StopCause.BAD_RECORD} == {
         k: v for k, v in stopped.items() if v is not StopCause.BAD_RECORD
@@ -83,7 +83,7 @@ def test_trouble_stops_what_it_is_about_and_the_neighbour_is_committed(trouble: 
     assert not here.at.open
 
 
-def test_what_kafka_says_once_stays_known_when_the_question_about_it_fails() -> None:
+def test_what_kafka_says_once_stays_known_when_the_question_about_it_fails():
     here = reading(lost={A0: "offset out of range"})
     here = answer(here, AskLogs, Trouble("a broker is being restarted"))
     here = answer(here, AskTopicIds, Trouble("a broker is being restarted"))
@@ -95,14 +95,14 @@ def test_what_kafka_says_once_stays_known_when_the_question_about_it_fails() -> 
     ("log", "words"),
     [((4, 9), "offsets 0 to 3 were deleted"), ((0, 9), "offset out of range")],
 )
-def test_reason_follows_from_what_the_log_has(log: tuple[int, int], words: str) -> None:
+def test_reason_follows_from_what_the_log_has(log, words):
     here = reading(lost={A0: "offset out of range"})
     here = answer(here, AskLogs, Logs({A0: log}))
     here = answer(here, AskTopicIds, TopicIds({"a": ID}))
     assert words in here.at.topics["a"].stops[0].reason
 
 
-def test_unknown_topic_needs_its_second_look_whatever_was_wrong_before() -> None:
+def test_unknown_topic_needs_its_second_look_whatever_was_wrong_before():
     """After any earlier stop of any partition one answer of a broker that lags was told as "it was deleted"."""
     read = [TopicBatch("a", ID, {1: OffsetRange(0, 5)}, (), records=5)]
     expected = {A0: StopCause.CORRUPT, A1: StopCause.NO_ANSWER}
@@ -114,14 +114,14 @@ def test_unknown_topic_needs_its_second_look_whatever_was_wrong_before() -> None
     assert stops(here) == expected, "it was there in between"
 
 
-def test_topic_of_another_id_is_not_committed_and_stops_whole() -> None:
+def test_topic_of_another_id_is_not_committed_and_stops_whole():
     here = reading(batches=[batch("a"), batch("b")])
     here = answer(here, AskTopicIds, TopicIds({"a": TopicId("new"), "b": ID}))
     assert [q.batch.topic for q in here.at.open.values()] == ["b"]
     assert stops(here) == {A0: StopCause.OTHER_TOPIC, A1: StopCause.OTHER_TOPIC}
 
 
-def test_topic_that_is_unknown_for_one_look_only_waits_for_the_second() -> None:
+def test_topic_that_is_unknown_for_one_look_only_waits_for_the_second():
     here = reading(batches=[batch("a")])
     here = answer(here, AskTopicIds, TopicIds({"a": None}))
     assert stops(here) == {A0: StopCause.NO_ANSWER}
@@ -143,7 +143,7 @@ def test_topic_that_is_unknown_for_one_look_only_waits_for_the_second() -> None:
         (Trouble("denied", StopCause.DENIED), [], {A0: StopCause.DENIED, A1: StopCause.DENIED}),
     ],
 )
-def test_commit_that_did_not_land_moves_nothing(given: object, asked: list[type], stopped: object) -> None:
+def test_commit_that_did_not_land_moves_nothing(given, asked, stopped):
     here = answer(answer(reading(batches=[batch("a")]), AskTopicIds, TopicIds({"a": ID})), Commit, given)
     assert asks(here) == asked
     assert stops(here) == stopped
@@ -151,7 +151,7 @@ def test_commit_that_did_not_land_moves_nothing(given: object, asked: list[type]
     assert set(here.at.refused) == {"a"}
 
 
-def test_after_a_commit_of_unknown_outcome_the_table_is_asked_until_it_answers() -> None:
+def test_after_a_commit_of_unknown_outcome_the_table_is_asked_until_it_answers():
     here = answer(answer(reading(batches=[batch("a")]), AskTopicIds, TopicIds({"a": ID})), Commit, Trouble("?"))
     here = answer(here, AskPositions, Trouble("no answer"))
     assert here.at.topics["a"].active == {}
@@ -163,7 +163,7 @@ def test_after_a_commit_of_unknown_outcome_the_table_is_asked_until_it_answers()
     assert here.at.topics["a"].active == {0: 5, 1: 0}, "it had landed"
 
 
-def test_table_that_answers_and_takes_no_commit_waits_with_the_reason_longer_and_longer() -> None:
+def test_table_that_answers_and_takes_no_commit_waits_with_the_reason_longer_and_longer():
     """It was read again at once, for ever: seconds of every round, a new file each, and nobody was told."""
     here = answer(
         answer(reading(batches=[batch("a"), batch("b")]), AskTopicIds, TopicIds({"a": ID, "b": ID})),
@@ -185,13 +185,13 @@ def test_table_that_answers_and_takes_no_commit_waits_with_the_reason_longer_and
     assert here.at.topics["a"].stops[0].tries == 2
 
 
-def test_commit_that_landed_without_an_answer_stops_nothing() -> None:
+def test_commit_that_landed_without_an_answer_stops_nothing():
     here = answer(answer(reading(batches=[batch("a")]), AskTopicIds, TopicIds({"a": ID})), Commit, Trouble("?"))
     here = answer(here, AskPositions, TablePositions({0: 5, 1: 0}))
     assert (stops(here), here.at.topics["a"].active) == ({}, {0: 5, 1: 0})
 
 
-def test_round_names_the_batches_that_landed_and_no_others() -> None:
+def test_round_names_the_batches_that_landed_and_no_others():
     here = reading(batches=[batch("a"), batch("b")])
     here = answer(here, AskTopicIds, TopicIds({"a": ID, "b": ID}))
     both = answer(answer(here, Commit, Landed(committed=True)), Commit, Landed(committed=True))
@@ -200,7 +200,7 @@ def test_round_names_the_batches_that_landed_and_no_others() -> None:
     assert one.at.landed == (batch("b"),)
 
 
-def test_bad_record_stops_only_once_what_stands_before_it_is_in_the_table() -> None:
+def test_bad_record_stops_only_once_what_stands_before_it_is_in_the_table():
     here = reading(batches=[batch("a")], stopped={A0: (5, "not JSON")})
     here = answer(here, AskTopicIds, TopicIds({"a": ID}))
     landed = answer(here, Commit, Landed(committed=True))
@@ -210,7 +210,7 @@ def test_bad_record_stops_only_once_what_stands_before_it_is_in_the_table() -> N
     assert stops(refused) == {}, "another consumer has read past it"
 
 
-def test_dataframe_partition_without_a_leader_waits_alone() -> None:
+def test_dataframe_partition_without_a_leader_waits_alone():
     here = answer(consumer(uses_dataframe=True), AskEnds, Ends({A0: Trouble("no leader"), A1: 9}))
     question = next(iter(here.at.open.values()))
     assert question.planned is not None
@@ -219,7 +219,7 @@ def test_dataframe_partition_without_a_leader_waits_alone() -> None:
 
 
 @pytest.mark.parametrize(("log", "stopped"), [((0, 100), {}), ((0, 90), {A0: StopCause.OUT_OF_RANGE})])
-def test_dataframe_position_behind_an_open_transaction_is_not_lost(log: tuple[int, int], stopped: object) -> None:
+def test_dataframe_position_behind_an_open_transaction_is_not_lost(log, stopped):
     """`start: latest` while a transaction is open: the end for committed reads lies before the position."""
     here = consumer(uses_dataframe=True)
     here = Consumer.starting({"a": here.at.topics["a"].owning(frozenset({0}), TablePositions({0: 100}))}, here.world)
@@ -231,7 +231,7 @@ def test_dataframe_position_behind_an_open_transaction_is_not_lost(log: tuple[in
     assert all(stop.reason for stop in here.at.topics["a"].stops.values())
 
 
-def test_stop_is_read_on_trial_and_over_when_nothing_is_said_against_it() -> None:
+def test_stop_is_read_on_trial_and_over_when_nothing_is_said_against_it():
     here = reading(lost={A0: "out of range"})
     here = answer(answer(here, AskLogs, Trouble("")), AskTopicIds, Trouble("")).next_round(5.0)
     here = answer(answer(here, AskPositions, TablePositions({0: 0, 1: 0})), AskTopicIds, TopicIds({"a": ID}))
@@ -243,7 +243,7 @@ def test_stop_is_read_on_trial_and_over_when_nothing_is_said_against_it() -> Non
     assert again.at.topics["a"].stops[0].look_at == 5.0 + look_after_s(StopCause.OUT_OF_RANGE, 2)
 
 
-def test_trial_lasts_until_what_was_read_has_been_worked_on() -> None:
+def test_trial_lasts_until_what_was_read_has_been_worked_on():
     """With a long `wait_time_s` a transform that always fails was told as going on, and as stopped, in turns."""
     wait_s = 30.0
     topic = progress("a", 1).stopped({0: "the transform raised"}, StopCause.TOPIC_FAILED, 0.0)
@@ -257,7 +257,7 @@ def test_trial_lasts_until_what_was_read_has_been_worked_on() -> None:
     assert not begin(at.topics, at.pace, 10.0 + wait_s + TRIAL_S).topics["a"].stops
 
 
-def test_committed_batch_ends_a_stop_at_once() -> None:
+def test_committed_batch_ends_a_stop_at_once():
     here = reading(lost={A0: "out of range"})
     here = answer(answer(here, AskLogs, Trouble("")), AskTopicIds, Trouble("")).next_round(5.0)
     here = answer(answer(here, AskPositions, TablePositions({0: 0, 1: 0})), AskTopicIds, TopicIds({"a": ID}))
@@ -266,7 +266,7 @@ def test_committed_batch_ends_a_stop_at_once() -> None:
     assert (stops(here), dict(here.at.topics["a"].tries)) == ({}, {})
 
 
-def test_look_without_an_answer_is_made_again_later() -> None:
+def test_look_without_an_answer_is_made_again_later():
     here = reading(lost={A0: "out of range"})
     here = answer(answer(here, AskLogs, Trouble("")), AskTopicIds, Trouble("")).next_round(5.0)
     here = answer(answer(here, AskPositions, Trouble("no answer")), AskTopicIds, TopicIds({"a": ID}))
@@ -275,12 +275,12 @@ def test_look_without_an_answer_is_made_again_later() -> None:
     assert here.at.topics["a"].active == {1: 0}
 
 
-def test_what_is_not_owned_does_not_stop() -> None:
+def test_what_is_not_owned_does_not_stop():
     assert progress("a", 1).stopped({0: "x", 7: "x"}, StopCause.CORRUPT, 0.0).stops.keys() == {0}
 
 
 @pytest.mark.parametrize("cause", list(StopCause))
-def test_looks_come_later_and_later_and_never_stop_coming(cause: StopCause) -> None:
+def test_looks_come_later_and_later_and_never_stop_coming(cause):
     looks = [look_after_s(cause, tries) for tries in range(1, 200)]
     if cause is StopCause.BAD_RECORD:
         assert set(looks) == {None}
@@ -290,20 +290,20 @@ def test_looks_come_later_and_later_and_never_stop_coming(cause: StopCause) -> N
         assert looks[-1] == (30.0 if cause is StopCause.NO_ANSWER else 300.0)
 
 
-def test_passing_trouble_is_reported_only_where_it_lasts() -> None:
+def test_passing_trouble_is_reported_only_where_it_lasts():
     told = [StoppedPartition("r", StopCause.NO_ANSWER, 0, 1.0, tries).is_reported for tries in range(1, 6)]
     assert told == [False, False, False, True, True]
     assert StoppedPartition("r", StopCause.TABLE, 0, 1.0, 1).is_reported
 
 
-def test_known_trouble_is_not_hidden_by_no_answer() -> None:
+def test_known_trouble_is_not_hidden_by_no_answer():
     stopped = progress("a", 1).stopped({0: "transform raised"}, StopCause.TOPIC_FAILED, 0.0)
     again = stopped.stopped({0: "no answer"}, StopCause.NO_ANSWER, 100.0)
     assert (again.stops[0].reason, again.stops[0].tries) == ("transform raised", 2)
 
 
 @pytest.mark.parametrize("trouble", ["failed", "unavailable"])
-def test_trouble_of_a_topic_leaves_alone_what_of_it_was_not_read(trouble: str) -> None:
+def test_trouble_of_a_topic_leaves_alone_what_of_it_was_not_read(trouble):
     """What a person must do about the one (`kgs accept-loss`) was hidden behind the other, for up to five minutes."""
     here = reading(lost={A0: "deleted"})
     here = answer(answer(here, AskLogs, Trouble("")), AskTopicIds, Trouble("")).next_round(0.1)
@@ -314,7 +314,7 @@ def test_trouble_of_a_topic_leaves_alone_what_of_it_was_not_read(trouble: str) -
     ]
 
 
-def test_answer_of_another_kind_is_an_error_of_ours() -> None:
+def test_answer_of_another_kind_is_an_error_of_ours():
     here = consumer()
     with pytest.raises(ProtocolError, match="Landed is no answer to ReadBatch"):
         answered(here.at, next(iter(here.at.open)), Landed(committed=True), 0.0)

@@ -6,7 +6,7 @@ from kgs_core.ingest.round.stops import StopCause
 from tests.core.ingest.round.test_round_table import A0, ID, answer, batch, reading, stops
 
 
-def test_record_that_waits_for_a_registry_lets_pass_what_stands_before_it_and_is_read_again() -> None:
+def test_record_that_waits_for_a_registry_lets_pass_what_stands_before_it_and_is_read_again():
     here = reading(batches=[batch("a"), batch("b")], waiting={A0: (5, "the registry does not answer")})
     here = answer(here, AskTopicIds, TopicIds({"a": ID, "b": ID}))
     here = answer(answer(here, Commit, Landed(committed=True)), Commit, Landed(committed=True))
@@ -20,7 +20,7 @@ def test_record_that_waits_for_a_registry_lets_pass_what_stands_before_it_and_is
     assert stops(refused) == {}, "another consumer has read past it"
 
 
-def test_record_that_waits_behind_what_was_read_stops_nothing() -> None:
+def test_record_that_waits_behind_what_was_read_stops_nothing():
     here = reading(batches=[batch("b")], waiting={A0: (3, "behind what was read")})
     here = answer(answer(here, AskTopicIds, TopicIds({"b": ID})), Commit, Landed(committed=True))
     assert stops(here) == {}

@@ -1,6 +1,6 @@
 """Schema registry in memory, on loopback, with the few routes that clients of kgs use: for tests and demonstrations.
 
-Run by `python -m kgs_core.registry.stub PORT`, it serves until its process is ended.
+Run by `python -m kgs_core.demo.registry_stub PORT`, it serves until its process is ended.
 """
 
 import base64

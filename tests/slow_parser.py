@@ -1,4 +1,4 @@
-"""The slow parser: pyarrow alone says what is bad, by halving. What the quick one is held against."""
+"""The slow parser: pyarrow alone says of each value whether it is bad. What the quick one is held against."""
 
 import io
 from collections.abc import Callable, Sequence
@@ -14,7 +14,6 @@ from kgs_core.ingest.formats.json.json_text import MisfitError, entries_of_maps,
 from kgs_core.lake.files.row_schema import TIMESTAMP
 
 MAX_REASON = 300
-_SINGLE = 1
 _WHITE = b" \t\r\n"
 
 
@@ -34,37 +33,21 @@ class Parsed:
 
 
 def parse_json(values: Sequence[bytes | None], schema: pa.Schema) -> Parsed:
-    """One JSON object a value to the columns of `schema`; missing fields are null, unknown ones ignored.
-
-    All values are parsed at once; where that fails, each half on its own, down to the bad records. So a batch with
-    k bad records of n costs about k log n parses, and one without any costs one.
-    """
-    bad: dict[int, str] = {}
-    candidates = []
-    values = list(values)
+    """One JSON object a value to the columns of `schema`; missing fields are null, unknown ones ignored."""
+    tables, good, bad = [schema.empty_table()], [], {}
     for i, value in enumerate(values):
         reason = _shape_problem(value)
         if reason is None:
-            values[i], reason = _without_maps(value, schema)
+            value, reason = _without_maps(value, schema)  # noqa: PLW2901 - as pyarrow reads it
         if reason is None:
-            candidates.append(i)
-        else:
+            try:
+                tables.append(_parse(value, schema))
+                good.append(i)
+            except (pa.ArrowInvalid, UnicodeDecodeError) as e:
+                reason = _one_line(e)
+        if reason is not None:
             bad[i] = reason
-    tables: list[pa.Table] = []
-    good: list[int] = []
-    stack = [candidates] if candidates else []
-    while stack:
-        indices = stack.pop()
-        try:
-            tables.append(_parse([values[i] or b"" for i in indices], schema))
-            good += indices
-        except (pa.ArrowInvalid, UnicodeDecodeError) as e:
-            if len(indices) == _SINGLE:
-                bad[indices[0]] = _one_line(e)
-            else:
-                middle = len(indices) // 2
-                stack += [indices[middle:], indices[:middle]]  # the first half is parsed first: order is kept
-    return Parsed(pa.concat_tables(tables) if tables else schema.empty_table(), good, bad)
+    return Parsed(pa.concat_tables(tables), good, bad)
 
 
 def _without_maps(value: bytes, schema: pa.Schema) -> tuple[bytes, str | None]:
@@ -81,9 +64,7 @@ def _without_maps(value: bytes, schema: pa.Schema) -> tuple[bytes, str | None]:
 def _shape_problem(value: bytes | None) -> str | None:
     """Why a value cannot be one JSON object, by its ends alone.
 
-    It also keeps pyarrow's reader safe: a document `null` ends the process with a segmentation fault, and since
-    every value begins with { and ends with }, none of them can flow over into its neighbour: an unfinished object
-    would have to go on with {, which JSON allows after neither a } nor a raw line break inside a string.
+    It also keeps pyarrow's reader safe: a document `null` ends the process with a segmentation fault.
     """
     if value is None:
         return "no value (tombstone)"
@@ -97,15 +78,14 @@ def _shape_problem(value: bytes | None) -> str | None:
     return None
 
 
-def _parse(values: list[bytes], schema: pa.Schema) -> pa.Table:
-    data = b"\n".join(values)
+def _parse(value: bytes, schema: pa.Schema) -> pa.Table:
     read = pa.schema([(f.name, read_type(f.type)) for f in schema])
     table = pyarrow.json.read_json(
-        io.BytesIO(data),
-        pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+        io.BytesIO(value),
+        pyarrow.json.ReadOptions(use_threads=False, block_size=len(value) + 1),
         pyarrow.json.ParseOptions(explicit_schema=read, unexpected_field_behavior="ignore", newlines_in_values=True),
     )
-    if table.num_rows != len(values):  # "{}{}" in one value
+    if table.num_rows != 1:  # "{}{}" in one value
         raise pa.ArrowInvalid("more than one JSON object in one value")
     table.validate(full=True)  # strings that are not UTF-8
     columns = [column_of(table[field.name].combine_chunks(), field.type) for field in schema]
