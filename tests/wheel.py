@@ -12,9 +12,12 @@ _SOURCE = ("kgs_core", "kgs_dagster", "pyproject.toml", "LICENSE", "kgs.example.
 _BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 
 
-def build_wheel(folder: Path) -> Path:
-    """The wheel, built in `folder`: a build leaves folders in the source."""
-    for name in _SOURCE:
+def build_wheel(folder: Path, commit: str = "") -> Path:
+    """The wheel of this tree or of an earlier commit, built in `folder`: a build leaves folders in the source."""
+    if commit:
+        tree = subprocess.run(["git", "archive", commit, *_SOURCE], cwd=ROOT, check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x"], cwd=folder, input=tree, check=True)
+    for name in () if commit else _SOURCE:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:

@@ -17,7 +17,7 @@ from tests.system.chaos.stage import Stage
 APART_S = (0.5, 5.0)
 AT_ONCE = 3
 GIVEN_UP_S = 120.0
-"""After all others have struck: a fault that still finds nothing to strike is left out, and named."""
+"""After all others have struck: a fault that still finds nothing to strike is left out of this round."""
 Heal = Callable[[], object]
 Strike = Callable[["Nemesis"], "Heal | None"]
 
@@ -53,7 +53,6 @@ class Nemesis:
     Attributes:
         after_each: called after each fault.
         struck: how often each fault found something to strike.
-        never: faults that found nothing.
     """
 
     random: Random
@@ -61,7 +60,6 @@ class Nemesis:
     journal: Journal
     after_each: Callable[[], object] = lambda: None
     struck: Counter[str] = field(default_factory=Counter)
-    never: list[str] = field(default_factory=list)
     _lasting: list[tuple[float, Fault, Heal]] = field(default_factory=list)
 
     def run(self, faults: Sequence[Fault], seconds: float) -> None:
@@ -84,11 +82,8 @@ class Nemesis:
             self.heal(due=time.monotonic())
             if len(self._lasting) < AT_ONCE:
                 fault = turns.pop(0)
-                if not self.strike(fault):
-                    if time.monotonic() > gave_up:
-                        self.never.append(fault.name)
-                    else:
-                        turns.append(fault)
+                if not self.strike(fault) and time.monotonic() < gave_up:
+                    turns.append(fault)
             time.sleep(self.random.uniform(*APART_S))
 
     def strike(self, fault: Fault) -> bool:

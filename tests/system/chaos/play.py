@@ -83,10 +83,11 @@ class Play:
         self._nemesis = Nemesis(Random(stage.options.seed), stage, journal)
         self._nemesis.after_each = lambda: _write_shape(stage, self._load)
         self._took: dict[str, Timed] = {}
+        self._faults: Sequence[Fault] = ()
 
     def run(self) -> Verdict:
         stage, options = self._stage, self._stage.options
-        faults = chosen(stage, options.faults)
+        self._faults = chosen(stage, options.faults)
         self._journal.tell("stage", **{name: getattr(options, name) for name in ("brokers", "control", "store")})
         _write_load(stage, self._load)
         with (
@@ -95,15 +96,15 @@ class Play:
         ):
             self._wait("at rest at first", stage.is_at_rest, bounds.BEGIN_S)
             if self._took["at rest at first"].seconds is not None:
-                self._strike(faults, producers)
+                self._strike(producers)
                 self._stop()
         self._judge()
         return self.verdict
 
-    def _strike(self, faults: Sequence[Fault], producers: "subprocess.Popen[bytes]") -> None:
+    def _strike(self, producers: "subprocess.Popen[bytes]") -> None:
         self._witness.start()
         try:
-            self._nemesis.run(faults, self._stage.options.seconds)
+            self._nemesis.run(self._faults, self._stage.options.seconds)
             self._journal.tell("healed", struck=self._nemesis.struck.total())
             self._wait("at rest after the healing", self._stage.is_at_rest, bounds.REST_S)
             (self._load / "stop").touch()
@@ -134,7 +135,7 @@ class Play:
         for what, took in self._took.items():
             end = took.began + (took.seconds or took.bound_s)
             verdict.problems += bounds.late(what, took.seconds, took.bound_s, took.began, end, bystander)
-        if never := sorted(set(self._nemesis.never)):
+        if never := sorted({fault.name for fault in self._faults} - self._nemesis.struck.keys()):
             verdict.problems.append(f"found nothing to strike: {', '.join(never)}")
         verdict.figures = {"faults": dict(self._nemesis.struck), "looks": self._witness.looks}
         verdict.figures |= {what: took.seconds for what, took in self._took.items()}
