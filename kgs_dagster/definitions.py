@@ -36,7 +36,7 @@ from kgs_dagster.jobs.experiments import experiment_jobs
 from kgs_dagster.jobs.rebalance import rebalance_job
 from kgs_dagster.jobs.redrive import redrive_job
 from kgs_dagster.resources import control_resources
-from kgs_dagster.sensors import build_sensors
+from kgs_dagster.sensors.partition_load import partition_load_sensor
 from kgs_dagster.sensors.workloads import workloads_sensor
 from kgs_dagster.settings import GroupConfig, experiment_settings, owners
 from kgs_dagster.settings import groups as configured_groups
@@ -111,8 +111,8 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
         return common
     control = dg.Definitions(
         assets=_owned(control_loop_assets(group)),
-        asset_checks=[*control_loop_checks(group), group_alert_checks(group)],
-        sensors=build_sensors(group, control_jobs),
+        asset_checks=[control_loop_checks(group), group_alert_checks(group)],
+        sensors=[partition_load_sensor(group, control_jobs)],
     )
     return dg.Definitions.merge(common, control)
 

@@ -6,12 +6,11 @@ doubles nothing: a consumer with a fresh report is not started, and the lake ref
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import dagster as dg
 
-from kgs_core.errors import KgsError, PermanentError, TransientError
+from kgs_core.errors import PermanentError
 from kgs_core.fleet.consumer_pod import LAST_WORDS_S, grace_period_s
 from kgs_core.fleet.host_process import HostProcess, is_gone
 from kgs_core.group.protocol import Process
@@ -19,14 +18,15 @@ from kgs_core.group.view.restart_policy import retry_after_s
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
 from kgs_dagster.pods import api_of, delete_jobs_of, in_cluster, pod_template, pods_are_gone
-from kgs_dagster.run_process import ENDED, kill, process_of
+from kgs_dagster.run_process import ENDED, database, kill, process_of
 from kgs_dagster.run_records import NOT_ENDED, RunRecords
 from kgs_dagster.settings import GroupConfig
 
 GROUP, CONSUMER, ROLE = "kgs/group", "kgs/consumer", "kgs/role"
 ATTEMPT, INCARNATION = ".dagster/kgs-attempt", ".dagster/kgs-incarnation"
 """Tags that begin so are not shown in lists of runs."""
-_ATTEMPT_BEFORE = "kgs/attempt"
+UNWANTED = "kgs/unwanted"
+"""Its end is no failure. Said by a tag, so that whoever counts failed starts later knows it, too."""
 WHY = "kgs/why"
 """Why a run was asked to end, in few words: it may be red or gray for hours, and somebody will ask."""
 POD = "dagster-k8s/config"
@@ -40,12 +40,11 @@ _LONGEST_MEMORY_S = 30 * 86_400.0
 _SAME_LOOK_S = 0.5
 _LATE_JOB_S = 120.0
 """Until the Job of a run that is over is deleted: see `delete_late_jobs`, which is asked for twice a minute."""
-Submit = Callable[[dg.RunRequest], None]
 
 
 def attempt_of(tags: Mapping[str, str]) -> str:
     """Which start of a consumer, or which try of a rebalance, a run is; empty where it does not say."""
-    return tags.get(ATTEMPT) or tags.get(_ATTEMPT_BEFORE) or ""
+    return tags.get(ATTEMPT, "")
 
 
 def consumer_tags(group: GroupConfig, consumer: ConsumerId) -> dict[str, str]:
@@ -80,7 +79,6 @@ class DagsterFleet:
         self,
         instance: dg.DagsterInstance,
         group: GroupConfig,
-        submit: Submit | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Asks nothing yet.
@@ -88,31 +86,34 @@ class DagsterFleet:
         Args:
             instance: whose runs.
             group: which of them.
-            submit: takes the requests of `start`; None: this fleet starts nobody.
             clock: seconds since 1970.
         """
         self._instance = instance
         self._group = group
-        self._submit = submit
         self._clock = clock
         self._records = RunRecords(instance, {GROUP: group.name, ROLE: CONSUMER_ROLE})
+        self._unwanted: set[str] | None = None
         self._open_runs: frozenset[str] = frozenset()
         self._looked_s = float("-inf")
 
     def runs(self) -> tuple[Run, ...]:
-        """Every run that has not ended, and those that ended of late; oldest first.
+        """Every run that has not ended, and those that ended of late but the unwanted; oldest first.
 
         Raises:
             TransientError: Dagster's database does not answer.
         """
         now = self._clock()
-        with _failures_named("runs cannot be read"):
+        with database("runs cannot be read"):
+            if self._unwanted is None:
+                wanted = dg.RunsFilter(tags={GROUP: self._group.name, UNWANTED: "true"})
+                self._unwanted = {*self._instance.get_run_ids(wanted)}
+            unwanted = self._unwanted
             memory_s = min(max(_REMEMBERED_S, retry_after_s(self._group.settings.membership)), _LONGEST_MEMORY_S)
             records = self._records.look(now, memory_s)
             runs = [self._run(record, now) for record in records]
         self._open_runs = frozenset(r.dagster_run.run_id for r in records if r.dagster_run.status not in ENDED)
         self._looked_s = now
-        return tuple(run for run in runs if run is not None)
+        return tuple(run for run in runs if run is not None and not (run.is_over and run.handle in unwanted))
 
     @property
     def launches_pods(self) -> bool:
@@ -122,23 +123,18 @@ class DagsterFleet:
     def next_attempt(self, consumer: ConsumerId) -> int:
         """Number of the attempt to ask for: that of the newest run, and one; 1 where there is none."""
         wanted = dg.RunsFilter(tags=consumer_tags(self._group, consumer))
-        with _failures_named("runs cannot be read"):
+        with database("runs cannot be read"):
             newest = self._instance.get_run_records(wanted, limit=1)
         attempt = attempt_of(newest[0].dagster_run.tags) if newest else ""
         return int(attempt) + 1 if attempt.isdigit() else 1
 
     def start(self, consumer: ConsumerId) -> Run:
-        """Ask for one run of this consumer; its handle is the request's key until Dagster has made it.
+        """Refused: runs are started by those who ask Dagster for them.
 
         Raises:
-            PermanentError: this fleet starts nobody.
-            TransientError: Dagster's database does not answer.
+            PermanentError: always.
         """
-        if self._submit is None:
-            raise PermanentError(f"consumer {consumer}: cannot be started from here: the load sensor does that")
-        request = consumer_run_request(self._group, consumer, self.next_attempt(consumer), as_pod=self.launches_pods)
-        self._submit(request)
-        return Run(consumer, str(request.run_key), 0.0, is_over=False)
+        raise PermanentError(f"consumer {consumer}: cannot be started from here: the load sensor does that")
 
     def stop(self, handle: str, why: str = "") -> None:
         """Ask a run to drain and end; nothing where it has ended, or was asked before.
@@ -150,7 +146,7 @@ class DagsterFleet:
         Raises:
             TransientError: it could not be asked.
         """
-        with _failures_named(f"run {handle} cannot be stopped"):
+        with database(f"run {handle} cannot be stopped"):
             run = self._instance.get_run_by_id(handle)
             if run is None or run.status in (*ENDED, dg.DagsterRunStatus.CANCELING):
                 return
@@ -158,6 +154,26 @@ class DagsterFleet:
                 self._instance.add_run_tags(handle, {WHY: why})
                 self._instance.report_engine_event(f"kgs asks this run to end: {why}", run)
             self._instance.run_coordinator.cancel_run(handle)
+
+    def stop_unwanted(self, handle: str) -> None:
+        """As `stop`, and nobody is to blame. Killed in between: the next one finds it unwanted again.
+
+        Raises:
+            TransientError: it could not be asked.
+        """
+        with database("runs cannot be marked"):
+            self._instance.add_run_tags(handle, {UNWANTED: "true"})
+        if self._unwanted is not None:
+            self._unwanted.add(handle)
+        self.stop(handle, "nobody wants it any more")
+
+    def stop_overdue(self, handle: str) -> None:
+        """As `stop`, of a run that has not reported in time.
+
+        Raises:
+            TransientError: it could not be asked.
+        """
+        self.stop(handle, f"no report within {self._group.settings.membership.start_timeout_s:g} s")
 
     def is_dead(self, process: Process) -> bool | None:
         """Whether a process is gone for certain: its run is over, too, or Dagster has never heard of it.
@@ -167,7 +183,7 @@ class DagsterFleet:
         Raises:
             TransientError: Dagster's database does not answer.
         """
-        with _failures_named("runs cannot be read"):
+        with database("runs cannot be read"):
             is_over = self._is_over(process.run_id)
             # A cluster is asked about few: each of a hundred consumers, every second, would be too much for it
             gone = None if not is_over and in_cluster(self._instance) else self._is_gone(process)
@@ -188,7 +204,7 @@ class DagsterFleet:
         """
         now = self._clock()
         lost = []
-        with _failures_named("lost runs cannot be closed"):
+        with database("lost runs cannot be closed"):
             for record in self._not_ended():
                 why = self._why_lost(record, now)
                 run = self._instance.get_run_by_id(record.dagster_run.run_id) if why else None
@@ -222,7 +238,7 @@ class DagsterFleet:
             records = self._instance.get_run_records(wanted)
             return [record.dagster_run.run_id for record in records if _ended_s(record) < before]
 
-        with _failures_named("Jobs of runs that are over cannot be deleted"):
+        with database("Jobs of runs that are over cannot be deleted"):
             return delete_jobs_of(api_of(self._instance.run_launcher), over)
 
     def _is_over(self, run_id: str) -> bool:
@@ -290,14 +306,3 @@ class DagsterFleet:
 
 def _ended_s(record: dg.RunRecord) -> float:
     return float(record.end_time or record.update_timestamp.timestamp())
-
-
-@contextmanager
-def _failures_named(what: str) -> Iterator[None]:
-    """Dagster's own errors, in the core's words."""
-    try:
-        yield
-    except KgsError:
-        raise
-    except Exception as e:  # the database's, gRPC's and Kubernetes' own kinds
-        raise TransientError(f"Dagster: {what}: {(str(e).splitlines() or [type(e).__name__])[0]}") from e

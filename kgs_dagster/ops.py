@@ -18,7 +18,7 @@ from kgs_core.system.processes import RUN_ID
 from kgs_core.system.shutdown import StopFlag, stop_on_signals
 from kgs_dagster.consumer_log import ReadingLog
 from kgs_dagster.launch import ATTEMPT, CONSUME_OP, INCARNATION, WHY, DagsterFleet, attempt_of, consumer_tags
-from kgs_dagster.run_process import ENDED, claim_run
+from kgs_dagster.run_process import ENDED, claim_run, first_line
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -108,9 +108,7 @@ def _run(context: dg.OpExecutionContext, member: "GroupConsumer", stop: StopFlag
     except Exception as e:
         if not stop.is_set or member.membership is not None:
             raise
-        context.log.info(
-            f"what was under way when it was told to end: {(str(e).splitlines() or [type(e).__name__])[0]}"
-        )
+        context.log.info(f"what was under way when it was told to end: {first_line(e)}")
     by = f" ({_asked_by(context)})" if stop.is_set else ""
     if stop.is_set and member.membership is None:
         raise dg.Failure(f"consumer {member.member} ended before it had joined: asked to end{by}", allow_retries=False)

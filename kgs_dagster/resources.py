@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
-from kgs_core.errors import ConfigError, TransientError
+from kgs_core.errors import ConfigError
 from kgs_core.group.controller.state import Options
 from kgs_core.group.controller.terms import terms_of
-from kgs_core.group.protocol import Process
-from kgs_core.model import ConsumerId
 from kgs_core.packing import ALGORITHMS
-from kgs_core.ports import Run
-from kgs_dagster.launch import GROUP, DagsterFleet
+from kgs_dagster.launch import DagsterFleet
 from kgs_dagster.run_process import claim_run
 from kgs_dagster.settings import GroupConfig
 
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
     from kgs_core.runtime.rebalance_ports import RunPorts
     from kgs_core.runtime.rebalance_run import RebalanceRun
 
-UNWANTED = "kgs/unwanted"
-NOBODY_WANTS_IT = "nobody wants it any more"
 UNFINISHED = ".dagster/kgs-unfinished"
 """Of a rebalance run whose change is not carried out, though nothing went wrong: no reason to wait with the next."""
 Connect = Callable[[GroupConfig, dg.DagsterInstance], AbstractContextManager["RunPorts"]]
@@ -54,69 +49,6 @@ class RebalanceConfig(dg.Config):
     )
     report_offset: int | None = Field(default=None, description="Of the newest report that was there, if known.")
     report_age_s: float = Field(default=0.0, description="How long ago that had come.")
-
-
-class FleetWithExcuses:
-    """The consumers' runs, without those that were ended because nobody wanted them: such an end is no failure.
-
-    Said by a tag, so that whoever counts failed starts later knows it, too.
-    """
-
-    def __init__(self, instance: dg.DagsterInstance, group: GroupConfig) -> None:
-        """Asks who was excused before.
-
-        Raises:
-            TransientError: Dagster's database does not answer.
-        """
-        self._instance = instance
-        self._fleet = DagsterFleet(instance, group)
-        self._start_timeout_s = group.settings.membership.start_timeout_s
-        with database("runs cannot be read"):
-            self._excused = set(instance.get_run_ids(dg.RunsFilter(tags={GROUP: group.name, UNWANTED: "true"})))
-
-    def runs(self) -> tuple[Run, ...]:
-        """See `kgs_core.ports.Fleet`."""
-        return tuple(run for run in self._fleet.runs() if not (run.is_over and run.handle in self._excused))
-
-    def start(self, consumer: ConsumerId) -> Run:
-        """See `kgs_core.ports.Fleet`."""
-        return self._fleet.start(consumer)
-
-    def stop(self, handle: str) -> None:
-        """See `kgs_core.ports.Fleet`."""
-        self._fleet.stop(handle)
-
-    def stop_unwanted(self, handle: str) -> None:
-        """As `stop`, and nobody is to blame. Killed in between: the next one finds it unwanted again.
-
-        Raises:
-            TransientError: Dagster's database does not answer.
-        """
-        with database("runs cannot be marked"):
-            self._instance.add_run_tags(handle, {UNWANTED: "true"})
-        self._excused.add(handle)
-        self._fleet.stop(handle, NOBODY_WANTS_IT)
-
-    def stop_overdue(self, handle: str) -> None:
-        """As `stop`, of a run that has not reported in time.
-
-        Raises:
-            TransientError: Dagster's database does not answer.
-        """
-        self._fleet.stop(handle, f"no report within {self._start_timeout_s:g} s")
-
-    def is_dead(self, process: Process) -> bool | None:
-        """See `kgs_core.ports.Fleet`."""
-        return self._fleet.is_dead(process)
-
-    @property
-    def launches_pods(self) -> bool:
-        """Whether its runs are pods."""
-        return self._fleet.launches_pods
-
-    def next_attempt(self, consumer: ConsumerId) -> int:
-        """Number of a consumer's next start."""
-        return self._fleet.next_attempt(consumer)
 
 
 class Rebalance:
@@ -175,19 +107,6 @@ class Rebalance:
         return self._run
 
 
-@contextmanager
-def database(what: str) -> Iterator[None]:
-    """The errors of Dagster's database, of whatever kind, in the core's words.
-
-    Raises:
-        TransientError: it does not answer.
-    """
-    try:
-        yield
-    except Exception as e:
-        raise TransientError(f"Dagster: {what}: {(str(e).splitlines() or [type(e).__name__])[0]}") from e
-
-
 def rebalance_key(group: GroupConfig) -> str:
     """Name of the resource."""
     return f"rebalance{group.suffix}"
@@ -218,7 +137,7 @@ def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator["RunPo
     feed = MeasurementFeed(group.settings)
     with GroupConnections(group.settings) as topics:
         try:
-            yield RunPorts(topics, FleetWithExcuses(instance, group), feed)
+            yield RunPorts(topics, DagsterFleet(instance, group), feed)
         finally:
             feed.close()
 

@@ -1,8 +1,9 @@
 """Deletion of what Dagster itself would keep for ever: runs, events without a run, ticks.
 
-Dagster has a call for ticks and half of one for runs, and none for events without a run: its pinned version is what
-makes it safe to go at its tables, and tests do. What is deleted is deleted in small transactions, oldest first. So a
-daemon that writes meanwhile waits for moments only, and after a kill the next call goes on where this one ended.
+Dagster has a call for ticks and half of one for runs, and none for events without a run: that the range of its
+versions is bounded makes it safe to go at its tables, and tests do. What is deleted is deleted in small transactions,
+oldest first. So a daemon that writes meanwhile waits for moments only, and after a kill the next call goes on where
+this one ended.
 """
 
 from collections.abc import Callable, Collection, Sequence

@@ -3,20 +3,19 @@
 import json
 import os
 import signal
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
 import dagster as dg
 
+from kgs_core.errors import KgsError, TransientError
 from kgs_core.fleet.host_process import HostProcess
 from kgs_core.system.processes import RUN_ID
 
 PROCESS = ".dagster/kgs-process"
 """Tags that begin so are not shown in lists of runs."""
-PROCESS_BEFORE = "kgs/process"
-"""What it was called before: runs last for weeks."""
 MAX_RUNTIME = "dagster/max_runtime"
 """Run monitoring ends what takes longer, seconds. Of runs in a container that was started again nobody can tell."""
 DAY_S = 86_400
@@ -32,7 +31,7 @@ def process_tag(process: HostProcess) -> str:
 def process_of(tags: Mapping[str, str]) -> HostProcess | None:
     """The process that a run's tags name; None before it has said so."""
     try:
-        return HostProcess(**json.loads(tags.get(PROCESS) or tags[PROCESS_BEFORE]))
+        return HostProcess(**json.loads(tags[PROCESS]))
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -56,6 +55,41 @@ def claim_run(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, str]
     if run is not None and run.status in ENDED:
         raise dg.Failure(f"this run was marked as {run.status.value} before it began", allow_retries=False)
     return process
+
+
+@contextmanager
+def failures_named() -> Iterator[None]:
+    """What a person can mend is reported in one line, and another try would give the same."""
+    try:
+        yield
+    except KgsError as e:
+        raise dg.Failure(str(e), allow_retries=False) from e
+
+
+def fail_if(problems: Sequence[str]) -> None:
+    """Fail by what is wrong, a line each, if anything is."""
+    if problems:
+        raise dg.Failure("\n".join(problems), allow_retries=False)
+
+
+@contextmanager
+def database(what: str) -> Iterator[None]:
+    """The errors of Dagster's database, of gRPC and of Kubernetes, of whatever kind, in the core's words.
+
+    Raises:
+        TransientError: it does not answer.
+    """
+    try:
+        yield
+    except KgsError:
+        raise
+    except Exception as e:
+        raise TransientError(f"Dagster: {what}: {first_line(e)}") from e
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says; its kind where it says nothing."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def process_title(run_id: str) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,35 +79,24 @@ class ExperimentSettings:
     recordings: Path | None = None
 
 
-def groups(environ: Mapping[str, str] | None = None, folder: Path | None = None) -> tuple[GroupConfig, ...]:
+def groups() -> tuple[GroupConfig, ...]:
     """Every group that is configured; none is no mistake.
-
-    Args:
-        environ: the environment; this process's own when None.
-        folder: where relative paths begin; the working directory when None.
 
     Raises:
         ConfigError: a file that cannot be used, or two files for one group.
     """
-    environ = os.environ if environ is None else environ
-    folder = Path.cwd() if folder is None else folder
-    named = [folder / path for path in environ.get(CONFIG, "").split(os.pathsep) if path]
-    paths = named or [folder / DEFAULT_CONFIG] * (folder / DEFAULT_CONFIG).is_file()
-    loaded = [(load_client_settings(path, environ), path.resolve()) for path in paths]
-    return name_groups(loaded)
+    named = [Path(path) for path in os.environ.get(CONFIG, "").split(os.pathsep) if path]
+    paths = named or [DEFAULT_CONFIG] * DEFAULT_CONFIG.is_file()
+    return name_groups([(load_client_settings(path.absolute(), os.environ), path.resolve()) for path in paths])
 
 
-def owners(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def owners() -> tuple[str, ...]:
     """Owners of all assets, as Dagster shows them.
-
-    Args:
-        environ: the environment; this process's own when None.
 
     Raises:
         ConfigError: what is neither an address nor a team.
     """
-    environ = os.environ if environ is None else environ
-    found = tuple(owner.strip() for owner in environ.get(OWNERS, "").split(",") if owner.strip())
+    found = tuple(owner.strip() for owner in os.environ.get(OWNERS, "").split(",") if owner.strip())
     if wrong := [owner for owner in found if not _OWNER.fullmatch(owner)]:
         raise ConfigError([f"{OWNERS}: {wrong[0]!r}: write an e-mail address or team:NAME, several with commas"])
     return found or DEFAULT_OWNERS
@@ -135,43 +124,35 @@ def name_groups(loaded: Sequence[tuple[Settings, Path]]) -> tuple[GroupConfig, .
     return tuple(GroupConfig(group.settings, group.path, f"_{group.dagster_name}") for group in found)
 
 
-def runs_are_pods(group: GroupConfig, environ: Mapping[str, str] | None = None) -> bool:
+def runs_are_pods(group: GroupConfig) -> bool:
     """Whether the environment is that of a pod, or the group has a setting for pods. The instance is not known yet."""
-    environ = os.environ if environ is None else environ
-    return bool(environ.get("KUBERNETES_SERVICE_HOST")) or group.settings.kubernetes != KubernetesSettings()
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) or group.settings.kubernetes != KubernetesSettings()
 
 
-def experiment_settings(environ: Mapping[str, str] | None = None, folder: Path | None = None) -> ExperimentSettings:
+def experiment_settings() -> ExperimentSettings:
     """What the environment says of experiments: KGS_EXPERIMENTS, _BASELINES (commas between), _SPARK, _RECORDINGS.
-
-    Args:
-        environ: the environment; this process's own when None.
-        folder: where relative paths begin; the working directory when None.
 
     Raises:
         ConfigError: a baseline that there is not, or an address where a folder must be.
     """
-    environ = os.environ if environ is None else environ
-    folder = Path.cwd() if folder is None else folder
-    defaults = ExperimentSettings()
-    named = environ.get("KGS_EXPERIMENTS_BASELINES", "").split(",")
+    named = os.environ.get("KGS_EXPERIMENTS_BASELINES", "").split(",")
     baselines = tuple(dict.fromkeys(name.strip() for name in named if name.strip()))
     if wrong := [name for name in baselines if find_baseline(name) is None]:
         raise ConfigError(
             [f"KGS_EXPERIMENTS_BASELINES: '{name}': write {baseline_usage()}, with commas between" for name in wrong]
         )
     return ExperimentSettings(
-        _folder_named("KGS_EXPERIMENTS", environ, folder),
-        baselines or defaults.baselines,
-        environ.get("KGS_EXPERIMENTS_SPARK") or None,
-        _folder_named("KGS_EXPERIMENTS_RECORDINGS", environ, folder),
+        _folder_named("KGS_EXPERIMENTS"),
+        baselines or ExperimentSettings().baselines,
+        os.environ.get("KGS_EXPERIMENTS_SPARK") or None,
+        _folder_named("KGS_EXPERIMENTS_RECORDINGS"),
     )
 
 
-def _folder_named(variable: str, environ: Mapping[str, str], beginning: Path) -> Path | None:
-    named = environ.get(variable)
+def _folder_named(variable: str) -> Path | None:
+    named = os.environ.get(variable)
     if not named:
         return None
     if "://" in named:
         raise ConfigError([f"{variable}: {named}: is an address: name a folder of this machine"])
-    return beginning / named
+    return Path(named).absolute()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from kgs_core.config import Settings
-from kgs_core.errors import KgsError, TransientError
-from kgs_dagster.run_process import claim_run
+from kgs_core.errors import TransientError
+from kgs_dagster.run_process import claim_run, failures_named
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -64,10 +64,8 @@ def bill_asset(group: GroupConfig, make_bill: MakeBill = make_bill) -> dg.Assets
     )
     def bill(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         claim_run(context.instance, context.run.run_id)
-        try:
+        with failures_named():
             found = make_bill(group.settings, date.fromisoformat(context.partition_key))
-        except KgsError as e:
-            raise dg.Failure(str(e), allow_retries=False) from e
         for note in found.notes:
             context.log.info(note)
         return dg.MaterializeResult(metadata=metadata_of(found.to_dict()))

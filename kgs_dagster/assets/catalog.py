@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from kgs_core.config import Settings
-from kgs_core.errors import KgsError
 from kgs_dagster.assets.lake import GROUP_TAG, lake_layout
-from kgs_dagster.run_process import claim_run
+from kgs_dagster.run_process import claim_run, fail_if, failures_named
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -58,13 +57,11 @@ def catalog_assets(group: GroupConfig, register: Register = register) -> list[dg
         context: dg.AssetExecutionContext,
     ) -> Iterator[dg.AssetObservation | dg.MaterializeResult[Any]]:
         claim_run(context.instance, context.run.run_id)
-        try:
+        with failures_named():
             found = register(group.settings)
-        except KgsError as e:
-            raise dg.Failure(str(e), allow_retries=False) from e
         if problems := [f"table {each.table}: {each.problem}" for each in found if each.problem]:
             yield dg.AssetObservation(asset_key=catalog_key(group), metadata=_metadata(found))
-            raise dg.Failure("\n".join(problems), allow_retries=False)
+            fail_if(problems)
         yield dg.MaterializeResult(asset_key=catalog_key(group), metadata=_metadata(found))
 
     return [tables_in_catalog]

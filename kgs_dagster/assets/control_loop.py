@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from kgs_core.errors import KgsError, UnsafeError
+from kgs_core.errors import UnsafeError
 from kgs_core.group.controller.state import Result
 from kgs_core.group.invariants.assignments import check_target
 from kgs_core.packing import ALGORITHMS
@@ -19,6 +19,7 @@ from kgs_core.runtime.rebalance_results import HandedOver
 from kgs_dagster.assets import control_loop_figures as figures
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.resources import UNFINISHED, Rebalance, rebalance_key
+from kgs_dagster.run_process import failures_named
 from kgs_dagster.settings import GroupConfig
 
 WRITE_SPEEDS, ASSIGNMENT, RSCORE, HANDOVER = "write_speeds", "consumer_assignment", "rscore", "handover"
@@ -261,9 +262,8 @@ def _failures_named(context: dg.AssetExecutionContext) -> Iterator[None]:
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:
-        yield
-    except KgsError as e:
-        raise dg.Failure(str(e), allow_retries=False) from e
+        with failures_named():
+            yield
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)

@@ -11,13 +11,19 @@ import dagster as dg
 from kgs_core.simulation.baselines import baseline_help
 from kgs_dagster.assets import experiment_figures as figures
 from kgs_dagster.assets.control_loop_figures import bullets
-from kgs_dagster.assets.experiments import GROUP_NAME, PACKING_RUN, failures_named
+from kgs_dagster.assets.experiments import GROUP_NAME, PACKING_RUN
 from kgs_dagster.experiment_resource import ExperimentResource
+from kgs_dagster.run_process import failures_named
 
 if TYPE_CHECKING:
+    from kgs_core.experiments.store import ExperimentFolder
     from kgs_core.simulation.charts import Chart
     from kgs_core.simulation.comparison import Summary
     from kgs_core.simulation.groups import SeedGroup
+
+    Loads = dict[str, list[SeedGroup]]
+    Draw = Callable[[str, Sequence[SeedGroup]], Chart]
+    Rows = Callable[[Loads], dict[str, Any]]
 
 SUMMARY = dg.AssetKey([GROUP_NAME, "algorithm_summary"])
 FRONT = dg.AssetKey([GROUP_NAME, "pareto_front"])
@@ -79,121 +85,104 @@ def _summary() -> dg.AssetsDefinition:
 
 
 def _front() -> dg.AssetsDefinition:
-    @dg.asset(
-        key=FRONT,
-        deps=[SUMMARY],
-        description="Consumers against Rscore: the algorithms that none other beats in one without losing in the "
-        "other, for each load, joined by a line; `search` also at several prices of a consumer, as search@0.8. "
-        "Baselines, which overload consumers, are never on it.",
-        group_name=GROUP_NAME,
-        kinds={"svg"},
-    )
-    def pareto_front(
-        context: dg.AssetExecutionContext, kgs_experiment_resource: ExperimentResource
-    ) -> dg.MaterializeResult[None]:
+    def draw(load: str, groups: "Sequence[SeedGroup]") -> "Chart":
         from kgs_core.packing import parse_name
         from kgs_core.simulation.groups import front_of
         from kgs_core.simulation.plots import front_chart
 
-        def draw(load: str, groups: "Sequence[SeedGroup]") -> "Chart":
-            packers = [group for group in groups if parse_name(group.name)]
-            return front_chart(load, packers, front_of(packers))
+        packers = [group for group in groups if parse_name(group.name)]
+        return front_chart(load, packers, front_of(packers))
 
-        def rows(loads: "dict[str, list[SeedGroup]]") -> dict[str, Any]:
-            fronts: list[figures.Row] = [
-                {"load": load, "seeds": len(groups[0].runs), "front": ", ".join(front_of(groups))}
-                for load, groups in loads.items()
-            ]
-            return {"fronts": figures.table(fronts, {"load": "string", "seeds": "int", "front": "string"})}
+    def rows(loads: "Loads") -> dict[str, Any]:
+        from kgs_core.simulation.groups import front_of
 
-        return _report(context, kgs_experiment_resource, "pareto_front", draw, rows)
+        fronts: list[figures.Row] = [
+            {"load": load, "seeds": len(groups[0].runs), "front": ", ".join(front_of(groups))}
+            for load, groups in loads.items()
+        ]
+        return {"fronts": figures.table(fronts, {"load": "string", "seeds": "int", "front": "string"})}
 
-    return pareto_front
+    return _report(
+        FRONT,
+        "Consumers against Rscore: the algorithms that none other beats in one without losing in the other, for each "
+        "load, joined by a line; `search` also at several prices of a consumer, as search@0.8. Baselines, which "
+        "overload consumers, are never on it.",
+        draw,
+        rows,
+    )
 
 
 def _latency() -> dg.AssetsDefinition:
-    @dg.asset(
-        key=LATENCY,
-        deps=[SUMMARY],
-        description="How late data is read by the latency model, algorithms beside Kafka without a packer: "
-        f"{baseline_help()}. Latencies in seconds.",
-        group_name=GROUP_NAME,
-        kinds={"svg"},
-    )
-    def latency_comparison(
-        context: dg.AssetExecutionContext, kgs_experiment_resource: ExperimentResource
-    ) -> dg.MaterializeResult[None]:
+    def draw(load: str, groups: "Sequence[SeedGroup]") -> "Chart":
         from kgs_core.simulation.plots import latency_chart
 
-        return _report(
-            context, kgs_experiment_resource, "latency_comparison", latency_chart, _rows_of("latency", _LATE)
-        )
+        return latency_chart(load, groups)
 
-    return latency_comparison
+    about = (
+        f"How late data is read by the latency model, algorithms beside Kafka without a packer: {baseline_help()}. "
+        "Latencies in seconds."
+    )
+    return _report(LATENCY, about, draw, _rows_of("latency", _LATE))
 
 
 def _bill() -> dg.AssetsDefinition:
-    @dg.asset(
-        key=BILL,
-        deps=[SUMMARY],
-        description="What each load would have cost: consumer hours beside the hours that nobody can go below, Rscore, "
-        "bytes delayed, and the latency that one in a hundred exceeds.",
-        group_name=GROUP_NAME,
-        kinds={"svg"},
-    )
-    def bill(
-        context: dg.AssetExecutionContext, kgs_experiment_resource: ExperimentResource
-    ) -> dg.MaterializeResult[None]:
+    def draw(load: str, groups: "Sequence[SeedGroup]") -> "Chart":
         from kgs_core.simulation.plots import bill_chart
 
-        return _report(context, kgs_experiment_resource, "bill", bill_chart, _rows_of("bill", _BILL))
+        return bill_chart(load, groups)
 
-    return bill
+    about = (
+        "What each load would have cost: consumer hours beside the hours that nobody can go below, Rscore, bytes "
+        "delayed, and the latency that one in a hundred exceeds."
+    )
+    return _report(BILL, about, draw, _rows_of("bill", _BILL))
 
 
-def _rows_of(name: str, columns: Sequence[str]) -> "Callable[[dict[str, list[SeedGroup]]], dict[str, Any]]":
-    def rows(loads: "dict[str, list[SeedGroup]]") -> dict[str, Any]:
+def _rows_of(name: str, columns: Sequence[str]) -> "Rows":
+    def rows(loads: "Loads") -> dict[str, Any]:
         found = [row for groups in loads.values() for row in figures.group_rows(groups, columns)]
         return {name: figures.table(found, figures.columns_of(columns))}
 
     return rows
 
 
-def _report(
-    context: dg.AssetExecutionContext,
-    experiments: ExperimentResource,
-    name: str,
-    draw: "Callable[[str, Sequence[SeedGroup]], Chart]",
-    rows: "Callable[[dict[str, list[SeedGroup]]], dict[str, Any]]",
-) -> dg.MaterializeResult[None]:
-    """A plot for each load, and a table of all of them, of what can be compared."""
+def _report(key: dg.AssetKey, about: str, draw: "Draw", rows: "Rows") -> dg.AssetsDefinition:
+    """A plot for each load, and a table of all of them."""
+
+    @dg.asset(key=key, deps=[SUMMARY], description=about, group_name=GROUP_NAME, kinds={"svg"})
+    def report(
+        context: dg.AssetExecutionContext, kgs_experiment_resource: ExperimentResource
+    ) -> dg.MaterializeResult[None]:
+        folder = kgs_experiment_resource.open(context.instance)
+        with failures_named():
+            return dg.MaterializeResult(metadata=_compared(folder, key.path[-1], draw, rows))
+
+    return report
+
+
+def _compared(folder: "ExperimentFolder", name: str, draw: "Draw", rows: "Rows") -> dict[str, Any]:
+    """What can be compared: drawn, and as a table; and what cannot."""
     from kgs_core.simulation.groups import comparable, groups_of, with_enough_consumers
 
-    folder = experiments.open(context.instance)
-    with failures_named():
-        by_load: dict[str, list[SeedGroup]] = {}
-        for group in groups_of(folder.load_summaries()):
-            by_load.setdefault(group.load, []).append(group)
-        loads = {load: comparable(groups) for load, groups in by_load.items()}
-        left_out = [
-            f"{run.name} on {run.workload}"
-            for load, groups in by_load.items()
-            for run in _runs(groups)
-            if run not in _runs(loads[load])
-        ]
-        panels = [draw(load, enough) for load, groups in loads.items() if (enough := with_enough_consumers(groups))]
-        drawn = figures.plots([panel for panel in panels if panel.dots], lambda svg: folder.save_plot(name, svg))
-        too_few = [
-            f"{group.name} on {load}"
-            for load, groups in loads.items()
-            for group in groups
-            if group not in with_enough_consumers(groups)
-        ]
+    by_load: Loads = {}
+    for group in groups_of(folder.load_summaries()):
+        by_load.setdefault(group.load, []).append(group)
+    loads = {load: comparable(groups) for load, groups in by_load.items()}
+    left_out = [
+        f"{run.name} on {run.workload}"
+        for load, groups in by_load.items()
+        for run in _runs(groups)
+        if run not in _runs(loads[load])
+    ]
+    enough = {load: with_enough_consumers(groups) for load, groups in loads.items()}
+    panels = [draw(load, groups) for load, groups in enough.items() if groups]
+    drawn = figures.plots([panel for panel in panels if panel.dots], lambda svg: folder.save_plot(name, svg))
     about = bullets(left_out) if left_out else "nothing: all have replayed the same seeds"
-    metadata = {**drawn, **rows(loads), "left_out": dg.MetadataValue.md(about)}
+    found = {**drawn, **rows(loads), "left_out": dg.MetadataValue.md(about)}
+    too_few = [f"{one.name} on {load}" for load, groups in loads.items() for one in groups if one not in enough[load]]
     if too_few:
-        metadata["not_drawn"] = f"too few consumers for the load: {', '.join(too_few)}"
-    return dg.MaterializeResult(metadata=metadata)
+        found["not_drawn"] = f"too few consumers for the load: {', '.join(too_few)}"
+    return found
 
 
 def _runs(groups: "Sequence[SeedGroup]") -> "list[Summary]":

@@ -6,16 +6,16 @@ the byte.
 
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from kgs_core.errors import ConfigError, KgsError
+from kgs_core.errors import ConfigError
 from kgs_dagster.assets import experiment_figures as figures
 from kgs_dagster.experiment_resource import POOL, ExperimentResource
 from kgs_dagster.partitions import WORKLOADS, ExperimentRunKey, run_keys, run_partitions
+from kgs_dagster.run_process import failures_named
 from kgs_dagster.settings import ExperimentSettings
 
 if TYPE_CHECKING:
@@ -32,18 +32,9 @@ PACKING_RUN = dg.AssetKey([GROUP_NAME, "packing_run"])
 def experiment_assets(settings: ExperimentSettings) -> list[dg.AssetsDefinition]:
     """The loads, and the experiment runs."""
     with warnings.catch_warnings():
-        # a backfill policy counts as beta; the version of Dagster is pinned, and no run needs to be told
+        # a backfill policy counts as beta; the versions of Dagster are bounded, and no run needs to be told
         warnings.simplefilter("ignore", dg.BetaWarning)
         return [_workload(), _packing_run(settings)]
-
-
-@contextmanager
-def failures_named() -> Iterator[None]:
-    """What a person can mend is reported in one line; another try would give the same."""
-    try:
-        yield
-    except KgsError as e:
-        raise dg.Failure(str(e), allow_retries=False) from e
 
 
 def _workload() -> dg.AssetsDefinition:

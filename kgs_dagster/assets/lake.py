@@ -7,7 +7,7 @@ records what it sees (`lake_events`).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -170,12 +170,9 @@ def lake_events(
         tables = [table for table in snapshot.tables if asset.holds(group.settings, table.topic)]
         name = asset.table.to_user_string()
         last = before.get(name)
-        if not any(table.version is not None for table in tables):
-            after |= {} if last is None else {name: last}  # it is away, and will be compared when it is back
-            continue
         figures, position = _figures(tables), _position(tables)
-        if last is not None and last.figures == tuple(figures.values()) and last.is_recent(now, QUIET_S):
-            after[name] = last
+        if is_no_news(tables, figures, last, now):
+            after |= {} if last is None else {name: last}
             continue
         known = last.position if last is not None else None
         after[name] = Seen(now, known if position is None else position, tuple(figures.values()))
@@ -186,6 +183,15 @@ def lake_events(
         metadata["partitions" if _is_of_one_topic(asset) else "topics"] = _lines(asset, tables)
         events.append(kind(asset_key=asset.table, metadata=metadata))
     return events, after
+
+
+def is_no_news(
+    tables: Collection["TableView"], figures: Mapping[str, int | None], last: Seen | None, now: float
+) -> bool:
+    """Whether tables are away, and will be compared when they are back; or are as they were recorded just now."""
+    if not any(table.version is not None for table in tables):
+        return True
+    return last is not None and last.figures == tuple(figures.values()) and last.is_recent(now, QUIET_S)
 
 
 def _figures(tables: Sequence["TableView"]) -> dict[str, int | None]:

@@ -9,7 +9,7 @@ from kgs_core.config import Settings, TopicRule
 from kgs_core.errors import KgsError
 from kgs_dagster.assets.columns import derived_columns
 from kgs_dagster.assets.lake import GROUP_TAG, LakeAsset, lake_layout, storage_metadata, table_kinds
-from kgs_dagster.run_process import claim_run
+from kgs_dagster.run_process import claim_run, fail_if
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ def latest_assets(group: GroupConfig, materialize: Materialize = materialize) ->
                 continue
             problems += [f"table {each.table}: {each.problem}" for each in found if each.problem]
             yield dg.MaterializeResult(asset_key=asset.latest, metadata=_metadata(found))
-        if problems:
-            raise dg.Failure("\n".join(problems), allow_retries=False)
+        fail_if(problems)
 
     return [latest_by_key]
 

@@ -9,9 +9,9 @@ from kgs_core.config.rule.routing import text_of
 from kgs_dagster.assets.columns import own_columns
 from kgs_dagster.assets.lake import (
     GROUP_TAG,
-    QUIET_S,
     LakeAsset,
     Seen,
+    is_no_news,
     lake_layout,
     storage_metadata,
     table_kinds,
@@ -44,11 +44,8 @@ def side_events(
             tables = {s.table: s for v in views for s in v.sides if s.table == asset.rule.filled(path, v.topic)}
             name, figures = key.to_user_string(), _figures([*tables.values()])
             last = before.get(name)
-            if not any(table.version is not None for table in tables.values()):
-                after |= {} if last is None else {name: last}  # it is away, and will be compared when it is back
-                continue
-            if last is not None and last.figures == tuple(figures.values()) and last.is_recent(now, QUIET_S):
-                after[name] = last
+            if is_no_news(tables.values(), figures, last, now):
+                after |= {} if last is None else {name: last}
                 continue
             rows, before_rows = figures["rows"], last.position if last is not None else None
             after[name] = Seen(now, before_rows if rows is None else rows, tuple(figures.values()))

@@ -58,12 +58,9 @@ def topic_events(
         views = [view for view in snapshot.tables if group.settings.rule_of(view.topic) is rule and view.ends]
         name = topic.to_user_string()
         last = before.get(name)
-        if not views:
-            after |= {} if last is None else {name: last}
-            continue
         found = _seen(views, retentions)
-        if last is not None and not _is_due(found, last, now):
-            after[name] = last
+        if not views or (last is not None and not _is_due(found, last, now)):
+            after |= {} if last is None else {name: last}
             continue
         rate = _rate(found, last, now)
         after[name] = Seen(now, found.end, (found.partitions, int(rate is not None), found.retention))

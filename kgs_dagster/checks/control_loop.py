@@ -18,7 +18,7 @@ from kgs_dagster.settings import GroupConfig
 TARGET_NOW, OWNERS_NOW, CAPACITY_NOW = "newest_target", "owners_now", "capacity_now"
 
 
-def control_loop_checks(group: GroupConfig) -> list[dg.AssetChecksDefinition]:
+def control_loop_checks(group: GroupConfig) -> dg.AssetChecksDefinition:
     """S6 of the newest Target, and S1 of what consumers report."""
     assignment, handover = group.key(ASSIGNMENT), group.key(HANDOVER)
 
@@ -52,7 +52,7 @@ def control_loop_checks(group: GroupConfig) -> list[dg.AssetChecksDefinition]:
             if key in context.selected_asset_check_keys:
                 yield result
 
-    return [group_now]
+    return group_now
 
 
 def control_loop_check_keys(group: GroupConfig) -> list[dg.AssetCheckKey]:

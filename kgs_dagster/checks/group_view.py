@@ -2,11 +2,11 @@
 
 import dagster as dg
 
-from kgs_core.errors import KgsError
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import Incarnation
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_dagster.assets.control_loop import rebalance_of
+from kgs_dagster.run_process import failures_named
 from kgs_dagster.settings import GroupConfig
 
 
@@ -24,10 +24,8 @@ def observed(
         Failure: Kafka or the fleet does not answer.
     """
     run = rebalance_of(context, group).run
-    try:
+    with failures_named():
         state = (run.look()[0] if measure else run.observe()).state
-    except KgsError as e:
-        raise dg.Failure(str(e), allow_retries=False) from e
     silent = state.view.suspects(state.listening.at, group.settings.membership.suspect_after_s)
     return state, silent
 
@@ -38,7 +36,5 @@ def capacity_now(context: dg.AssetCheckExecutionContext, group: GroupConfig) -> 
     Raises:
         Failure: Kafka does not answer.
     """
-    try:
+    with failures_named():
         return rebalance_of(context, group).run.capacity()
-    except KgsError as e:
-        raise dg.Failure(str(e), allow_retries=False) from e

@@ -7,12 +7,11 @@ import dagster as dg
 
 import kgs_core as kgs
 from kgs_core.config import Settings
-from kgs_core.errors import KgsError
 from kgs_core.lake.rule import LakeAudit, TableAudit
 from kgs_core.reporting.audit_json import COUNTED
 from kgs_dagster.assets.lake import LakeAsset, lake_layout
 from kgs_dagster.checks.results import result_to_repeat
-from kgs_dagster.run_process import claim_run
+from kgs_dagster.run_process import claim_run, fail_if, failures_named
 from kgs_dagster.settings import GroupConfig
 
 CHECK = "exactly_once"
@@ -41,16 +40,13 @@ def lake_checks(group: GroupConfig, audit: Audit = audit) -> dg.AssetChecksDefin
     )
     def lake_audit(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         claim_run(context.instance, context.op_execution_context.run_id)
-        try:
+        with failures_named():
             found = audit(group.settings)
-        except KgsError as e:
-            raise dg.Failure(str(e), allow_retries=False) from e
         for asset in layout:
             if dg.AssetCheckKey(asset.table, CHECK) in context.selected_asset_check_keys:
                 tables = [table for table in found.tables if asset.holds(group.settings, table.topic)]
                 yield _result(asset, tables)
-        if left := [table.problem for table in found.tables if table.problem and not table.topic]:
-            raise dg.Failure("\n".join(left), allow_retries=False)
+        fail_if([table.problem for table in found.tables if table.problem and not table.topic])
 
     return lake_audit
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
 
-from kgs_dagster.resources import database
-from kgs_dagster.run_process import ENDED
+from kgs_dagster.run_process import ENDED, database
 
 if TYPE_CHECKING:
     from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord

@@ -8,10 +8,11 @@ from pydantic import Field
 
 from kgs_core.errors import ConfigError
 from kgs_dagster.assets.experiment_reports import BILL, FRONT, LATENCY, SUMMARY
-from kgs_dagster.assets.experiments import PACKING_RUN, failures_named
+from kgs_dagster.assets.experiments import PACKING_RUN
 from kgs_dagster.experiment_resource import ExperimentResource
 from kgs_dagster.launch import ROLE
 from kgs_dagster.partitions import published_keys, register, unregistered
+from kgs_dagster.run_process import failures_named
 
 if TYPE_CHECKING:
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from kgs_core.config import Settings
-from kgs_core.errors import KgsError
 from kgs_dagster.assets.catalog import catalog_key
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.assets.latest import latest_layout
 from kgs_dagster.checks.lake import CHECK
 from kgs_dagster.launch import GROUP, ROLE
-from kgs_dagster.run_process import DAY_S, MAX_RUNTIME, claim_run
+from kgs_dagster.run_process import DAY_S, MAX_RUNTIME, claim_run, fail_if, failures_named
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -36,22 +35,12 @@ def lake_maintenance_job(group: GroupConfig, maintain: Maintain = maintain) -> d
     @dg.op(name=f"maintain_tables{group.suffix}", out=dg.Out(dg.Nothing))
     def maintain_tables(context: dg.OpExecutionContext) -> None:
         claim_run(context.instance, context.run_id)
-        problems: list[str] = []
         done: list[Upkeep] = []
-
-        def note(upkeep: "Upkeep") -> None:
-            done.append(upkeep)
-            if upkeep.problem is not None:
-                problems.append(f"table {upkeep.table}: {upkeep.problem}")
-
-        try:
-            maintain(group.settings, note)
-        except KgsError as e:
-            raise dg.Failure(str(e), allow_retries=False) from e
+        with failures_named():
+            maintain(group.settings, done.append)
         if done:
             context.add_output_metadata(_upkeep_metadata(done))
-        if problems:
-            raise dg.Failure("\n".join(problems), allow_retries=False)
+        fail_if([f"table {each.table}: {each.problem}" for each in done if each.problem is not None])
 
     @dg.job(
         name=f"lake_maintenance_job{group.suffix}",

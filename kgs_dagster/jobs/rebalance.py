@@ -12,8 +12,8 @@ from kgs_dagster.assets.control_loop import control_loop_keys
 from kgs_dagster.checks.control_loop import control_loop_check_keys
 from kgs_dagster.checks.group_alerts import group_alert_key
 from kgs_dagster.launch import ATTEMPT, GROUP, ROLE
-from kgs_dagster.resources import UNFINISHED, RebalanceConfig, database, rebalance_key
-from kgs_dagster.run_process import ENDED, MAX_RUNTIME, end_hung_run
+from kgs_dagster.resources import UNFINISHED, RebalanceConfig, rebalance_key
+from kgs_dagster.run_process import ENDED, MAX_RUNTIME, database, end_hung_run
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 REBALANCE = "kgs/group-rebalance"
 """One run at a time for each value: a limit of the instance."""
 TARGET = ".dagster/kgs-target"
-_TARGET_BEFORE = "kgs/target"
 REBALANCE_ROLE = "rebalance"
 LONGEST_BACK_OFF_S = 60.0
 HANGS_AFTER_S = 120.0
@@ -130,7 +129,7 @@ class RebalanceRuns:
         if found:
             run = found[0].dagster_run
             age_s = self._clock() - found[0].create_timestamp.timestamp()
-            has_written = (run.tags.get(TARGET) or run.tags.get(_TARGET_BEFORE)) != _text(target_offset)
+            has_written = run.tags.get(TARGET) != _text(target_offset)
             return Hold(
                 f"rebalance run {run.run_id[:8]} is in progress since {age_s:.0f} s",
                 has_written or age_s > WRITES_WITHIN_S,

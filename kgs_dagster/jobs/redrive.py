@@ -7,9 +7,8 @@ import dagster as dg
 from pydantic import Field
 
 from kgs_core.config import Settings
-from kgs_core.errors import KgsError
 from kgs_dagster.launch import GROUP, ROLE
-from kgs_dagster.run_process import DAY_S, MAX_RUNTIME, claim_run
+from kgs_dagster.run_process import DAY_S, MAX_RUNTIME, claim_run, failures_named
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -45,10 +44,8 @@ def redrive_job(group: GroupConfig, redrive: RedriveTable = redrive_table) -> dg
     @dg.op(name=f"redrive_table{group.suffix}", out=dg.Out(dg.Nothing))
     def redrive_letters(context: dg.OpExecutionContext, config: RedriveConfig) -> None:
         claim_run(context.instance, context.run_id)
-        try:
+        with failures_named():
             found = redrive(group.settings, config)
-        except KgsError as e:
-            raise dg.Failure(str(e), allow_retries=False) from e
         context.add_output_metadata(_metadata(found))
 
     @dg.job(

@@ -1,5 +1,1 @@
-"""The sensors of the control loop; those that go by the clock or after a failure are in `automation`."""
-
-from kgs_dagster.sensors.partition_load import build_sensors
-
-__all__ = ["build_sensors"]
+"""The sensors of the control loop and of experiments; those by the clock or after a failure are in `automation`."""

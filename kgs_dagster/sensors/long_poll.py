@@ -7,7 +7,6 @@ at once: what one of them asks for is asked for once, by its key.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import dagster as dg
 
@@ -16,49 +15,21 @@ from kgs_core.group.controller.observer import GroupObserver, Recommendation
 from kgs_core.group.controller.state import Options
 from kgs_core.group.protocol import Message, Received
 from kgs_core.group.view.events import Measured
-from kgs_core.model import ConsumerId
-from kgs_core.ports import Fleet, GroupTopicReader
+from kgs_core.ports import GroupTopicReader
 from kgs_core.reporting.bad_shares import judged_topics
 from kgs_core.reporting.group_alerts import Alerts, group_alerts
 from kgs_core.reporting.sentences import sentences
 from kgs_core.reporting.status import observed_status
 from kgs_core.runtime.controller_loop import MeasurementSource, fleet_seen
 from kgs_dagster.checks.bad_records import Judged
-from kgs_dagster.jobs.rebalance import Hold, rebalance_run_request
-from kgs_dagster.launch import consumer_run_request
+from kgs_dagster.jobs.rebalance import Hold, RebalanceRuns, rebalance_run_request
+from kgs_dagster.launch import DagsterFleet, consumer_run_request
 from kgs_dagster.resources import RebalanceConfig
 from kgs_dagster.settings import GroupConfig
 
 LENGTH_S = 40.0
 """Dagster gives a tick up after 60 s; what Kafka does not answer may take 15 s longer than this."""
 STEP_S = 1.0
-
-
-class ConsumerFleet(Fleet, Protocol):
-    """The consumers' runs."""
-
-    def stop_unwanted(self, handle: str) -> None:
-        """As `stop`, and the run's end is no failure."""
-
-    def stop_overdue(self, handle: str) -> None:
-        """As `stop`, of a run that has not reported in time."""
-
-    @property
-    def launches_pods(self) -> bool:
-        """Whether its runs are pods."""
-
-    def next_attempt(self, consumer: ConsumerId) -> int:
-        """Number of a consumer's next start."""
-
-
-class Rebalances(Protocol):
-    """The rebalance runs."""
-
-    def hold(self, target_offset: int | None) -> Hold | None:
-        """Why no further one is to be asked for now."""
-
-    def next_attempt(self) -> int:
-        """1, and one more for each of the last runs that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +42,8 @@ class SensorPorts:
 
     measurements: MeasurementSource
     reader: GroupTopicReader | None
-    fleet: ConsumerFleet
-    rebalances: Rebalances
+    fleet: DagsterFleet
+    rebalances: RebalanceRuns
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from kgs_dagster.checks.bad_records import changed_evaluations
 from kgs_dagster.checks.group_alerts import LastingAlerts
 from kgs_dagster.jobs.consumer import consumer_job
 from kgs_dagster.jobs.rebalance import RebalanceRuns, rebalance_job
-from kgs_dagster.resources import FleetWithExcuses, group_options
+from kgs_dagster.launch import DagsterFleet
+from kgs_dagster.resources import group_options
 from kgs_dagster.sensors.long_poll import Found, LongPoll, SensorPorts, Timing
 from kgs_dagster.settings import GroupConfig
 from kgs_dagster.turn import Turn
@@ -35,17 +36,17 @@ def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator[Sensor
         GroupConnections(group.settings, READ_TIMEOUT_S) as topics,
         closing(MonitorSource(group.settings)) as measurements,
     ):
-        fleet, runs = FleetWithExcuses(instance, group), RebalanceRuns(instance, group)
+        fleet, runs = DagsterFleet(instance, group), RebalanceRuns(instance, group)
         yield SensorPorts(measurements, topics.reader(), fleet, runs)
 
 
-def build_sensors(
+def partition_load_sensor(
     group: GroupConfig, jobs: Sequence[Job] | None = None, connect: Connect = connect, timing: Timing | None = None
-) -> list[dg.SensorDefinition]:
-    """The sensors of one group's control loop.
+) -> dg.SensorDefinition:
+    """The sensor of one group's control loop.
 
     Args:
-        group: whom they look after.
+        group: whom it looks after.
         jobs: the rebalance job and the consumer job as the definitions have them; None: new ones.
         connect: gives a tick its ports.
         timing: how a tick goes by; None: as the clock does.
@@ -62,7 +63,7 @@ def build_sensors(
         "for a run of every consumer that is missing. A tick lasts for most of a minute; its cursor is the offset of "
         "the last measurement.",
     )
-    def partition_load_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         with turn.taken() as why:
             if why:
                 return dg.SensorResult(skip_reason=why, cursor=context.cursor)
@@ -80,7 +81,7 @@ def build_sensors(
         context.log.info(f"asked for {', '.join(str(each.run_key) for each in found.requests)}; {found.summary}")
         return dg.SensorResult(run_requests=list(found.requests), cursor=cursor, asset_events=events)
 
-    return [partition_load_sensor]
+    return sensor
 
 
 def _check_news(

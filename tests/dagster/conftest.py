@@ -17,6 +17,7 @@ from kgs_dagster.launch import consumer_run_request
 from kgs_dagster.run_process import PROCESS, process_tag
 from tests.dagster.groups import group
 from tests.dagster.rebalancing import FOUR, Runs
+from tests.dagster.ticking import Watched
 
 ROOT = Path(__file__).parents[2]
 _LOCATION = GrpcServerCodeLocationOrigin(host="localhost", port=1, location_name="kgs")
@@ -69,6 +70,15 @@ def runs(instance):
     change.assign()
     assert change.hand_over().outcome.result is Result.CONVERGED
     return runs
+
+
+@pytest.fixture
+def watched(instance):
+    """A group under its sensor: two consumers read two partitions each."""
+    watched = Watched(instance)
+    watched.settle()
+    assert watched.sim.owners() == {"a": 1, "b": 1, "c": 2, "d": 2}
+    return watched
 
 
 @pytest.fixture(autouse=True)

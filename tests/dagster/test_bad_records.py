@@ -1,57 +1,40 @@
 """The check of a table whose topic has too many bad records: by the load sensor's ticks, and by hand."""
 
 import dagster as dg
-import pytest
 
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.checks.bad_records import BAD_RECORDS, changed_evaluations
 from tests.dagster.groups import group
-from tests.dagster.test_partition_load_sensor import GROWN, Watched
+from tests.dagster.rebalancing import GROWN
+from tests.dagster.results import evaluations
 
 
-@pytest.fixture
-def watched(instance):
-    """Two consumers read two partitions each: topic a by a rule of its own, b to d by one rule."""
-    watched = Watched(instance)
-    watched.settle()
-    return watched
-
-
-def checked(result):
+def told(events):
     """What a tick says of the tables' checks: asset -> passed, severity."""
-    return {each.asset_key.path[-1]: (each.passed, each.severity.value) for each in result.asset_events}
+    return {each.asset_key.path[-1]: (each.passed, each.severity.value) for each in events}
 
 
-def test_topics_with_too_many_bad_records_are_reported_once_and_checked(watched, instance):
-    """As often as that changes, not with every tick; a database that fails keeps nobody from being started."""
-
-    def evaluate():
-        result = watched.evaluate()
-        for event in result.asset_events:  # as the daemon does
-            instance.report_runless_asset_event(event)
-        return result
-
+def test_topics_with_too_many_bad_records_are_reported_once_and_checked(watched):
+    """As often as that changes, not with every tick."""
     fine, ours = (True, "WARN"), {process.consumer: process for process in watched.sim.fleet.living()}
-    evaluate()
-    ours[1].bad_shares = {"a": 0.75, "b": 0.6}
-    result = evaluate()
+    watched.keep(watched.evaluate())
+    ours[1].bad_shares = {"a": 0.75, "b": 0.6}  # topic a has a rule of its own
+    result = watched.evaluate()
     assert "topic a: 75 % of its newest records are dead letters" in result.skip_message
-    assert checked(result) == {"a": (False, "WARN"), "any": (False, "WARN")}
-    ours[1].bad_shares = {"a": 1.0}
-    assert checked(evaluate()) == {"a": (False, "ERROR"), "any": fine}
-    assert checked(evaluate()) == {}
-    ours[1].bad_shares = {}
-    assert checked(evaluate()) == {"a": fine}
+    assert told(watched.keep(result)) == {"a": (False, "WARN"), "any": (False, "WARN")}
+    for bad, expected in (({"a": 1.0}, {"a": (False, "ERROR"), "any": fine}), ({"a": 1.0}, {}), ({}, {"a": fine})):
+        ours[1].bad_shares = bad
+        assert told(watched.keep(watched.evaluate())) == expected
 
 
 def test_what_nobody_reads_is_neither_good_nor_bad(watched):
     """A consumer that falls silent with a bad topic does not mend it by that."""
     bad = next(process for process in watched.sim.fleet.living() if process.consumer == 1)
     bad.bad_shares = {"a": 1.0}
-    assert checked(watched.evaluate())["a"] == (False, "ERROR")
+    assert told(watched.evaluate().asset_events)["a"] == (False, "ERROR")
     bad.is_frozen = True
     watched.sim.go_by(60)
-    assert "a" not in checked(watched.evaluate())
+    assert "a" not in told(watched.evaluate().asset_events)
 
 
 def test_checks_that_cannot_be_read_keep_nobody_from_being_started(watched, monkeypatch):
@@ -71,25 +54,17 @@ def test_a_check_by_hand_that_fails_is_followed_by_the_sensors_result(instance):
     def failing():
         raise OSError
 
-    defs = dg.Definitions(asset_checks=[failing])
-    assert (
-        not defs.resolve_implicit_global_asset_job_def()
-        .execute_in_process(instance=instance, raise_on_error=False)
-        .success
-    )
+    job = dg.Definitions(asset_checks=[failing]).resolve_implicit_global_asset_job_def()
+    assert not job.execute_in_process(instance=instance, raise_on_error=False).success
     assert [each.passed for each in changed_evaluations(group(), instance, {"orders": None})] == [True]
 
 
 def test_bad_records_are_checked_by_hand_too(runs):
     """Two consumers read the four topics of one rule; of another rule's topic nobody is heard."""
     keys = [dg.AssetCheckKey(asset.table, BAD_RECORDS) for asset in lake_layout(runs.group)]
-    job = runs.defs.resolve_implicit_global_asset_job_def()
 
     def look():
-        done = job.get_subset(asset_check_selection=set(keys), asset_selection=set()).execute_in_process(
-            instance=runs.instance
-        )
-        return {each.asset_key.path[-1]: each for each in done.get_asset_check_evaluations()}
+        return {asset: each for (asset, _), each in evaluations(runs.check(*keys)).items()}
 
     found = look()
     assert {name: each.passed for name, each in found.items()} == {"any": True, "orders": False}

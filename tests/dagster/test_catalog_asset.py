@@ -4,11 +4,11 @@ import dagster as dg
 
 from kgs_core.catalog.catalog import Registration
 from kgs_core.catalog.registration import TableRegistration
-from kgs_core.errors import TransientError
 from kgs_dagster.assets.catalog import catalog_assets
 from kgs_dagster.assets.lake import lake_assets
 from kgs_dagster.automation import CATALOG_CRON, scheduled_jobs
 from tests.dagster.groups import group
+from tests.dagster.results import WHY, failure, figures, recorded, refusing
 
 CATALOG = "{kind: unity, url: 'http://unity', name: 'main.{group}.{table}', token: s3cret}"
 DONE = TableRegistration("bronze/orders", "main.g.bronze_orders", Registration.CREATED)
@@ -22,6 +22,10 @@ def run(instance, work):
     return defs.resolve_job_def("catalog_job").execute_in_process(instance=instance, raise_on_error=False)
 
 
+def counts(found):
+    return found["registered"], found["not_registered"]
+
+
 def test_it_is_an_asset_below_all_tables_that_shows_no_secret(instance):
     ours = group(catalog=CATALOG)
     (assets,) = catalog_assets(ours)
@@ -29,28 +33,16 @@ def test_it_is_an_asset_below_all_tables_that_shows_no_secret(instance):
     assert spec.kinds == {"unitycatalog"}
     assert {dep.asset_key for dep in spec.deps} == {spec.key for spec in lake_assets(ours) if "delta" in spec.kinds}
     assert "s3cret" not in repr(spec)
-    done = run(instance, lambda _: [DONE])
-    (event,) = done.asset_materializations_for_node("catalog")
-    assert (event.metadata["registered"].value, event.metadata["not_registered"].value) == (1, 0)
+    assert counts(recorded(run(instance, lambda _: [DONE]))["catalog"]) == (1, 0)
 
 
 def test_what_is_not_registered_fails_the_run_and_is_seen_on_the_asset(instance):
     done = run(instance, lambda _: [DONE, AWAY])
-    assert not done.success
-    (failure,) = [event for event in done.all_events if event.is_step_failure]
-    assert failure.step_failure_data.user_failure_data.description == f"table other: {AWAY.problem}"
+    assert failure(done)[1] == f"table other: {AWAY.problem}"
     (seen,) = [event for event in done.all_events if event.event_type is dg.DagsterEventType.ASSET_OBSERVATION]
-    metadata = seen.asset_observation_data.asset_observation.metadata
-    assert (metadata["registered"].value, metadata["not_registered"].value) == (1, 1)
-    assert not done.asset_materializations_for_node("catalog")
-
-
-def test_a_lake_that_does_not_answer_fails_the_run_in_words(instance):
-    def work(_):
-        raise TransientError("lake /lake: cannot be listed")
-
-    (failure,) = [event for event in run(instance, work).all_events if event.is_step_failure]
-    assert failure.step_failure_data.user_failure_data.description == "lake /lake: cannot be listed"
+    assert counts(figures(seen.asset_observation_data.asset_observation)) == (1, 1)
+    assert recorded(done) == {}
+    assert failure(run(instance, refusing))[1] == WHY
 
 
 def test_without_the_section_there_is_neither_asset_nor_job():

@@ -7,7 +7,8 @@ from tests.dagster.groups import group
 
 RULE = (
     "{topic: orders, table: bronze/orders, format: json, schema: {id: long, at: timestamp, 'items': 'array<int>'}, "
-    "unknown_fields: rescue, key_format: string, headers: {trace: traceparent}, partition_by: [hour(at), id], "
+    "unknown_fields: rescue, key_format: json, key_schema: {n: 'decimal(9,2)', s: {l: 'array<date>'}}, "
+    "headers: {trace: traceparent}, partition_by: [hour(at), id], "
     "description: orders of the shop, comments: {id: its number}, latest_by_key: {table: gold/orders}}"
 )
 CUSTOM = "{topic: custom, transform_arrow: 'my:function', format: json, schema: {n: int}}"
@@ -33,13 +34,15 @@ def test_each_column_comes_from_a_part_of_the_record_that_the_topic_shows():
     found = deps(table)
     assert {name: part for name, ((key, part),) in found.items() if key == topic.key} == {
         "_partition": "partition", "_offset": "offset", "_timestamp": "timestamp", "_key": "key", "_headers": "headers",
-        "id": "value.id", "at": "value.at", "items": "value.items", "_rescued": "value", "key": "key",
-        "trace": "headers", "at_hour": "value.at",
+        "id": "value.id", "at": "value.at", "items": "value.items", "_rescued": "value", "key_n": "key",
+        "key_s": "key", "trace": "headers", "at_hour": "value.at",
     }  # fmt: skip
     assert {part for ((_, part),) in found.values()} <= columns(topic).keys()
     assert found.keys() | {"_topic_id"} == columns(table).keys()
     assert columns(table)["id"].description == "its number"
-    assert columns(table)["at_hour"].type == "string"
+    assert columns(table)["at"].description is None
+    types = [columns(table)[name].type for name in ("id", "_rescued", "key_n", "key_s", "trace", "at_hour")]
+    assert types == ["long", "string", "decimal(9,2)", "struct<l:array<date>>", "string", "string"]
     assert table.description.startswith("orders of the shop\n")
     assert (table.metadata["dagster/storage_kind"], table.metadata["dagster/table_name"]) == ("delta", "bronze.orders")
 
@@ -62,3 +65,4 @@ def test_the_store_is_a_kind_of_its_own():
     _, topic, table = metadata_of("{topic: raw}", lake="{root: 's3://bucket/lake'}")
     assert (topic.kinds, table.kinds) == ({"kafka"}, {"delta", "s3"})
     assert deps(table)["value"] == [(topic.key, "value")]
+    assert columns(table)["value"].description == "the record's value"

@@ -3,6 +3,8 @@
 import queue
 from dataclasses import replace
 
+import pytest
+
 from kgs_core.group.membership.member import Facts, Identity, MembershipTiming
 from kgs_core.group.membership.membership import Membership
 from kgs_core.group.protocol import Incarnation, Member
@@ -21,30 +23,35 @@ def owning(*names, positions=(), stopped=()):
     return replace(JOINED, owned=frozenset(tps.values()), facts=facts)
 
 
-def test_partitions_and_positions_are_listed_by_topic():
-    found = owning("b:0", "a:1", "a:0", positions=[("a:0", 7), ("a:1", 0), ("b:0", 12)])
-    assert reading(found) == "consumer 3 reads 3 partitions: a 0 from 7, 1 from 0; b 0 from 12"
+MANY = [f"a:{number}" for number in range(500)]
+NOTHING = "consumer 3 reads nothing: no partition is given to it"
 
 
-def test_what_stands_still_is_logged_with_its_reason():
-    found = owning("a:0", "a:1", "b:0", positions=[("b:0", 1)], stopped=[("a:0", "no table"), ("a:1", "no table")])
-    assert reading(found) == "consumer 3 reads 1 of its 3 partitions: b 0 from 1; stand still: a (2): no table"
-
-
-def test_of_very_many_partitions_the_first_are_shown():
-    """The line is an event in Dagster's database."""
-    names = [f"a:{number}" for number in range(500)]
-    read = reading(owning(*names, positions=[(name, 7) for name in names]))
-    assert (read[:53], read[-30:]) == (
-        "consumer 3 reads 500 partitions: a 0 from 7, 1 from 7",
-        "18 from 7, 19 from 7; 480 more",
-    )
-    still = reading(owning(*names, stopped=[(name, "no table") for name in names]))
-    assert still == "consumer 3 reads 0 of its 500 partitions; stand still: a (500): no table"
-
-
-def test_who_has_nothing_says_so():
-    assert reading(JOINED) == "consumer 3 reads nothing: no partition is given to it"
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        (JOINED, NOTHING),
+        (
+            owning("b:0", "a:1", "a:0", positions=[("a:0", 7), ("a:1", 0), ("b:0", 12)]),
+            "consumer 3 reads 3 partitions: a 0 from 7, 1 from 0; b 0 from 12",
+        ),
+        (
+            owning("a:0", "a:1", "b:0", positions=[("b:0", 1)], stopped=[("a:0", "no table"), ("a:1", "no table")]),
+            "consumer 3 reads 1 of its 3 partitions: b 0 from 1; stand still: a (2): no table",
+        ),
+        (
+            owning(*MANY, positions=[(name, 7) for name in MANY]),
+            f"consumer 3 reads 500 partitions: a {', '.join(f'{n} from 7' for n in range(20))}; 480 more",
+        ),
+        (
+            owning(*MANY, stopped=[(name, "no table") for name in MANY]),
+            "consumer 3 reads 0 of its 500 partitions; stand still: a (500): no table",
+        ),
+    ],
+)
+def test_partitions_positions_and_what_stands_still_are_a_short_line(found, line):
+    """It is an event in Dagster's database."""
+    assert reading(found) == line
 
 
 def test_a_line_comes_with_every_change_and_with_nothing_else():
@@ -58,11 +65,7 @@ def test_a_line_comes_with_every_change_and_with_nothing_else():
 
     with ReadingLog(look, logged.put, every_s=0.0):
         lines = [logged.get(timeout=60) for _ in range(3)]
-    assert lines == [
-        "consumer 3 reads nothing: no partition is given to it",
-        "consumer 3 reads 1 partition: a 0 from 1",
-        "consumer 3 reads nothing: no partition is given to it",
-    ]
+    assert lines == [NOTHING, "consumer 3 reads 1 partition: a 0 from 1", NOTHING]
     assert logged.empty()
 
 

@@ -18,6 +18,7 @@ from kgs_dagster.definitions import build_defs
 from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, POOL, ExperimentResource
 from kgs_dagster.partitions import front_names, published_keys, register, run_keys, run_partitions, unregistered
 from kgs_dagster.sensors.workloads import workloads_sensor
+from tests.dagster.results import failure, figures, recorded
 
 LOADS = [f"uniform-delta05-seed{seed}-p8-t2-n10" for seed in (1, 2)]
 CSV = "measurement,topic,partition,speed\n0,a,0,60\n0,a,1,30.5\n1,a,0,70\n1,a,1,40\n"
@@ -44,13 +45,10 @@ class Room:
         return self.job("register_workload_job", run_config={"ops": {"register_workload": {"config": config}}})
 
     def reports(self):
-        """Asset's name -> its metadata."""
+        """Asset's name -> its figures; and the check whether all is there."""
         done = self.job("experiments_report_job")
         assert done.success
-        return {
-            event.asset_key.path[-1]: {key: value.value for key, value in event.materialization.metadata.items()}
-            for event in done.get_asset_materialization_events()
-        }, done.get_asset_check_evaluations()[0]
+        return recorded(done), done.get_asset_check_evaluations()[0]
 
     def rows(self):
         return ds.dataset(self.folder / "packing_run").to_table()
@@ -69,8 +67,29 @@ def room(instance, tmp_path, monkeypatch):
 
 def why(done):
     """What a run failed of."""
-    (failure,) = [event for event in done.all_events if event.is_step_failure]
-    return failure.step_failure_data.user_failure_data.description
+    return failure(done)[1]
+
+
+def simulated(options):
+    """What `kgs simulate` says of the same loads, by algorithm, and its front."""
+    command = f"simulate {options} --delta 5 --partitions 8 --topics 2 --steps 10 --json"
+    told = json.loads(CliRunner().invoke(cli, command.split()).stdout)
+    return {each["algorithm"]: each for each in told["summary"]}, told["fronts"][0]["front"]
+
+
+def assert_same(rows, expected, names):
+    for row in rows:
+        for name in names:
+            mean = expected[row["algorithm"]][name]["mean"]
+            assert row[name] == pytest.approx(mean, abs=1e-5), (row["algorithm"], name)
+
+
+@pytest.fixture
+def week(tmp_path):
+    """A file of a recorded load."""
+    file = tmp_path / "week.csv"
+    file.write_text(CSV)
+    return file
 
 
 def shown(plot):
@@ -81,20 +100,18 @@ def shown(plot):
 def test_a_slice_is_one_run_with_rows_and_figures_of_each_cell(room):
     done = room.slice(f"mwf|{LOADS[0]}", f"mbf|{LOADS[1]}")
     assert done.success
-    events = {event.partition: event.materialization.metadata for event in done.get_asset_materialization_events()}
+    events = {event.partition: figures(event.materialization) for event in done.get_asset_materialization_events()}
     assert set(events) == {f"{name}|{load}" for name in ("mwf", "mbf") for load in LOADS}
     rows = room.rows()
     assert rows.num_rows == 4 * 11
     assert set(rows["algorithm"].to_pylist()) == {"mwf", "mbf"}
-    for experiment_run in run_keys(list(events)):
-        mine = rows.filter(
-            (ds.field("algorithm") == experiment_run.name) & (ds.field("workload") == experiment_run.workload)
-        )
-        figures = {key: value.value for key, value in events[experiment_run.partition].items()}
-        assert figures["rscore_total"] == pytest.approx(sum(mine["rscore"].to_pylist()), abs=1e-5)
-        assert figures["moved_partitions"] == sum(mine["moved"].to_pylist())
-        assert figures["mean_consumers"] == pytest.approx(sum(mine["consumers"].to_pylist()) / 11, abs=1e-5)
-        assert figures["mean_latency_s"] > 0
+    for key in run_keys(list(events)):
+        mine = rows.filter((ds.field("algorithm") == key.name) & (ds.field("workload") == key.workload))
+        found = events[key.partition]
+        assert found["rscore_total"] == pytest.approx(sum(mine["rscore"].to_pylist()), abs=1e-5)
+        assert found["moved_partitions"] == sum(mine["moved"].to_pylist())
+        assert found["mean_consumers"] == pytest.approx(sum(mine["consumers"].to_pylist()) / 11, abs=1e-5)
+        assert found["mean_latency_s"] > 0
 
 
 def test_repeating_a_slice_gives_the_same_bytes(room):
@@ -113,26 +130,17 @@ def test_the_summary_has_the_figures_of_kgs_simulate(room):
     assert room.slice(f"keda|{LOADS[0]}", f"keda|{LOADS[1]}").success
     reports, complete = room.reports()
     assert complete.passed
-    options = (
-        "--algorithm all --delta 5 --partitions 8 --topics 2 --steps 10 --seeds 2 --latency --baseline keda --json"
-    )
-    told = json.loads(CliRunner().invoke(cli, ["simulate", *options.split()]).stdout)
-    expected = {each["algorithm"]: each for each in told["summary"]}
-    for report, names in {
-        "algorithm_summary": ("cbs", "average_rscore", "mean_consumers", "moved_partitions"),
-        "latency_comparison": ("mean_latency_s", "p95_latency_s", "p99_latency_s", "delayed_share"),
-        "bill": ("consumer_hours", "least_consumer_hours", "rscore_total", "bytes_delayed", "p99_latency_s"),
-    }.items():
-        key = "summary" if report == "algorithm_summary" else report.removesuffix("_comparison")
-        found = {record.data["algorithm"]: record.data for record in reports[report][key].records}
-        assert set(found) >= {*packers, "keda"}
-        for algorithm, row in found.items():
-            assert row["seeds"] == 2
-            for name in names:
-                assert row[name] == pytest.approx(expected[algorithm][name]["mean"], abs=1e-5), (algorithm, name)
-    (front,) = [record.data for record in reports["pareto_front"]["fronts"].records]
-    (same,) = told["fronts"]
-    assert set(front["front"].split(", ")) == set(same["front"])
+    expected, front = simulated("--algorithm all --seeds 2 --latency --baseline keda")
+    for report, table, names in (
+        ("algorithm_summary", "summary", ("cbs", "average_rscore", "mean_consumers", "moved_partitions")),
+        ("latency_comparison", "latency", ("mean_latency_s", "p95_latency_s", "p99_latency_s", "delayed_share")),
+        ("bill", "bill", ("consumer_hours", "least_consumer_hours", "rscore_total", "bytes_delayed", "p99_latency_s")),
+    ):
+        found = reports[report][table]
+        assert {row["algorithm"] for row in found} >= {*packers, "keda"}
+        assert {row["seeds"] for row in found} == {2}
+        assert_same(found, expected, names)
+    assert {*reports["pareto_front"]["fronts"][0]["front"].split(", ")} == {*front}
 
 
 def test_the_front_of_the_search_is_that_of_kgs_simulate(room):
@@ -140,20 +148,14 @@ def test_the_front_of_the_search_is_that_of_kgs_simulate(room):
     assert room.slice(f"nf|{LOADS[0]}", f"search@0.3|{LOADS[0]}").success
     reports, complete = room.reports()
     assert complete.passed
-    options = "--algorithm all --front --delta 5 --partitions 8 --topics 2 --steps 10 --json"
-    told = json.loads(CliRunner().invoke(cli, ["simulate", *options.split()]).stdout)
-    expected = {each["algorithm"]: each for each in told["summary"]}
-    found = {record.data["algorithm"]: record.data for record in reports["algorithm_summary"]["summary"].records}
-    assert list(found) == [*ALGORITHMS, *front_names()]
-    for name, row in found.items():
-        for figure in ("cbs", "average_rscore", "mean_consumers"):
-            assert row[figure] == pytest.approx(expected[name][figure]["mean"], abs=1e-5), (name, figure)
-    (front,) = [record.data for record in reports["pareto_front"]["fronts"].records]
-    (same,) = told["fronts"]
-    assert set(front["front"].split(", ")) == set(same["front"])
-    assert [name for name in same["front"] if "@" in name]
+    expected, front = simulated("--algorithm all --front")
+    found = reports["algorithm_summary"]["summary"]
+    assert [row["algorithm"] for row in found] == [*ALGORITHMS, *front_names()]
+    assert_same(found, expected, ("cbs", "average_rscore", "mean_consumers"))
+    assert {*reports["pareto_front"]["fronts"][0]["front"].split(", ")} == {*front}
+    assert [name for name in front if "@" in name]
     drawn = (room.folder / "pareto_front.svg").read_text()
-    assert {name for name in front_names() if f">{name}</text>" in drawn} == set(front_names())
+    assert [name for name in front_names() if f">{name}</text>" not in drawn] == []
     files = {path.stem for path in (room.folder / "packing_run" / LOADS[0]).glob("*.parquet")}
     assert files == {*ALGORITHMS, *front_names()}
     assert set(room.rows()["algorithm"].to_pylist()) == files
@@ -177,8 +179,7 @@ def test_many_loads_make_several_plots_of_which_none_is_large(room):
     assert room.slice(f"nf|{loads[0]}", f"bf|{loads[-1]}").success
     done = room.job("experiments_report_job", asset_selection=[SUMMARY, FRONT])  # others draw as many
     assert done.success, why(done)
-    (event,) = [each for each in done.get_asset_materialization_events() if each.asset_key == FRONT]
-    front = {key: value.value for key, value in event.materialization.metadata.items()}
+    front = recorded(done)["pareto_front"]
     plots = [value for key, value in front.items() if re.fullmatch(r"plot_\d", key)]
     assert [len(plot) <= 20_000 for plot in plots] == [True] * 4
     assert shown(plots[0]) == "uniform-delta00-p8-t2-n2"
@@ -193,54 +194,38 @@ def test_what_is_missing_is_reported_and_counts_as_nothing_nowhere(room):
     assert not complete.passed
     assert complete.metadata["missing"].value == f"1 missing: bfd on {LOADS[1]}"
     summary = reports["algorithm_summary"]
-    assert [record.data for record in summary["missing"].records] == [{"algorithm": "bfd", "workload": LOADS[1]}]
+    assert summary["missing"] == [{"algorithm": "bfd", "workload": LOADS[1]}]
     assert summary["without_cbs"] == ", ".join(LOADS), "nobody can say what the best of twelve needs"
-    assert {record.data["cbs"] for record in summary["summary"].records} == {None}
-    bill = {record.data["algorithm"]: record.data["seeds"] for record in reports["bill"]["bill"].records}
+    assert {row["cbs"] for row in summary["summary"]} == {None}
+    bill = {row["algorithm"]: row["seeds"] for row in reports["bill"]["bill"]}
     assert bill == {"mwf": 1, "bfd": 1}, "seeds differ much: compared is what both have replayed"
     assert reports["bill"]["left_out"] == f"- mwf on {LOADS[1]}"
 
 
-def test_no_experiment_run_at_all_is_reported(room):
+def test_without_runs_there_is_no_report_and_without_latency_none_to_draw(room):
     assert "run packing_run first" in why(room.job("experiments_report_job"))
-
-
-def test_without_latency_there_is_none_to_draw(room):
     experiments = ExperimentResource(latency=False)
     assert room.job("experiments_job", experiments, partition_key=f"mwf|{LOADS[0]}").success
     reports, _ = room.reports()
     assert reports["bill"]["plot"].startswith("nothing to draw")
-    assert reports["bill"]["bill"].records[0].data["p99_latency_s"] is None
+    assert reports["bill"]["bill"][0]["p99_latency_s"] is None
     assert shown(reports["pareto_front"]["plot"])
 
 
-def test_a_recorded_load_is_registered_once_kept_and_packed(room, tmp_path):
-    file = tmp_path / "week.csv"
-    file.write_text(CSV)
-    assert room.register(file=str(file), unit_capacity=100, capacity=2e6).success
-    file.unlink()
+def test_a_recorded_load_is_registered_once_kept_and_packed(room, week):
+    for _ in range(2):
+        assert room.register(file=str(week), unit_capacity=100, capacity=2e6).success, "the same again is no mistake"
+    week.write_text(CSV.replace("70", "71"))
+    assert "another load has that name" in why(room.register(file=str(week), unit_capacity=100, capacity=2e6))
+    week.unlink()
     assert room.job("experiments_job", partition_key="mwf|week").success
     assert room.rows()["load"].to_pylist() == pytest.approx([0.905, 1.1])
     assert room.rows()["consumers"].to_pylist() == [1, 2]
     defs = build_defs(groups=[], experiments=True)
-    done = dg.materialize(
-        [defs.resolve_assets_def(WORKLOAD)],
-        partition_key="week",
-        instance=room.instance,
-    )
+    done = dg.materialize([defs.resolve_assets_def(WORKLOAD)], partition_key="week", instance=room.instance)
     assert done.success, why(done)
-    (event,) = done.get_asset_materialization_events()
-    assert event.materialization.metadata["max_load"].value == pytest.approx(1.1)
-    assert event.materialization.metadata["is_recorded"].value is True
-
-
-def test_another_load_of_the_same_name_is_refused(room, tmp_path):
-    file = tmp_path / "week.csv"
-    file.write_text(CSV)
-    assert room.register(file=str(file), unit_capacity=100).success
-    assert room.register(file=str(file), unit_capacity=100).success, "the same again is no mistake"
-    file.write_text(CSV.replace("70", "71"))
-    assert "another load has that name" in why(room.register(file=str(file), unit_capacity=100))
+    found = recorded(done)["workload"]
+    assert (found["max_load"], found["is_recorded"]) == (pytest.approx(1.1), True)
 
 
 @pytest.mark.parametrize(
@@ -259,16 +244,13 @@ def test_a_load_that_cannot_be_is_refused(room, config, problem):
 @pytest.mark.parametrize(
     ("key", "problem"), [("a/b", "use letters"), ("uniform-delta05-seed9", "the name of a generated load")]
 )
-def test_a_name_that_a_recorded_load_cannot_have_is_refused(room, tmp_path, key, problem):
-    file = tmp_path / "week.csv"
-    file.write_text(CSV)
-    assert problem in why(room.register(file=str(file), key=key))
+def test_a_name_that_a_recorded_load_cannot_have_is_refused(room, week, key, problem):
+    assert problem in why(room.register(file=str(week), key=key))
 
 
-def test_a_wrong_row_is_named_by_line_and_column(room, tmp_path):
-    file = tmp_path / "week.csv"
-    file.write_text(CSV.replace("30.5", "nan"))
-    assert "week.csv: line 3, column 4 (speed): 'nan'" in why(room.register(file=str(file)))
+def test_a_wrong_row_is_named_by_line_and_column(room, week):
+    week.write_text(CSV.replace("30.5", "nan"))
+    assert "week.csv: line 3, column 4 (speed): 'nan'" in why(room.register(file=str(week)))
     assert unregistered(room.instance, ["week"]) == ["week"]
     assert not (room.folder / "workload").exists()
 

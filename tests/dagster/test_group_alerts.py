@@ -8,56 +8,45 @@ from kgs_core.reporting.group_alerts import GroupAlert
 from kgs_dagster.checks.group_alerts import LastingAlerts, group_alert_key
 from tests.dagster.groups import group as group_of
 from tests.dagster.rebalancing import FOUR
-from tests.dagster.test_partition_load_sensor import Watched
+from tests.dagster.results import checks
 
 WELL = {alert.value: True for alert in GroupAlert}
 
 
 @pytest.fixture
-def watched(instance):
-    """Two consumers read two partitions each."""
-    watched = Watched(instance)
-    watched.settle()
-    return watched
-
-
-@pytest.fixture
-def ticked(watched, instance):
-    """A tick, with what it reports kept as the daemon does; gives check -> the evaluation."""
-
-    def tick():
-        result = watched.tick()
-        for event in result.asset_events:
-            instance.report_runless_asset_event(event)
-        return {each.check_name: each for each in result.asset_events if each.check_name in WELL}
-
-    return tick
+def ticked(watched):
+    """A tick, with what it reports kept; gives check -> the evaluation."""
+    return lambda: {each.check_name: each for each in watched.keep(watched.tick()) if each.check_name in WELL}
 
 
 def passed(found):
     return {name: each.passed for name, each in found.items()}
 
 
-def test_a_group_that_is_well_says_so_once(ticked):
-    assert passed({**ticked(), **ticked()}) == WELL
-    assert [ticked() for _ in range(3)] == [{}, {}, {}]
+def test_a_group_that_is_well_says_so_once_and_again_when_an_asset_is_materialized(watched, ticked, instance):
+    """The UI hides a result that is older than the asset."""
 
-
-def test_a_result_is_said_again_when_its_asset_is_materialized_for_the_ui_hides_it_then(watched, ticked, instance):
     @dg.asset(key=watched.group.key("handover"))
     def by_a_run(): ...
 
-    ticked()
+    assert passed({**ticked(), **ticked()}) == WELL
+    assert [ticked() for _ in range(3)] == [{}, {}, {}]
     dg.materialize([by_a_run], instance=instance)
     assert passed(ticked()) == {GroupAlert.ALL_READ.value: True, GroupAlert.ALL_HEARD.value: True}
     assert ticked() == {}
 
 
+def failures(ticked):
+    return [each for _ in range(12) for each in ticked().values() if not each.passed]
+
+
 def test_a_partition_that_is_too_hot_is_reported_when_it_lasts_and_when_it_is_over(watched, ticked):
     ticked()
+    for load in ({**FOUR, "a": 500}, FOUR):
+        watched.load = load
+        assert passed(ticked()).get(GroupAlert.NONE_HOT, True), "over soon: no alert"
     watched.load = {**FOUR, "a": 500}
-    seen = [each for _ in range(12) for each in ticked().values()]
-    (hot,) = [each for each in seen if not each.passed]
+    (hot,) = failures(ticked)
     assert (hot.check_name, hot.severity) == (GroupAlert.NONE_HOT, dg.AssetCheckSeverity.WARN)
     assert hot.description == "- a:0: 500 bytes/s, and a consumer reads 120"
     assert hot.asset_key == watched.group.key("write_speeds")
@@ -65,22 +54,12 @@ def test_a_partition_that_is_too_hot_is_reported_when_it_lasts_and_when_it_is_ov
     assert passed(ticked()) == {GroupAlert.NONE_HOT.value: True}
 
 
-def test_what_is_over_soon_is_no_alert(watched, ticked):
-    ticked()
-    for load in ({**FOUR, "a": 500}, FOUR):
-        watched.load = load
-        assert passed(ticked()).get(GroupAlert.NONE_HOT, True)
-
-
 def test_what_stands_still_is_an_error_with_its_reason(watched, ticked):
     ticked()
-    reader = watched.sim.fleet.living()[0]
-    reader.stopped = {TopicPartition("a", 0): "no right"}
-    seen = [each for _ in range(12) for each in ticked().values() if not each.passed]
-    assert [(each.check_name, each.severity) for each in seen] == [
-        (GroupAlert.ALL_READ.value, dg.AssetCheckSeverity.ERROR)
-    ]
-    assert seen[0].description == "- a:0 stands still: no right"
+    watched.sim.fleet.living()[0].stopped = {TopicPartition("a", 0): "no right"}
+    (stopped,) = failures(ticked)
+    assert (stopped.check_name, stopped.severity) == (GroupAlert.ALL_READ, dg.AssetCheckSeverity.ERROR)
+    assert stopped.description == "- a:0 stands still: no right"
 
 
 def test_what_is_not_known_changes_nothing(instance):
@@ -99,14 +78,6 @@ def test_what_is_not_known_changes_nothing(instance):
 
 def test_alerts_are_checked_by_hand_too(runs):
     keys = {group_alert_key(runs.group, alert) for alert in GroupAlert}
-    job = runs.defs.resolve_implicit_global_asset_job_def()
-    chosen = job.get_subset(asset_check_selection=keys, asset_selection=set())
-
-    def look():
-        done = chosen.execute_in_process(instance=runs.instance)
-        return {each.check_name: each.passed for each in done.get_asset_check_evaluations()}
-
-    runs.sim.publish(**FOUR)
-    assert look() == WELL
-    runs.sim.publish(**{**FOUR, "a": 500})
-    assert look() == {**WELL, GroupAlert.NONE_HOT.value: False}
+    for load, expected in ((FOUR, WELL), ({**FOUR, "a": 500}, {**WELL, GroupAlert.NONE_HOT.value: False})):
+        runs.sim.publish(**load)
+        assert {name: passed for (_, name), passed in checks(runs.check(*keys)).items()} == expected

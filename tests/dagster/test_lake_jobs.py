@@ -9,7 +9,6 @@ from dagster import DagsterRunStatus as Status
 from dagster._core.loader import LoadingContextForTest
 from dagster._time import get_current_datetime, get_current_timestamp
 
-from kgs_core.errors import TransientError
 from kgs_core.lake.rule import Fault, Finding, LakeAudit, PartitionAudit, StoredPositions, TableAudit
 from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 from kgs_core.model import OffsetRange, TopicId
@@ -21,6 +20,7 @@ from kgs_dagster.jobs.lake import lake_audit_job, lake_maintenance_job
 from kgs_dagster.jobs.prune import prune_runs_job
 from kgs_dagster.retention import delete_looks, delete_run
 from tests.dagster.groups import group
+from tests.dagster.results import WHY, evaluations, failure, output, refusing
 
 LOST = Finding(Fault.LOST, 3, (OffsetRange(17, 20),), "in the log")
 
@@ -41,23 +41,13 @@ def run_audit(instance, audit):
 def test_the_audit_checks_every_table_and_says_what_is_wrong(instance):
     tables = (audited("orders"), audited("flights.a"), audited("flights.b", LOST))
     done = run_audit(instance, lambda _: LakeAudit(tables))
-    found = {each.asset_key.path[-1]: each for each in done.get_asset_check_evaluations()}
+    found = {asset: each for (asset, _), each in evaluations(done).items()}
     assert {name: each.passed for name, each in found.items()} == {"orders": True, "flights.any": False}
     assert found["flights.any"].severity is dg.AssetCheckSeverity.ERROR
     values = {name: value.value for name, value in found["flights.any"].metadata.items()}
     assert (values["lost"], values["rows"], values["dead_letters"], values["tables"]) == (3, 40, 2, 2)
     assert (values["unread"], values["deleted_unread"]) == (14, 0)
     assert "flights.b:0: lost 3: 17-19 (in the log)" in values["findings"]
-
-
-def test_an_audit_that_cannot_be_made_fails_and_says_why(instance):
-    def audit(settings):
-        raise TransientError("kafka localhost:1: no answer: start it")
-
-    done = run_audit(instance, audit)
-    assert not done.success
-    (failure,) = [event for event in done.all_events if event.is_step_failure]
-    assert failure.step_failure_data.user_failure_data.description == "kafka localhost:1: no answer: start it"
 
 
 def shown_by_the_ui(instance, key):
@@ -70,9 +60,6 @@ def shown_by_the_ui(instance, key):
 def test_the_last_result_of_the_audit_stays_visible_whatever_is_recorded_of_the_table(instance):
     table = lake_layout(group())[0].table
     key, cursor, seen = dg.AssetCheckKey(table, CHECK), None, []
-
-    def away(_):
-        raise TransientError("no answer")
 
     def look(rows):
         nonlocal cursor
@@ -87,7 +74,7 @@ def test_the_last_result_of_the_audit_stays_visible_whatever_is_recorded_of_the_
     run_audit(instance, lambda _: LakeAudit((audited("orders"), audited("flights.a"))))
     for rows in (1, 2):
         look(rows)
-    run_audit(instance, away)
+    assert failure(run_audit(instance, refusing))[1] == WHY
     look(3)
     last = instance.get_latest_asset_check_evaluation_record(key).evaluation
     assert "ended without a result" in last.description, "an audit that could not look has not passed"
@@ -102,42 +89,23 @@ def test_the_last_result_of_the_audit_stays_visible_whatever_is_recorded_of_the_
 def test_an_audit_that_lacks_a_table_whose_topic_is_not_known_fails_beside_the_checks_of_the_others(instance):
     left = TableAudit("", "bronze/x", "one_to_one", None, problem="table bronze/x: Input/output error")
     done = run_audit(instance, lambda _: LakeAudit((audited("orders"), audited("flights.a"), left)))
-    assert description_of(done) == "table bronze/x: Input/output error"
+    assert failure(done)[1] == "table bronze/x: Input/output error"
     assert [each.passed for each in done.get_asset_check_evaluations()] == [True, True]
 
 
-def maintain(instance, *upkeeps, error=None):
-    def work(settings, done):
-        for upkeep in upkeeps:
-            done(upkeep)
-        if error is not None:
-            raise error
+def test_maintenance_reports_what_it_did_and_fails_after_the_last_table_when_one_had_a_problem(instance):
+    def maintain(work):
+        return lake_maintenance_job(group(), work).execute_in_process(instance=instance, raise_on_error=False)
 
-    return lake_maintenance_job(group(), work).execute_in_process(instance=instance, raise_on_error=False)
+    def work(*upkeeps):
+        return lambda _, done: [done(upkeep) for upkeep in upkeeps]
 
-
-def description_of(done):
-    (failure,) = [event for event in done.all_events if event.is_step_failure]
-    return failure.step_failure_data.user_failure_data.description
-
-
-def test_maintenance_reports_what_it_did(instance):
-    done = maintain(instance, Upkeep("bronze/orders", (10, 2), (100, 90), 3, 30, 0.1))
-    assert done.success
-    (output,) = [event for event in done.all_events if event.is_successful_output]
-    values = {name: value.value for name, value in output.step_output_data.metadata.items() if name != "tables"}
-    assert values == {"files_before": 10, "files_after": 2, "removed_bytes": 30}
-
-
-def test_maintenance_fails_after_the_last_table_when_one_had_a_problem(instance):
-    bad = Upkeep("bronze/orders", (10, 10), (100, 100), 0, 0, 0.1, "compaction: no space")
-    done = maintain(instance, bad, Upkeep("bronze/x", (1, 1), (1, 1), 0, 0, 0.1))
-    assert description_of(done) == "table bronze/orders: compaction: no space"
-
-
-def test_maintenance_that_cannot_be_says_why(instance):
-    done = maintain(instance, error=TransientError("lake /lake: another maintenance is running: wait for its end"))
-    assert description_of(done) == "lake /lake: another maintenance is running: wait for its end"
+    good = Upkeep("bronze/orders", (10, 2), (100, 90), 3, 30, 0.1)
+    found = output(maintain(work(good)))
+    assert found.items() >= {"files_before": 10, "files_after": 2, "removed_bytes": 30}.items()
+    bad = Upkeep("bronze/x", (10, 10), (100, 100), 0, 0, 0.1, "compaction: no space")
+    assert failure(maintain(work(bad, good)))[1] == "table bronze/x: compaction: no space"
+    assert failure(maintain(refusing))[1] == WHY
 
 
 @pytest.fixture
@@ -167,13 +135,10 @@ def test_old_runs_go_and_failures_stay_longer(instance, run_of, prune):
     assert kept(instance, second) == {failed, open_, others}
     third = prune(70)
     assert kept(instance, third) == {open_, others}
-
-
-def test_how_long_runs_are_kept_is_set_by_the_jobs_config(instance, run_of, prune):
     run_of(1, Status.SUCCESS)
     run_of(1, Status.FAILURE)
     own = prune(2, keep_days=1, keep_failed_days=1)
-    assert kept(instance) == {own}
+    assert kept(instance) == {open_, others, own}, "how long is set by the job's config"
 
 
 @pytest.mark.parametrize("where", ["instance", "local_instance"])

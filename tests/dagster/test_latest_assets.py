@@ -2,12 +2,12 @@
 
 import dagster as dg
 
-from kgs_core.errors import UnsafeError
 from kgs_core.lake.derived.latest_by_key import Materialization
 from kgs_dagster.assets.lake import lake_assets
 from kgs_dagster.assets.latest import latest_assets
 from kgs_dagster.automation import LATEST_CRON, scheduled_jobs
 from tests.dagster.groups import group
+from tests.dagster.results import WHY, failure, recorded, refusing
 
 TOPICS = "[{topic: orders, table: bronze/orders, latest_by_key: {table: gold/orders}}, {topic: other}]"
 
@@ -26,18 +26,12 @@ def test_a_derived_table_is_an_asset_below_its_table(instance):
     (spec,) = assets.specs
     assert spec.key == ours.key("lake", "gold", "orders")
     assert [dep.asset_key for dep in spec.deps] == [ours.key("lake", "bronze", "orders")]
-    done = run(instance, lambda _, rule: [Materialization("gold/orders", 7, 10, 2, 1)])
-    (event,) = done.asset_materializations_for_node("latest_by_key")
-    assert (event.metadata["new_rows"].value, event.metadata["tombstones"].value) == (10, 2)
+    found = recorded(run(instance, lambda _, rule: [Materialization("gold/orders", 7, 10, 2, 1)]))["orders"]
+    assert (found["new_rows"], found["tombstones"]) == (10, 2)
 
 
 def test_what_refuses_says_why(instance):
-    def work(*_):
-        raise UnsafeError("table gold/orders: is there, and is no derived table of kgs")
-
-    done = run(instance, work)
-    (failure,) = [event for event in done.all_events if event.is_step_failure]
-    assert "is no derived table" in failure.step_failure_data.user_failure_data.description
+    assert failure(run(instance, refusing))[1] == WHY
 
 
 def test_without_such_rules_there_is_neither_asset_nor_job():

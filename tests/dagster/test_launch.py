@@ -15,13 +15,14 @@ from kgs_core.fleet.host_process import HostProcess
 from kgs_core.model import ConsumerId
 from kgs_core.system.process_identity import boot_id, start_ticks
 from kgs_dagster.jobs.lake import lake_maintenance_job
-from kgs_dagster.launch import ATTEMPT, DagsterFleet, attempt_of, consumer_run_request
+from kgs_dagster.launch import DagsterFleet, attempt_of, consumer_run_request
 from kgs_dagster.run_process import PROCESS, claim_run, process_tag, process_title
 from tests.dagster.groups import group, two_groups
 from tests.dagster.processes import a_process
 
 LIVING = HostProcess.current({})
 ONE, TWO = ConsumerId(1), ConsumerId(2)
+NO_RUN = "00000000-0000-0000-0000-000000000000"
 
 
 @pytest.fixture
@@ -39,22 +40,13 @@ def named(process, run_id):
 
 
 def test_a_request_names_job_consumer_and_attempt():
+    """Dagster shows all tags but those that begin with .dagster/: what a list of runs shows fits in a line."""
     found = consumer_run_request(group("flights"), ConsumerId(3), 2)
-    assert found.run_key == "flights/3/2"
-    assert found.job_name == "consumer_job"
+    assert (found.run_key, found.job_name) == ("flights/3/2", "consumer_job")
     assert found.run_config == {"ops": {"consume": {"config": {"consumer": 3}}}}
-    names = ("kgs/group", "kgs/consumer", "kgs/role")
-    assert [found.tags[name] for name in names] == ["flights", "3", "consumer"]
+    shown = {name: value for name, value in found.tags.items() if not name.startswith(".dagster/")}
+    assert shown == {"kgs/group": "flights", "kgs/consumer": "3", "kgs/role": "consumer"}
     assert attempt_of(found.tags) == "2"
-
-
-def test_what_a_list_of_runs_shows_fits_in_a_line():
-    """Tags that begin with .dagster/ are not shown."""
-    shown = {name for name in consumer_run_request(group(), ONE, 1).tags if not name.startswith(".dagster/")}
-    assert shown == {"kgs/group", "kgs/consumer", "kgs/role"}
-
-
-def test_each_of_several_groups_has_a_job_of_its_own():
     requests = [consumer_run_request(each, ONE, 1) for each in two_groups()]
     assert [request.job_name for request in requests] == ["consumer_job_a_b", "consumer_job_c_d"]
     assert [list(request.run_config["ops"]) for request in requests] == [["consume_a_b"], ["consume_c_d"]]
@@ -99,38 +91,33 @@ def test_an_attempt_is_one_more_than_the_newest(instance, run_of):
     assert fleet.next_attempt(ONE) == 5
 
 
-def test_runs_of_the_version_before_are_known(instance, run_of, dead):
-    """Consumers run for weeks: an upgrade of the code location finds them there."""
-    run = run_of(1, Status.STARTED)
-    instance.add_run_tags(run, {"kgs/attempt": "6", "kgs/process": process_tag(named(dead, run)), ATTEMPT: ""})
-    assert DagsterFleet(instance, group()).next_attempt(ONE) == 7
-    assert DagsterFleet(instance, group()).close_lost_runs() == (run,)
-
-
-def test_a_start_is_asked_of_whoever_can(instance):
-    asked = []
-    found = DagsterFleet(instance, group(), asked.append).start(TWO)
-    assert [request.run_key for request in asked] == ["g/2/1"]
-    assert (found.consumer, found.is_over) == (TWO, False)
+def test_a_start_is_refused(instance):
     with pytest.raises(PermanentError, match="the load sensor does that"):
         DagsterFleet(instance, group()).start(TWO)
 
 
-def test_a_run_in_the_queue_is_stopped_at_once(local_instance, run_of):
+def test_a_run_in_the_queue_is_stopped_at_once_and_says_why(local_instance, run_of):
     run = run_of(1, Status.QUEUED, where=local_instance)
     fleet = DagsterFleet(local_instance, group())
+    fleet.stop(run, "no report within 180 s")
+    found = local_instance.get_run_by_id(run)
+    assert (found.status, found.tags["kgs/why"]) == (Status.CANCELED, "no report within 180 s")
+    said = [entry.dagster_event.message for entry in local_instance.all_logs(run)]
+    assert "kgs asks this run to end: no report within 180 s" in said
     fleet.stop(run)
-    assert local_instance.get_run_by_id(run).status is Status.CANCELED
-    fleet.stop(run)
-    fleet.stop("00000000-0000-0000-0000-000000000000")
+    fleet.stop(NO_RUN)
 
 
 def test_dead_is_who_is_gone_and_whose_run_is_over(instance, run_of, dead):
+    """Dagster's memory may be lost; of another machine nothing is certain."""
     ended, open_ = run_of(1, Status.FAILURE, dead), run_of(2, Status.STARTED, dead)
     fleet = DagsterFleet(instance, group())
-    assert fleet.is_dead(named(dead, ended).as_process()) is True
-    assert fleet.is_dead(named(dead, open_).as_process()) is None
-    assert fleet.is_dead(named(LIVING, ended).as_process()) is False
+    elsewhere = replace(dead, host="elsewhere")
+    assert [
+        fleet.is_dead(process.as_process())
+        for process in (named(dead, ended), named(dead, NO_RUN), dead, named(LIVING, ended), named(LIVING, NO_RUN))
+    ] == [True, True, True, False, False]
+    assert fleet.is_dead(named(dead, open_).as_process()) is fleet.is_dead(named(elsewhere, ended).as_process()) is None
 
 
 def test_a_look_at_the_runs_is_not_taken_for_a_later_one(instance, run_of, dead):
@@ -145,27 +132,14 @@ def test_a_look_at_the_runs_is_not_taken_for_a_later_one(instance, run_of, dead)
     assert fleet.is_dead(named(dead, run).as_process()) is True
 
 
-def test_dagsters_memory_may_be_lost(instance, dead):
-    fleet = DagsterFleet(instance, group())
-    unknown = "00000000-0000-0000-0000-000000000000"
-    assert fleet.is_dead(named(dead, unknown).as_process()) is True
-    assert fleet.is_dead(dead.as_process()) is True
-    assert fleet.is_dead(named(LIVING, unknown).as_process()) is False
-
-
-def test_of_another_machine_nothing_is_certain(instance, run_of, dead):
-    run = run_of(1, Status.FAILURE)
-    elsewhere = HostProcess("elsewhere", dead.boot_id, dead.pid, dead.start_ticks, run)
-    assert DagsterFleet(instance, group()).is_dead(elsewhere.as_process()) is None
-
-
 def test_a_run_whose_machine_went_down_is_closed(instance, run_of):
     """Nobody else marks it: its consumer would never be started again."""
-    before_boot = HostProcess(LIVING.host, "another boot", LIVING.pid, LIVING.start_ticks)
+    before_boot = replace(LIVING, boot_id="another boot")
     lost = run_of(1, Status.STARTED, before_boot)
     run_of(2, Status.STARTED, LIVING)
     run_of(3, Status.QUEUED)
     fleet = DagsterFleet(instance, group())
+    assert fleet.delete_late_jobs() == (), "runs are no pods"
     assert fleet.close_lost_runs() == (lost,)
     assert instance.get_run_by_id(lost).status is Status.FAILURE
     assert fleet.is_dead(named(before_boot, lost).as_process()) is True
@@ -195,14 +169,6 @@ def test_a_process_is_not_killed_because_a_tag_names_it(instance, run_of):
             run_of(1, Status.CANCELING, process)
             DagsterFleet(instance, group(), clock=lambda: in_time).close_lost_runs()
             assert child.poll() is None
-
-
-def test_why_a_run_is_to_end_stands_on_it(local_instance, run_of):
-    run = run_of(1, Status.QUEUED, where=local_instance)
-    DagsterFleet(local_instance, group()).stop(run, "no report within 180 s")
-    assert local_instance.get_run_by_id(run).tags["kgs/why"] == "no report within 180 s"
-    said = [entry.dagster_event.message for entry in local_instance.all_logs(run)]
-    assert "kgs asks this run to end: no report within 180 s" in said
 
 
 def test_a_run_that_was_launched_and_never_heard_of_is_closed_after_a_while(instance, run_of):

@@ -20,6 +20,7 @@ from kgs_dagster.launch import INCARNATION, attempt_of, consumer_run_request
 from kgs_dagster.run_process import process_of
 from kgs_dagster.settings import name_groups
 from tests.dagster.groups import group, settings
+from tests.dagster.results import failure
 
 
 class NoSpark:
@@ -43,34 +44,27 @@ def refusing_kafka(monkeypatch):
     monkeypatch.setattr("kgs_core.kafka.admin.KafkaAdmin.list_topics", refused)
 
 
-@pytest.fixture
-def failed(instance, run_of, tmp_path, refusing_kafka):
-    """A run of consumer 3 of a group whose Kafka refuses it, started by hand after seven by the sensor."""
+def carry_out(instance, of=None):
+    """A run of consumer 3, started by hand."""
+    of = of or group()
+    job = build_defs({"kgs_pyspark": NoSpark()}, [of]).resolve_job_def("consumer_job")
+    config = consumer_run_request(of, ConsumerId(3), 1).run_config
+    return job.execute_in_process(run_config=config, instance=instance, raise_on_error=False)
+
+
+def test_a_consumer_that_cannot_work_fails_in_one_line_and_says_who_it_is(instance, run_of, tmp_path, refusing_kafka):
+    """The fleet finds it by its tags: without them a second one would be started beside it."""
     run_of(3, Status.FAILURE, attempt=7)
-    ours = group(lake=f"{{root: {tmp_path}}}")
     logging.getLogger("kgs_core").setLevel(logging.NOTSET)  # whatever an earlier test has left there
-    request = consumer_run_request(ours, ConsumerId(3), 1)
-    job = build_defs({"kgs_pyspark": NoSpark()}, [ours]).resolve_job_def("consumer_job")
-    return job.execute_in_process(run_config=request.run_config, instance=instance, raise_on_error=False)
-
-
-def test_a_consumer_that_cannot_work_fails_in_one_line(failed):
-    (failure,) = [event for event in failed.all_events if event.is_step_failure]
-    said = failure.step_failure_data.user_failure_data
-    assert said.description.startswith("Kafka localhost:1: list topics: ")
-    assert "\n" not in said.description
-
-
-def test_a_run_says_who_it_is_also_when_somebody_started_it_by_hand(instance, failed):
-    """The fleet finds it by these: without them a second one would be started beside it."""
+    failed = carry_out(instance, group(lake=f"{{root: {tmp_path}}}"))
+    said = failure(failed)[1]
+    assert said.startswith("Kafka localhost:1: list topics: ")
+    assert "\n" not in said
     tags = instance.get_run_by_id(failed.run_id).tags
     assert (tags["kgs/group"], tags["kgs/consumer"], tags["kgs/role"]) == ("g", "3", "consumer")
-    assert attempt_of(tags) == "8"
+    assert attempt_of(tags) == "8", "seven were started by the sensor"
     assert len(tags[INCARNATION]) == 36
     assert process_of(tags) == HostProcess.current({RUN_ID: failed.run_id})
-
-
-def test_what_a_run_changes_in_its_process_it_puts_back(failed):
     assert signal.getsignal(signal.SIGINT) is AT_FIRST
     assert logging.getLogger("kgs_core").handlers == []
     assert logging.getLogger("kgs_core").level == logging.NOTSET
@@ -82,9 +76,7 @@ def test_the_run_finds_transforms_beside_its_configuration(instance, tmp_path, m
     monkeypatch.setenv("PYTHONPATH", "/of/the/user")
     rules = "[{topic: orders, transform_arrow: 'clean:f'}]"
     ours = name_groups([(settings(topics=rules, lake=f"{{root: {tmp_path}}}"), tmp_path / "kgs.yaml")])[0]
-    request = consumer_run_request(ours, ConsumerId(3), 1)
-    job = build_defs({"kgs_pyspark": NoSpark()}, [ours]).resolve_job_def("consumer_job")
-    job.execute_in_process(run_config=request.run_config, instance=instance, raise_on_error=False)
+    carry_out(instance, ours)
     assert sys.path[0] == str(tmp_path)
     assert os.environ["PYTHONPATH"] == f"{tmp_path}:/of/the/user"
 
@@ -113,9 +105,7 @@ def ended(instance, monkeypatch):
 
     def run(end):
         monkeypatch.setattr("kgs_core.runtime.group_consumer.GroupConsumer", type("Ours", (Starting,), {"end": end}))
-        job = build_defs({"kgs_pyspark": NoSpark()}, [group()]).resolve_job_def("consumer_job")
-        config = consumer_run_request(group(), ConsumerId(3), 1).run_config
-        result = job.execute_in_process(run_config=config, instance=instance, raise_on_error=False)
+        result = carry_out(instance)
         return result, instance.get_run_by_id(result.run_id)
 
     return run
@@ -136,11 +126,7 @@ def test_a_process_whose_run_is_over_ends_before_it_has_begun_anything(instance,
             self.report_run_failed(self.get_run_by_id(run_id), "did not start in time")
 
     monkeypatch.setattr(dg.DagsterInstance, "add_run_tags", marked_meanwhile)
-    job = build_defs({"kgs_pyspark": NoSpark()}, [group()]).resolve_job_def("consumer_job")
-    config = consumer_run_request(group(), ConsumerId(3), 1).run_config
-    result = job.execute_in_process(run_config=config, instance=instance, raise_on_error=False)
-    (failure,) = [event for event in result.all_events if event.is_step_failure]
-    assert "marked as FAILURE before it began" in failure.step_failure_data.user_failure_data.description
+    assert "marked as FAILURE before it began" in failure(carry_out(instance))[1]
 
 
 def asked_in_dagster(instance, why=""):
@@ -151,9 +137,9 @@ def asked_in_dagster(instance, why=""):
     instance.report_run_canceling(run)
 
 
-def last_words(result):
-    (failure,) = [event for event in result.all_events if event.is_step_failure]
-    return failure.step_failure_data
+def error_of(result):
+    (event,) = [event for event in result.all_events if event.is_step_failure]
+    return event.step_failure_data.error
 
 
 @pytest.mark.parametrize(
@@ -173,20 +159,17 @@ def test_a_start_that_was_ended_is_canceled_and_says_why(instance, ended, why, t
             raise OSError("connection refused")
 
     result, run = ended(end)
-    said = last_words(result)
     assert run.status is Status.CANCELED
-    assert (
-        said.user_failure_data.description == f"consumer 3@00000000 ended before it had joined: asked to end ({told})"
-    )
-    assert said.error.stack == []
-    assert said.error.cause is None
+    assert failure(result)[1] == f"consumer 3@00000000 ended before it had joined: asked to end ({told})"
+    error = error_of(result)
+    assert (error.stack, error.cause) == ([], None)
 
 
 def test_a_start_that_was_ended_from_outside_has_failed(ended):
     """Nobody has asked Dagster: the machine went down, say."""
     result, run = ended(lambda _, stop: stop.set())
     assert run.status is Status.FAILURE
-    assert "by a signal from outside Dagster" in last_words(result).user_failure_data.description
+    assert "by a signal from outside Dagster" in failure(result)[1]
 
 
 def test_a_consumer_that_has_drained_says_why_it_ended(instance, ended):
@@ -207,4 +190,4 @@ def test_what_nobody_expected_keeps_its_trace(ended):
 
     result, run = ended(end)
     assert run.status is Status.FAILURE
-    assert last_words(result).error.cause.stack != []
+    assert error_of(result).cause.stack != []

@@ -12,22 +12,12 @@ from kgs_core.model import ConsumerId
 from kgs_dagster.jobs.rebalance import TARGET
 from kgs_dagster.sensors.long_poll import LENGTH_S
 from tests.dagster.rebalancing import FOUR, GROWN
-from tests.dagster.ticking import Watched
-
-TOPICS = "[{topic: a}, {pattern: '.*'}]"
+from tests.dagster.results import recorded
+from tests.dagster.ticking import Watched, config_of
 
 
 def keys(result):
     return [request.run_key for request in result.run_requests]
-
-
-@pytest.fixture
-def watched(instance):
-    """Two consumers read two partitions each."""
-    watched = Watched(instance)
-    watched.settle()
-    assert watched.sim.owners() == {"a": 1, "b": 1, "c": 2, "d": 2}
-    return watched
 
 
 def test_a_group_comes_up_tick_by_tick(instance):
@@ -50,11 +40,7 @@ def test_a_tick_at_rest_lasts_its_time_and_says_what_it_saw(watched):
     assert LENGTH_S - 2 <= watched.sim.clock.now - began <= LENGTH_S
     assert "2 consumers read 4 of 4 partitions" in result.skip_message
     assert "most for consumer 1" in result.skip_message
-
-
-def test_the_cursor_is_the_offset_of_the_last_measurement(watched):
-    result = watched.evaluate()
-    assert result.cursor == str(max(watched.sim.measurements))
+    assert result.cursor == str(max(watched.sim.measurements)), "the offset of the last measurement"
     watched.load = None
     assert watched.evaluate().cursor == result.cursor
 
@@ -67,7 +53,7 @@ def test_a_tick_ends_when_a_decision_falls(watched):
     result = watched.evaluate()
     assert watched.sim.clock.now - began < 14
     (request,) = result.run_requests
-    config = request.run_config["resources"]["rebalance"]["config"]
+    config = config_of(request)
     assert request.run_key == f"g/0/{config['measurement_offset']}"
     assert str(config["measurement_offset"]) == result.cursor
     assert "consumer above consumer_capacity: 1" in config["reason"]
@@ -80,22 +66,17 @@ def test_a_better_packing_is_asked_for_when_a_person_asks(watched):
     watched.load = dict.fromkeys(FOUR, 20)
     assert watched.evaluate().run_requests == []
     watched.sim.topics.append(DesiredState(RunState.RUNNING, "sam", 0, apply_ms=5))
-    (request,) = watched.evaluate().run_requests
-    config = request.run_config["resources"]["rebalance"]["config"]
+    config = watched.asked()
     assert (config["reason"], config["applies_plan"]) == ("looking for a better packing: asked for by sam", False)
 
 
-def test_the_same_decision_is_asked_for_under_the_same_key(watched):
+def test_growth_is_carried_out_and_asked_for_under_the_same_key_again(watched):
     """A tick that is evaluated again after a crash must not start another run."""
     watched.load = GROWN
     measurements, history = dict(watched.sim.measurements), watched.sim.clock.now
     first = keys(watched.evaluate())
     watched.sim.measurements, watched.sim.clock.now = measurements, history
     assert keys(watched.evaluate()) == first
-
-
-def test_growth_is_carried_out(watched):
-    watched.load = GROWN
     watched.settle()
     assert len(set(watched.sim.owners().values())) == 3
     assert sorted({process.consumer for process in watched.sim.fleet.living()}) == [1, 2, 3]
@@ -115,10 +96,12 @@ def test_assignments_are_asked_for_without_any_measurement(watched):
     watched.sim.fleet.of(ConsumerId(2))[0].kill()
     watched.tick()
     (request,) = watched.evaluate().run_requests
-    config = request.run_config["resources"]["rebalance"]["config"]
+    config = config_of(request)
     assert (config["packs"], config["measurement_offset"]) == (False, None)
     assert request.run_key == f"g/0/report-{config['report_offset']}"
-    assert watched.rebalance(request).success
+    found = recorded(watched.rebalance(request))
+    assert found["consumer_assignment"]["outcome"] == "the Target that stands is carried out"
+    assert found["handover"]["outcome"] == "converged"
     assert watched.sim.owners() == {"a": 1, "b": 1, "c": 2, "d": 2}
 
 
@@ -134,14 +117,6 @@ def test_one_run_at_a_time_and_its_consumers_are_started_meanwhile(watched):
     assert watched.is_sound(watched.rebalance(request, measurement_offset=watched.sim.publish(**GROWN)))
     watched.load = {**GROWN, "c": 90, "d": 90}  # another Target is due already
     assert keys(watched.evaluate()) == ["g/3/1"]
-
-
-def test_a_run_that_has_ended_holds_up_nobody(watched):
-    watched.load = GROWN
-    (request,) = watched.evaluate().run_requests
-    for status in (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.CANCELED):
-        watched.open_run(request, status)
-    assert len(watched.evaluate().run_requests) == 1
 
 
 def test_failed_runs_are_tried_again_ever_later_and_counted(watched):
@@ -172,12 +147,6 @@ def test_what_does_not_answer_is_reported_and_tried_again(watched, what):
     assert len(watched.evaluate().run_requests) == 1
 
 
-def test_a_monitor_that_fails_keeps_nobody_from_being_started(watched):
-    watched.errors["newest"] = [TransientError("Kafka is away")] * 60
-    watched.sim.fleet.of(ConsumerId(2))[0].kill()
-    assert keys(watched.evaluate()) == ["g/2/2"]
-
-
 def test_a_run_that_nobody_wants_is_ended(watched):
     stray = watched.sim.fleet.add(ConsumerId(7))
     stray.started_at += 60
@@ -197,16 +166,17 @@ def test_everybody_silent_is_passed_on_to_the_run(watched):
         process.is_frozen = True
     watched.sim.go_by(35)
     (request,) = watched.evaluate().run_requests
-    config = request.run_config["resources"]["rebalance"]["config"]
+    config = config_of(request)
     assert "consumer lost: 1, 2" in config["reason"]
     assert config["report_age_s"] > 30
     assert watched.is_sound(watched.rebalance(request))
     assert "consumer lost: 1, 2" in watched.sim.target().reason
 
 
-def test_a_monitor_that_is_refused_keeps_nobody_from_being_started(watched):
+@pytest.mark.parametrize("error", [TransientError, PermanentError])
+def test_a_monitor_that_fails_keeps_nobody_from_being_started(watched, error):
     """As under `kgs control`: the group is looked after by what is known, and the tick says what is not."""
-    watched.errors["newest"] = [PermanentError("Kafka b:9092: write 'monitor.writeSpeed': denied")] * 600
+    watched.errors["newest"] = [error("Kafka b:9092: write 'monitor.writeSpeed': denied")] * 600
     watched.sim.fleet.of(ConsumerId(2))[0].kill()
     assert keys(watched.tick()) == ["g/2/2"]
     watched.settle()

@@ -7,6 +7,7 @@ import dagster as dg
 import pytest
 from dagster._core.code_pointer import ModuleCodePointer
 from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
+from dagster._time import get_current_timestamp
 
 from kgs_core.fleet.consumer_pod import grace_period_s
 from kgs_core.model import ConsumerId
@@ -17,7 +18,6 @@ from kgs_dagster.run_process import ENDED
 from tests.dagster.clusters import instance_in_cluster
 from tests.dagster.groups import group
 from tests.kubernetes_objects import problems_of_job
-from tests.kubernetes_server import JOB_UID
 
 NAMES = ["flights", "._-", "a" * 100, "-flights.eu-", "9." * 40 + "9a", "UPPER_case"]
 _CODE = JobPythonOrigin(
@@ -57,70 +57,51 @@ def job(where):
     return job_of(where, launched(where, group("flights")))
 
 
-def test_a_pod_has_time_to_end_its_batch(job):
+def test_the_pod_of_a_consumer(job):
+    """Nobody but the sensor starts a consumer again: a replaced pod never continues a run, and one that begins before
+    the other has ended is a second reader. The loss of a node is not that of the group, and autoscalers are asked not
+    to take it away.
+    """
     settings = group("flights").settings
-    grace = job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
-    assert grace == grace_period_s(settings) > settings.consumer.batch_timeout_s
-
-
-def test_nobody_but_the_fleet_sensor_starts_a_consumer_again(job):
-    """A replaced pod of a run never continues it, and one that begins before the other has ended is a second reader."""
-    assert job["spec"]["backoffLimit"] == 0
-    assert job["spec"]["podReplacementPolicy"] == "Failed"
+    template = job["spec"]["template"]
+    spec = template["spec"]
+    of_the_job = {"backoffLimit": 0, "podReplacementPolicy": "Failed", "ttlSecondsAfterFinished": 300}
+    assert job["spec"].items() >= of_the_job.items()
     assert "podFailurePolicy" not in job["spec"]
-    assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never"
-    assert job["spec"]["ttlSecondsAfterFinished"] == 300
-
-
-def test_jobs_and_pods_are_found_by_consumer_and_run(job):
-    for metadata in (job["metadata"], job["spec"]["template"]["metadata"]):
-        labels = metadata["labels"]
-        assert labels["kgs/role"] == "consumer"
-        assert (labels["kgs/group"], labels["kgs/consumer"]) == ("flights", "3")
-        assert labels["dagster/run-id"] == job["metadata"]["name"].removeprefix("dagster-run-")
-
-
-def test_autoscalers_are_asked_to_leave_it_where_it_is(job):
-    assert job["spec"]["template"]["metadata"]["annotations"] == {
+    grace_s = grace_period_s(settings)
+    assert grace_s > settings.consumer.batch_timeout_s
+    of_the_pod = {"restartPolicy": "Never", "automountServiceAccountToken": False}
+    assert spec.items() >= {**of_the_pod, "terminationGracePeriodSeconds": grace_s}.items()
+    run_id = job["metadata"]["name"].removeprefix("dagster-run-")
+    found_by = {"kgs/role": "consumer", "kgs/group": "flights", "kgs/consumer": "3", "dagster/run-id": run_id}
+    for metadata in (job["metadata"], template["metadata"]):
+        assert metadata["labels"].items() >= found_by.items()
+    assert template["metadata"]["annotations"] == {
         "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
         "karpenter.sh/do-not-disrupt": "true",
     }
-
-
-def test_the_loss_of_a_node_is_not_the_loss_of_the_group(job):
-    spreads = job["spec"]["template"]["spec"]["topologySpreadConstraints"]
+    spreads = spec["topologySpreadConstraints"]
     assert [spread["topologyKey"] for spread in spreads] == ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]
     for spread in spreads:
         assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
-        assert spread["labelSelector"]["matchLabels"].items() <= job["spec"]["template"]["metadata"]["labels"].items()
+        assert spread["labelSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
 
 
-def test_a_pod_has_no_more_rights_than_it_needs(job):
-    spec = job["spec"]["template"]["spec"]
-    assert spec["automountServiceAccountToken"] is False
-    (container,) = spec["containers"]
-    assert container["securityContext"]["readOnlyRootFilesystem"] is True
-
-
-def test_what_is_written_goes_to_volumes_of_its_own(job):
+def test_what_is_written_goes_to_volumes_of_its_own_and_what_the_launcher_gives_every_run_stays(job):
     """The root cannot be written. The launcher gives /tmp to all runs alike, so a consumer's tag does not."""
     spec = job["spec"]["template"]["spec"]
     (container,) = spec["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
     env = {each["name"]: each.get("value") for each in container["env"]}
+    assert len(container["env"]) == len(env), "what the launcher sets and the tag, too, is there once"
     mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
     assert env["SPARK_LOCAL_DIRS"] == env["TMPDIR"]
     for path in (env["TMPDIR"], "/tmp"):
         assert {"name": mounts[path], "emptyDir": {}} in spec["volumes"]
-
-
-def test_what_the_launcher_gives_every_run_stays(job):
-    (container,) = job["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "kgs:0.1.0"
     assert {"secretRef": {"name": "kafka"}} in container["envFrom"]
     assert "dagster-postgres" in json.dumps(container["env"])
-    names = [each["name"] for each in container["env"]]
-    assert len(names) == len({*names}), "what the launcher sets and the tag, too, is there once"
-    assert job["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == 10001
+    assert spec["securityContext"]["runAsUser"] == 10001
 
 
 def test_the_settings_say_what_pods_are_like(where):
@@ -183,33 +164,25 @@ def test_a_run_started_by_hand_is_tagged_with_what_its_pod_is_made_of_where_ther
 
 def test_no_setting_of_the_group_gets_into_the_tag():
     """Tags are shown to everybody who sees Dagster; kgs.yaml may hold passwords."""
-    secret = group(
-        kafka="{bootstrap_servers: 'broker.example:9', "
-        "client: {security.protocol: SASL_SSL, sasl.mechanism: PLAIN, sasl.password: s3cret}}"
-    )
-    assert "s3cret" not in json.dumps(pod_template(secret))
-    assert "broker.example" not in json.dumps(pod_template(secret))
+    client = "{security.protocol: SASL_SSL, sasl.mechanism: PLAIN, sasl.password: s3cret}"
+    shown = json.dumps(pod_template(group(kafka=f"{{bootstrap_servers: 'broker.example:9', client: {client}}}")))
+    assert "s3cret" not in shown
+    assert "broker.example" not in shown
 
 
 def gone(where, run_id):
     return pods_are_gone(api_of(where.instance.run_launcher), run_id)
 
 
-def test_a_run_is_gone_when_no_pod_of_it_is_there_or_to_come(where):
+@pytest.mark.parametrize("keeps_job", [True, False])
+def test_a_run_is_gone_when_no_pod_of_it_is_there_or_to_come(where, keeps_job):
     run_id = launched(where, group())
     assert gone(where, run_id) is False  # pending: it may start yet
-    where.cluster.run(3)
-    assert gone(where, run_id) is False
-    where.cluster.end(where.cluster.pod_of(3), 137, "OOMKilled")
-    assert gone(where, run_id) is True
-
-
-def test_a_run_whose_job_was_deleted_lives_as_long_as_its_pod(where):
-    run_id = launched(where, group())
     pod = where.cluster.run(3)
-    del where.cluster.jobs[f"dagster-run-{run_id}"]
+    if not keeps_job:
+        del where.cluster.jobs[f"dagster-run-{run_id}"]
     assert gone(where, run_id) is False
-    where.cluster.end(pod)
+    where.cluster.end(pod, 137, "OOMKilled")
     assert gone(where, run_id) is True
 
 
@@ -234,13 +207,11 @@ def test_a_cluster_that_does_not_tell_leaves_it_open(where, caplog, verb):
     assert gone(where, run_id) is None
 
 
-def marked(where, run_id, status):
+def give_up(where, run_id):
     where.instance.report_run_failed(where.instance.get_run_by_id(run_id), "by run monitoring")
 
 
 def later(where, seconds):
-    from dagster._time import get_current_timestamp
-
     return DagsterFleet(where.instance, group(), clock=lambda: get_current_timestamp() + seconds)
 
 
@@ -248,7 +219,7 @@ def test_the_job_of_a_run_that_was_given_up_is_deleted(where):
     """Run monitoring leaves it, and its pod, which could not be scheduled, would start later."""
     late, going_on, other = launched(where, group(), 1), launched(where, group(), 2), launched(where, group("h"), 4)
     for run_id in (late, other):
-        marked(where, run_id, "FAILURE")
+        give_up(where, run_id)
     assert later(where, 0).delete_late_jobs() == (), "it may be about to end by itself"
     assert later(where, 61).delete_late_jobs() == (late,)
     assert set(where.cluster.jobs) == {f"dagster-run-{going_on}", f"dagster-run-{other}"}
@@ -258,7 +229,7 @@ def test_the_job_of_a_run_that_was_given_up_is_deleted(where):
 def test_a_pod_that_reads_on_though_its_run_was_given_up_is_asked_to_end(where):
     run_id = launched(where, group())
     pod = where.cluster.run(3)
-    marked(where, run_id, "FAILURE")
+    give_up(where, run_id)
     assert later(where, 61).delete_late_jobs() == (run_id,)
     assert "deletionTimestamp" in pod["metadata"]
     assert later(where, 62).delete_late_jobs() == (), "it is asked once"
@@ -283,35 +254,21 @@ def test_a_run_that_was_asked_to_end_and_has_no_pod_is_over(where):
     assert later(where, 0).close_lost_runs() == ()
 
 
-def test_where_runs_are_no_pods_no_job_is_looked_for(instance):
-    assert DagsterFleet(instance, group()).delete_late_jobs() == ()
-
-
-def test_a_minute_without_the_api_server_fails_no_run(where, monkeypatch):
+def test_a_run_is_lost_when_job_and_pod_are_gone_and_not_by_a_minute_without_the_api_server(where, monkeypatch):
     """Run monitoring marks as failed what the launcher does not call running, however often that has asked."""
     waited = []
     monkeypatch.setattr("dagster_k8s.client.time", SimpleNamespace(sleep=waited.append))
     run = where.instance.get_run_by_id(launched(where, group()))
-    where.cluster.run(3)
-    launcher = where.instance.run_launcher
+    pod = where.cluster.run(3)
+
+    def health():
+        return where.instance.run_launcher.check_run_worker_health(run).status.name
+
     where.cluster.fault = lambda *_: 503
-    assert launcher.check_run_worker_health(run).status.name == "RUNNING"
+    assert health() == "RUNNING"
     assert sum(waited) >= 30, "it has asked again and again"
     where.cluster.fault = lambda *_: None
-    assert launcher.check_run_worker_health(run).status.name == "RUNNING"
-
-
-def test_a_run_whose_job_and_pod_are_gone_is_lost(where):
-    run = where.instance.get_run_by_id(launched(where, group()))
-    pod = where.cluster.run(3)
     where.cluster.jobs.clear()
-    launcher = where.instance.run_launcher
-    assert launcher.check_run_worker_health(run).status.name == "RUNNING", "its pod reads on"
+    assert health() == "RUNNING", "its pod reads on"
     where.cluster.remove(pod)
-    assert launcher.check_run_worker_health(run).status.name == "UNKNOWN"
-
-
-def test_the_labels_of_a_pod_lead_to_its_job(where):
-    run_id = launched(where, group())
-    assert where.cluster.pod_of(3)["metadata"]["labels"][JOB_UID] == job_of(where, run_id)["metadata"]["uid"]
-    assert isinstance(where.instance, dg.DagsterInstance)
+    assert health() == "UNKNOWN"

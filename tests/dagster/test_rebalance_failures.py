@@ -13,38 +13,26 @@ from kgs_core.runtime import controller_loop, rebalance_run
 from kgs_dagster.assets.control_loop import COVERED, DONE
 from kgs_dagster.jobs.rebalance import RebalanceRuns
 from kgs_dagster.resources import UNFINISHED
-from tests.dagster.rebalancing import FOUR, GROWN, checks, failure
+from tests.dagster.rebalancing import FOUR, GROWN
+from tests.dagster.results import checks, failure
 from tests.sim_group import tp
 
 
-@pytest.mark.parametrize("offset", [None, 77], ids=["old", "gone"])
-def test_where_no_measurement_is_to_be_had_the_run_fails_before_anything_else(runs, monkeypatch, offset):
-    newest, writer = runs.sim.publish(**FOUR), runs.sim.topics.writer
+def test_what_a_person_can_mend_fails_in_a_line_before_anybody_is_fenced(runs, monkeypatch):
+    """Whatever else ends a run: tests/core/runtime/test_rebalance_run.py."""
+    writer = runs.sim.topics.writer
+    step, said = failure(runs.run_at(FOUR, algorithm="best"))
+    assert (step, said.partition(" one of ")[0]) == ("write_speeds", "algorithm 'best': use")
     runs.sim.go_by(31)
 
     def measure():
         raise TransientError("Kafka b:9092: no answer")
 
     monkeypatch.setattr(runs.sim, "measure", measure)
-    step, said = failure(runs.run(measurement_offset=newest if offset is None else offset))
+    step, said = failure(runs.run())
     assert step == "write_speeds"
     assert "Kafka b:9092: no answer" in said
     assert runs.sim.topics.writer == writer
-
-
-def test_an_algorithm_that_is_none_is_refused_in_a_line(runs):
-    step, said = failure(runs.run(measurement_offset=runs.sim.publish(**FOUR), algorithm="best"))
-    assert step == "write_speeds"
-    assert said.startswith("algorithm 'best': use one of ")
-
-
-def test_who_is_fenced_fails_in_a_line(runs):
-    runs.sim.start(3)
-    runs.sim.events.append(lambda: runs.sim.target().measurement_offset == 1 and runs.sim.topics.fence_writers())
-    result = runs.run(measurement_offset=runs.sim.publish(**GROWN))
-    step, said = failure(result)
-    assert step == "handover"
-    assert "a newer controller has taken over" in said
 
 
 @pytest.fixture
@@ -64,7 +52,7 @@ def careless(monkeypatch):
 
 def test_an_unsafe_target_is_not_written_and_the_check_says_why(runs, careless):
     history = runs.sim.history()
-    result = runs.run(measurement_offset=runs.sim.publish(**GROWN))
+    result = runs.run_at(GROWN)
     step, said = failure(result)
     assert step == "consumer_assignment"
     assert "S6 a:0: has no consumer" in said
@@ -75,7 +63,7 @@ def test_an_unsafe_target_is_not_written_and_the_check_says_why(runs, careless):
 
 def test_a_change_that_is_not_carried_out_is_no_success(runs):
     """Runs that had handed nothing over, since a consumer did not come, were green."""
-    result = runs.run(measurement_offset=runs.sim.publish(**GROWN))  # nobody starts consumer 3
+    result = runs.run_at(GROWN)  # nobody starts consumer 3
     step, said = failure(result)
     assert step == "handover"
     assert said == ("the change is not carried out: timed out: not there after 20 s: the next run goes on from here")
@@ -86,17 +74,17 @@ def test_a_change_that_is_not_carried_out_is_no_success(runs):
 def test_a_change_that_gives_way_to_another_is_no_failure(runs):
     """The first run of a cold start was red, since the first consumer came while it waited for all."""
     runs.sim.events.append(lambda: runs.sim.target().measurement_offset == 1 and runs.sim.publish(**GROWN, e=10) > 0)
-    result = runs.run(measurement_offset=runs.sim.publish(**GROWN))
+    result = runs.run_at(GROWN)
     assert result.success
     assert runs.recorded(result, "handover")["outcome"].startswith("superseded: ")
     assert checks(result)["handover", DONE] is False, "and nobody takes it for carried out"
     assert RebalanceRuns(runs.instance, runs.group).hold(1) is None
-    assert runs.run(measurement_offset=runs.sim.publish(**GROWN, e=10)).success is False, "consumer 3 never comes"
+    assert runs.run_at({**GROWN, "e": 10}).success is False, "consumer 3 never comes"
 
 
 def test_after_a_change_that_is_not_carried_out_the_next_run_need_not_wait(runs, add_run):
     """Nothing went wrong: whatever is due now may well be something else."""
-    result = runs.run(measurement_offset=runs.sim.publish(**GROWN))
+    result = runs.run_at(GROWN)
     tags = runs.instance.get_run_by_id(result.run_id).tags
     add_run(tags)
     assert RebalanceRuns(runs.instance, runs.group).hold(1) is None
@@ -130,9 +118,9 @@ def test_the_next_run_goes_on_wherever_one_was_killed(runs, point, monkeypatch):
         for module in (controller_loop, rebalance_run):
             patched.setattr(module, "failpoint", kill)
         with suppress(Killed):
-            runs.run(measurement_offset=runs.sim.publish(**GROWN))
+            runs.run_at(GROWN)
     runs.sim.go_by(60)
-    result = runs.run(measurement_offset=runs.sim.publish(**GROWN))
+    result = runs.run_at(GROWN)
     assert result.success
     assert len(set(runs.sim.owners().values())) == 3
     assert runs.sim.history().count("Target") == 2

@@ -8,18 +8,14 @@ import pytest
 
 from kgs_core.errors import TransientError
 from kgs_dagster.jobs.rebalance import LONGEST_BACK_OFF_S, RebalanceRuns, rebalance_job, rebalance_run_request
-from kgs_dagster.launch import ATTEMPT
-from kgs_dagster.resources import FleetWithExcuses, RebalanceConfig, group_options
+from kgs_dagster.launch import ATTEMPT, DagsterFleet
+from kgs_dagster.resources import RebalanceConfig, group_options
 from kgs_dagster.run_process import PROCESS, process_tag, process_title
 from tests.dagster.groups import group as group_of
 from tests.dagster.processes import a_process
 
 GROUP = group_of()
-STARTED, FAILURE, SUCCESS = (
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.FAILURE,
-    dg.DagsterRunStatus.SUCCESS,
-)
+STARTED, FAILURE = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.FAILURE
 
 
 @dg.job
@@ -38,15 +34,25 @@ def add(instance):
     return make
 
 
+@pytest.fixture
+def ended(instance, monkeypatch):
+    """Runs that were asked to end: what carries that out is not part of an instance in memory."""
+    asked = []
+    monkeypatch.setattr(instance.run_coordinator, "cancel_run", asked.append)
+    return asked
+
+
 def ago(instance, seconds):
     """The runs of the group, so many seconds from now."""
     return RebalanceRuns(instance, GROUP, lambda: time.time_ns() / 1e9 + seconds)
 
 
-def test_nobody_is_held_up_at_first(instance):
+def test_nobody_is_held_up_at_first_nor_by_runs_of_others(instance, add):
     runs = RebalanceRuns(instance, GROUP)
     assert runs.hold(None) is None
     assert runs.next_attempt() == 1
+    add(STARTED, of=group_of("another"))
+    assert runs.hold(5) is None
 
 
 @pytest.mark.parametrize("status", [STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.CANCELING])
@@ -55,10 +61,6 @@ def test_a_run_that_has_not_ended_holds_up_the_next_one(instance, add, status):
     hold = RebalanceRuns(instance, GROUP).hold(5)
     assert f"rebalance run {run_id[:8]} is in progress" in hold.why
     assert not hold.target_stands, "it may be about to write another"
-
-
-def test_whether_it_will_write_another_target(instance, add):
-    add(STARTED, target_offset=5)
     assert RebalanceRuns(instance, GROUP).hold(6).target_stands, "it has"
     assert ago(instance, 31).hold(5).target_stands, "it would have by now"
 
@@ -66,9 +68,9 @@ def test_whether_it_will_write_another_target(instance, add):
 LIMIT_S = GROUP.settings.membership.group_management_timeout_s + 120
 
 
-def test_a_run_that_hangs_holds_up_the_next_one_for_a_limited_time_only(instance, add, monkeypatch):
+def test_a_run_that_hangs_holds_up_the_next_one_for_a_limited_time_only(instance, add, ended):
     """A deadlock, a database or a disk that hangs: nobody would move a partition any more, for ever."""
-    monkeypatch.setattr(instance.run_coordinator, "cancel_run", lambda _: False)
+    assert rebalance_job(GROUP).tags["dagster/max_runtime"] == f"{LIMIT_S + 60:.0f}", "where no sensor does, Dagster"
     hung = add(STARTED)
     assert ago(instance, LIMIT_S - 5).hold(5) is not None
     assert instance.get_run_by_id(hung).status is STARTED
@@ -91,22 +93,12 @@ def test_the_process_of_a_run_that_hangs_is_ended(instance, add):
     assert instance.get_run_by_id(hung).status is FAILURE
 
 
-def test_a_run_behind_one_that_hangs_is_what_is_waited_for_then(instance, add, monkeypatch):
+def test_a_run_behind_one_that_hangs_is_what_is_waited_for_then(instance, add, ended):
     """It was asked for by hand, and stands in the queue until the first one is over."""
-    monkeypatch.setattr(instance.run_coordinator, "cancel_run", lambda _: False)
     hung, queued = add(STARTED), add(dg.DagsterRunStatus.NOT_STARTED)
     hold = ago(instance, LIMIT_S + 5).hold(5)
     assert instance.get_run_by_id(hung).status is FAILURE
     assert queued[:8] in hold.why
-
-
-def test_dagster_itself_ends_a_run_that_hangs_where_no_sensor_does():
-    assert rebalance_job(GROUP).tags["dagster/max_runtime"] == f"{LIMIT_S + 60:.0f}"
-
-
-def test_runs_of_others_hold_up_nobody(instance, add):
-    add(STARTED, of=group_of("another"))
-    assert RebalanceRuns(instance, GROUP).hold(5) is None
 
 
 def test_after_failures_the_wait_doubles_up_to_a_limit(instance, add):
@@ -120,7 +112,7 @@ def test_after_failures_the_wait_doubles_up_to_a_limit(instance, add):
         assert runs.next_attempt() == count + 1
 
 
-@pytest.mark.parametrize("status", [SUCCESS, dg.DagsterRunStatus.CANCELED])
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.CANCELED])
 def test_a_run_that_did_not_fail_ends_the_row(instance, add, status):
     for each in (FAILURE, FAILURE, status):
         add(each)
@@ -155,39 +147,25 @@ def test_a_request_is_known_by_what_was_seen(config, target_offset, key):
     assert request.tags[ATTEMPT] == "1"
 
 
-@pytest.fixture
-def ended(instance, monkeypatch):
-    """Runs that were asked to end: what carries that out is not part of an instance in memory."""
-    asked = []
-    monkeypatch.setattr(instance.run_coordinator, "cancel_run", asked.append)
-    return asked
-
-
 def test_an_end_that_somebody_wanted_is_no_failure(instance, run_of, ended):
     unwanted, failed = run_of(7, STARTED), run_of(8, STARTED)
-    fleet = FleetWithExcuses(instance, GROUP)
+    fleet = DagsterFleet(instance, GROUP)
     fleet.stop_unwanted(unwanted)
+    assert ended == [unwanted]
+    assert [(run.handle, run.is_over) for run in fleet.runs()] == [(unwanted, False), (failed, False)]
     for run_id in (unwanted, failed):
         instance.report_run_failed(instance.get_run_by_id(run_id))
     assert [run.handle for run in fleet.runs()] == [failed]
-    assert [run.handle for run in FleetWithExcuses(instance, GROUP).runs()] == [failed], "the next one knows it, too"
+    assert [run.handle for run in DagsterFleet(instance, GROUP).runs()] == [failed], "the next one knows it, too"
     assert fleet.next_attempt(7) == 2
 
 
 def test_a_start_that_took_too_long_is_tagged_with_why_it_is_ended(instance, run_of, ended):
     run_id = run_of(7, STARTED)
-    FleetWithExcuses(instance, GROUP).stop_overdue(run_id)
+    DagsterFleet(instance, GROUP).stop_overdue(run_id)
     limit_s = GROUP.settings.membership.start_timeout_s
     assert instance.get_run_by_id(run_id).tags["kgs/why"] == f"no report within {limit_s:g} s"
     assert ended == [run_id]
-
-
-def test_while_it_has_not_ended_it_is_there(instance, run_of, ended):
-    run_id = run_of(7, STARTED)
-    fleet = FleetWithExcuses(instance, GROUP)
-    fleet.stop_unwanted(run_id)
-    assert ended == [run_id]
-    assert [(run.handle, run.is_over) for run in fleet.runs()] == [(run_id, False)]
 
 
 def test_the_options_are_those_of_the_group():

@@ -19,38 +19,24 @@ def wanting(runs):
     runs.sim.fleet.habits = replace(runs.sim.fleet.habits, **SECOND)
     runs.sim.start(3)
     runs.sim.go_by(5)
-    run = runs.run(measurement_offset=runs.sim.publish(**FOUR))
+    run = runs.run_at(FOUR)
     assert run.success
     assert runs.sim.target().spares == (3,)
     return runs
 
 
-@pytest.fixture
-def on_trial(wanting):
-    """The spare was started anew, so that it has to be asked once more; the run that asked it."""
+def test_a_run_that_only_writes_what_is_on_trial_is_no_failure(wanting):
+    """The spare was started anew, so that it has to be asked once more."""
     wanting.sim.fleet.of(3)[0].kill()
     wanting.sim.start(3)
     wanting.sim.go_by(5)
-    wanting.before = wanting.sim.target(), wanting.sim.history()
-    wanting.result = wanting.run(measurement_offset=wanting.sim.publish(**FOUR))
-    return wanting
-
-
-def test_a_run_that_only_writes_what_is_on_trial_is_no_failure(on_trial):
-    target, history = on_trial.before
-    assert on_trial.result.success
-    assert UNFINISHED not in on_trial.instance.get_run_by_id(on_trial.result.run_id).tags
-    assert on_trial.sim.target() == target
-    assert on_trial.sim.history()[len(history) :] == ["MemberAssignment", "Tombstone"]
-    assert on_trial.recorded(on_trial.result, "handover")["outcome"] == "converged"
-
-
-def test_the_run_after_it_hands_over_what_the_spare_has_opened(on_trial):
-    sim = on_trial.sim
-    sim.events.append(lambda: sim.target().spares == (4,) and sim.start(4) is None)  # as the sensor does
-    sim.go_by(5)
-    assert on_trial.run(measurement_offset=sim.publish(**FOUR)).success
-    assert sim.owners() == {"a": 3, "b": 3, "c": 2, "d": 2}
+    target, count = wanting.sim.target(), len(wanting.sim.history())
+    result = wanting.run_at(FOUR)
+    assert result.success
+    assert UNFINISHED not in wanting.instance.get_run_by_id(result.run_id).tags
+    assert wanting.sim.target() == target
+    assert wanting.sim.history()[count:] == ["MemberAssignment", "Tombstone"]
+    assert wanting.recorded(result, "handover")["outcome"] == "converged"
 
 
 def test_what_cannot_be_opened_asks_for_no_run_without_end(wanting):
@@ -58,9 +44,9 @@ def test_what_cannot_be_opened_asks_for_no_run_without_end(wanting):
         process.habits = replace(process.habits, cannot_open={tp("a"): "no rule"})
     for _ in range(2):
         wanting.sim.go_by(5)
-        assert wanting.run(measurement_offset=wanting.sim.publish(**FOUR)).success
+        assert wanting.run_at(FOUR).success
     history = wanting.sim.history()
-    result = wanting.run(measurement_offset=wanting.sim.publish(**FOUR))
+    result = wanting.run_at(FOUR)
     assert wanting.recorded(result, "handover")["outcome"].startswith("nothing to do")
     assert wanting.sim.history() == history
     assert wanting.sim.owners() == {"a": 1, "b": 1, "c": 2, "d": 2}

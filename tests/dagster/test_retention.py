@@ -7,18 +7,9 @@ from itertools import count
 import dagster as dg
 import pytest
 from dagster._core.definitions.run_request import InstigatorType
-from dagster._core.remote_origin import (
-    GrpcServerCodeLocationOrigin,
-    RemoteInstigatorOrigin,
-    RemoteRepositoryOrigin,
-)
-from dagster._core.scheduler.instigation import (
-    InstigatorState,
-    InstigatorStatus,
-    SensorInstigatorData,
-    TickData,
-    TickStatus,
-)
+from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, RemoteInstigatorOrigin, RemoteRepositoryOrigin
+from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData, TickData
+from dagster._core.scheduler.instigation import TickStatus as Tick
 from dagster._core.test_utils import freeze_time
 from dagster._time import get_current_timestamp
 
@@ -39,8 +30,41 @@ CONFIG = {"ops": {"prune_runs": {"config": {
     "keep_days": KEPT_DAYS, "keep_failed_days": KEPT_DAYS, "keep_looks_days": KEPT_DAYS, "keep_ticks_days": KEPT_DAYS,
     "keep_skipped_ticks_days": 1,
 }}}}  # fmt: skip
-REPOSITORY = RemoteRepositoryOrigin(GrpcServerCodeLocationOrigin(host="localhost", port=1, location_name="kgs"), "kgs")
+START_S = 1_800_000_000.0
 TABLE = group().key("lake", "bronze", "orders")
+
+
+def repository(location, name, port):
+    where = GrpcServerCodeLocationOrigin(host="localhost", port=port, location_name=location)
+    return RemoteRepositoryOrigin(where, name)
+
+
+REPOSITORY = repository("kgs", "kgs", 1)
+
+
+def watched_by(instance, of, name):
+    """A sensor that runs."""
+    origin = RemoteInstigatorOrigin(of, name)
+    instance.add_instigator_state(
+        InstigatorState(origin, InstigatorType.SENSOR, InstigatorStatus.RUNNING, SensorInstigatorData())
+    )
+    return origin
+
+
+def add_tick(instance, origin, status, at_s):
+    selector = origin.get_selector().get_id()
+    about = origin.get_id(), origin.instigator_name, InstigatorType.SENSOR, status, at_s
+    instance.create_tick(TickData(*about, run_ids=[], selector_id=selector))
+
+
+def pruned(instance, **how):
+    """The run of the job, as of now."""
+    job = prune_runs_job(group(), get_current_timestamp)
+    return job.execute_in_process(instance=instance, raise_on_error=False, **how)
+
+
+def kept(instance, runs):
+    return [run_id for run_id in runs if instance.get_run_by_id(run_id)]
 
 
 def rows(home):
@@ -63,35 +87,25 @@ class Life:
         self.runs = Runs(instance)
         self.runs.sim.start(1, 2)
         self.days = count()
-        self.origins = [RemoteInstigatorOrigin(REPOSITORY, name) for name in (*TICKING, *TICKING_FOR_ALL)]
-        for origin in self.origins:
-            state = InstigatorState(origin, InstigatorType.SENSOR, InstigatorStatus.RUNNING, SensorInstigatorData())
-            instance.add_instigator_state(state)
+        self.origins = [watched_by(instance, REPOSITORY, name) for name in (*TICKING, *TICKING_FOR_ALL)]
 
     def day(self):
         today = next(self.days)
-        with freeze_time(1_800_000_000.0 + today * DAY_S):
-            assert self.runs.run(measurement_offset=self.runs.sim.publish(**FOUR)).success
-            assert not self.runs.run(measurement_offset=self.runs.sim.publish(**FOUR), algorithm="none").success
+        with freeze_time(START_S + today * DAY_S):
+            assert self.runs.run_at(FOUR).success
+            assert not self.runs.run_at(FOUR, algorithm="none").success
             for bad in (1.0, None):
                 self.looked_at({"orders": bad})
-            self.ticked()
-            job = prune_runs_job(group(), get_current_timestamp)
-            assert job.execute_in_process(instance=self.instance, run_config=CONFIG).success
+            for origin in self.origins:
+                for status in (Tick.SKIPPED, Tick.SUCCESS):
+                    add_tick(self.instance, origin, status, get_current_timestamp())
+            assert pruned(self.instance, run_config=CONFIG).success
 
     def looked_at(self, judged):
         for event in (dg.AssetMaterialization(TABLE, tags={"k": "v"}), dg.AssetObservation(TABLE)):
             self.instance.report_runless_asset_event(event)
         for event in changed_evaluations(group(), self.instance, judged):
             self.instance.report_runless_asset_event(event)
-
-    def ticked(self):
-        for origin in self.origins:
-            for status in (TickStatus.SKIPPED, TickStatus.SUCCESS):
-                now = get_current_timestamp()
-                tick = TickData(origin.get_id(), origin.instigator_name, InstigatorType.SENSOR, status, now, run_ids=[],
-                                selector_id=origin.get_selector().get_id())  # fmt: skip
-                self.instance.create_tick(tick)
 
 
 @pytest.mark.slow(30)
@@ -121,22 +135,22 @@ def test_killed_in_the_middle_nothing_else_is_lost_and_the_next_run_goes_on(
 
     monkeypatch.setattr(retention, "_AT_ONCE", 2)
     others = dg.AssetKey(["others"])
-    with freeze_time(1_800_000_000.0):
+    with freeze_time(START_S):
         for _ in range(4):
             local_instance.report_runless_asset_event(dg.AssetMaterialization(TABLE))
             local_instance.report_runless_asset_event(dg.AssetMaterialization(others))
-        old = [prune_runs_job(group()).execute_in_process(instance=local_instance).run_id for _ in range(3)]
-    with freeze_time(1_800_000_000.0 + 100 * DAY_S):
-        job = prune_runs_job(group(), get_current_timestamp)
+        old = [pruned(local_instance).run_id for _ in range(3)]
+    with freeze_time(START_S + 100 * DAY_S):
         with monkeypatch.context() as patched, suppress(Killed):
             patched.setattr(retention, "failpoint", kill)
-            job.execute_in_process(instance=local_instance)
-        halfway = {run.run_id for run in local_instance.get_runs()} & {*old}
-        assert len(halfway) == (3 if point == "run-half-deleted" else 0), "a run's own entry goes last"
+            pruned(local_instance)
+        assert len(kept(local_instance, old)) == (3 if point == "run-half-deleted" else 0), (
+            "a run's own entry goes last"
+        )
         assert len(local_instance.fetch_materializations(others, 9).records) == 4
         with dg.DagsterInstance.from_config(str(tmp_path / "dagster_home")) as later:  # as another process has it
-            assert job.execute_in_process(instance=later).success
-    assert {run.run_id for run in local_instance.get_runs()} & {*old} == set()
+            assert pruned(later).success
+    assert kept(local_instance, old) == []
     assert len(local_instance.fetch_materializations(TABLE, 9).records) == 1, "how the table is"
     assert len(local_instance.fetch_materializations(others, 9).records) == 4
 
@@ -145,7 +159,7 @@ def test_the_last_good_run_of_a_change_stays_however_old(runs):
     """Its events are what the page of its assets shows: after two calm weeks they would be as if never made."""
     job = prune_runs_job(runs.group, lambda: get_current_timestamp() + 100 * DAY_S)
     for _ in range(2):
-        assert runs.run(measurement_offset=runs.sim.publish(**FOUR)).success
+        assert runs.run_at(FOUR).success
     assert job.execute_in_process(instance=runs.instance).success
     (left,) = [run for run in runs.instance.get_runs() if run.job_name == "rebalance_job"]
     assert runs.instance.get_latest_materialization_event(runs.group.key("handover")).run_id == left.run_id
@@ -169,19 +183,17 @@ def test_runs_that_people_start_from_an_assets_page_go_but_for_the_newest_of_eac
         done = job.execute_in_process(instance=local_instance, partition_key=day, asset_selection=[key])
         return done.run_id
 
-    with freeze_time(1_800_000_000.0):
+    with freeze_time(START_S):
         runs = [start(ours.key("bill"), day) for day in ("2026-03-04", "2026-03-04", "2026-03-05")]
         others = [start(theirs), start(theirs)]
-    with freeze_time(1_800_000_000.0 + 100 * DAY_S):
-        assert prune_runs_job(ours, get_current_timestamp).execute_in_process(instance=local_instance).success
-    left = {run.run_id for run in local_instance.get_runs()}
-    assert left & {*runs} == {*runs[1:]}
-    assert left >= {*others}
+    with freeze_time(START_S + 100 * DAY_S):
+        assert pruned(local_instance).success
+    assert kept(local_instance, [*runs, *others]) == [*runs[1:], *others]
 
 
 def test_a_run_that_cannot_be_deleted_keeps_no_other_one(local_instance, monkeypatch):
-    with freeze_time(1_800_000_000.0):
-        old = [prune_runs_job(group()).execute_in_process(instance=local_instance).run_id for _ in range(3)]
+    with freeze_time(START_S):
+        old = [pruned(local_instance).run_id for _ in range(3)]
     real = prune.delete_run
 
     def refuse(instance, run_id):
@@ -190,12 +202,9 @@ def test_a_run_that_cannot_be_deleted_keeps_no_other_one(local_instance, monkeyp
         real(instance, run_id)
 
     monkeypatch.setattr(prune, "delete_run", refuse)
-    with freeze_time(1_800_000_000.0 + 100 * DAY_S):
-        done = prune_runs_job(group(), get_current_timestamp).execute_in_process(
-            instance=local_instance, raise_on_error=False
-        )
-    assert {run.run_id for run in local_instance.get_runs()} & {*old} == {old[2]}
-    assert not done.success, "somebody should know of it"
+    with freeze_time(START_S + 100 * DAY_S):
+        assert not pruned(local_instance).success, "somebody should know of it"
+    assert kept(local_instance, old) == [old[2]]
 
 
 def test_the_ticks_that_are_deleted_are_those_of_all_sensors_and_schedules_of_a_group():
@@ -206,18 +215,11 @@ def test_the_ticks_that_are_deleted_are_those_of_all_sensors_and_schedules_of_a_
 
 
 def test_ticks_of_a_sensor_of_the_same_name_in_another_code_location_stay(local_instance):
-    location = GrpcServerCodeLocationOrigin(host="localhost", port=2, location_name="others")
-    origins = [RemoteInstigatorOrigin(RemoteRepositoryOrigin(location, "theirs"), "lake_sensor")]
-    origins.append(RemoteInstigatorOrigin(REPOSITORY, "lake_sensor"))
+    theirs = repository("others", "theirs", 2)
+    origins = [watched_by(local_instance, each, "lake_sensor") for each in (theirs, REPOSITORY)]
     for origin in origins:
-        state = InstigatorState(origin, InstigatorType.SENSOR, InstigatorStatus.RUNNING, SensorInstigatorData())
-        local_instance.add_instigator_state(state)
-        tick = TickData(
-            origin.get_id(), "lake_sensor", InstigatorType.SENSOR, TickStatus.SKIPPED, 1_800_000_000.0, run_ids=[],
-            selector_id=origin.get_selector().get_id(),
-        )  # fmt: skip
-        local_instance.create_tick(tick)
-    limit = retention.days_ago(0, 1_800_000_000.0 + DAY_S)
+        add_tick(local_instance, origin, Tick.SKIPPED, START_S)
+    limit = retention.days_ago(0, START_S + DAY_S)
     ours = REPOSITORY.get_selector_id()
     retention.delete_ticks(local_instance, {"lake_sensor"}, limit, skipped=True, repository=ours)
     left = [len(local_instance.get_ticks(each.get_id(), each.get_selector().get_id())) for each in origins]
@@ -225,25 +227,17 @@ def test_ticks_of_a_sensor_of_the_same_name_in_another_code_location_stay(local_
 
 
 def test_an_event_that_cannot_be_read_keeps_no_other_one(local_instance, tmp_path):
-    with freeze_time(1_800_000_000.0):
+    with freeze_time(START_S):
         for bad in (1.0, None):
             for event in changed_evaluations(group(), local_instance, {"orders": bad}):
                 local_instance.report_runless_asset_event(event)
-    databases = [path for path in tmp_path.rglob("*.db") if "event_logs" in rows_tables(path)]
-    for path in databases:
-        with sqlite3.connect(path) as connection:
+
+    def events():
+        return sum(number for (_, table), number in rows(tmp_path).items() if table == "event_logs")
+
+    for path in tmp_path.rglob("*.db"):
+        with sqlite3.connect(path) as connection, suppress(sqlite3.OperationalError):  # it has no such table
             connection.execute("update event_logs set event = '{}' where id = (select min(id) from event_logs)")
-    before = sum(rows_of_events(path) for path in databases)
-    retention.delete_looks(local_instance, [TABLE], retention.days_ago(0, 1_800_000_000.0 + DAY_S))
-    assert 0 < sum(rows_of_events(path) for path in databases) < before
-
-
-def rows_tables(path):
-    with sqlite3.connect(path) as connection:
-        return {name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")}
-
-
-def rows_of_events(path):
-    with sqlite3.connect(path) as connection:
-        (number,) = connection.execute("select count(*) from event_logs").fetchone()
-    return number
+    before = events()
+    retention.delete_looks(local_instance, [TABLE], retention.days_ago(0, START_S + DAY_S))
+    assert 0 < events() < before

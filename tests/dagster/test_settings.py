@@ -6,15 +6,23 @@ from pathlib import Path
 import pytest
 
 from kgs_core.errors import ConfigError
-from kgs_dagster.settings import (
-    ExperimentSettings,
-    experiment_settings,
-    groups,
-    name_groups,
-)
-from tests.dagster.groups import settings, two_groups
+from kgs_dagster.settings import ExperimentSettings, experiment_settings, groups, name_groups
+from tests.dagster.groups import settings
 
 TEXT = "group: {}\nkafka: {{bootstrap_servers: 'a:9092'}}\nlake: {{root: lake}}\ntopics: [{{topic: t}}]\n"
+
+
+@pytest.fixture(autouse=True)
+def environ(monkeypatch, tmp_path):
+    """Of the working directory, which is empty, and of these variables alone."""
+    monkeypatch.chdir(tmp_path)
+    for name in (
+        "KGS_CONFIG",
+        "KGS_EXPERIMENTS",
+        *(f"KGS_EXPERIMENTS_{n}" for n in ("BASELINES", "SPARK", "RECORDINGS")),
+    ):
+        monkeypatch.delenv(name, raising=False)
+    return lambda **variables: [monkeypatch.setenv(*each) for each in variables.items()]
 
 
 @pytest.fixture
@@ -28,34 +36,30 @@ def config(tmp_path):
     return write
 
 
-def test_nothing_configured_is_no_mistake(tmp_path):
-    assert groups({}, tmp_path) == ()
-
-
-def test_kgs_yaml_of_the_working_directory_counts_when_nothing_is_named(config, tmp_path):
+def test_kgs_yaml_of_the_working_directory_counts_when_nothing_is_named(config, environ, tmp_path):
+    assert groups() == ()
     path = config("kgs.yaml", "g")
-    (found,) = groups({}, tmp_path)
+    (found,) = groups()
     assert (found.name, found.path, found.suffix) == ("g", path, "")
     assert found.settings.lake.root == str(tmp_path / "lake")
-
-
-def test_what_is_named_counts_instead(config, tmp_path):
-    config("kgs.yaml", "g")
     config("other.yaml", "other")
-    (found,) = groups({"KGS_CONFIG": "other.yaml"}, tmp_path)
+    environ(KGS_CONFIG="other.yaml")
+    (found,) = groups()
     assert (found.name, found.suffix) == ("other", "")
 
 
-def test_several_files_are_several_groups_with_names_that_dagster_takes(config, tmp_path):
+def test_several_files_are_several_groups_with_names_that_dagster_takes(config, environ):
     paths = [config("a/kgs.yaml", "a.b"), config("c/kgs.yaml", "c-d")]
-    found = groups({"KGS_CONFIG": os.pathsep.join(map(str, paths))}, tmp_path)
+    environ(KGS_CONFIG=os.pathsep.join(map(str, paths)))
+    found = groups()
     assert [(group.name, group.suffix) for group in found] == [("a.b", "_a_b"), ("c-d", "_c_d")]
     assert found[0].key("lake", "t").path == ["a.b", "lake", "t"]
 
 
-def test_a_name_that_is_wrong_is_reported_and_not_passed_over(tmp_path):
+def test_a_name_that_is_wrong_is_reported_and_not_passed_over(environ):
+    environ(KGS_CONFIG="nowhere.yaml")
     with pytest.raises(ConfigError, match=r"nowhere\.yaml: no such file"):
-        groups({"KGS_CONFIG": "nowhere.yaml"}, tmp_path)
+        groups()
 
 
 @pytest.mark.parametrize("other", ["a.b", "a_b"])
@@ -64,33 +68,23 @@ def test_two_groups_that_dagster_could_not_tell_apart_are_refused(other, tmp_pat
         name_groups([(settings("a.b"), tmp_path / "1.yaml"), (settings(other), tmp_path / "2.yaml")])
 
 
-def test_two_groups_share_no_name():
-    first, second = two_groups()
-    assert first.suffix != second.suffix
-
-
-def test_experiments_have_a_place_and_baselines_by_default(tmp_path):
-    assert experiment_settings({}, tmp_path) == ExperimentSettings()
-
-
-def test_the_environment_says_where_experiments_are_kept_and_what_they_compare(tmp_path):
-    environ = {
-        "KGS_EXPERIMENTS": "lab",
-        "KGS_EXPERIMENTS_BASELINES": "kafka:7, keda,,kafka:7",
-        "KGS_EXPERIMENTS_SPARK": "local[2]",
-        "KGS_EXPERIMENTS_RECORDINGS": "/data",
-    }
-    found = experiment_settings(environ, tmp_path)
+def test_the_environment_says_where_experiments_are_kept_and_what_they_compare(environ, tmp_path):
+    assert experiment_settings() == ExperimentSettings()
+    environ(KGS_EXPERIMENTS="lab", KGS_EXPERIMENTS_BASELINES="kafka:7, keda,,kafka:7")
+    environ(KGS_EXPERIMENTS_SPARK="local[2]", KGS_EXPERIMENTS_RECORDINGS="/data")
+    found = experiment_settings()
     assert found == ExperimentSettings(tmp_path / "lab", ("kafka:7", "keda"), "local[2]", Path("/data"))
 
 
 @pytest.mark.parametrize("name", ["kafka:0", "kafka:x", "mwf", "search@0.8", "storm"])
-def test_a_baseline_that_there_is_not_is_refused(tmp_path, name):
+def test_a_baseline_that_there_is_not_is_refused(environ, name):
+    environ(KGS_EXPERIMENTS_BASELINES=f"keda,{name}")
     with pytest.raises(ConfigError, match=f"KGS_EXPERIMENTS_BASELINES: '{name}': write kafka:CONSUMERS or keda"):
-        experiment_settings({"KGS_EXPERIMENTS_BASELINES": f"keda,{name}"}, tmp_path)
+        experiment_settings()
 
 
 @pytest.mark.parametrize("variable", ["KGS_EXPERIMENTS", "KGS_EXPERIMENTS_RECORDINGS"])
-def test_an_address_where_a_folder_must_be_is_refused(tmp_path, variable):
+def test_an_address_where_a_folder_must_be_is_refused(environ, variable):
+    environ(**{variable: "s3://bucket/lab"})
     with pytest.raises(ConfigError, match=f"^{variable}: s3://bucket/lab: is an address: name a folder"):
-        experiment_settings({variable: "s3://bucket/lab"}, tmp_path)
+        experiment_settings()

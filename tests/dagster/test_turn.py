@@ -2,59 +2,45 @@
 
 import threading
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
 
 import dagster as dg
 import pytest
 
 from kgs_core.errors import TransientError
-from kgs_dagster.sensors import build_sensors
+from kgs_dagster.sensors.partition_load import partition_load_sensor
 from kgs_dagster.turn import HANGS_AFTER_S, MOST_HUNG, Turn
-from tests.dagster.groups import group, two_groups
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
+from tests.dagster.groups import two_groups
 
 
 @pytest.fixture
 def clock():
+    class Clock:
+        now = 0.0
+
+        def __call__(self):
+            return self.now
+
     return Clock()
 
 
-def test_two_looks_at_once_are_one_too_many(clock):
-    turn = Turn(clock)
-    with turn.taken() as first, turn.taken() as second:
-        assert (first, second) == ("", "the look before this one is not over")
-    with turn.taken() as third:
-        assert third == ""
-
-
-def test_a_look_that_hangs_is_gone_past_and_reported(clock):
-    turn = Turn(clock)
+def test_one_look_at_a_time_and_one_that_hangs_is_gone_past_and_reported(clock):
+    """Where it comes back, it takes nobody else's turn."""
+    turn, not_over = Turn(clock), "the look before this one is not over"
     with ExitStack() as hanging:
-        hanging.enter_context(turn.taken())
+        assert hanging.enter_context(turn.taken()) == ""
+        with turn.taken() as second:
+            assert (second, turn.hung) == (not_over, "")
         clock.now += HANGS_AFTER_S + 1
         with turn.taken() as second:
-            assert second == ""
-            assert turn.hung == "1 look of before hangs, since 181 s"
+            assert (second, turn.hung) == ("", "1 look of before hangs, since 181 s")
             with turn.taken() as third:
-                assert third == "the look before this one is not over"
-    assert turn.hung == ""
-
-
-def test_what_hung_and_comes_back_takes_nobody_elses_turn(clock):
-    turn = Turn(clock)
-    first, second = turn.taken(), turn.taken()
-    first.__enter__()
-    clock.now += HANGS_AFTER_S + 1
-    second.__enter__()
-    first.__exit__(None, None, None)
-    with turn.taken() as third:
-        assert third == "the look before this one is not over"
-    second.__exit__(None, None, None)
+                assert third == not_over
+            hanging.close()
+            with turn.taken() as third:
+                assert (third, turn.hung) == (not_over, "")
+    with turn.taken() as last:
+        assert (last, turn.hung) == ("", "")
 
 
 def test_so_many_may_hang_and_no_more(clock):
@@ -69,57 +55,43 @@ def test_so_many_may_hang_and_no_more(clock):
             assert "restart the code location" in why
 
 
-def test_a_tick_of_the_load_sensor_that_hangs_ends_no_control_loop(instance, clock):
-    """Its lock had no age: the group had no controller until somebody restarted the code server."""
-    let_go, hangs = threading.Event(), threading.Event()
+class Away:
+    """Ports whose opening hangs the first time, as a client does whose end does not come; then Kafka is away."""
+
+    def __init__(self):
+        self.hangs, self.let_go = threading.Event(), threading.Event()
 
     @contextmanager
-    def connect(_group, _instance):
-        if not hangs.is_set():
-            hangs.set()
-            let_go.wait(60)  # a client whose end does not come
-        raise TransientError("Kafka was asked")
-        yield
-
-    class Timing:
-        steady = clock
-
-    (sensor,) = build_sensors(group(), connect=connect, timing=Timing())
-
-    def tick():
-        return sensor.evaluate_tick(dg.build_sensor_context(instance=instance)).skip_message
-
-    thread = threading.Thread(target=tick)
-    thread.start()
-    try:
-        assert hangs.wait(60)
-        assert tick() == "the look before this one is not over"
-        clock.now += HANGS_AFTER_S + 1
-        assert tick() == "Kafka was asked"
-    finally:
-        let_go.set()
-        thread.join(60)
-
-
-def test_a_sensor_that_hangs_holds_up_no_other_groups(instance):
-    let_go, hangs = threading.Event(), threading.Event()
-    first, second = two_groups()
-
-    @contextmanager
-    def connect(which, _instance):
-        if which is first:
-            hangs.set()
-            let_go.wait(60)
+    def __call__(self, which, _instance):
+        if not self.hangs.is_set():
+            self.hangs.set()
+            self.let_go.wait(60)
         raise TransientError(f"Kafka of {which.name} was asked")
         yield
 
-    ours, theirs = (build_sensors(each, connect=connect)[0] for each in (first, second))
-    thread = threading.Thread(target=ours.evaluate_tick, args=(dg.build_sensor_context(instance=instance),))
-    thread.start()
-    try:
-        assert hangs.wait(60)
-        context = dg.build_sensor_context(instance=instance)
-        assert theirs.evaluate_tick(context).skip_message == "Kafka of c-d was asked"
-    finally:
-        let_go.set()
-        thread.join(60)
+    @contextmanager
+    def hanging(self, tick):
+        thread = threading.Thread(target=tick)
+        thread.start()
+        try:
+            assert self.hangs.wait(60)
+            yield
+        finally:
+            self.let_go.set()
+            thread.join(60)
+
+
+def test_a_tick_of_the_load_sensor_that_hangs_ends_no_control_loop_and_holds_up_no_other_groups(instance, clock):
+    """Its lock had no age: the group had no controller until somebody restarted the code server."""
+    away = Away()
+    timing = SimpleNamespace(steady=clock)
+    ours, theirs = (partition_load_sensor(each, connect=away, timing=timing) for each in two_groups())
+
+    def tick(sensor=ours):
+        return sensor.evaluate_tick(dg.build_sensor_context(instance=instance)).skip_message
+
+    with away.hanging(tick):
+        assert tick() == "the look before this one is not over"
+        assert tick(theirs) == "Kafka of c-d was asked"
+        clock.now += HANGS_AFTER_S + 1
+        assert tick() == "Kafka of a.b was asked"

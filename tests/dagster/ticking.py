@@ -5,20 +5,17 @@ from contextlib import contextmanager
 import dagster as dg
 
 from kgs_core.group.view.events import Measured
-from kgs_dagster.definitions import build_defs
 from kgs_dagster.jobs.rebalance import RebalanceRuns
-from kgs_dagster.resources import UNFINISHED, control_resources, group_options
-from kgs_dagster.sensors import build_sensors
+from kgs_dagster.resources import UNFINISHED
 from kgs_dagster.sensors.long_poll import SensorPorts, Timing
-from tests.dagster.groups import group as group_of
-from tests.dagster.rebalancing import FOUR, PACKING
-from tests.sim_group import SimGroup
-
-TOPICS = "[{topic: a}, {pattern: '.*'}]"
+from kgs_dagster.sensors.partition_load import partition_load_sensor
+from tests.dagster.rebalancing import FOUR, Runs
 
 
 class Fleet:
     """The simulated fleet with what a tick needs beyond the core's port."""
+
+    launches_pods = False
 
     def __init__(self, sim):
         self.sim = sim
@@ -32,13 +29,12 @@ class Fleet:
         self.sim.fleet.stop(handle)
 
     stop_unwanted = stop_overdue = stop
-    launches_pods = False
 
     def next_attempt(self, consumer):
         return 1 + sum(process.consumer == consumer for process in self.sim.fleet.processes.values())
 
 
-class Watched:
+class Watched(Runs):
     """A group with its sensor and its job. What is asked for at a tick is carried out after it, as by the daemon.
 
     Attributes:
@@ -47,9 +43,7 @@ class Watched:
     """
 
     def __init__(self, instance):
-        self.instance = instance
-        self.group = group_of(topics=TOPICS, packing=PACKING, membership="{group_management_timeout_s: 20}")
-        self.sim = SimGroup(group_options(self.group))
+        super().__init__(instance, "[{topic: a}, {pattern: '.*'}]")
         self.fleet = Fleet(self.sim)
         self.load = FOUR
         self.errors = {}
@@ -57,8 +51,7 @@ class Watched:
         clock = self.sim.clock
         self.runs = RebalanceRuns(instance, self.group)
         timing = Timing(lambda: clock.now, lambda: clock.now, self.sim.go_by)
-        (self.sensor,) = build_sensors(self.group, connect=self.connect, timing=timing)
-        self.defs = build_defs(control_resources(self.group, connect=self.sim.connect), [self.group])
+        self.sensor = partition_load_sensor(self.group, connect=self.connect, timing=timing)
 
     @contextmanager
     def connect(self, group, instance):
@@ -105,15 +98,13 @@ class Watched:
                 self.sim.start(int(request.tags["kgs/consumer"]))
         return result
 
+    def asked(self):
+        """The configuration of the one rebalance run that a tick asks for."""
+        (request,) = self.evaluate().run_requests
+        return config_of(request)
+
     def rebalance(self, request, **changes):
-        job = self.defs.resolve_job_def("rebalance_job")
-        config = {**request.run_config["resources"]["rebalance"]["config"], **changes}
-        return job.execute_in_process(
-            run_config={"resources": {"rebalance": {"config": config}}},
-            instance=self.instance,
-            tags=request.tags,
-            raise_on_error=False,
-        )
+        return self.run(tags=request.tags, **{**config_of(request), **changes})
 
     def is_sound(self, done):
         """Whether nothing went wrong in a run: consumers come after it here, so it may have handed nothing over."""
@@ -125,8 +116,18 @@ class Watched:
                 return
         raise AssertionError("it goes on asking")
 
+    def keep(self, result):
+        """What a tick says of checks is kept, as by the daemon; gives it."""
+        for event in result.asset_events:
+            self.instance.report_runless_asset_event(event)
+        return result.asset_events
+
     def open_run(self, request, status=dg.DagsterRunStatus.STARTED):
         """A rebalance run that has not ended; or one that has."""
         return self.instance.create_run_for_job(
             self.defs.resolve_job_def("rebalance_job"), run_config=request.run_config, tags=request.tags, status=status
         )
+
+
+def config_of(request):
+    return request.run_config["resources"]["rebalance"]["config"]

@@ -11,6 +11,10 @@ KNOWN = {
     "apiVersion", "kind", "namespace", "resources", "images", "configMapGenerator", "secretGenerator",
     "generatorOptions", "patches", "replacements",
 }  # fmt: skip
+RESTRICTED = {
+    "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+}  # fmt: skip
+"""Security context of a container."""
 
 
 def build(folder):
@@ -40,6 +44,12 @@ def containers(document):
     """The containers of a document's pods."""
     spec = pod_spec(document) or {}
     return [*spec.get("initContainers", ()), *spec.get("containers", ())]
+
+
+def environment_of(container):
+    """Kind and name of what a container has its environment from."""
+    kinds = {"configMapRef": "ConfigMap", "secretRef": "Secret"}
+    return {(kinds[kind], ref["name"]) for source in container.get("envFrom", ()) for kind, ref in source.items()}
 
 
 def named(documents, kind, name):

@@ -15,18 +15,7 @@ TINY = ["--sizes", "1", "--runs", "1", "--topics", "2", "--records-mb", "5", "--
 
 def test_a_tiny_run_prints_and_writes_all_figures(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
-    command = [
-        *BENCH,
-        "ingest",
-        *TINY,
-        "--warm-up",
-        "0",
-        "--no-peer",
-        "--records",
-        "json-100",
-        "--json",
-        str(file),
-    ]
+    command = [*BENCH, "ingest", *TINY, "--warm-up", "0", "--no-peer", "--records", "json-100", "--json", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "MB/s" in done.stdout
@@ -58,6 +47,7 @@ def test_a_tiny_profile_accounts_for_all_processor_time(tmp_path: Path) -> None:
         assert sum(each["stages"].values()) == pytest.approx(each["total"])
 
 
+@pytest.mark.soak
 def test_a_tiny_run_of_formats_prints_a_line_for_each(tmp_path: Path) -> None:
     command = [*BENCH, "ingest", "--format", "raw,avro", *TINY[:8]]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)

@@ -74,7 +74,7 @@ def test_capacity_without_records_says_so(admin: KafkaAdmin, topic_prefix: str, 
     assert not (config.parent / "lake").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_accuracy_of_the_monitor(tmp_path: Path) -> None:
     """Within 5 % of what was really written, and settled when the window is filled with the new speed.
 

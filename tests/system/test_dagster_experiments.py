@@ -4,13 +4,9 @@ import os
 import subprocess
 import sys
 
-import dagster as dg
 import pyarrow.dataset as ds
 import pytest
-from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
-from kgs_dagster.definitions import build_defs
-from kgs_dagster.partitions import register
 from tests.system.dagster_room import dagster_room
 from tests.waiting import wait_until
 
@@ -108,19 +104,3 @@ def test_a_backfill_of_a_slice_runs_to_its_end_and_again_to_the_same_files(room,
     assert ds.dataset(results / "algorithm_summary.parquet").count_rows() == len(RUNS)
     assert ">bfd</text>" in (results / "pareto_front.svg").read_text()
     wait_until(lambda: is_done(room, backfill), DONE_S, "the backfill is over")
-
-
-def test_on_spark_the_files_are_the_same(tmp_path, monkeypatch):
-    found = []
-    for master in ("", "local[2]"):
-        monkeypatch.setenv("KGS_EXPERIMENTS", str(tmp_path / f"on{master}"))
-        monkeypatch.setenv("KGS_EXPERIMENTS_SPARK", master)
-        defs = build_defs(groups=[], experiments=True)
-        with dg.DagsterInstance.ephemeral() as instance:
-            register(instance, LOADS)
-            tags = {ASSET_PARTITION_RANGE_START_TAG: RUNS[0], ASSET_PARTITION_RANGE_END_TAG: RUNS[-1]}
-            assert defs.resolve_job_def("experiments_job").execute_in_process(instance=instance, tags=tags).success
-        root = tmp_path / f"on{master}"
-        found.append({str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*.parquet")})
-    assert len(found[0]) == len(RUNS)
-    assert found[0] == found[1]

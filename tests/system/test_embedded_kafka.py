@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
-from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka, prepare_kafka
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.topic_description import TopicDescription
@@ -78,15 +78,21 @@ def living_in(directory: Path) -> list[int]:
 
 
 @pytest.mark.chaos
-@pytest.mark.slow(20)
-def test_killed_broker_keeps_what_it_acknowledged(tmp_path):
+@pytest.mark.slow(30)
+def test_killed_or_closed_it_keeps_what_it_acknowledged_and_leaves_no_process(tmp_path):
+    """After `kgs prepare` it maps the archive of its classes."""
+    archive = prepare_kafka(print)
     with EmbeddedKafka.start(tmp_path) as kafka:
         [node] = kafka.nodes
+        before, killed = kafka.bootstrap_servers, node.pid
+        assert str(archive) in {each.path for each in psutil.Process(killed).memory_maps()}
+        assert len(living_in(tmp_path)) == 2  # the broker and its guard
         admin = admin_of(kafka)
-        assert admin.create_topic("t", 1)
+        assert admin.create_topic("t", 2)
         produce(kafka, "t", range(1000), acks="all")
         topic_id = admin.topic_ids(["t"])
-        killed = node.pid
+        with pytest.raises(PermanentError, match="another Kafka runs in it"):
+            EmbeddedKafka.start(tmp_path)
         kafka.kill(node)
         assert node.pid is None
         assert not is_alive(killed)
@@ -95,6 +101,13 @@ def test_killed_broker_keeps_what_it_acknowledged(tmp_path):
         produce(kafka, "t", range(1000, 1500), acks="all")
         assert read(kafka, "t") == list(range(1500))
         assert wait_until(lambda: admin.topic_ids(["t"]), 10, "an answer") == topic_id
+    wait_until(lambda: not living_in(tmp_path), 5, "nothing left")
+    kafka.close()
+    with pytest.raises(PermanentError, match="1 nodes, not 3"):
+        EmbeddedKafka.start(tmp_path, 3)
+    with EmbeddedKafka.start(tmp_path) as kafka:
+        assert kafka.bootstrap_servers == before
+        assert read(kafka, "t") == list(range(1500))
 
 
 @pytest.mark.chaos
@@ -121,46 +134,6 @@ def test_clients_that_live_on_get_offsets_again_after_a_restart(tmp_path):
                 kafka.restart(node)
                 for admin in admins:
                     wait_until(lambda one=admin: answered(one), 10, "offsets")
-
-
-def test_directory_started_again_has_its_records_and_ports(tmp_path):
-    with EmbeddedKafka.start(tmp_path) as kafka:
-        before = kafka.bootstrap_servers
-        admin_of(kafka).create_topic("t", 2)
-        produce(kafka, "t", range(10))
-        with pytest.raises(PermanentError, match="another Kafka runs in it"):
-            EmbeddedKafka.start(tmp_path)
-    with pytest.raises(PermanentError, match="1 nodes, not 3"):
-        EmbeddedKafka.start(tmp_path, 3)
-    with EmbeddedKafka.start(tmp_path) as kafka:
-        assert kafka.bootstrap_servers == before
-        assert read(kafka, "t") == list(range(10))
-
-
-@pytest.mark.chaos
-@pytest.mark.slow(50)
-def test_three_nodes_lose_nothing_with_one(tmp_path):
-    with EmbeddedKafka.start(tmp_path, 3) as kafka:
-        admin = admin_of(kafka)
-        admin.create_topic("t", 1, 3, {"min.insync.replicas": "2"})
-        produce(kafka, "t", range(500), acks="all")
-        for node in kafka.nodes:
-            kafka.kill(node)
-            first = 500 + 500 * node.node_id
-            produce(kafka, "t", range(first - 500, first), **{"acks": "all", "enable.idempotence": True})
-            kafka.restart(node)
-        assert read(kafka, "t") == list(range(2000))
-        pids = [node.pid for node in kafka.nodes]
-        assert all(is_alive(pid) for pid in pids)
-    assert not any(is_alive(pid) for pid in pids)
-
-
-def test_close_leaves_no_process(tmp_path):
-    kafka = EmbeddedKafka.start(tmp_path)
-    assert len(living_in(tmp_path)) == 2  # the broker and its guard
-    kafka.close()
-    wait_until(lambda: not living_in(tmp_path), 5, "nothing left")
-    kafka.close()
 
 
 _OWNER = """

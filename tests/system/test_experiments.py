@@ -56,18 +56,6 @@ def test_spark_gives_the_same_to_the_bit_in_the_same_order() -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_command_prints_the_same_with_spark_and_without(tmp_path: Path) -> None:
-    command = [KGS, "simulate", "--partitions", "20", "--steps", "5", "--delta", "all", "--json"]
-    printed = [
-        subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, check=True, timeout=300).stdout
-        for more in ([], ["--spark", "local[2]", "--results", "grid.parquet"])
-    ]
-    assert printed[0] == printed[1]
-    assert [path.name for path in tmp_path.iterdir()] == ["grid.parquet"]
-
-
-@pytest.mark.spark
-@pytest.mark.slow
 def test_a_master_that_is_none_is_one_line(tmp_path: Path) -> None:
     command = [KGS, "simulate", "--partitions", "5", "--steps", "1", "--spark", "nowhere", "--results", "grid.parquet"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)

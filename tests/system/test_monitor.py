@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -181,15 +181,29 @@ def test_a_recreated_topic_is_reported_as_such(kafka: EmbeddedKafka, admin: Kafk
 
 
 @pytest.mark.chaos
-@pytest.mark.slow
+@pytest.mark.slow(40)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python: sockets never connected
-def test_a_broker_that_is_gone_leaves_its_partitions_unknown_and_the_others_measured(
+def test_of_three_brokers_the_leaders_alone_are_measured_and_of_one_that_is_gone_nothing_is_known(
     tmp_path: Path, topic_prefix: str
 ) -> None:
+    """Real brokers, since it is their answer to a request for sizes that must not count the copies that follow."""
     with EmbeddedKafka.start(tmp_path / "kafka", nodes=3, log=print) as kafka:
         admin = KafkaAdmin({"bootstrap.servers": kafka.bootstrap_servers})
-        admin.create_topic(f"{topic_prefix}a", 6)
-        with Monitor(settings_of(kafka.bootstrap_servers, topic_prefix), publish=False) as monitor:
+        topic = f"{topic_prefix}copies"
+        admin.create_topic(topic, 6, 3)
+        produce(kafka.bootstrap_servers, topic, json_values(0, 20_000), acks="all")
+        with closing(PartitionSizes(settings_of(kafka.bootstrap_servers, topic_prefix))) as sizes:
+            read = sizes.read()
+        assert read.unknown == {}
+        folders = {node.node_id: node.data for node in kafka.nodes}
+        for tp, log in read.partitions.items():
+            copies = {number: segment_bytes(folder, tp) for number, folder in folders.items()}
+            assert set(copies.values()) == {log.size_bytes}, "all copies are alike, and one of them is the size"
+        assert sum(log.size_bytes or 0 for log in read.partitions.values()) > 100_000
+        assert len({log.leader for log in read.partitions.values()}) == 3
+
+        admin.create_topic(f"{topic_prefix}one.a", 6)
+        with Monitor(settings_of(kafka.bootstrap_servers, f"{topic_prefix}one."), publish=False) as monitor:
             before = run_until(monitor, lambda m: len(m.known) == 6)[-1]
             gone = kafka.nodes[-1]
             kafka.kill(gone)
@@ -199,31 +213,4 @@ def test_a_broker_that_is_gone_leaves_its_partitions_unknown_and_the_others_meas
             assert all(after[-1].reading.unknown[tp] for tp in hit)
             kafka.restart(gone)
             run_until(monitor, lambda m: len(m.known) == 6)
-    gc.collect()
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python: sockets never connected
-def test_of_three_copies_the_leaders_alone_is_measured(tmp_path: Path, topic_prefix: str) -> None:
-    """Real brokers, since it is their answer to a request for sizes that must not count the copies that follow.
-
-    Three brokers and nothing else of kgs: consumers and controller are tested with one.
-    """
-    with EmbeddedKafka.start(tmp_path / "kafka", nodes=3, log=print) as kafka:
-        admin = KafkaAdmin({"bootstrap.servers": kafka.bootstrap_servers})
-        topic = f"{topic_prefix}a"
-        admin.create_topic(topic, 6, 3)
-        produce(kafka.bootstrap_servers, topic, json_values(0, 20_000), acks="all")
-        sizes = PartitionSizes(settings_of(kafka.bootstrap_servers, topic_prefix))
-        try:
-            read = sizes.read()
-        finally:
-            sizes.close()
-        assert read.unknown == {}
-        folders = {node.node_id: node.data for node in kafka.nodes}
-        for tp, log in read.partitions.items():
-            copies = {number: segment_bytes(folder, tp) for number, folder in folders.items()}
-            assert set(copies.values()) == {log.size_bytes}, "all copies are alike, and one of them is the size"
-        assert sum(log.size_bytes or 0 for log in read.partitions.values()) > 100_000
-        assert len({log.leader for log in read.partitions.values()}) == 3
     gc.collect()
