@@ -30,7 +30,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the parts of `test` share two cores and one environment
-.PHONY: help setup dev demo test test-fast lint fast system chaos soak test-peer test-dagster test-k8s mutants s3-server toxiproxy bench experiments image alerts alerts-live prometheus-rule cluster-demo lock clean
+.PHONY: help setup dev demo test test-fast lint fast system chaos soak test-peer test-dagster test-k8s mutants s3-server toxiproxy bench experiments docs image alerts alerts-live prometheus-rule cluster-demo lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -106,6 +106,10 @@ bench: setup ## measure; prints what it measured (ARGS="..." goes to the command
 experiments: setup ## the published experiments again, and docs/experiments.md from them (raw results: build/experiments)
 	$(BIN)/python -m bench reproduction --results build/experiments --spark 'local[*]'
 
+docs: build/docs/stamp ## build the documentation as a site, build/site/index.html; fails at a broken link or anchor
+	@NO_MKDOCS_2_WARNING=1 build/docs/bin/mkdocs build
+	@echo 'build/site/index.html'
+
 image: build/versitygw ## build the images kgs:VERSION and kgs-local:VERSION; IMAGE_BUILD="docker build" names the builder
 	$(IMAGE_BUILD) -f k8s/image/Dockerfile --target kgs -t kgs:$(VERSION) .
 	$(IMAGE_BUILD) -f k8s/image/Dockerfile --target local -t kgs-local:$(VERSION) .
@@ -127,10 +131,11 @@ cluster-demo: ## the demo in the cluster of KUBECONFIG (kind), or in one that K8
 
 lock: ## pin all requirements anew; UPGRADE=1 takes newer versions
 	@command -v $(UV) >/dev/null || { echo 'error: make lock: no uv: run `make lint`, which installs it'; exit 2; }
-	$(call compile,run,pyproject.toml --extra demo)
-	$(call compile,k8s,pyproject.toml --extra k8s -c requirements/run.txt)
-	$(call compile,dev,pyproject.toml --extra demo --extra k8s --extra glue --extra lineage --group dev -c requirements/run.txt -c requirements/k8s.txt)
+	$(call compile,run,pyproject.toml $(RUN_EXTRAS:%=--extra %) --group build)
+	$(call compile,k8s,pyproject.toml $(IMAGE_EXTRAS:%=--extra %) --group build -c requirements/run.txt)
+	$(call compile,dev,pyproject.toml --all-extras --group dev -c requirements/run.txt -c requirements/k8s.txt)
 	$(call compile,java,--group java)
+	$(call compile,docs,--group docs -c requirements/dev.txt)
 	$(call compile,bench-peer,requirements/bench-peer.in)
 	@! grep -nE '://|^ *-(-index|-extra-index|-find|i|f)' requirements/*.txt || \
 		{ echo 'error: requirements: an address got in: take it out'; exit 1; }
@@ -141,6 +146,9 @@ clean: ## remove build leftovers and caches; the environment stays (rm -rf .venv
 
 # ---- below: files that the targets above are made of
 
+# What `make setup` installs, for the demo and measurements; and what a cluster's image has.
+RUN_EXTRAS := avro demo plots protobuf
+IMAGE_EXTRAS := avro k8s protobuf
 compile = $(UV) pip compile --quiet $(2) --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-annotate --no-header $(if $(UPGRADE),--upgrade) -o requirements/$(1).txt
 
@@ -192,6 +200,13 @@ s3-server: | $(BIN)/python
 toxiproxy: | $(BIN)/python
 	@mkdir -p $(VENV)/go
 	@$(call go_server,outages,toxiproxy-server,TOXIPROXY,$(TOXIPROXY_SERVER))
+
+# An environment of its own: what renders pages is no part of kgs, nor of its tests.
+build/docs/stamp: requirements/docs.txt | $(BIN)/python
+	@echo 'installing $<'
+	@$(BIN)/python -m venv build/docs
+	@build/docs/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes --no-deps -r $<
+	@touch $@
 
 # Linked to no library: the image has others than this machine.
 build/versitygw:

@@ -58,7 +58,7 @@ class TopicsPlan:
     hung: int = 0
 
     def most_files_per_h(self, batch_bytes: int) -> float:
-        """As docs/operations.md has it: a file of each topic in `wait_time_s`, and the busy one's in full batches."""
+        """As docs/speed.md has it: a file of each topic in `wait_time_s`, and the busy one's in full batches."""
         full = 2 * self.busy_mb_per_s * 1e6 / batch_bytes
         return 3600 * (self.topics / self.wait_time_s + full)
 

@@ -6,9 +6,11 @@ server would fail every run at once, and their pods would read on as runs that n
 
 from typing import TYPE_CHECKING
 
-from dagster_k8s import K8sRunLauncher
-
+from kgs_core.extras import require
 from kgs_dagster.pods import api_of, pods_are_gone
+
+require("k8s", "run launcher PodRunLauncher")
+from dagster_k8s import K8sRunLauncher  # noqa: E402 - its absence is named first
 
 if TYPE_CHECKING:
     import dagster as dg

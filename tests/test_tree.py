@@ -35,7 +35,8 @@ def test_requirements_hold_pins_and_hashes_and_no_address(path):
 
 
 def test_what_tests_run_with_is_what_users_run_with():
-    assert {path.name for path in REQUIREMENTS} == {"run.txt", "k8s.txt", "dev.txt", "java.txt", "bench-peer.txt"}
+    names = {"run.txt", "k8s.txt", "dev.txt", "java.txt", "docs.txt", "bench-peer.txt"}
+    assert {path.name for path in REQUIREMENTS} == names
     assert pins(ROOT / "requirements/run.txt") | pins(ROOT / "requirements/k8s.txt") <= pins(
         ROOT / "requirements/dev.txt"
     )
@@ -112,6 +113,17 @@ def missing_files(page, names):
     return missing | {each for each in sources if not any(f"/{name}".endswith(f"/{each}") for name in names)}
 
 
+def missing_anchors(page):
+    """Headings that a page links to, here or on another page, and that are not there."""
+    for target, anchor in re.findall(r"\]\(([^)\s:#]*)#([^)\s]+)\)", page.read_text()):
+        text = (page.parent / target if target else page).read_text()
+        titles = re.findall(
+            r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE
+        )
+        if anchor not in {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}:
+            yield f"{target}#{anchor}"
+
+
 def missing_commands(page, targets):
     """Targets of `make`, commands and options that a page names, and that are not there."""
     for code in code_of(page):
@@ -132,10 +144,17 @@ def test_what_documents_name_is_there():
     missing = {
         f"{page.name}: {found}"
         for page in pages
-        for found in (*missing_files(page, names), *missing_commands(page, targets))
+        for found in (*missing_files(page, names), *missing_anchors(page), *missing_commands(page, targets))
         if page.name != "CHANGELOG.md" or not found.startswith(("kgs ", "bench ", "make "))  # names what went, too
     }
     assert missing == {"tables.md: shop_rows.py", "CONTRIBUTING.md: tests/core/ROOM"}  # the reader's own
+
+
+def test_every_page_has_a_place_on_the_site():
+    """But for decisions, which others link to. `make docs` builds it."""
+    listed = set(re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} == {name for name in listed if "/" not in name}
+    assert not {name for name in listed if not (ROOT / "docs" / name).exists()}
 
 
 def used_names(folders):

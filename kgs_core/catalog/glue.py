@@ -10,6 +10,7 @@ from kgs_core.catalog.locations import same_place
 from kgs_core.config import Settings
 from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError, one_line
+from kgs_core.extras import require
 from kgs_core.system.bounded_call import answer_within
 
 _PASSING = {
@@ -33,12 +34,11 @@ def open_glue(settings: Settings, catalog: CatalogSettings) -> "GlueCatalog":
     Raises:
         ConfigError: boto3 is not installed, or knows no region; the lake is not on S3.
     """
-    try:
-        import boto3
-        from botocore.config import Config
-        from botocore.exceptions import BotoCoreError
-    except ImportError as e:
-        raise ConfigError(["catalog: kind 'glue' needs boto3: pip install 'kgs[glue]'"]) from e
+    require("glue", "catalog: kind 'glue'")
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError
+
     if not settings.lake.root.startswith("s3://"):
         raise ConfigError([f"catalog: kind 'glue' is for a lake on s3://, not {settings.lake.root}: use another kind"])
     options = {key.lower(): value for key, value in settings.lake.storage_options.items()}

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime, time
 from typing import Any
 
-import fastavro
-
 from kgs_core.config import Settings
 from kgs_core.demo.replay import NEW_YORK, TOPIC_OF, FlightRecord
 from kgs_core.errors import PermanentError
@@ -69,6 +67,8 @@ class AircraftReplay:
                 yield FlightRecord(AIRCRAFT_TOPIC, record.key, self._value(json.loads(record.value)))
 
     def _value(self, report: dict[str, Any]) -> bytes:
+        import fastavro  # the extra `avro`, which other loads do without
+
         at = datetime.fromisoformat(report["event_time"])
         frame, schema = self._frame(is_afternoon=at >= self._noon)
         out = io.BytesIO(frame)
@@ -79,6 +79,8 @@ class AircraftReplay:
 
     def _frame(self, *, is_afternoon: bool) -> tuple[bytes, Any]:
         if is_afternoon not in self._written:
+            import fastavro
+
             schema = AFTERNOON if is_afternoon else MORNING
             number = self._register(SUBJECT, json.dumps(schema))
             self._written[is_afternoon] = (b"\0" + number.to_bytes(4, "big"), fastavro.parse_schema(schema))

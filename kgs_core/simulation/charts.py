@@ -6,11 +6,13 @@ A picture is white whatever is around it, so that it reads the same on a light p
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from io import BytesIO
 from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
+from kgs_core.extras import require
 from kgs_core.simulation.labels import Point, label_dots, label_ends, spread_out
 
 if TYPE_CHECKING:
@@ -95,10 +97,8 @@ class Chart:
 
 def picture(panels: Sequence[Chart], kind: Format) -> bytes:
     """The panels as a file: the same bytes for the same panels, with no date and no version."""
-    from matplotlib import style
-
     drawn = BytesIO()
-    with style.context(_STYLE, after_reset=True):
+    with _style():
         title = "; ".join(panel.title for panel in panels)
         about = (
             {"Title": title, **dict.fromkeys(("Date", "Creator", "Format", "Type"))}
@@ -126,10 +126,15 @@ def figure(panels: Sequence[Chart]) -> "Figure":
 
     A name has one colour in all of them. Lines that several panels share are named once, at the bottom.
     """
+    with _style():
+        return _figure(panels)
+
+
+def _style() -> AbstractContextManager[None]:
+    require("plots", "a picture")
     from matplotlib import style
 
-    with style.context(_STYLE, after_reset=True):
-        return _figure(panels)
+    return style.context(_STYLE, after_reset=True)
 
 
 def _figure(panels: Sequence[Chart]) -> "Figure":

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from kgs_core.errors import ConfigError
+
 if TYPE_CHECKING:
     from kgs_core.simulation.charts import Chart
     from kgs_core.simulation.comparison import Summary
@@ -99,8 +101,11 @@ def plots(panels: "Sequence[Chart]", save: Callable[[str], Path]) -> Metadata:
 
     if not panels:
         return {"plot": "nothing to draw: no replay has recorded these figures (kgs_experiment_resource.latency)"}
+    try:
+        file = save(svg(panels))
+    except ConfigError as e:  # an image without the extra `plots`
+        return {"plot": str(e)}
     found: Metadata = {}
-    file = save(svg(panels))
     shown: list[str] = []
     rest = list(panels)
     while rest and len(shown) < MOST_INLINE:

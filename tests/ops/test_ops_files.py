@@ -15,7 +15,7 @@ from ops import make_dashboard
 from tests.ops.shortened_rules import shortened
 
 ROOT = Path(__file__).parents[2]
-OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
+PAGE_OF_ALERTS, PAGE_OF_METRICS = ((ROOT / "docs" / name).read_text() for name in ("alerts.md", "metrics.md"))
 RULES = ROOT / "ops" / "prometheus" / "rules.yaml"
 
 
@@ -37,11 +37,13 @@ def test_dashboard_shows_every_metric_and_no_two_panels_overlap():
 
 
 def test_alerts_name_metrics_that_are_there_and_a_runbook_that_is_there():
-    headings = {re.sub(r"[^a-z0-9]", "", line.lower()) for line in OPERATIONS.splitlines() if line.startswith("#### ")}
+    headings = {
+        re.sub(r"[^a-z0-9]", "", line.lower()) for line in PAGE_OF_ALERTS.splitlines() if line.startswith("## ")
+    }
     for rule in alerts():
         assert make_dashboard.names_in(rule["expr"]) <= METRICS.keys(), rule["alert"]
         page, _, anchor = rule["annotations"]["runbook"].partition("#")
-        assert (page, anchor) == ("docs/operations.md", rule["alert"].lower())
+        assert (page, anchor) == ("docs/alerts.md", rule["alert"].lower())
         assert anchor in headings
 
 
@@ -56,7 +58,7 @@ def test_page_of_all_metrics_is_the_table():
         f"| `{m.name}` | {m.kind} | {', '.join(m.labels)} | {m.help.removesuffix('.')} | {m.source} |"
         for m in METRICS.values()
     ]
-    assert "\n".join(rows) in OPERATIONS, "docs/operations.md, Metrics: the rows are\n" + "\n".join(rows)
+    assert "\n".join(rows) in PAGE_OF_METRICS, "docs/metrics.md: the rows are\n" + "\n".join(rows)
 
 
 def test_every_alert_is_played_through():

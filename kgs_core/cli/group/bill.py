@@ -14,6 +14,7 @@ from kgs_core.cli.options import config_option
 from kgs_core.config.bill import MAX_PRICE
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.errors import ConfigError
+from kgs_core.extras import require
 from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def _check_plot(path: Path) -> None:
 
     if path.suffix.lower() not in (".svg", ".png"):
         raise ConfigError([f"--plot: {path}: name a file that ends in .svg or .png"])
+    require("plots", "--plot")
     check_writable("--plot", path)
 
 

@@ -50,7 +50,7 @@ def metrics(  # noqa: PLR0913 - one per option
     changes nothing, and outlives controller and consumers: it works without Dagster, too. Where Kafka is away it stays
     and counts errors; figures that are not known are left out, so a missing series is not a zero.
 
-    docs/operations.md has the table of all metrics.
+    docs/metrics.md has the table of all metrics.
     """
     settings = load_client_settings(config_file, os.environ)
     from kgs_core.prometheus.exposition import MetricsServer, text_of

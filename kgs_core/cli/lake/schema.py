@@ -11,7 +11,7 @@ import yaml
 
 from kgs_core.cli.options import config_option
 from kgs_core.config import Settings, TopicRule
-from kgs_core.config.rule.value_formats import FORMATS
+from kgs_core.config.rule.value_formats import FORMATS, require_packages
 from kgs_core.errors import ConfigError
 from kgs_core.system.transform_folder import load_client_settings
 
@@ -84,6 +84,7 @@ def _of_registry(settings: Settings, topic: str) -> dict[str, str] | None:
     columns_of = FORMATS[rule.format].columns_of if rule is not None else None
     if rule is None or columns_of is None or settings.registry is None:
         return None
+    require_packages(rule.format, topic)
     from kgs_core.ingest.worker.topic_job import load_hook
     from kgs_core.lake.files.row_schema import column_types
 

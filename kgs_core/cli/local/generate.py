@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kgs_core.errors import ConfigError, PermanentError
+from kgs_core.extras import require
 
 if TYPE_CHECKING:
     from kgs_core.demo.replay import Replay
@@ -158,6 +159,8 @@ def _with_aircraft(replay: "Replay", registry_url: str, day: datetime) -> "DueRe
     from pydantic import ValidationError
 
     from kgs_core.config.registry import RegistrySettings
+
+    require("avro", "--registry")
     from kgs_core.demo.aircraft import AircraftReplay
     from kgs_core.registry.client import open_registry
 

@@ -14,6 +14,7 @@ from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.config.settings import SparkSettings
 from kgs_core.errors import ConfigError
 from kgs_core.experiments.grid import Grid
+from kgs_core.extras import require
 from kgs_core.monitor.speeds.recorded import RecordedMeasurement, parse_measurements
 from kgs_core.packing import ALGORITHMS, DEFAULT_CONSUMER_WEIGHT, FRONT, WEIGHING, parse_name, setting_name
 from kgs_core.simulation.baselines import baseline_usage, find_baseline
@@ -147,6 +148,8 @@ def _check(given: SimulateOptions, named: Collection[str]) -> None:
     problems = [*_wrong_company(given, named), *_wrong_numbers(given)]
     if given.plot_file is not None and given.plot_file.suffix.lower() not in (".svg", ".png"):
         problems.append(f"--plot: {given.plot_file}: name a file that ends in .svg or .png")
+    if given.plot_file is not None:
+        problems += _problems_of(partial(require, "plots", "--plot"))
     for option, path in (("--plot", given.plot_file), ("--results", given.results_file)):
         if path is not None:
             problems += _problems_of(partial(check_writable, option, path))

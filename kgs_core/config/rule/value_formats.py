@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kgs_core.extras import require
+
 
 @dataclass(frozen=True, slots=True)
 class ValueFormat:
@@ -19,6 +21,7 @@ class ValueFormat:
         takes_null: whether a record without a value (a tombstone) is a row, of nulls; else it is a dead letter.
         rescues: whether its parser keeps fields without a column, see `unknown_fields`.
         loops: module of the machine code of its parser; empty: it has none.
+        extra: what must be installed for it, see `kgs_core.extras`; empty: nothing more.
     """
 
     parser: str
@@ -28,6 +31,7 @@ class ValueFormat:
     text_map_keys: bool = False
     rescues: bool = False
     loops: str = ""
+    extra: str = ""
 
 
 _JSON_LOOPS = "kgs_core.accel.json_scan"
@@ -41,10 +45,12 @@ FORMATS: dict[str, ValueFormat] = {
         "kgs_core.ingest.formats.avro.avro:parse_avro",
         columns_of="kgs_core.ingest.formats.avro.avro:avro_columns_of",
         loops="kgs_core.accel.avro_walk",
+        extra="avro",
     ),
     "protobuf": ValueFormat(
         "kgs_core.ingest.formats.protobuf.protobuf:parse_protobuf",
         columns_of="kgs_core.ingest.formats.protobuf.protobuf:columns_of",
+        extra="protobuf",
     ),
     "json_schema": ValueFormat(
         "kgs_core.ingest.formats.json.json_schema:parse_json_schema",
@@ -52,9 +58,20 @@ FORMATS: dict[str, ValueFormat] = {
         text_map_keys=True,
         rescues=True,
         loops=_JSON_LOOPS,
+        extra="registry",
     ),
 }
 """Name, as `format` takes it -> format."""
+
+
+def require_packages(name: str, topic: str) -> None:
+    """Check that what values of this format of a topic need is installed.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if FORMATS[name].extra:
+        require(FORMATS[name].extra, f"topic {topic}: format '{name}'")
 
 
 def problem_of_schema(name: str, *, has_schema: bool) -> str:

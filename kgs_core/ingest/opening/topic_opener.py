@@ -10,7 +10,7 @@ from kgs_core.config import Settings, TableSpec
 from kgs_core.config.rule.field_types import problem_of_names
 from kgs_core.config.rule.sharing import may_be_shared
 from kgs_core.config.rule.start import start_timestamp_ms
-from kgs_core.config.rule.value_formats import FORMATS
+from kgs_core.config.rule.value_formats import FORMATS, require_packages
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.ingest.formats.parsed import NO_COLUMNS, ColumnsOf, NoColumnsError
 from kgs_core.ingest.round.reasons import recreated
@@ -40,10 +40,12 @@ def columns_of(spec: TableSpec, lake: Lake) -> pa.Schema:
 
     Raises:
         ConfigError: the registry has no schema for the topic, or one that no columns can be made of, and there is no
-            table yet, or a transform wants to know them.
+            table yet, or a transform wants to know them. Or a format needs an extra that is not installed.
         PortError: the registry does not answer, or the lake.
     """
     rule = spec.rule
+    for name in (rule.format, rule.key_format):
+        require_packages(name, spec.topic)
     hook = FORMATS[rule.format].columns_of
     if rule.fields or hook is None:
         return value_schema(rule)

