@@ -101,7 +101,10 @@ TRANSITIONS: Mapping[tuple[State, Cause], State] = MappingProxyType(
         # A rebalance run ends when its change has converged, is superseded or timed out
         (State.GROUP_MANAGEMENT, Cause.DONE): State.ENDED,
         # A newer controller has the right to write: two would undo each other's work
-        **{(state, Cause.FENCED): State.ENDED for state in State if state is not State.ENDED},
+        (State.SYNCHRONIZE, Cause.FENCED): State.ENDED,
+        (State.SENTINEL, Cause.FENCED): State.ENDED,
+        (State.REASSIGN, Cause.FENCED): State.ENDED,
+        (State.GROUP_MANAGEMENT, Cause.FENCED): State.ENDED,
     }
 )
 """(state, cause) -> where it leads. What is not here is a fault of the controller."""
