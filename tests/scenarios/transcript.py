@@ -92,7 +92,6 @@ class Scenario:
             strict_handover=given.get("strict") == "yes",
             start_attempts=int(given.get("attempts", 3)),
             group_management_timeout_s=float(given.get("timeout", 300)),
-            metadata_partitions=int(given.get("queues", 64)),
         )
         packing = PackingSettings(
             algorithm="mwf",

@@ -85,7 +85,7 @@ def open_nemesis(topic_prefix: str, tmp_path: Path) -> Iterator[Callable[[int], 
             folder.mkdir()
             sections = {
                 "packing": {**SECTIONS["packing"], "spare_consumers": 1, "max_consumers": 2},
-                "membership": {**SECTIONS["membership"], "suspect_after_s": SUSPECT_S, "metadata_partitions": 16},
+                "membership": {**SECTIONS["membership"], "suspect_after_s": SUSPECT_S},
                 "lake": {"root": str(disk / "lake")},
             }
             rig = Rig(folder, kafka, f"{topic_prefix}load", **sections)

@@ -109,8 +109,7 @@ def unread_to_place(state: ControllerState, now: float) -> str:
 def watched_group(state: ControllerState, now: float) -> Watched:
     """The group as the Sentinel sees it; without what has moved of late."""
     health = _health(state, now)
-    highest = state.options.membership.highest_consumer
-    return replace(health.watched(since_packing_s(state, now)), highest=highest)
+    return health.watched(since_packing_s(state, now))
 
 
 def _health(state: ControllerState, now: float) -> GroupHealth:
@@ -121,10 +120,10 @@ def _placed(state: ControllerState, target: Target, watched: Watched, now: float
     """The Target's own shares, with what is unread given to who has joined."""
     packing, readers = packing_in_use(state), watched.readers()
     if state.measured is None or not state.is_fresh(now):
-        return to_joined(target.assignment, readers, None, packing.packing_capacity_bytes_per_s)
+        return to_joined(target.assignment, readers, None, packing.packing_capacity)
     speeds = remembered(state.measured.load, target).packed_speeds(packing.catch_up_s)
     planned = {p: consumer for p, consumer in target.assignment.items() if p in speeds}
-    return to_joined(planned, readers, speeds, packing.packing_capacity_bytes_per_s)
+    return to_joined(planned, readers, speeds, packing.packing_capacity)
 
 
 def _packed(state: ControllerState, watched: Watched, now: float) -> TargetDecision:

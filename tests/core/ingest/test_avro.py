@@ -232,7 +232,7 @@ def framed(number, payload):
 
 
 def ask(registry, values, headers=None, columns=None):
-    settings = RegistrySettings(url=registry.url, timeout_s=0.5)
+    settings = RegistrySettings(url=registry.url)
     columns = columns or pa.schema({"f0": pa.int64()})
     return parse_avro(ValueBatch(binary(values), columns, "t", RULE, headers, settings))
 
@@ -285,7 +285,7 @@ def test_schema_that_refers_to_another(registry):
 
 
 def test_columns_are_those_of_the_newest_schema(registry):
-    settings = RegistrySettings(url=registry.url, timeout_s=0.5)
+    settings = RegistrySettings(url=registry.url)
     with pytest.raises(ConfigError, match=r"subject t-value.*Subject not found.*or give the rule a schema"):
         avro_columns_of("t", RULE, settings)
     registry.register("t-value", json.dumps(record("int")))

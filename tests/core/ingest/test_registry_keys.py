@@ -53,7 +53,7 @@ def sort(registry, kind, *records, columns=None, values=JSON_VALUES):
         Message(topic="t", partition=0, offset=i, value=value, key=key, headers=headers, timestamp=(1, i))
         for i, (value, key, headers) in enumerate(records)
     ]
-    of = RegistrySettings(url=registry.url, timeout_s=0.5)
+    of = RegistrySettings(url=registry.url)
     schema = parsed_schema(rule, columns) if columns is not None else parsed_schema(rule)
     job = TopicJob("t", TopicId("id"), rule, "t", "t_dl", schema, {}, columns=columns, registry=of)
     return sort_records(job, records_of(messages))

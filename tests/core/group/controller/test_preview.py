@@ -32,15 +32,6 @@ def test_a_spare_that_has_not_joined_stays_the_spare(synchronized, packing):
     assert spares_shown_and_written(state, measured(a=80, b=60, c=90)) == ((5,), (5,))
 
 
-def test_spares_have_queues_of_their_own(synchronized, packing, membership):
-    """Number 3 is the last one: there is none for a spare."""
-    state = synchronized(
-        packing=packing(spare_consumers=1, max_consumers=3), membership=membership(metadata_partitions=4)
-    )
-    shown, written = spares_shown_and_written(state, measured(a=80, b=60))
-    assert (shown, written) == ((3,), (3,))
-
-
 NUMBERS = st.frozensets(st.integers(3, 5).map(ConsumerId))
 
 
@@ -49,14 +40,13 @@ NUMBERS = st.frozensets(st.integers(3, 5).map(ConsumerId))
     standing=NUMBERS,
     speeds=st.fixed_dictionaries({name: st.integers(1, 130) for name in "abc"}),
     count=st.integers(0, 3),
-    queues=st.integers(6, 9),
 )
-def test_a_preview_shows_the_spares_that_are_written(joined, standing, speeds, count, queues):
+def test_a_preview_shows_the_spares_that_are_written(joined, standing, speeds, count):
     """Whoever has joined, whichever spares stand, and however many there shall be."""
     packing = PackingSettings(
         algorithm="mwf", packing_capacity_bytes_per_s=100, consumer_capacity_bytes_per_s=120, spare_consumers=count
     )
-    options = Options(packing, MembershipSettings(metadata_partitions=queues), lambda: Random(0))
+    options = Options(packing, MembershipSettings(), lambda: Random(0))
     target = replace(TARGET, spares=tuple(sorted(standing)))
     others = [Member(number, Incarnation(f"of-{number}")) for number in sorted(joined)]
     reports = [received(report(member), 2 + n) for n, member in enumerate(others)]

@@ -40,7 +40,6 @@ def queue(monkeypatch):
         partitions=lambda _: (TopicPartition(QUEUE.topic, 0), QUEUE),
         admin=SimpleNamespace(offsets=lambda tps, _: dict.fromkeys(tps, 0)),
         check=lambda: None,
-        highest_consumer=1,
         queue=int,
         check_now_and_then=lambda: None,
     )

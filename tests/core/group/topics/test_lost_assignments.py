@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgs_core.errors import ConfigError, UnsafeError
+from kgs_core.errors import UnsafeError
 from kgs_core.group.protocol import Incarnation, Member, MemberAssignment, Received, Tombstone
 from kgs_core.group.topics import assignments
 from kgs_core.group.topics.assignments import KafkaAssignmentReader
@@ -25,8 +25,6 @@ class Topics:
     def partitions(self, kind):
         assert kind is GroupTopic.ASSIGNMENTS
         return QUEUES
-
-    highest_consumer = 2
 
     def queue(self, consumer):
         return consumer
@@ -96,10 +94,3 @@ def test_nothing_is_taken_from_a_topic_that_was_made_again_and_nothing_is_forgot
         queue.newest(0.0)
     queue._topics.made_again = False
     assert [each.message for each in queue.newest(0.0)] == [MemberAssignment(ME)]
-
-
-@pytest.mark.parametrize("number", [0, 3, -1])
-def test_a_number_without_a_queue_is_refused(monkeypatch, number):
-    monkeypatch.setattr(assignments, "GroupReader", Reader)
-    with pytest.raises(ConfigError, match="are for consumers 1 to 2"):
-        KafkaAssignmentReader(Topics(), ConsumerId(number))

@@ -58,13 +58,13 @@ def framed(number, message, indexes=b"\0"):
 
 
 def parse(registry, values, columns=ORDERS, headers=None):
-    of = RegistrySettings(url=registry.url, timeout_s=2)
+    of = RegistrySettings(url=registry.url)
     rule = TopicRule(topic="t", format="protobuf")
     return parse_protobuf(ValueBatch(pa.array(values, pa.binary()), columns, "t", rule, headers, of))
 
 
 def columns_by(registry, topic="t"):
-    return columns_of(topic, TopicRule(topic=topic, format="protobuf"), RegistrySettings(url=registry.url, timeout_s=2))
+    return columns_of(topic, TopicRule(topic=topic, format="protobuf"), RegistrySettings(url=registry.url))
 
 
 def test_two_versions_mixed_are_rows_of_one_table_in_order(registry):
