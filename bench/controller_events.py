@@ -72,8 +72,8 @@ class _RestingGroup:
     """
 
     def __init__(self, partitions: int, consumers: int) -> None:
-        settings = scale_settings("127.0.0.1:9", consumers)  # nobody is asked
-        capacity = settings.packing.packing_capacity_bytes_per_s
+        settings = scale_settings("127.0.0.1:9")  # nobody is asked
+        capacity = settings.packing.packing_capacity
         names = partitions_of(partitions)
         self._speeds = dict(zip(names, drawn_speeds(partitions, _FILLED * capacity * consumers, 1), strict=True))
         readers = max(1, int(_READERS_SHARE * consumers))

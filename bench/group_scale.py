@@ -41,11 +41,10 @@ _MEMBERS = "bench.scale_members"
 
 
 class GroupSize(NamedTuple):
-    """Size of a group; the Assignments of `shared_by` consumers are in one partition."""
+    """Size of a group."""
 
     partitions: int
     consumers: int
-    shared_by: int = 1
 
 
 class _Steady(NamedTuple):
@@ -167,12 +166,12 @@ class _ScaleRun:
         self._size = size
         self._stop = stop
         self._data = kafka.nodes[0].data
-        settings = scale_settings(kafka.bootstrap_servers, size.consumers, size.shared_by)
+        settings = scale_settings(kafka.bootstrap_servers)
         self._settings = settings
         self._logs = GrowingLogs(settings, size.partitions, size.consumers)
         admin = KafkaAdmin(admin_client(settings))
         create_topics(settings, admin)
-        command = [sys.executable, "-m", _MEMBERS, kafka.bootstrap_servers, str(size.consumers), str(size.shared_by)]
+        command = [sys.executable, "-m", _MEMBERS, kafka.bootstrap_servers]
         members = held.enter_context(BenchProcess("members", command, directory))
         members.start()
         self._fleet = _BenchFleet(members)

@@ -190,7 +190,7 @@ def _group(folder: Path, bootstrap: str) -> ChildProcess:
         "kafka": {"bootstrap_servers": bootstrap},
         "lake": {"root": str(folder / "lake")},
         "consumer": {"wait_time_s": 0.1},
-        "monitor": {"window_s": 6.0, "min_span_s": 2.0, "interval_s": 1.0},
+        "monitor": {"window_s": 6.0},
         "packing": {"spare_consumers": 0, "max_consumers": 1},
         "topics": [{"topic": _TOPIC}],
     }

@@ -39,7 +39,7 @@ def time_readings(directory: Path, partitions: int, readings: int, say: Callable
     with EmbeddedKafka.start(directory) as kafka:
         _make_topics(kafka.bootstrap_servers, partitions)
         say(f"{partitions} partitions are there")
-        sizes = PartitionSizes(scale_settings(kafka.bootstrap_servers, _CONSUMERS))
+        sizes = PartitionSizes(scale_settings(kafka.bootstrap_servers))
         found = []
         try:
             _settle(sizes)

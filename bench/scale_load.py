@@ -3,11 +3,10 @@
 import threading
 import time
 from collections.abc import Sequence
-from math import ceil
 from random import Random
 
 from kgs_core.config import Settings
-from kgs_core.config.settings import KafkaSettings, LakeSettings, MembershipSettings, MonitorSettings, TopicRule
+from kgs_core.config.settings import KafkaSettings, LakeSettings, MonitorSettings, TopicRule
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor.kafka.clock import clock
 from kgs_core.monitor.speeds import Measure, PartitionReading, Reading
@@ -22,23 +21,19 @@ _LOG_S = 100_000.0
 _GROUP = "scale"
 
 
-def scale_settings(bootstrap_servers: str, consumers: int, shared_by: int = 1) -> Settings:
+def scale_settings(bootstrap_servers: str) -> Settings:
     """Settings of the simulated group: kgs' own, but for a short window and queues for all consumers.
 
     Args:
         bootstrap_servers: of the broker.
         consumers: how many there may be.
-        shared_by: consumers whose Assignments are in one partition.
     """
     return Settings(
         group=_GROUP,
         kafka=KafkaSettings(bootstrap_servers=bootstrap_servers),
         lake=LakeSettings(root="none"),
         topics=(TopicRule(pattern=".*", table="{topic}"),),
-        monitor=MonitorSettings(window_s=WINDOW_S, min_span_s=3.0),
-        membership=MembershipSettings(
-            metadata_partitions=1 + ceil(consumers / shared_by), consumers_per_metadata_partition=shared_by
-        ),
+        monitor=MonitorSettings(window_s=WINDOW_S),
     )
 
 
@@ -65,7 +60,7 @@ class GrowingLogs:
 
     def __init__(self, settings: Settings, partitions: int, consumers: int, seed: int = 1) -> None:
         self._partitions = partitions_of(partitions)
-        capacity = settings.packing.packing_capacity_bytes_per_s
+        capacity = settings.packing.packing_capacity
         self._speeds = drawn_speeds(partitions, _FILLED * capacity * consumers, seed)
         self._since_s = time.monotonic()
         self._sizes: Sequence[float] = [speed * _LOG_S for speed in self._speeds]

@@ -150,9 +150,9 @@ class BenchMembers:
                     del self._members[consumer]
 
 
-def main(bootstrap_servers: str, consumers: str, shared_by: str, socket_file: str) -> None:
+def main(bootstrap_servers: str, socket_file: str) -> None:
     """Take requests until the other end is closed."""
-    members = BenchMembers(scale_settings(bootstrap_servers, int(consumers), int(shared_by)))
+    members = BenchMembers(scale_settings(bootstrap_servers))
     is_over = threading.Event()
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(socket_file)

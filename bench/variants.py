@@ -111,7 +111,6 @@ class Processor(Variant):
             "topics": [rule],
             "consumer": {
                 "batch_bytes": batch_bytes,
-                "max_batch_bytes": batch_bytes,  # what is measured is this size
                 "wait_time_s": source.wait_time_s,
             },
         }

@@ -101,4 +101,4 @@ def _on_spark(master: str, grid: "Grid", progress: Progress) -> "Sequence[Replay
     from kgs_core.config.settings import SparkSettings
     from kgs_core.experiments.spark_runner import run_on_spark
 
-    return run_on_spark(grid, SparkSettings(master=master), progress)
+    return run_on_spark(grid, SparkSettings.on(master), progress)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
+from kgs_core.config.packing import FIRST_FLAT_OUT
 from kgs_core.errors import ConfigError
 from kgs_core.group.controller.state import Options
 from kgs_core.group.controller.terms import terms_of
 from kgs_core.packing import ALGORITHMS
+from kgs_core.system.first_capacity import first_flat_out
 from kgs_dagster.launch import DagsterFleet
 from kgs_dagster.run_process import claim_run
 from kgs_dagster.settings import GroupConfig
@@ -124,7 +126,13 @@ def group_options(group: GroupConfig, algorithm: str | None = None) -> Options:
             raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHMS)}"])
         packing = packing.model_copy(update={"algorithm": algorithm})
     settings = group.settings
-    return Options(packing, settings.membership, lambda: Random(0), terms=terms_of(settings))  # noqa: S311 - no secret
+    return Options(
+        packing,
+        settings.membership,
+        lambda: Random(0),  # noqa: S311 - no secret
+        terms=terms_of(settings),
+        first_flat_out=first_flat_out() if packing.learns_capacity else FIRST_FLAT_OUT,
+    )
 
 
 @contextmanager

@@ -24,10 +24,9 @@ _WIDTH_IN_LOG = 120
 
 @click.command("monitor")
 @click.option("--window", "window_s", type=click.FloatRange(3, 600), default=30.0, show_default=True, metavar="SECONDS")
-@click.option("--interval", "interval_s", type=click.FloatRange(0.1, 10), default=1.0, show_default=True)
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures there.")
 @click.option("--svg", "svg_file", type=click.Path(dir_okay=False, path_type=Path), help="Draw the speeds there.")
-def bench_monitor(*, window_s: float, interval_s: float, json_file: Path | None, svg_file: Path | None) -> None:
+def bench_monitor(*, window_s: float, json_file: Path | None, svg_file: Path | None) -> None:
     """Compare measured speeds with the growth of the files on a broker's disk, under loads of known shape.
 
     Starts a broker of its own and writes to it for about two and a half windows: steady, steps up and down, a ramp,
@@ -37,7 +36,7 @@ def bench_monitor(*, window_s: float, interval_s: float, json_file: Path | None,
     from bench.accuracy_run import load_cases, run_accuracy
     from kgs_core.system.shutdown import stop_on_signals
 
-    monitor = MonitorSettings(window_s=window_s, min_span_s=min(10.0, window_s / 3), interval_s=interval_s)
+    monitor = MonitorSettings(window_s=window_s)
     cases = load_cases(window_s)
     with (
         stop_on_signals() as stop,

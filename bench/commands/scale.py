@@ -39,16 +39,8 @@ _COLUMNS = {
 @click.option(
     "--steady", "steady_s", type=click.FloatRange(1, 3600), default=20.0, show_default=True, metavar="SECONDS"
 )
-@click.option(
-    "--share",
-    "shared_by",
-    type=click.IntRange(1, 1000),
-    default=16,
-    show_default=True,
-    help="membership.consumers_per_metadata_partition.",
-)
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures there.")
-def bench_scale(*, partitions: str, consumers: str, steady_s: float, shared_by: int, json_file: Path | None) -> None:
+def bench_scale(*, partitions: str, consumers: str, steady_s: float, json_file: Path | None) -> None:
     """Run the real controller with as many members and as much load as you say, and measure it.
 
     Controller, messages and the broker with the group's topics are real; members are memberships in one process that
@@ -66,7 +58,7 @@ def bench_scale(*, partitions: str, consumers: str, steady_s: float, shared_by: 
     monitor B/s  growth of monitor.writeSpeed there
     growth       exponent in partitions since the size before: 1 is linear
     """  # noqa: D301 - \b is click's
-    sizes = [size._replace(shared_by=shared_by) for size in parse_group_sizes(partitions, consumers)]
+    sizes = parse_group_sizes(partitions, consumers)
     from bench.group_scale import growth, run_scale
     from kgs_core.system.files import check_writable, write_whole
     from kgs_core.system.shutdown import stop_on_signals
@@ -81,7 +73,6 @@ def bench_scale(*, partitions: str, consumers: str, steady_s: float, shared_by: 
         growths = [growth(*pair) for pair in pairwise(found)]
         written = {
             "steady_s": steady_s,
-            "shared_by": shared_by,
             "sizes": [each.to_dict() for each in found],
             "growth": growths,
         }

@@ -27,13 +27,14 @@ from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import WriteSpeeds
 from kgs_core.monitor.speeds.recorded import parse_assignment, parse_measurements
 from kgs_core.packing import ALGORITHMS, FRONT, WEIGHING, setting_name
-from kgs_core.planning.learnt_capacity import Capacity
+from kgs_core.planning.learnt_capacity import Capacity, Learnt, capacity_of
 from kgs_core.planning.load import Load
 from kgs_core.planning.plan import Group, Plan, make_plan
 from kgs_core.planning.triggers import NoRun, Watched, exit_conditions, is_forced, judge
 from kgs_core.reporting.capacity import capacity_values
 from kgs_core.reporting.plan_json import plan_values
 from kgs_core.system.files import read_text
+from kgs_core.system.first_capacity import first_flat_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,12 +51,12 @@ class PlanReport(Plan):
     Attributes:
         group: the consumers as they are.
         speeds: write speeds as far as they are known, bytes/s.
-        learnt: the learnt capacity beside the configured one; None: no group's reports were read.
+        learnt: the capacity that was packed by, where it comes from, and what the group's consumers read.
     """
 
     group: Group = field(default_factory=Group)
     speeds: WriteSpeeds = field(default_factory=dict)
-    learnt: Capacity | None = None
+    learnt: Capacity = field(default_factory=lambda: capacity_of(PackingSettings(), Learnt(), None))
 
     @property
     def assignment(self) -> dict[Partition, int]:
@@ -68,9 +69,8 @@ class PlanReport(Plan):
         return len(self.group.current.keys() - self.target.keys())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, as `kgs plan --json` prints them; `learnt` (`capacity_values`) only of a group."""
-        learnt = {} if self.learnt is None else {"learnt": capacity_values(self.learnt)}
-        return plan_values(self) | learnt
+        """Plain values for JSON, as `kgs plan --json` prints them; `learnt`: see `capacity_values`."""
+        return plan_values(self) | {"learnt": capacity_values(self.learnt)}
 
     def to_frame(self) -> "pd.DataFrame":
         """A row per partition: `consumer`, `bytes_per_s` (NaN: not known), `moves`; the index is `topic`, `partition`.
@@ -99,7 +99,7 @@ def plan(  # noqa: PLR0913 - keywords with defaults
     """Pack a group's partitions as its controller would now. Changes nothing.
 
     Args:
-        config: of the group; None: `kgs.yaml`, if it is there. Not needed where speeds and capacity are given.
+        config: of the group; None: `kgs.yaml`, if it is there. Not needed where speeds are given.
         speeds: (topic, number) -> bytes/s, or a recorded load, of which the last measurement counts; None: they are
             measured over `monitor.window_s`, or at once where `kgs monitor` publishes. With speeds no broker is asked.
         current: who reads what now: (topic, number) -> consumer, or a file as `kgs plan --current` reads it; None:
@@ -107,7 +107,7 @@ def plan(  # noqa: PLR0913 - keywords with defaults
             group that runs.
         compare: "all": also what other algorithms would do, and other settings of this one.
         algorithm: instead of `packing.algorithm`.
-        capacity: packing capacity C of one consumer, bytes/s, instead of `packing.packing_capacity_bytes_per_s`.
+        capacity: packing capacity C of one consumer, bytes/s, instead of what is configured, learnt, or measured here.
         seed: of algorithms that draw numbers: the same input and seed give the same plan.
         progress: is told the seconds measured, and those to measure.
 
@@ -120,8 +120,12 @@ def plan(  # noqa: PLR0913 - keywords with defaults
     packing = _packing(settings, algorithm, capacity)
     load = _recorded(speeds) if speeds is not None else _measured(settings, progress)
     group, moved_rscore, view = _group(settings, current, recorded=speeds is not None)
-    learnt = capacity_seen(view, packing, load.bytes_per_offset, ()) if view is not None else None
-    packing = learnt.packing if learnt is not None else packing
+    first = first_flat_out() if packing.learns_capacity else None
+    if view is None:
+        learnt = capacity_of(packing, Learnt(), None, first)
+    else:
+        learnt = capacity_seen(view, packing, load.bytes_per_offset, (), first)
+    packing = learnt.packing
     others = (*ALGORITHMS, *_settings_to_weigh(packing)) if compare else ()
     found = make_plan(load, group, packing, lambda: Random(seed), others)  # noqa: S311 - no secret
     found = replace(found, held_back=_held_back(found, load, group, moved_rscore, packing))
@@ -141,16 +145,12 @@ def _packing(settings: Settings | None, algorithm: str | None, capacity: float |
         raise ConfigError([f"plan: capacity {capacity:g}: give bytes/s, from 1 to {MAX_CAPACITY:g}"])
     if algorithm is not None and algorithm not in ALGORITHMS:
         raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHMS)}"])
-    if settings is None and capacity is None:
-        raise ConfigError(
-            [f"plan: no capacity: give one (--capacity) or a configuration (--config; {DEFAULT_CONFIG} is not there)"]
-        )
     packing = settings.packing if settings is not None else PackingSettings()
     changes: dict[str, object] = {}
     if capacity is not None:
         changes["packing_capacity_bytes_per_s"] = capacity
-        changes["consumer_capacity_bytes_per_s"] = max(capacity, packing.consumer_capacity_bytes_per_s)
-        changes["capacity"] = "measured"
+        written = packing.consumer_capacity_bytes_per_s
+        changes["consumer_capacity_bytes_per_s"] = None if written is None else max(capacity, written)
     if algorithm is not None:
         changes["algorithm"] = algorithm
     return packing.model_copy(update=changes)

@@ -8,7 +8,7 @@ from kgs_core.catalog.column_types import sql_type
 from kgs_core.catalog.http_answers import STEPS
 from kgs_core.catalog.locations import same_place
 from kgs_core.config import Settings
-from kgs_core.config.settings import CatalogSettings
+from kgs_core.config.catalog import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError, one_line
 from kgs_core.extras import require
 from kgs_core.system.bounded_call import answer_within
@@ -48,13 +48,15 @@ def open_glue(settings: Settings, catalog: CatalogSettings) -> "GlueCatalog":
     try:
         client = boto3.session.Session().client(  # the default one would keep keys that are renewed meanwhile
             "glue",
-            region_name=catalog.region or options.get("aws_region"),
+            region_name=options.get("aws_region"),
             endpoint_url=catalog.url,
             verify=catalog.ca_location,
             config=config,
         )
     except (BotoCoreError, ValueError, OSError) as e:
-        raise ConfigError([f"catalog: glue: {one_line(e)}: check catalog.region and the environment"]) from e
+        raise ConfigError(
+            [f"catalog: glue: {one_line(e)}: check lake.storage_options.aws_region and the environment"]
+        ) from e
     return GlueCatalog(client, _ATTEMPTS * STEPS * catalog.timeout_s)
 
 

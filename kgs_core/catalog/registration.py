@@ -66,7 +66,7 @@ def register_lake(settings: Settings, done: Callable[[TableRegistration], None],
     """
     section = settings.catalog
     if section is None:
-        raise ConfigError(["no catalogue is configured: give section 'catalog'; `kgs example` explains it"])
+        raise ConfigError(["no catalogue is configured: give section 'catalog'; `kgs example --all` explains it"])
     catalog = open_catalog(settings, section)
     try:
         lake = open_lake(settings.lake)

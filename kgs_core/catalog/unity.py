@@ -8,7 +8,6 @@ refused where somebody else was faster.
 import json
 import ssl
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -19,7 +18,7 @@ from kgs_core.catalog.column_types import decimal_digits, sql_type, type_name
 from kgs_core.catalog.http_answers import Answer, ask
 from kgs_core.catalog.locations import same_place
 from kgs_core.config import Settings
-from kgs_core.config.settings import CatalogSettings
+from kgs_core.config.catalog import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError, one_line
 from kgs_core.system.secret_files import with_secrets
 
@@ -34,15 +33,10 @@ def open_unity(_: Settings, catalog: CatalogSettings) -> "UnityCatalog":
     """The catalogue of these settings; it is not asked yet.
 
     Raises:
-        ConfigError: `token_file` or the certificates cannot be read.
+        ConfigError: the certificates cannot be read.
         PermanentError: the file that `token` names cannot be read.
     """
     token = None if catalog.token is None else with_secrets("catalog", {"token": catalog.token})["token"]
-    if catalog.token_file is not None:
-        try:
-            token = Path(catalog.token_file).read_text().strip()
-        except (OSError, ValueError) as e:
-            raise ConfigError([f"catalog.token_file: {catalog.token_file}: {_reason(e)}: mend the file"]) from e
     if token is not None and not (token.isascii() and token.isprintable()):
         raise ConfigError(["catalog: the token has characters that no header can have: check it"])
     try:

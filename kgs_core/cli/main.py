@@ -17,6 +17,7 @@ from kgs_core.system.failpoints import crash_plan
 _COMMANDS = {
     "demo": "local.demo:demo",
     "example": "local.example:example",
+    "init": "local.init:init",
     "consume": "group.consume:consume",
     "control": "group.control:control",
     "status": "group.status:status",

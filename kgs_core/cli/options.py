@@ -18,5 +18,5 @@ def config_option(command: F) -> F:
         default="kgs.yaml",
         show_default=True,
         envvar="KGS_CONFIG",
-        help="The configuration; `kgs example` prints one that explains every setting. Also from KGS_CONFIG.",
+        help="The configuration; `kgs example --all` explains every setting. Also from KGS_CONFIG.",
     )(command)

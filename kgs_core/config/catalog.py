@@ -20,6 +20,8 @@ _WORDS = ("group", "folder", "last", "table")
 _FIXED = re.compile(r"[A-Za-z0-9_]*")
 _ODD = re.compile(r"[^a-z0-9_]")
 MAX_PART = 255
+TIMEOUT_S = 10.0
+"""How long an answer of the catalogue may take; tables are registered again a quarter of an hour later."""
 
 
 class CatalogSettings(Section):
@@ -29,7 +31,7 @@ class CatalogSettings(Section):
         kind: a name of `CATALOGS`.
         url: of the server; needed for Unity Catalog, and for Glue only where it is not AWS's own.
         name: what tables are called, with `{group}`, and `{folder}`, `{last}` or `{table}` of the table's path.
-        token: Unity Catalog's bearer token, or `${file:...}`; both files are read anew for each run.
+        token: Unity Catalog's bearer token, or `${file:...}`, which is read anew for each run.
     """
 
     kind: Annotated[str, key_of(CATALOGS)]
@@ -40,11 +42,8 @@ class CatalogSettings(Section):
         ]
         | None
     ) = None
-    region: str | None = None
     token: str | None = Field(default=None, repr=False)
-    token_file: str | None = None
     ca_location: str | None = None
-    timeout_s: Annotated[float, Field(ge=0.1, le=300, allow_inf_nan=False)] = 10.0
 
     @field_validator("name")
     @classmethod
@@ -66,13 +65,16 @@ class CatalogSettings(Section):
             raise ValueError(f"name: '{self.name}': a table of kind '{self.kind}' is called {parts}")
         if self.kind == "unity" and self.url is None:
             raise ValueError("kind 'unity' needs the server's address: give 'url'")
-        if self.token is not None and self.token_file is not None:
-            raise ValueError("give 'token' or 'token_file', not both")
-        if self.kind == "glue" and (self.token or self.token_file):
+        if self.kind == "glue" and self.token:
             raise ValueError("kind 'glue' signs in as AWS's clients do (environment, web identity, role): drop 'token'")
         if problems := list(reference_problems({} if self.token is None else {"token": self.token})):
             raise ValueError("; ".join(problems))
         return self
+
+    @property
+    def timeout_s(self) -> float:
+        """How long an answer may take."""
+        return TIMEOUT_S
 
     def name_of(self, group: str, table: str) -> str:
         """Name of a table in the catalogue, in lower case: catalogues do not tell names by case.

@@ -66,7 +66,7 @@ def _warn_once(text: str) -> None:
     _log.warning("%s", text)
 
 
-def _read(path: Path, way_out: str = "`kgs example > kgs.yaml` makes one, or name another file") -> bytes:
+def _read(path: Path, way_out: str = "`kgs init` makes one, or name another file") -> bytes:
     try:
         # without O_NONBLOCK opening a pipe that nobody writes to would wait for ever
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:

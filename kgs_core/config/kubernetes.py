@@ -1,6 +1,6 @@
 """The section of kgs.yaml about consumers in a Kubernetes cluster: what their pods are made of, and where they run."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
@@ -23,27 +23,33 @@ Image = Annotated[
     str, StringConstraints(pattern=r"^[^\s:/][^\s]*$"), Field(description="give repository:tag or repository@digest")
 ]
 Folder = Annotated[str, StringConstraints(pattern=r"^/[^\s:]+$"), Field(description="give an absolute path")]
+_Resource = Literal["cpu", "memory", "ephemeral-storage"]
+Resources = Annotated[
+    dict[Literal["requests", "limits"], dict[_Resource, Quantity]],
+    BeforeValidator(none_is_empty),
+]
+RESOURCES: Resources = {
+    "requests": {"cpu": "500m", "memory": "1Gi", "ephemeral-storage": "512Mi"},
+    "limits": {"memory": "2560Mi", "ephemeral-storage": "2Gi"},
+}
+"""What a pod has where the settings say nothing else. There is no limit of the processor."""
 _LabelKey = Annotated[str, StringConstraints(pattern=rf"^([a-z0-9.-]+/)?{_LABEL}$")]
 _LabelValue = Annotated[str, StringConstraints(pattern=rf"^({_LABEL})?$")]
 
 
 class KubernetesSettings(Section):
-    """Consumers as pods: `cpu` to `service_account` count for Dagster's runs, too, the rest for the fleet `kubernetes`.
-
-    Quantities are Kubernetes' own, with its units.
-    """
+    """Consumers as pods: `resources` to `service_account` count for Dagster's runs, too, the rest for `kubernetes`."""
 
     image: Image | None = Field(default=None, description="give repository:tag")
-    cpu: Quantity = "500m"
-    memory: Quantity = "1Gi"
-    memory_limit: Quantity = "2560Mi"
-    ephemeral_storage: Quantity = "512Mi"
-    ephemeral_storage_limit: Quantity = "2Gi"
+    resources: Resources = Field(default_factory=dict)
     priority_class: Name | None = Field(default=None, description="give a PriorityClass, or null")
     service_account: Name | None = Field(default=None, description="give a ServiceAccount, or null")
-    namespace: Name | None = Field(default=None, description="give a namespace, or null")
-    image_pull_secrets: Annotated[tuple[Name, ...], Field(strict=False)] = ()
     config_map: Name = "kgs-config"
     secrets: Annotated[tuple[Name, ...], Field(strict=False)] = ()
     secret_files: Annotated[dict[Name, Folder], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
     node_selector: Annotated[dict[_LabelKey, _LabelValue], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
+
+    @property
+    def pod_resources(self) -> Resources:
+        """Requests and limits of a pod, in Kubernetes' own words: each amount as set, else by default."""
+        return {kind: {**default, **self.resources.get(kind, {})} for kind, default in RESOURCES.items()}

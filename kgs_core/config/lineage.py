@@ -7,13 +7,15 @@ from pydantic import Field, StringConstraints, model_validator
 from kgs_core.config.rule.section import Secret, Section
 from kgs_core.config.secret_files import reference_problems
 
+TIMEOUT_S = 5.0
+"""How long an answer of the server may take; what is lost is lost."""
+
 
 class LineageSettings(Section):
     """Settings of OpenLineage events; the section's being there turns them on.
 
     Attributes:
         url: of the server; None: as OpenLineage's own environment or file says.
-        namespace: of the group's job; None: as OPENLINEAGE_NAMESPACE says, or `kgs`.
     """
 
     url: (
@@ -23,14 +25,17 @@ class LineageSettings(Section):
         | None
     ) = None
     token: Annotated[str | None, Secret()] = Field(default=None, repr=False)
-    namespace: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
-    timeout_s: Annotated[float, Field(ge=0.1, le=60, allow_inf_nan=False)] = 5.0
 
     @model_validator(mode="after")
     def _token_is_named(self) -> Self:
         if problems := list(reference_problems(self.secrets)):
             raise ValueError("; ".join(problems))
         return self
+
+    @property
+    def timeout_s(self) -> float:
+        """How long an answer may take."""
+        return TIMEOUT_S
 
     @property
     def secrets(self) -> dict[str, str]:

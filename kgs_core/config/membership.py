@@ -1,40 +1,35 @@
 """The section of kgs.yaml about the group: how soon silence counts, and how long a change may take."""
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from kgs_core.config.rule.section import Own, Section
+
+REPORT_RETENTION_H = 48
+"""How long reports are kept: the bill of a day, which is made from them, may be made until the end of the next day."""
 
 
 class MembershipSettings(Section):
     """Reports, suspicion, hand-over, and the topics through which controller and consumers speak."""
 
-    heartbeat_s: Annotated[float, Field(ge=0.1, le=60)] = 2.0
     suspect_after_s: Annotated[float, Field(ge=1, le=3600)] = 30.0
     strict_handover: Annotated[bool, Own()] = Field(default=False, description="give true or false")
     group_management_timeout_s: Annotated[float, Field(ge=1, le=86_400), Own()] = 300.0
     start_timeout_s: Annotated[float, Field(ge=1, le=3600), Own()] = 120.0
     start_attempts: Annotated[int, Field(ge=1, le=100), Own()] = 3
-    start_backoff_s: Annotated[float, Field(ge=0.1, le=3600), Own()] = 5.0
-    max_measurement_age_s: Annotated[float, Field(ge=1, le=3600), Own()] = 30.0
-    metadata_partitions: Annotated[int, Field(ge=2, le=10_000), Own()] = 64
-    consumers_per_metadata_partition: Annotated[int, Field(ge=1, le=1000)] = 1
-    topic_replication: Annotated[Annotated[int, Field(ge=1, le=100)] | None, Own()] = Field(
-        default=None, description="give a whole number from 1 to 100, or null for the cluster's own default"
-    )
-    report_retention_h: Annotated[int, Field(ge=1, le=8760), Own()] = 48
 
     @property
-    def highest_consumer(self) -> int:
-        """The last consumer number that has a queue; partition 0 is the Target's."""
-        return (self.metadata_partitions - 1) * self.consumers_per_metadata_partition
+    def heartbeat_s(self) -> float:
+        """How often a consumer says that it lives: a dozen late heartbeats make no suspect."""
+        return min(2.0, self.suspect_after_s / 15)
 
-    @model_validator(mode="after")
-    def _silence_is_longer_than_a_pause(self) -> Self:
-        if self.suspect_after_s < 3 * self.heartbeat_s:
-            raise ValueError(
-                f"suspect_after_s ({self.suspect_after_s:g}) must be at least three times heartbeat_s "
-                f"({self.heartbeat_s:g}): one late heartbeat would make a consumer a suspect"
-            )
-        return self
+    @property
+    def start_backoff_s(self) -> float:
+        """Pause before a failed consumer's second start; it doubles with every further one."""
+        return min(5.0, self.suspect_after_s / 6)
+
+    @property
+    def max_measurement_age_s(self) -> float:
+        """How old a measurement may be that a plan is made with: as old as the newest word of a consumer."""
+        return self.suspect_after_s

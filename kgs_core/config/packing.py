@@ -11,14 +11,32 @@ from kgs_core.packing.registry import ALGORITHMS, FEWEST, MAX_CONSUMER_WEIGHT
 MAX_CONSUMERS = 10_000
 MAX_CAPACITY = 1_000_000_000_000
 MAX_RSCORE = 1_000_000
+MAX_EXTRA_PERCENT = 1000
+FIRST_FLAT_OUT = 20_000_000.0
+"""What a consumer is taken to read flat out, stored bytes/s, where nobody has measured anything."""
+CONSUMER_SHARE = 2.0 / 2.3
+"""Of what a consumer reads flat out is its `consumer_capacity`: the rest is room to catch up.
+
+Landau 2022, section VI, measured 2.3 MB/s; 2.0 beside it, and 1.5 to pack by, are this project's choice.
+"""
+PACKING_SHARE = 0.75
+"""Of `consumer_capacity` is the capacity to pack by: a load that grows by a third moves nothing."""
+_CAPACITY = f"give bytes/s, from 1 to {MAX_CAPACITY}, or null"
+_PERCENT = re.compile(r"\d{1,4}(\.\d+)?%")
 _WINDOW = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d")
 
 
 def _consumer_weight(value: object) -> float | str:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value == FEWEST or (is_number and 0 < value <= MAX_CONSUMER_WEIGHT):  # type: ignore[operator]
-        return value if isinstance(value, str) else float(value)  # type: ignore[arg-type]
-    raise ValueError(f"give a number above 0, at most {MAX_CONSUMER_WEIGHT:g}, or {FEWEST}")
+    if is_number and 0 < value <= MAX_CONSUMER_WEIGHT:  # type: ignore[operator]
+        return float(value)  # type: ignore[arg-type]
+    if isinstance(value, str) and (value == FEWEST or _is_percentage(value)):
+        return value
+    raise ValueError(f"give a number above 0, at most {MAX_CONSUMER_WEIGHT:g}, a percentage as '10%', or {FEWEST}")
+
+
+def _is_percentage(text: str) -> bool:
+    return _PERCENT.fullmatch(text) is not None and float(text[:-1]) <= MAX_EXTRA_PERCENT
 
 
 def _window(value: object) -> str:
@@ -27,7 +45,7 @@ def _window(value: object) -> str:
     raise ValueError("give two times of day, as 07:30-20:00")
 
 
-ConsumerWeight = Annotated[float | Literal["fewest"], PlainValidator(_consumer_weight)]
+ConsumerWeight = Annotated[float | str, PlainValidator(_consumer_weight)]
 
 Apply = Literal["auto", "forced_only"]
 """What becomes of a plan that nothing forces: it is carried out, or waits for `kgs plan --apply`."""
@@ -38,16 +56,10 @@ Capacity = Annotated[float, Field(ge=1, le=MAX_CAPACITY)]
 class PackingSettings(Section):
     """Settings of packing partitions into consumers, and of when a better packing is looked for."""
 
-    packing_capacity_bytes_per_s: Capacity = 1_500_000.0
-    consumer_capacity_bytes_per_s: Capacity = 2_000_000.0
-    capacity: Literal["measured", "learnt"] = "measured"
-    learnt_capacity_min_percent: Annotated[float, Field(gt=0, le=100)] = 50.0
-    learnt_capacity_max_percent: Annotated[float, Field(ge=100, le=1000)] = 150.0
+    packing_capacity_bytes_per_s: Capacity | None = Field(default=None, description=_CAPACITY)
+    consumer_capacity_bytes_per_s: Capacity | None = Field(default=None, description=_CAPACITY)
     algorithm: Annotated[str, key_of(ALGORITHMS)] = "search"
     consumer_weight: ConsumerWeight = 1.3
-    max_extra_consumers_percent: Annotated[float, Field(ge=0, le=1000)] | None = Field(
-        default=None, description="give a percentage from 0 to 1000, or null"
-    )
     max_rscore_per_hour: Annotated[float, Field(ge=0, le=MAX_RSCORE)] | None = Field(
         default=None, description=f"give consumers' capacities moved an hour, 0 to {MAX_RSCORE}, or null"
     )
@@ -64,10 +76,10 @@ class PackingSettings(Section):
     @model_validator(mode="after")
     def _capacities_are_in_order(self) -> Self:
         problems = []
-        if self.packing_capacity_bytes_per_s > self.consumer_capacity_bytes_per_s:
+        if self.packing_capacity > self.consumer_capacity:
             problems.append(
-                f"packing_capacity_bytes_per_s ({self.packing_capacity_bytes_per_s:.15g}) must be at most "
-                f"consumer_capacity_bytes_per_s ({self.consumer_capacity_bytes_per_s:.15g})"
+                f"packing_capacity_bytes_per_s ({self.packing_capacity:.15g}) must be at most "
+                f"consumer_capacity_bytes_per_s ({self.consumer_capacity:.15g})"
             )
         if self.max_consumers is not None and self.min_consumers > self.max_consumers:
             problems.append(
@@ -78,9 +90,38 @@ class PackingSettings(Section):
         return self
 
     @property
+    def learns_capacity(self) -> bool:
+        """Whether the group learns its capacity, since no number is written down."""
+        return self.packing_capacity_bytes_per_s is None and self.consumer_capacity_bytes_per_s is None
+
+    @property
+    def consumer_capacity(self) -> float:
+        """Write speed that a consumer can read, bytes/s; above it the partitions are packed anew."""
+        if self.consumer_capacity_bytes_per_s is not None:
+            return self.consumer_capacity_bytes_per_s
+        packing = self.packing_capacity_bytes_per_s
+        return FIRST_FLAT_OUT * CONSUMER_SHARE if packing is None else packing / PACKING_SHARE
+
+    @property
+    def packing_capacity(self) -> float:
+        """C, the write speed that a consumer is given at most when partitions are packed, bytes/s."""
+        packing = self.packing_capacity_bytes_per_s
+        return self.consumer_capacity * PACKING_SHARE if packing is None else packing
+
+    def with_flat_out(self, bytes_per_s: float) -> "PackingSettings":
+        """The settings for consumers that read so much when they are flat out."""
+        return self.model_copy(update={"consumer_capacity_bytes_per_s": bytes_per_s * CONSUMER_SHARE})
+
+    @property
     def weight(self) -> float | None:
-        """What one consumer less is worth, in Rscore; None: any."""
-        return None if self.consumer_weight == FEWEST else self.consumer_weight
+        """What one consumer less is worth, in Rscore; None: any, or as `max_extra_percent` bounds it."""
+        return self.consumer_weight if isinstance(self.consumer_weight, float) else None
+
+    @property
+    def max_extra_percent(self) -> float | None:
+        """How many per cent more consumers than the fewest there may be; None: no such bound."""
+        text = self.consumer_weight
+        return float(text.removesuffix("%")) if isinstance(text, str) and text.endswith("%") else None
 
     def moves_are_forced_only(self, time_ms: int) -> bool:
         """Whether this moment is in one of the windows in which nothing moves that need not; `time_ms` since 1970."""

@@ -1,9 +1,8 @@
 """Which librdkafka settings a user may pass on: an allow-list, since some load code and some break exactly-once."""
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 
-from kgs_core.config.secret_files import LOCATION, reference_problems
+from kgs_core.config.secret_files import reference_problems
 
 Scalar = str | int | bool
 
@@ -71,21 +70,18 @@ def is_secret_of_spark(name: str) -> bool:
     return is_secret(name) and (not name.startswith("spark.sql.") or name.startswith("spark.sql.catalog."))
 
 
-def check_kafka_client(
-    client: Mapping[str, Scalar], secrets_dir: str | None, token_function: str | None = None
-) -> None:
-    """Refuse settings that break the guarantees, load code or read files from elsewhere.
+def check_kafka_client(client: Mapping[str, Scalar], token_function: str | None = None) -> None:
+    """Refuse settings that break the guarantees or load code.
 
     Args:
         client: librdkafka's settings.
-        secrets_dir: folder that files must lie in; None: any.
         token_function: what gives tokens instead of a provider's endpoint.
 
     Raises:
         ValueError: all refused keys, in one message without any value of a secret.
     """
-    problems = [problem for key, value in sorted(client.items()) if (problem := _problem(key, value, secrets_dir))]
-    problems += reference_problems(client, secrets_dir)
+    problems = [problem for key in sorted(client) if (problem := _problem(key))]
+    problems += reference_problems(client)
     protocol = str(client.get("security.protocol", "PLAINTEXT")).upper()
     if not protocol.startswith("SASL") and any(key.startswith("sasl.") for key in client):
         problems.append("sasl.* is set but security.protocol is not SASL_SSL: set it, or remove sasl.*")
@@ -115,13 +111,9 @@ def _mechanism_problems(client: Mapping[str, Scalar], token_function: str | None
     return problems
 
 
-def _problem(key: str, value: Scalar, secrets_dir: str | None) -> str | None:
+def _problem(key: str) -> str | None:
     if key in BREAKS_EXACTLY_ONCE:
         return f"'{key}' breaks exactly-once and is set by kgs itself: remove it"
     if key not in ALLOWED:
         return f"'{key}' is not among the settings that may be passed on: remove it"
-    if key.endswith(LOCATION) and secrets_dir is not None:
-        path = PurePosixPath(str(value))
-        if ".." in path.parts or not path.is_relative_to(secrets_dir):
-            return f"'{key}' must lie under secrets_dir {secrets_dir}"
     return None

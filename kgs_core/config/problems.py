@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from kgs_core.config.gone import gone
 from kgs_core.config.passthrough import is_secret
 from kgs_core.config.settings import Settings
 
@@ -27,12 +28,6 @@ _UNITS = {
 }
 _WITH_ADDRESSES = ("kafka", "lake", "spark", "registry", "catalog", "lineage")
 _USER_PART = re.compile(r"[^/\s,]*@")
-_GONE: Mapping[tuple[Location, str | None], str] = {
-    (("packing", "approval_expires_s"), None): "gone since 0.2: leave it out",
-    (("packing", "apply"), "approve"): "approve is gone since 0.2: write forced_only, and use `kgs plan --apply`",
-    (("lake", "commit"), None): "gone since 0.2: leave it out, consumers combine their commits where they crowd",
-}
-"""Key, and value or None for any, that earlier versions had -> what to write now."""
 _KINDS = {
     "model_type": "give a mapping of key: value",
     "dict_type": "give a mapping of key: value",
@@ -53,9 +48,8 @@ def describe(error: ErrorDetails, origins: Mapping[Location, str]) -> str:
     """
     loc = tuple(part for part in error["loc"] if part != "[key]")
     where = f"{dotted(loc)}: " if loc else ""
-    for (key, value), now in _GONE.items():
-        if key == loc and value in (None, error["input"]):
-            return f"{where}{now}"
+    if (now := gone(dotted(loc), error["input"])) is not None:
+        return f"{where}gone since 0.2: {now}"
     if error["type"] == "extra_forbidden":
         return f"{where}unknown key{_nearest(loc)}"
     if error["type"] == "missing":
@@ -93,10 +87,10 @@ def _allowed(error: ErrorDetails, loc: Location) -> str:
     if error["type"] in _KINDS and (info is None or error["type"] != "string_type"):
         return _KINDS[error["type"]]
     if info is None:
-        return "see `kgs example`"
+        return "see `kgs example --all`"
     if error["type"] == "string_type" and isinstance(error["input"], int | float):
         return _KINDS["string_type"]
-    return info.description or _range(loc, info) or _KINDS.get(error["type"], "see `kgs example`")
+    return info.description or _range(loc, info) or _KINDS.get(error["type"], "see `kgs example --all`")
 
 
 def _range(loc: Location, info: FieldInfo) -> str | None:

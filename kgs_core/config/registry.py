@@ -7,6 +7,9 @@ from pydantic import Field, StringConstraints, model_validator
 from kgs_core.config.rule.section import Own, Secret, Section
 from kgs_core.config.secret_files import reference_problems
 
+TIMEOUT_S = 5.0
+"""How long an answer of the registry may take; whoever asked asks again."""
+
 
 class RegistrySettings(Section):
     """Settings of the schema registry: where it is, and who asks it."""
@@ -18,7 +21,6 @@ class RegistrySettings(Section):
     password: Annotated[str | None, Secret()] = Field(default=None, repr=False)
     token: Annotated[str | None, Secret()] = Field(default=None, repr=False)
     ca_location: Annotated[str | None, Own()] = None
-    timeout_s: Annotated[float, Field(ge=0.1, le=300, allow_inf_nan=False)] = 5.0
 
     @model_validator(mode="after")
     def _one_way_to_sign_in(self) -> Self:
@@ -29,6 +31,11 @@ class RegistrySettings(Section):
         if problems := list(reference_problems(self.secrets)):
             raise ValueError("; ".join(problems))
         return self
+
+    @property
+    def timeout_s(self) -> float:
+        """How long an answer may take."""
+        return TIMEOUT_S
 
     @property
     def secrets(self) -> dict[str, str]:

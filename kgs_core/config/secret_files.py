@@ -22,13 +22,8 @@ def files_of(settings: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(sorted({path for path in named if path}))
 
 
-def reference_problems(settings: Mapping[str, object], secrets_dir: str | None = None) -> Iterator[str]:
-    """What is wrong with the ways in which settings name files, one line each.
-
-    Args:
-        settings: name -> value.
-        secrets_dir: folder that the files must lie in; None: any.
-    """
+def reference_problems(settings: Mapping[str, object]) -> Iterator[str]:
+    """What is wrong with the ways in which settings, name -> value, name files; one line each."""
     for key, value in sorted(settings.items()):
         if not isinstance(value, str) or _BEGIN not in value:
             continue
@@ -37,5 +32,3 @@ def reference_problems(settings: Mapping[str, object], secrets_dir: str | None =
             yield f"'{key}': write ${{file:/path/of/the/file}} and nothing else"
         elif not path.startswith("/") or ".." in PurePosixPath(path).parts:
             yield f"'{key}': ${{file:...}} needs an absolute path without '..'"
-        elif secrets_dir is not None and not PurePosixPath(path).is_relative_to(secrets_dir):
-            yield f"'{key}' must lie under secrets_dir {secrets_dir}"

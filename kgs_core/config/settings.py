@@ -1,7 +1,6 @@
 """Pydantic models of kgs.yaml. Unknown keys are refused; quantities are plain numbers whose key ends in the unit."""
 
 import re
-from pathlib import PurePosixPath
 from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
@@ -22,7 +21,7 @@ from kgs_core.config.passthrough import (
     is_secret_of_spark,
 )
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.config.rule.section import Own, Passthrough, Secret, Section, key_of, none_is_empty
+from kgs_core.config.rule.section import Own, Passthrough, Secret, Section, none_is_empty
 from kgs_core.config.rule.sharing import problems_of_sharing, problems_of_side_tables
 from kgs_core.config.rule.topic_rule import HookName, TopicRule
 from kgs_core.config.secret_files import reference_problems
@@ -44,10 +43,8 @@ __all__ = [
 ]
 
 DEFAULT_FLEET = "local"
+MASTER = "spark.master"
 _S3_ROOT = re.compile(r"s3://[a-z0-9][a-z0-9.-]+(/[^?#]*)?")
-
-TABLE_FORMATS = {"delta": "kgs_core.lake.delta.delta_lake:DeltaLake"}
-"""Name, as `lake.format` takes it -> class of the port `Lake`, loaded when a lake is opened."""
 
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
@@ -61,29 +58,24 @@ class KafkaSettings(Section):
         Field(description="give host:port, or several with commas and no blanks between"),
         Own(),
     ]
-    secrets_dir: Annotated[str | None, Own()] = None
     token_function: HookName | None = Field(default=None, description="write module:function")
     client: Annotated[Passthrough, Own(is_own_of_client), Secret(is_secret)] = Field(default_factory=dict, repr=False)
-
-    @field_validator("secrets_dir")
-    @classmethod
-    def _secrets_dir_is_one_place(cls, path: str | None) -> str | None:
-        if path is not None and (not path.startswith("/") or ".." in PurePosixPath(path).parts):
-            raise ValueError("give an absolute path without '..'")
-        return path
+    topic_replication: Annotated[Annotated[int, Field(ge=1, le=100)] | None, Own()] = Field(
+        default=None, description="give a whole number from 1 to 100, or null for the cluster's own default"
+    )
 
     @field_validator("client")
     @classmethod
     def _client_keeps_the_guarantees(
         cls, client: dict[str, str | int | bool], info: ValidationInfo
     ) -> dict[str, str | int | bool]:
-        check_kafka_client(client, info.data.get("secrets_dir"), info.data.get("token_function"))
+        check_kafka_client(client, info.data.get("token_function"))
         return client
 
     @model_validator(mode="after")
     def _tokens_are_asked_for(self) -> Self:
         if self.token_function is not None and not self.client:  # a default is not validated
-            check_kafka_client({}, None, self.token_function)
+            check_kafka_client({}, self.token_function)
         return self
 
 
@@ -91,7 +83,6 @@ class LakeSettings(Section):
     """Settings of the lake: where the tables are, and how their logs are kept."""
 
     root: str
-    format: Annotated[str, key_of(TABLE_FORMATS)] = "delta"
     storage_options: Annotated[
         dict[str, str], BeforeValidator(none_is_empty), Own(is_own_of_storage), Secret(is_secret)
     ] = Field(default_factory=dict, repr=False)
@@ -125,41 +116,40 @@ class ConsumerSettings(Section):
     """The size and the pace of one consumer's batches."""
 
     batch_bytes: Annotated[int, Field(ge=1_000, le=1_000_000_000)] = 16_000_000
-    max_batch_bytes: Annotated[int, Field(ge=1_000, le=1_000_000_000)] | None = Field(
-        default=None, description="give a whole number from 1000 to 1000000000 (bytes), or null"
-    )
     wait_time_s: Seconds = 1.0
     batch_timeout_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = 300.0
     topics_refresh_s: Annotated[float, Field(ge=0.1, le=86_400, allow_inf_nan=False)] = 10.0
 
     @model_validator(mode="after")
     def _bounds_are_in_order(self) -> Self:
-        problems = []
         if self.wait_time_s >= self.batch_timeout_s:
-            problems.append(
+            raise ValueError(
                 f"wait_time_s ({self.wait_time_s:g}) must be less than batch_timeout_s ({self.batch_timeout_s:g})"
             )
-        if self.max_batch_bytes is not None and self.max_batch_bytes < self.batch_bytes:
-            problems.append(
-                f"max_batch_bytes ({self.max_batch_bytes}) must be at least batch_bytes ({self.batch_bytes})"
-            )
-        if problems:
-            raise ValueError("; ".join(problems))
         return self
 
     @property
     def largest_batch_bytes(self) -> int:
-        """`max_batch_bytes`, or what it is by default: above 64 MB nothing is gained."""
-        return self.max_batch_bytes or max(self.batch_bytes, min(4 * self.batch_bytes, 64_000_000))
+        """How far a batch grows where commits take long: above 64 MB nothing is gained."""
+        return max(self.batch_bytes, min(4 * self.batch_bytes, 64_000_000))
 
 
 class SparkSettings(Section):
     """The Spark session of each consumer."""
 
-    master: Annotated[str, StringConstraints(min_length=1)] = "local[1]"
     settings: Annotated[Passthrough, Own(is_own_of_spark), Secret(is_secret_of_spark)] = Field(
         default_factory=dict, repr=False
     )
+
+    @property
+    def master(self) -> str:
+        """Where Spark runs. One core per consumer: the consumer is the unit that is scaled."""
+        return str(self.settings.get(MASTER, "local[1]"))
+
+    @classmethod
+    def on(cls, master: str) -> "SparkSettings":
+        """Settings that say nothing but where Spark runs."""
+        return cls(settings={MASTER: master})
 
 
 class Settings(Section):
@@ -206,14 +196,6 @@ class Settings(Section):
             raise ValueError(
                 f"consumer.batch_timeout_s ({self.consumer.batch_timeout_s:g} s) must be at most half of lake."
                 f"vacuum_retention_h ({self.lake.vacuum_retention_h} h): vacuum would remove files of batches in flight"
-            )
-        most, spares = self.packing.max_consumers, self.packing.spare_consumers
-        highest, each = self.membership.highest_consumer, self.membership.consumers_per_metadata_partition
-        if (most or 1) + spares > highest:
-            shared = f" times membership.consumers_per_metadata_partition ({each})" if each > 1 else ""
-            raise ValueError(
-                f"membership.metadata_partitions ({self.membership.metadata_partitions}), less one{shared}, must be "
-                f"at least packing.max_consumers and packing.spare_consumers together ({most or 1} + {spares})"
             )
         for problem in (*problems_of_sharing(self.topics), *problems_of_side_tables(self.topics)):
             raise ValueError(problem)

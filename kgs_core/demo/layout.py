@@ -52,13 +52,10 @@ PACKING = {
     "spare_consumers": 1,
     "sentinel_timeout_s": 15,
 }
-MONITOR = {"window_s": 10, "min_span_s": 4}
+MONITOR = {"window_s": 10}
 MEMBERSHIP = {
-    "heartbeat_s": 1,
     "suspect_after_s": 10,
-    "start_backoff_s": 1,
     "start_attempts": 10,  # people kill consumers here for the fun of it
-    "metadata_partitions": 16,
 }
 
 

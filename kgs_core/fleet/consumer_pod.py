@@ -73,10 +73,7 @@ def pod_parts(settings: Settings, consumer: ConsumerId | None = None) -> PodPart
     pods = settings.kubernetes
     of_group = {GROUP_LABEL: label_value(settings.group)}
     container: dict[str, Any] = {
-        "resources": {
-            "requests": {"cpu": pods.cpu, "memory": pods.memory, "ephemeral-storage": pods.ephemeral_storage},
-            "limits": {"memory": pods.memory_limit, "ephemeral-storage": pods.ephemeral_storage_limit},
-        },
+        "resources": pods.pod_resources,
         "env": [
             {"name": "SPARK_LOCAL_DIRS", "value": SCRATCH},
             {"name": "TMPDIR", "value": SCRATCH},

@@ -285,7 +285,7 @@ def kubernetes_fleet(settings: Settings, options: FleetOptions) -> KubernetesFle
     """
     if options.consumers_end_with is not None:
         raise ConfigError(["--end-with: consumers in a cluster cannot see a process of this machine: leave it out"])
-    api = connect(settings.kubernetes.namespace)
+    api = connect()
     fleet = KubernetesFleet(ConsumerJobs(settings, api.namespace, api.cluster), api)
     fleet.turn()
     _log.info("consumers are Jobs namespace=%s", api.namespace)

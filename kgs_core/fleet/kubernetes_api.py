@@ -147,11 +147,12 @@ class KubernetesApi:
         return PermanentError(f"{where}: refuses to {what} ({status}): {message}")
 
 
-def connect(namespace: str | None, environ: Mapping[str, str] | None = None) -> KubernetesApi:
+def connect(environ: Mapping[str, str] | None = None) -> KubernetesApi:
     """The cluster of KUBECONFIG; else the one that this pod is in; else that of the user's kubeconfig.
 
+    The namespace is this pod's, or that of the kubeconfig's context.
+
     Args:
-        namespace: None: this pod's, or that of the kubeconfig's context.
         environ: None: this process's own.
 
     Raises:
@@ -177,7 +178,7 @@ def connect(namespace: str | None, environ: Mapping[str, str] | None = None) -> 
             f"Kubernetes: no cluster to be found: {one_line(e)}: name one by KUBECONFIG, or run in a pod with a "
             "service account's token"
         ) from e
-    return KubernetesApi(namespace or own, client.ApiClient(configuration))
+    return KubernetesApi(own, client.ApiClient(configuration))
 
 
 def default_api(namespace: str) -> KubernetesApi:

@@ -112,8 +112,6 @@ class ConsumerJobs:
     def _place(self) -> dict[str, Any]:
         pods = self._settings.kubernetes
         place: dict[str, Any] = {"restartPolicy": "Never"}
-        if pods.image_pull_secrets:
-            place["imagePullSecrets"] = [{"name": name} for name in pods.image_pull_secrets]
         if pods.node_selector:
             place["nodeSelector"] = dict(pods.node_selector)
         return place

@@ -127,13 +127,14 @@ class ConsumerLineage:
             self.lost += news is not None
 
     def _send_all(self) -> None:
+        namespace = os.environ.get("OPENLINEAGE_NAMESPACE") or DEFAULT_NAMESPACE
         unusable = ""
         while (news := self._queue.get()) is not None:
             if unusable:
                 self.lost += 1
                 continue
             try:
-                self._connected().emit(run_event(news, self._settings, _namespace(self._settings), self._run_id))
+                self._connected().emit(run_event(news, self._settings, namespace, self._run_id))
             except ConfigError as e:
                 unusable = str(e)
                 self._note_lost(unusable)
@@ -163,12 +164,6 @@ class ConsumerLineage:
     @property
     def _secrets(self) -> dict[str, str]:
         return self._settings.lineage.secrets if self._settings.lineage is not None else {}
-
-
-def _namespace(settings: Settings) -> str:
-    section = settings.lineage
-    named = section.namespace if section is not None else None
-    return named or os.environ.get("OPENLINEAGE_NAMESPACE") or DEFAULT_NAMESPACE
 
 
 def open_openlineage(settings: Settings) -> Any:

@@ -14,13 +14,12 @@ So a controller that was restarted, a rebalance run, the sensor, `kgs plan` and 
 3. *Over consumers* it is the median (of two: the lower one), of those that were flat out within `FRESH_S` of the latest
    that was. A few slow ones do not drag it down: they are slow, and not the class.
 4. Less than `LEAST_BUSY_S` in all is too little to learn from.
-5. *In use* is what the Target that stands was packed by, as long as the new figure is within `DEADBAND` of it: noise
-   makes no plans. The same figure counts when nothing is learnt any more, since all consumers were started anew: it
-   stands in the Target. It is of one version and configuration, and forgotten with them.
-6. *Bounds.* The configured capacities are for a consumer that reads `consumer_capacity / CONSUMER_SHARE` flat out:
-   that is how `kgs capacity` makes them. Both are multiplied by what is read of that, kept within bounds. So their
-   ratio, and the room to catch up, stay as configured.
-7. *Drift* is how far the learnt figure is from the configured one, whichever of the two is used.
+5. *In use* are the capacities that are written down. Where none is, it is what the Target that stands was packed by,
+   as long as the new figure is within `DEADBAND` of it: noise makes no plans. The same figure counts when nothing is
+   learnt any more, since all consumers were started anew: one that reads less than it says is soon flat out.
+6. *At first* nothing is learnt. Then a figure counts that a short measurement of the controller's machine gave
+   (`system.first_capacity`). It stands in the Target without a configuration, and gives way to any that is learnt.
+7. *Drift* is how far the learnt figure is from the one that is written down.
 """
 
 import math
@@ -28,13 +27,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median_low
+from typing import Literal
 
-from kgs_core.config.packing import PackingSettings
+from kgs_core.config.packing import CONSUMER_SHARE, PackingSettings
 from kgs_core.group.protocol import FlatOut, LearntCapacity, Report
 from kgs_core.model import BytesPerSecond, ConsumerId
 
-CONSUMER_SHARE = 2.0 / 2.3
-"""Of what a consumer reads flat out is its `consumer_capacity`: the rest is room to catch up."""
 KNOWN_SHARE = 0.9
 FRESH_S = 600.0
 LEAST_BUSY_S = 120.0
@@ -42,8 +40,9 @@ DEADBAND = 0.05
 DRIFT = 0.2
 """From here on a drift is an alarm: a consumer that is 13 % short just reads its `consumer_capacity` and no more."""
 
+Source = Literal["configured", "learnt", "first", "unknown"]
+"""Written down; from reports; from a short measurement of the controller's machine; only its controller knows."""
 BytesPerOffset = Mapping[str, float]
-_NOBODY = ("", "")
 _Reading = tuple[FlatOut, BytesPerSecond]
 """With what it is in stored bytes/s."""
 
@@ -86,14 +85,24 @@ class Capacity:
     Attributes:
         packing: the settings with the capacities in use.
         learnt: from the reports now.
-        memory: that the capacities in use are made of, for the next Target; None: they are the configured ones.
-        configured: consumer_capacity as configured, stored bytes/s.
+        memory: that the capacities in use are made of, for the next Target; None: they are written down.
     """
 
     packing: PackingSettings
     learnt: Learnt
     memory: LearntCapacity | None
-    configured: BytesPerSecond
+
+    @property
+    def source(self) -> Source:
+        """Where the capacities in use come from."""
+        if self.memory is None:
+            return "unknown" if self.packing.learns_capacity else "configured"
+        return "learnt" if self.memory.config_hash else "first"
+
+    @property
+    def configured(self) -> BytesPerSecond | None:
+        """`consumer_capacity` as written down, stored bytes/s; None: it is learnt."""
+        return self.packing.consumer_capacity if self.source == "configured" else None
 
     @property
     def consumer_bytes_per_s(self) -> BytesPerSecond | None:
@@ -103,9 +112,9 @@ class Capacity:
 
     @property
     def drift(self) -> float | None:
-        """How far that is from the configured one, as a share of it: -0.3 is 30 % less; None: nothing is learnt."""
-        known = self.consumer_bytes_per_s
-        return None if known is None else known / self.configured - 1.0
+        """How far that is from the configured one, as a share of it: -0.3 is 30 % less; None: one is not known."""
+        known, configured = self.consumer_bytes_per_s, self.configured
+        return None if known is None or configured is None else known / configured - 1.0
 
     @property
     def has_drifted(self) -> bool:
@@ -145,37 +154,31 @@ def learn(reports: Collection[Report], bytes_per_offset: BytesPerOffset) -> Lear
     return min(judged, key=lambda one: one.bytes_per_s or 0.0, default=unknown)
 
 
-def capacity_of(packing: PackingSettings, learnt: Learnt, standing: LearntCapacity | None) -> Capacity:
+def capacity_of(
+    packing: PackingSettings, learnt: Learnt, standing: LearntCapacity | None, first: BytesPerSecond | None = None
+) -> Capacity:
     """Capacity to pack by.
 
     Args:
         packing: as configured.
         learnt: from the reports.
         standing: what the Target that stands remembers.
+        first: what a consumer is taken to read flat out before anything is learnt, stored bytes/s; None: not known.
     """
-    configured = packing.consumer_capacity_bytes_per_s
-    memory = _in_use(learnt, standing) if packing.capacity == "learnt" else None
+    if not packing.learns_capacity:
+        return Capacity(packing, learnt, None)
+    memory = _in_use(learnt.memory, standing) or (None if first is None else LearntCapacity(first, "", ""))
     if memory is None:
-        return Capacity(packing, learnt, None, configured)
-    least, most = packing.learnt_capacity_min_percent / 100, packing.learnt_capacity_max_percent / 100
-    factor = min(max(memory.bytes_per_s * CONSUMER_SHARE / configured, least), most)
-    in_use = packing.model_copy(
-        update={
-            "packing_capacity_bytes_per_s": packing.packing_capacity_bytes_per_s * factor,
-            "consumer_capacity_bytes_per_s": configured * factor,
-        }
-    )
-    return Capacity(in_use, learnt, memory, configured)
+        return Capacity(packing, learnt, None)
+    return Capacity(packing.with_flat_out(memory.bytes_per_s), learnt, memory)
 
 
-def _in_use(learnt: Learnt, standing: LearntCapacity | None) -> LearntCapacity | None:
-    new = learnt.memory
-    kind = (learnt.version, learnt.config_hash)
-    if standing is None or kind not in {_NOBODY, (standing.version, standing.config_hash)}:
-        return new
-    if new is None or abs(new.bytes_per_s - standing.bytes_per_s) <= DEADBAND * standing.bytes_per_s:
-        return standing
-    return new
+def _in_use(new: LearntCapacity | None, standing: LearntCapacity | None) -> LearntCapacity | None:
+    if new is None or standing is None:
+        return new or standing
+    is_same = (new.version, new.config_hash) == (standing.version, standing.config_hash)
+    is_near = abs(new.bytes_per_s - standing.bytes_per_s) <= DEADBAND * standing.bytes_per_s
+    return standing if is_same and is_near else new
 
 
 def _stored(found: FlatOut, bytes_per_offset: BytesPerOffset) -> BytesPerSecond | None:

@@ -34,7 +34,6 @@ class Group:
         quarantined: numbers that keep failing: not used, and what they read is placed elsewhere.
         readers: who is there to read; None: not known, so what has no consumer is packed as if all were there.
         standing: spares of the Target that stands, joined or not.
-        highest: the last number that has a queue; None: there is no last one.
     """
 
     current: Assignment = field(default_factory=dict)
@@ -42,7 +41,6 @@ class Group:
     quarantined: frozenset[ConsumerId] = frozenset()
     readers: Readers | None = None
     standing: frozenset[ConsumerId] = frozenset()
-    highest: int | None = None
 
     @property
     def running(self) -> frozenset[ConsumerId]:
@@ -53,7 +51,7 @@ class Group:
     def numbers(self) -> Numbers:
         """What a spare's number is chosen from."""
         joined = self.running if self.readers is None else self.readers.joined
-        return Numbers(self.standing, joined, self.quarantined, self.highest)
+        return Numbers(self.standing, joined, self.quarantined)
 
     @property
     def had(self) -> Assignment:
@@ -155,8 +153,7 @@ def make_plan(
 
     A partition whose speed is unknown keeps its consumer, unless that one was quarantined. While a speed is unknown, or
     a partition is unread, only what must move does: nobody who reads is given up, and no better packing is looked for.
-    What is unread goes to consumers that have joined, as far as they have room: see `to_joined`. Every consumer that
-    is used, every spare and every number quarantined has a queue.
+    What is unread goes to consumers that have joined, as far as they have room: see `to_joined`.
 
     Args:
         load: every partition that must have a consumer.
@@ -166,7 +163,6 @@ def make_plan(
             were asked.
         compare: names of algorithms to try beside it; with a setting, as in `search@0.8`, of those that have one.
     """
-    settings = _with_queues(settings, group)
     step = _Step(_problem(load, group, settings), load.write_speeds(), group, settings, new_random)
     plan, weighed = _chosen(step)
     others = [name for name in compare if name != settings.algorithm and name not in weighed]
@@ -174,18 +170,9 @@ def make_plan(
     return replace(plan, algorithm=settings.algorithm, alternatives=alternatives)
 
 
-def _with_queues(packing: PackingSettings, group: Group) -> PackingSettings:
-    """`packing` with so few consumers that every one of them, every spare and every number quarantined has a queue."""
-    if group.highest is None:
-        return packing
-    room = max(1, group.highest - packing.spare_consumers - len(group.quarantined))
-    most = room if packing.max_consumers is None else min(room, packing.max_consumers)
-    return packing.model_copy(update={"max_consumers": most, "min_consumers": min(most, packing.min_consumers)})
-
-
 def _chosen(step: _Step) -> tuple[Plan, dict[str, Alternative]]:
     """The plan, and what it was weighed against: with a bound on consumers, the plan within it that moves least."""
-    algorithm, percent = step.settings.algorithm, step.settings.max_extra_consumers_percent
+    algorithm, percent = step.settings.algorithm, step.settings.max_extra_percent
     if algorithm not in WEIGHING:
         return _plan(algorithm, step), {}
     if percent is None:
@@ -216,15 +203,15 @@ def _problem(load: Load, group: Group, settings: PackingSettings) -> PackingProb
     readers = group.readers
     if readers is not None and (unread := readers.unread(speeds.keys())):
         homes = {p: consumer for p, consumer in readers.had.items() if p in speeds} | current
-        current = to_joined(homes, readers, speeds, settings.packing_capacity_bytes_per_s)
+        current = to_joined(homes, readers, speeds, settings.packing_capacity)
         spares -= set(current.values())
     usable = {p: consumer for p, consumer in current.items() if consumer not in group.quarantined}
     pinned = load.unknown & usable.keys()
     if unread or load.unknown:
-        pinned |= pinned_partitions(usable, speeds, settings.consumer_capacity_bytes_per_s)
+        pinned |= pinned_partitions(usable, speeds, settings.consumer_capacity)
     return PackingProblem(
         speeds=speeds,
-        capacity=float(settings.packing_capacity_bytes_per_s),
+        capacity=settings.packing_capacity,
         current=current,
         pinned=pinned,
         spares=spares,

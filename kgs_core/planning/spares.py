@@ -15,13 +15,11 @@ class Numbers:
         standing: spares of the Target that stands.
         joined: consumers that can be given partitions.
         unusable: numbers that must not be used, because every start fails or something of theirs may still live.
-        highest: the last number that has a queue; None: there is no last one.
     """
 
     standing: Collection[ConsumerId]
     joined: Collection[ConsumerId]
     unusable: Collection[ConsumerId]
-    highest: int | None
 
     def usable(self) -> frozenset[ConsumerId]:
         """Spares that stand and may stay."""
@@ -29,7 +27,7 @@ class Numbers:
 
 
 def choose_spares(used: Collection[ConsumerId], wanted: int, numbers: Numbers) -> tuple[ConsumerId, ...]:
-    """`wanted` consumers beside `used`, ascending; fewer where the numbers are used up.
+    """`wanted` consumers beside `used`, ascending.
 
     Joined ones first, spares before those that a change has emptied; then spares that are being started; then the
     lowest numbers that are free.
@@ -41,7 +39,6 @@ def choose_spares(used: Collection[ConsumerId], wanted: int, numbers: Numbers) -
         key=lambda c: (c not in numbers.joined, c not in standing, c),
     )
     not_free = taken | frozenset(numbers.joined) | standing
-    upwards = count(1) if numbers.highest is None else range(1, numbers.highest + 1)
-    new = (ConsumerId(n) for n in upwards if n not in not_free)
+    new = (ConsumerId(n) for n in count(1) if n not in not_free)
     chosen = candidates[:wanted]
     return tuple(sorted([*chosen, *islice(new, wanted - len(chosen))]))

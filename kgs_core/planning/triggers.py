@@ -64,7 +64,6 @@ class Watched:
             read on where they read, but no other partition is given to them.
         moved_rscore: Rscore of all changes within the last hour.
         standing: spares of the newest Target.
-        highest: the last number that has a queue; None: there is no last one.
     """
 
     target: Assignment
@@ -77,7 +76,6 @@ class Watched:
     unusable: frozenset[ConsumerId] = frozenset()
     moved_rscore: float = 0.0
     standing: frozenset[ConsumerId] = frozenset()
-    highest: int | None = None
 
     def placed(self) -> Assignment:
         """Where each partition is at home: its owner, else its consumer in the target, unless that one is gone."""
@@ -99,7 +97,6 @@ class Watched:
             quarantined=self.failing | (self.unusable - busy),
             readers=readers,
             standing=self.standing,
-            highest=self.highest,
         )
 
     def readers(self) -> Readers:
@@ -260,7 +257,7 @@ def _overloaded(
     assignment: Assignment, speeds: WriteSpeeds, settings: PackingSettings
 ) -> dict[ConsumerId, BytesPerSecond]:
     """The consumers above `consumer_capacity` that can be relieved, since they read several partitions; by how much."""
-    capacity = settings.consumer_capacity_bytes_per_s
+    capacity = settings.consumer_capacity
     found: dict[ConsumerId, BytesPerSecond] = {}
     for consumer, share in sorted(shares_of(assignment).items()):
         read = [speeds[p] for p in share if p in speeds]

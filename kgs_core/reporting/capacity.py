@@ -1,14 +1,20 @@
 """Capacity for people and for programs: what is configured, what consumers read, how far the one is off the other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from kgs_core.planning.learnt_capacity import Capacity
+from kgs_core.planning.learnt_capacity import Capacity, Source
 from kgs_core.reporting.plain_values import picked, plain
 
 _DAY_MS = 86_400_000
 _MB = 1e6
+_SOURCES: Mapping[Source, str] = {
+    "unknown": "until the controller has measured its machine",
+    "configured": "as configured",
+    "learnt": "learnt",
+    "first": "by a short measurement of the controller's machine, until a consumer has been flat out",
+}
 
 
 def capacity_sentences(found: Capacity, now_ms: int | None = None) -> Iterator[str]:
@@ -23,47 +29,42 @@ def capacity_sentences(found: Capacity, now_ms: int | None = None) -> Iterator[s
     than = "less" if drift < 0 else "more"
     since = since_text(found.learnt.since_ms, now_ms)
     text = f"consumers read {abs(drift):.0%} {than} than the configured capacity {since}"
-    if found.memory is not None:
-        yield f"{text}: plans go by what they read"
-        return
-    cure = "set packing.capacity to learnt, or measure anew (kgs capacity)"
+    cure = "measure anew (kgs capacity), or leave the capacities out of kgs.yaml: then they are learnt"
     yield f"{text}: {'consumers are given more than they can read' if drift < 0 else 'fewer would do'}: {cure}"
 
 
 def capacity_line(found: Capacity) -> str:
-    """The figures, configured and learnt, in one line; empty while nothing is learnt and nothing is used of it."""
-    learnt, known = found.learnt, found.consumer_bytes_per_s
-    if known is None and found.memory is None:
-        return ""
-    in_use = found.packing
-    shown = f"consumer_capacity {_mb(found.configured)} MB/s configured"
-    if known is not None and learnt.bytes_per_s is not None:
+    """The figures in use, in one line, and where they come from."""
+    learnt, in_use = found.learnt, found.packing
+    shown = f"consumer_capacity {_mb(in_use.consumer_capacity)} MB/s {_SOURCES[found.source]}"
+    if learnt.bytes_per_s is not None:
         who = "1 consumer" if learnt.consumers == 1 else f"{learnt.consumers} consumers"
-        shown += f", {_mb(known)} learnt ({who} flat out at {_mb(learnt.bytes_per_s)} MB/s stored)"
-    if found.memory is not None:
-        packed = in_use.packing_capacity_bytes_per_s
-        shown += f"; in use: {_mb(in_use.consumer_capacity_bytes_per_s)}, packed to {_mb(packed)}"
-    return shown
+        known = f"{_mb(found.consumer_bytes_per_s or 0.0)} learnt, " if found.source == "configured" else ""
+        shown += f" ({known}{who} flat out at {_mb(learnt.bytes_per_s)} MB/s stored)"
+    return f"{shown}; packed to {_mb(in_use.packing_capacity)}"
 
 
 def capacity_values(found: Capacity) -> dict[str, Any]:
     """The same as plain values for JSON; null where something is not known.
 
     Returns:
-        {"mode": "measured" | "learnt", "configured_bytes_per_s" (consumer_capacity), "learnt_bytes_per_s" (as a
-        consumer_capacity), "flat_out_bytes_per_s" (what that is made of), "in_use": {"packing_capacity_bytes_per_s",
-        "consumer_capacity_bytes_per_s", "is_learnt"}, "drift" (share of the configured one, below 0: less), "alarm",
-        "since_ms", "consumers" (whose readings count), "busy_s", "age_s", "hardware", "each": {consumer: flat out,
-        bytes_per_s}}. All are stored bytes.
+        {"source": "configured" | "learnt" | "first" | "unknown", "configured_bytes_per_s" (consumer_capacity; null:
+        it is learnt), "learnt_bytes_per_s" (as a consumer_capacity), "flat_out_bytes_per_s" (what that is made of),
+        "in_use": {"packing_capacity_bytes_per_s", "consumer_capacity_bytes_per_s"}, "drift" (share of the configured
+        one, below 0: less), "alarm", "since_ms", "consumers" (whose readings count), "busy_s", "age_s", "hardware",
+        "each": {consumer: flat out, bytes_per_s}}. All are stored bytes.
     """
     learnt, is_known = found.learnt, found.learnt.bytes_per_s is not None
-    in_use = picked(found.packing, "packing_capacity_bytes_per_s", "consumer_capacity_bytes_per_s")
+    in_use = found.packing
     return {
-        "mode": found.packing.capacity,
+        "source": found.source,
         "configured_bytes_per_s": plain(found.configured),
         "learnt_bytes_per_s": plain(found.consumer_bytes_per_s),
         "flat_out_bytes_per_s": plain(learnt.bytes_per_s),
-        "in_use": {**in_use, "is_learnt": found.memory is not None},
+        "in_use": {
+            "packing_capacity_bytes_per_s": plain(in_use.packing_capacity),
+            "consumer_capacity_bytes_per_s": plain(in_use.consumer_capacity),
+        },
         **picked(found, "drift"),
         "alarm": found.has_drifted,
         "since_ms": learnt.since_ms if is_known else None,

@@ -27,7 +27,7 @@ def group_alerts(found: GroupStatus, *, has_listened: bool) -> Alerts:
         has_listened: for long enough to tell who is silent.
     """
     seen, hot = found.facts, found.hot_partitions or {}
-    limit = found.capacity.packing.consumer_capacity_bytes_per_s
+    limit = found.capacity.packing.consumer_capacity
     lines = {
         GroupAlert.ALL_READ: _unread(found) if has_listened else None,
         GroupAlert.ALL_HEARD: _unheard(found) if has_listened else None,

@@ -98,7 +98,9 @@ def _consumers(found: GroupStatus) -> dict[str, Number]:
 
 def _capacities(found: GroupStatus) -> dict[str, Number]:
     packing = None if found.target is None else found.target.capacity
-    return {"packing": packing, "consumer": found.capacity.configured, "learnt": found.capacity.consumer_bytes_per_s}
+    capacity = found.capacity
+    consumer = None if capacity.source == "unknown" else capacity.packing.consumer_capacity
+    return {"packing": packing, "consumer": consumer, "learnt": capacity.consumer_bytes_per_s}
 
 
 _GROUP: Mapping[str, Callable[[GroupStatus], Number]] = {

@@ -105,7 +105,7 @@ def _load(state: ControllerState, now: float) -> str:
     loads = consumer_loads(owned, load.speeds)
     if loads:
         most = max(loads, key=lambda consumer: (loads[consumer], -consumer))
-        capacity = packing_in_use(state).consumer_capacity_bytes_per_s
+        capacity = packing_in_use(state).consumer_capacity
         text += f", most for consumer {most}: {loads[most] / _MB:.3g} of {capacity / _MB:.3g} MB/s"
     return text + (f", speed unknown: {counted(len(load.unknown), 'partition')}" if load.unknown else "")
 

@@ -118,7 +118,7 @@ class GroupStatus:
         """Partitions that are written faster than a consumer reads; None: nothing was measured."""
         if self.facts.measured_age_s is None:
             return None
-        limit = self.capacity.packing.consumer_capacity_bytes_per_s
+        limit = self.capacity.packing.consumer_capacity
         return {tp: speed for tp, speed in sorted(self.facts.speeds.items()) if speed > limit}
 
     @property

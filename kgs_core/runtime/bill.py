@@ -7,18 +7,23 @@ from random import Random
 from typing import Any
 
 from kgs_core.config import Settings
+from kgs_core.config.membership import REPORT_RETENTION_H
 from kgs_core.errors import ConfigError, PermanentError, PortError
+from kgs_core.group.controller.capacity import capacity_seen
 from kgs_core.group.topics.report_history import load_usage
+from kgs_core.group.view.group_view import GroupView
 from kgs_core.lake.topics.kept_bills import KeptBills
 from kgs_core.monitor.kafka.recorded_load import load_recorded
 from kgs_core.monitor.speeds.recorded import RecordedMeasurement
 from kgs_core.packing import RandomSource
 from kgs_core.reporting.usage import Period
+from kgs_core.runtime.group_status import load_group
 from kgs_core.simulation.at_p99 import LoadCost, costs_at, own_cost
 from kgs_core.simulation.bill import Bill, Price, Recording, cost_of_moves, gaps_of, moment, recorded_periods
 from kgs_core.simulation.latency import LatencySettings
 from kgs_core.simulation.recorded import recorded_workload
 from kgs_core.simulation.replay import Conditions
+from kgs_core.system.first_capacity import first_flat_out
 
 DAY_MS = 86_400_000
 _GAP_SHOWN_S = 1.0
@@ -31,6 +36,7 @@ class BillTerms:
 
     Attributes:
         capacity: C, bytes/s; `consumer_capacity`: what a consumer reads flat out.
+        is_guessed: whether these come from a short measurement of a machine.
         algorithm, consumer_weight: of the group's own packing.
         interval_s: how long a measurement lasts.
         p99_s: to compare at; None: that of the group's own algorithm.
@@ -38,6 +44,7 @@ class BillTerms:
 
     capacity: float
     consumer_capacity: float
+    is_guessed: bool = False
     algorithm: str = "search"
     consumer_weight: float | None = None
     price: Price = field(default_factory=Price)
@@ -51,15 +58,27 @@ class BillTerms:
         return Conditions(self.capacity, LatencySettings(read_speed, self.interval_s), record_latency=True)
 
 
-def terms_of(settings: Settings) -> BillTerms:
-    """As the configuration has them."""
+def terms_of(settings: Settings, *, has_group: bool = True) -> BillTerms:
+    """As the configuration has them.
+
+    Args:
+        settings: of the group.
+        has_group: a capacity that is learnt is that of the group's newest Target; else it is measured here.
+
+    Raises:
+        PortError: Kafka does not answer, or refuses.
+    """
     packing, bill = settings.packing, settings.bill
+    view = load_group(settings)[2] if has_group and packing.learns_capacity else GroupView()
+    seen = capacity_seen(view, packing, {}, (), first_flat_out() if packing.learns_capacity else None)
+    packing = seen.packing
     return BillTerms(
-        packing.packing_capacity_bytes_per_s,
-        packing.consumer_capacity_bytes_per_s,
+        packing.packing_capacity,
+        packing.consumer_capacity,
+        seen.source == "first",
         packing.algorithm,
         packing.weight,
-        Price(bill.price_per_consumer_hour, bill.currency),
+        Price(bill.price, bill.currency),
     )
 
 
@@ -78,7 +97,7 @@ def bill_of_group(settings: Settings, asked: Period, now_ms: int, terms: BillTer
     usage = load_usage(settings, period)
     bill = Bill(settings.group, period, period == asked, terms.capacity, terms.price, usage=usage)
     notes = [f"not over yet: what follows is until {moment(period.until_ms)}"] if not bill.is_over else []
-    notes += _usage_notes(bill, settings)
+    notes += _usage_notes(bill)
     measured, why = _recorded(settings, period, terms.interval_s)
     compared = bill.known if bill.known.length_s > 0 else period
     recording = recorded_periods(measured, terms.interval_s, compared)
@@ -173,6 +192,11 @@ def day_of(day: date) -> Period:
     return Period(begin_ms, begin_ms + DAY_MS)
 
 
+def _capacity_notes(terms: BillTerms) -> list[str]:
+    guessed = f"C is {terms.capacity / 1e6:.3g} MB/s by a short measurement of a machine: --capacity names another"
+    return [guessed] if terms.is_guessed else []
+
+
 def _compared(bill: Bill, recording: Recording, terms: BillTerms) -> Bill:
     """With what the load would have cost otherwise."""
     load = recorded_workload(bill.group, recording.measurements, terms.capacity)
@@ -181,7 +205,7 @@ def _compared(bill: Bill, recording: Recording, terms: BillTerms) -> Bill:
     p99_s = own.p99_s if terms.p99_s is None else terms.p99_s
     others = tuple(costs_at(p99_s, load, conditions, _random))
     costs = (replace(own, is_met=own.p99_s <= p99_s), *others)
-    notes = [*bill.notes, *_unmet_notes(costs, p99_s), *_price_notes(bill)]
+    notes = [*bill.notes, *_capacity_notes(terms), *_unmet_notes(costs, p99_s), *_price_notes(bill)]
     seconds = len(recording.measurements) * terms.interval_s
     return replace(bill, p99_s=p99_s, compared_s=seconds, costs=costs, recording=recording, notes=tuple(notes))
 
@@ -203,9 +227,8 @@ def _recorded(settings: Settings, period: Period, interval_s: float) -> tuple[Se
         return (), f"{e} (measurements are kept for {hours} h, monitor.topic_retention_h): nothing to compare with"
 
 
-def _usage_notes(bill: Bill, settings: Settings) -> list[str]:
-    hours = settings.membership.report_retention_h
-    kept = f"reports are kept for {hours} h (membership.report_retention_h)"
+def _usage_notes(bill: Bill) -> list[str]:
+    kept = f"reports are kept for {REPORT_RETENTION_H} h"
     notes = []
     if bill.known.length_s <= 0:
         notes.append(f"no report of that time is there, {kept}: who ran is not known")

@@ -132,14 +132,13 @@ def load_group(settings: Settings) -> tuple[Group, float, GroupView]:
     Raises:
         PortError: Kafka does not answer, or refuses.
     """
-    highest = settings.membership.highest_consumer
     view = _load_view(settings)
     if view.target is None:
-        return Group(highest=highest), 0.0, view
+        return Group(), 0.0, view
     target = view.target.message
     moved_rscore = moved_within_an_hour(target.history, round(time.time() * 1000))
     spares, quarantined = frozenset(target.spares), frozenset(target.quarantined)
-    group = Group(target.assignment, spares=spares, quarantined=quarantined, standing=spares, highest=highest)
+    group = Group(target.assignment, spares=spares, quarantined=quarantined, standing=spares)
     return group, moved_rscore, view
 
 

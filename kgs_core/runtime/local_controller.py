@@ -5,12 +5,14 @@ from contextlib import ExitStack
 from random import Random
 
 from kgs_core.config import Settings
+from kgs_core.config.packing import FIRST_FLAT_OUT
 from kgs_core.fleet.controller_fleet import ControllerFleet
 from kgs_core.group.controller.state import Options
 from kgs_core.group.controller.terms import terms_of
 from kgs_core.group.topics.connections import GroupConnections
 from kgs_core.monitor.kafka.measurement_thread import MeasurementThread
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts
+from kgs_core.system.first_capacity import first_flat_out
 from kgs_core.system.patience import try_until
 from kgs_core.system.shutdown import StopFlag
 
@@ -33,6 +35,7 @@ def look_after(settings: Settings, fleet: ControllerFleet, stop: StopFlag) -> No
                 settings.membership,
                 lambda: Random(0),  # noqa: S311 - no secret
                 terms=terms_of(settings),
+                first_flat_out=first_flat_out() if settings.packing.learns_capacity else FIRST_FLAT_OUT,
             )
             ControlLoop(settings.group, options, ports).run(stop)
     _log.info("controller ended group=%s", settings.group)

@@ -255,13 +255,13 @@ def storage_metadata(group: GroupConfig, rule: TopicRule, table: str) -> dict[st
     lake = group.settings.lake
     path = rule.filled(table, rule.topic) if rule.topic is not None else table
     name = {} if IN_BRACES.search(path) else {"dagster/table_name": path.replace("/", ".")}
-    return {"path": f"{lake.root.rstrip('/')}/{path}", **name, "dagster/storage_kind": lake.format}
+    return {"path": f"{lake.root.rstrip('/')}/{path}", **name, "dagster/storage_kind": "delta"}
 
 
 def table_kinds(group: GroupConfig) -> set[str]:
     """Kinds that the UI shows of a table: its format, and the store where that is one."""
     lake = group.settings.lake
-    return {lake.format, "s3"} if lake.root.startswith("s3://") else {lake.format}
+    return {"delta", "s3"} if lake.root.startswith("s3://") else {"delta"}
 
 
 def _plain(pattern: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from dagster._core.storage.tags import PARTITION_NAME_TAG
 
+from kgs_core.config.membership import REPORT_RETENTION_H
 from kgs_dagster.assets.bill import BILL
 from kgs_dagster.launch import GROUP, ROLE
 from kgs_dagster.run_process import DAY_S, ENDED, MAX_RUNTIME
@@ -40,7 +41,7 @@ def bill_schedule(group: GroupConfig, job: "UnresolvedAssetJobDefinition") -> dg
         open_ = [status for status in dg.DagsterRunStatus if status not in ENDED]
         running = context.instance.get_runs(dg.RunsFilter(job_name=job.name, statuses=open_))
         busy = {run.tags.get(PARTITION_NAME_TAG) for run in running}
-        days = [day for day in _days(group, at, made) if day not in busy]
+        days = [day for day in _days(at, made) if day not in busy]
         # A key of its own for each time: one that failed is asked for again
         yield from (dg.RunRequest(f"{group.name}/{day}/{at:%Y-%m-%dT%H}", partition_key=day) for day in days)
         if not days:
@@ -56,8 +57,8 @@ def bill_schedule(group: GroupConfig, job: "UnresolvedAssetJobDefinition") -> dg
     )
 
 
-def _days(group: GroupConfig, at: datetime, made: Collection[str]) -> Sequence[str]:
+def _days(at: datetime, made: Collection[str]) -> Sequence[str]:
     """Days without a bill of which the topics still have something; none before the first that has one."""
-    kept_days = min(_MOST_DAYS, -(-group.settings.membership.report_retention_h // 24))
+    kept_days = min(_MOST_DAYS, -(-REPORT_RETENTION_H // 24))
     days = [(at.date() - timedelta(days=n)).isoformat() for n in range(1, kept_days + 1)]
     return [day for day in days if day not in made and (day == days[0] or day > min(made, default=day))]

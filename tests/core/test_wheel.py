@@ -11,7 +11,6 @@ from email import message_from_string
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kgs_core.extras import MODULES
 from tests.wheel import ROOT, build_wheel, install, kgs
@@ -69,7 +68,7 @@ def test_the_commands_that_its_description_names_are_there(room):
     described = set(re.findall(r"^    kgs ([a-z]+)", (ROOT / "kgs_core/files/package.md").read_text(), re.MULTILINE))
     shown = kgs(room, "--help")
     assert shown.returncode == 0, shown.stderr
-    assert described == {"demo", "example", "capacity", "control", "status", "audit"}
+    assert described == {"demo", "example", "init", "capacity", "control", "status", "audit"}
     assert described <= set(re.findall(r"^  ([a-z-]+) ", shown.stdout, re.MULTILINE))
 
 
@@ -94,11 +93,12 @@ def test_a_configuration_comes_out_of_it_and_is_taken(room):
     """Up to Kafka, which is not there."""
     missing = kgs(room, "monitor", "--once", "--config", "kgs.yaml")
     assert missing.returncode == 2
-    assert "`kgs example > kgs.yaml`" in missing.stderr
-    written = kgs(room, "example")
+    assert "`kgs init`" in missing.stderr
+    written = kgs(room, "example", "--all")
     assert (written.returncode, written.stdout) == (0, (ROOT / "kgs.example.yaml").read_text())
     (room / "mine.yaml").write_text(written.stdout.replace("localhost:9092", "127.0.0.1:1"))
     found = kgs(room, "monitor", "--once", "--config", "mine.yaml")
     assert (found.returncode, found.stderr.count("error: Kafka 127.0.0.1:1")) == (1, 1), found.stderr
-    for name in ("dagster.yaml", "workspace.yaml"):
-        assert yaml.safe_load(kgs(room, "example", name).stdout) == yaml.safe_load((ROOT / name).read_text())
+    files = {"rules.yaml": "ops/prometheus/rules.yaml", "dashboard": "ops/grafana/kgs.json"}
+    for name in ("dagster.yaml", "workspace.yaml", *files):
+        assert kgs(room, "example", name).stdout == (ROOT / files.get(name, name)).read_text()

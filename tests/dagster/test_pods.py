@@ -106,8 +106,8 @@ def test_what_is_written_goes_to_volumes_of_its_own_and_what_the_launcher_gives_
 
 def test_the_settings_say_what_pods_are_like(where):
     ours = group(
-        kubernetes="{image: 'mine:2', cpu: '2', memory: 3Gi, memory_limit: 4Gi, ephemeral_storage: 1Gi, "
-        "ephemeral_storage_limit: 5Gi, priority_class: low}"
+        kubernetes="{image: 'mine:2', priority_class: low, resources: {requests: {cpu: '2', memory: 3Gi, "
+        "ephemeral-storage: 1Gi}, limits: {memory: 4Gi, ephemeral-storage: 5Gi}}}"
     )
     spec = job_of(where, launched(where, ours))["spec"]["template"]["spec"]
     (container,) = spec["containers"]
@@ -149,7 +149,11 @@ def test_the_server_refuses_what_kubernetes_refuses(job, wrong, told):
 
 @pytest.mark.parametrize(
     ("environ", "settings", "pods"),
-    [({}, {}, False), ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, {}, True), ({}, {"kubernetes": "{cpu: '1'}"}, True)],
+    [
+        ({}, {}, False),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, {}, True),
+        ({}, {"kubernetes": "{resources: {requests: {cpu: '1'}}}"}, True),
+    ],
 )
 def test_a_run_started_by_hand_is_tagged_with_what_its_pod_is_made_of_where_there_are_pods(
     monkeypatch, environ, settings, pods

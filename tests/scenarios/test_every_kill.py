@@ -30,9 +30,7 @@ class Life:
     def __init__(self, kill_at: int | None) -> None:
         self.points = []
         self.kill_at = kill_at
-        membership = MembershipSettings(
-            heartbeat_s=1, suspect_after_s=4, start_timeout_s=5, start_backoff_s=1, max_measurement_age_s=5
-        )
+        membership = MembershipSettings(suspect_after_s=4, start_timeout_s=5)
         packing = PackingSettings(
             algorithm="mwf",
             packing_capacity_bytes_per_s=100,

@@ -19,7 +19,7 @@ from tests.processes import pid_of
 from tests.system.pipeline import ConsumerProcess, Pipeline
 from tests.waiting import wait_until
 
-MEMBERSHIP = {"heartbeat_s": 0.5, "suspect_after_s": 30.0, "metadata_partitions": 8}
+MEMBERSHIP = {"suspect_after_s": 30.0}
 START_S = 240.0
 Tps = frozenset[TopicPartition]
 

@@ -44,7 +44,7 @@ def settings_of(bootstrap: str, group: str, client: dict[str, Any] | None = None
         "kafka": {"bootstrap_servers": bootstrap, "client": client or {}},
         "lake": {"root": "/nowhere"},
         "topics": [{"topic": "flights"}],
-        "membership": {"metadata_partitions": 4, **membership},
+        "membership": membership,
     }
     return parse_settings(yaml.safe_dump(tree).encode(), "kgs.yaml", {})
 

@@ -10,7 +10,7 @@ from kgs_core.monitor.kafka.monitor import Monitor
 from kgs_core.monitor.speeds import Measurement
 from kgs_core.system.shutdown import StopFlag
 
-MONITOR = {"window_s": 6.0, "min_span_s": 2.0, "interval_s": 0.5}
+MONITOR = {"window_s": 6.0}
 
 
 def tree_of(bootstrap: str, prefix: str, client: dict[str, Any] | None = None, **monitor: Any) -> dict[str, Any]:

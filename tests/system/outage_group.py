@@ -98,8 +98,8 @@ class OutageGroup(Rig):
         self.direct = KafkaAdmin({"bootstrap.servers": brokers.kafka.bootstrap_servers})
         self.direct.create_topic(topic, PARTITIONS, 3)
         packing = {**SECTIONS["packing"], "max_consumers": 2}
-        membership = {"metadata_partitions": 8, "start_backoff_s": 0.5}  # silence counts as with any user
-        super().__init__(folder, Reached(brokers.bootstrap("consumers")), topic, packing=packing, membership=membership)
+        reached = Reached(brokers.bootstrap("consumers"))
+        super().__init__(folder, reached, topic, packing=packing, membership={})  # silence counts as with any user
         self.load = AcknowledgedLoad(brokers.kafka.bootstrap_servers, topic, PARTITIONS, CALM)
 
     def at_rest(self, readers: int | None = None) -> GroupStatus:

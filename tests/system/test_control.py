@@ -33,7 +33,7 @@ PARTITIONS = 4
 CALM, BUSY = 40_000.0, 160_000.0
 LIFE_S = 300.0
 SECTIONS = {
-    "monitor": {"window_s": 6.0, "min_span_s": 2.0, "interval_s": 0.5},
+    "monitor": {"window_s": 6.0},
     "packing": {
         "packing_capacity_bytes_per_s": 100_000.0,
         "consumer_capacity_bytes_per_s": 120_000.0,
@@ -41,10 +41,7 @@ SECTIONS = {
         "sentinel_timeout_s": 5.0,
     },
     "membership": {
-        "heartbeat_s": 0.5,
         "suspect_after_s": 6.0,
-        "metadata_partitions": 8,
-        "start_backoff_s": 0.5,
     },
 }
 

@@ -43,7 +43,7 @@ class Rig:
         self.instance = instance
         self.pipeline = Pipeline(folder, kafka.bootstrap_servers, [{"topic": topic}])
         tree = yaml.safe_load(self.pipeline.config.read_text())
-        membership = {"metadata_partitions": 4, "heartbeat_s": 0.5, "suspect_after_s": 6.0}
+        membership = {"suspect_after_s": 6.0}
         self.pipeline.config.write_text(yaml.safe_dump({**tree, "membership": membership}))
         self.pipeline.settings = load_settings(self.pipeline.config, {})
         self.pipeline.admin.create_topic(topic, 2)

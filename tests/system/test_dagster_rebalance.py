@@ -38,13 +38,13 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]
 SECTIONS = {
-    "monitor": {"window_s": 6.0, "min_span_s": 2.0, "interval_s": 1.0},
+    "monitor": {"window_s": 6.0},
     "packing": {
         "packing_capacity_bytes_per_s": 100.0,
         "consumer_capacity_bytes_per_s": 120.0,
         "spare_consumers": 0,
     },
-    "membership": {"heartbeat_s": 0.3, "suspect_after_s": 5.0, "metadata_partitions": 8},
+    "membership": {"suspect_after_s": 5.0},
 }
 CALM = (50.0, 50.0, 50.0, 50.0)
 BUSY = (90.0, 90.0, 50.0, 50.0)

@@ -48,7 +48,7 @@ def test_spark_gives_the_same_to_the_bit_in_the_same_order() -> None:
     grid = Grid(tuple(runs), Conditions(record_latency=True), {"recorded": Workload("recorded", 1.0, speeds)})
     assert len(runs) > 64
     seen: list[tuple[int, int]] = []
-    found = run_on_spark(grid, SparkSettings(master="local[2]"), lambda done, total: seen.append((done, total)))
+    found = run_on_spark(grid, SparkSettings.on("local[2]"), lambda done, total: seen.append((done, total)))
     assert found == run_here(grid, lambda _done, _total: None)
     assert seen[-1] == (len(runs), len(runs))
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)

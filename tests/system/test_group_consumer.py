@@ -248,7 +248,7 @@ def test_waits_for_kafka_however_long_it_is_gone(tmp_path: Path, topic_prefix: s
     (tmp_path / "group").mkdir()
     with EmbeddedKafka.start(tmp_path / "kafka", log=print) as kafka:
         pipeline = Pipeline(tmp_path / "group", kafka.bootstrap_servers, [{"topic": f"{topic_prefix}a"}])
-        director = Director(pipeline, heartbeat_s=0.5, suspect_after_s=2.0)
+        director = Director(pipeline, suspect_after_s=2.0)
         topics = topics_of(director, "a")
         with director.consumer(1) as consumer:
             member = director.joined(consumer)

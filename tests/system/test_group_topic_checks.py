@@ -73,24 +73,24 @@ def test_topics_are_made_as_the_protocol_needs_them_and_again_means_nothing(grou
     }  # fmt: skip
     assert {config["message.timestamp.type"] for config in found.values()} == {"LogAppendTime"}
     assert found[GroupTopic.REPORTS]["retention.ms"] == str(48 * 3_600_000)
-    assert [len(group.topics.partitions(which)) for which in GroupTopic] == [4, 1, 1]
+    assert [len(group.topics.partitions(which)) for which in GroupTopic] == [64, 1, 1]
 
 
 def test_topics_that_are_not_as_they_must_be_are_refused_with_every_fault(
     kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str
 ) -> None:
-    settings = settings_of(kafka.bootstrap_servers, topic_prefix, metadata_partitions=8)
+    settings = settings_of(kafka.bootstrap_servers, topic_prefix)
     with pytest.raises(PermanentError, match=r"no topic .*metadata.*start the controller"):
         GroupTopics(settings, admin)
     assignments, reports = GroupTopic.ASSIGNMENTS.of(settings.group), GroupTopic.REPORTS.of(settings.group)
-    admin.create_topic(assignments, 2)
+    admin.create_topic(assignments, 1)
     admin.create_topic(reports, 3, config={"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"})
     with pytest.raises(ConfigError) as refused:
         create_topics(settings, admin)
     assert len(refused.value.problems) == 7
     text = "\n".join(refused.value.problems)
     for part in (
-        f"topic {assignments}: has 2 partitions, membership.metadata_partitions is 8: raise",
+        f"topic {assignments}: has one partition, two are the least: `kafka-topics.sh",
         f"topic {assignments}: cleanup.policy is delete, must be compact: `kafka-configs.sh",
         f"topic {assignments}: message.timestamp.type is CreateTime, must be LogAppendTime",
         f"topic {assignments}: max.message.bytes is 1048588, must be at least 8388608: `kafka-configs.sh --alter "
@@ -100,7 +100,7 @@ def test_topics_that_are_not_as_they_must_be_are_refused_with_every_fault(
         f"topic {reports}: cleanup.policy is compact, must be delete",
     ):
         assert part in text
-    with pytest.raises(ConfigError, match="has 2 partitions"):
+    with pytest.raises(ConfigError, match="has one partition"):
         GroupTopics(settings, admin, [GroupTopic.ASSIGNMENTS])
 
 
@@ -108,16 +108,18 @@ def test_consumers_that_share_a_partition_are_given_their_own_assignments(
     kafka: EmbeddedKafka, topic_prefix: str
 ) -> None:
     """On a broker: that one partition holds several keys and that offsets of one queue are compared is Kafka's part."""
-    with group_on(kafka.bootstrap_servers, topic_prefix, consumers_per_metadata_partition=2) as group:
-        queues = {number: group.assignment_reader(number) for number in (1, 2, 3)}
+    with group_on(kafka.bootstrap_servers, topic_prefix) as group:
+        queues = {number: group.assignment_reader(number) for number in (1, 3, 64)}
         writer = group.writer()
-        writer.write(target(), [gives(1, A), gives(2, B), gives(3, C)], [])
-        writer.write(None, [gives(2, B, A)], [])
+        writer.write(target(), [gives(1, A), gives(64, B), gives(3, C)], [])
+        writer.write(None, [gives(64, B, A)], [])
         assert messages_of(queues[1].newest(10)) == [gives(1, A)]
         assert messages_of(queues[3].newest(10)) == [gives(3, C)]
         received: list[Message] = []
-        wait_until(lambda: received.extend(messages_of(queues[2].newest(1))) or len(received) > 1, 20, "both are there")
-        assert received == [gives(2, B), gives(2, B, A)]
+        wait_until(
+            lambda: received.extend(messages_of(queues[64].newest(1))) or len(received) > 1, 20, "both are there"
+        )
+        assert received == [gives(64, B), gives(64, B, A)]
         assert sorted(map(repr, assignments_in(group.reader().read_to_end()))) == sorted(
-            map(repr, [gives(1, A), gives(2, B), gives(3, C), gives(2, B, A)])
+            map(repr, [gives(1, A), gives(64, B), gives(3, C), gives(64, B, A)])
         )

@@ -300,7 +300,7 @@ def test_times_with_three_thousand_partitions_and_thirty_assignments(kafka: Embe
     assignments = [
         MemberAssignment(member(n), frozenset(tp for tp, c in owners.items() if c == n)) for n in range(1, 31)
     ]
-    with group_on(kafka.bootstrap_servers, topic_prefix, metadata_partitions=64) as group:
+    with group_on(kafka.bootstrap_servers, topic_prefix) as group:
         port, writer, reader = group.report_writer(), group.writer(fenced=False), group.reader()
         for n in range(1, 31):
             port.send(report(n, 1, *assignments[n - 1].owned), 10)

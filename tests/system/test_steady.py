@@ -42,7 +42,7 @@ def group(
 ) -> Iterator[ShakenGroup]:
     monkeypatch.setitem(SECTIONS, "monitor", {})
     monkeypatch.setitem(SECTIONS, "packing", {**SECTIONS["packing"], "sentinel_timeout_s": 60.0})
-    monkeypatch.setitem(SECTIONS, "membership", {"metadata_partitions": 8})
+    monkeypatch.setitem(SECTIONS, "membership", {})
     folder = tmp_path / topic_prefix.rstrip(".")
     folder.mkdir()
     group = ShakenGroup(

@@ -16,12 +16,9 @@ from tests.world.world import World
 def new_world():
     def build(seed, *, strict=False, apply="auto", **more):
         short = {
-            "heartbeat_s": 1,
             "suspect_after_s": 5,
             "start_timeout_s": 8,
-            "start_backoff_s": 0.5,
             "group_management_timeout_s": 20,
-            "max_measurement_age_s": 5,
         }
         membership = MembershipSettings(strict_handover=strict, **(short | more))
         packing = PackingSettings(

@@ -153,7 +153,7 @@ def _from_file(options: dict[str, Any], named: set[str]) -> tuple[dict[str, Any]
     if options["capacity"] is not None and "config_file" not in named:
         given = BillTerms(options["capacity"], READ_SHARE * options["capacity"])
     else:
-        given = terms_of(load_client_settings(options["config_file"], os.environ))
+        given = terms_of(load_client_settings(options["config_file"], os.environ), has_group=False)
     terms = _terms(given, options)
     found = bill_of_load(path.stem, parse_measurements(read_text(path), str(path)), terms)
     return found.to_dict(), bill_charts(found)
@@ -212,7 +212,9 @@ def _terms(given: "BillTerms", options: dict[str, Any]) -> "BillTerms":
     """The terms with what the command line says."""
     capacity, consumer = options["capacity"], options["consumer_capacity"]
     if capacity is not None:
-        given = replace(given, capacity=capacity, consumer_capacity=max(given.consumer_capacity, capacity))
+        given = replace(
+            given, is_guessed=False, capacity=capacity, consumer_capacity=max(given.consumer_capacity, capacity)
+        )
     if consumer is not None:
         given = replace(given, consumer_capacity=consumer)
     if given.consumer_capacity < given.capacity:
@@ -224,7 +226,7 @@ def _terms(given: "BillTerms", options: dict[str, Any]) -> "BillTerms":
 
 
 def _range(options: dict[str, Any], now: datetime) -> tuple[datetime, datetime]:
-    from kgs_core.config.moments import moment_of
+    from kgs_core.system.moments import moment_of
 
     if options["since"] is not None:
         until = moment_of("--until", options["until"]) if options["until"] is not None else now

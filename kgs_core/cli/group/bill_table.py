@@ -23,7 +23,11 @@ def print_bill(bill: Values) -> None:
         console.print(_moves(bill["moves"]))
     if bill["compared"]:
         p99 = f"{bill['p99_s']:.2f} s"
-        console.print(f"\ncompared over {bill['compared_s'] / 3600:,.2f} h at a p99 latency of at most {p99}:")
+        capacity = bill["capacity_bytes_per_s"] / 1e6
+        console.print(
+            f"\ncompared over {bill['compared_s'] / 3600:,.2f} h by C = {capacity:.3g} MB/s "
+            f"at a p99 latency of at most {p99}:"
+        )
         _print_costs(bill)
     for note in bill["notes"]:
         console.print(f"! {note}", style="yellow", markup=False)

@@ -9,18 +9,14 @@ import click
 from rich.console import Console
 
 from kgs_core.cli.options import config_option
+from kgs_core.config.packing import CONSUMER_SHARE
 from kgs_core.errors import PermanentError
 from kgs_core.monitor.speeds.rates import RateDistribution, spread
-from kgs_core.planning.learnt_capacity import CONSUMER_SHARE
 from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
     from kgs_core.runtime.capacity_test import CapacityResult
 
-PACKING_SHARE = 1.5 / 2.3
-"""Of what one consumer reads flat out: room to catch up, and between the two, room to grow before anything moves.
-
-Landau 2022, section VI, measured 2.3 MB/s; 2.0 and 1.5 beside it are this project's choice."""
 _BAR_WIDTH = 40
 _MB = 1e6
 
@@ -62,15 +58,8 @@ def capacity(*, config_file: Path, seconds: float, json_: bool) -> None:
 
 
 def settings_for(mode_bytes_per_s: float) -> dict[str, int]:
-    """The two capacities for a measured rate, stored bytes/s, to three digits (more would not be measured)."""
-    return {
-        "packing_capacity_bytes_per_s": _three_digits(mode_bytes_per_s * PACKING_SHARE),
-        "consumer_capacity_bytes_per_s": _three_digits(mode_bytes_per_s * CONSUMER_SHARE),
-    }
-
-
-def _three_digits(value: float) -> int:
-    return int(float(f"{value:.3g}"))
+    """What to write down for a measured rate, stored bytes/s, to three digits (more would not be measured)."""
+    return {"consumer_capacity_bytes_per_s": int(float(f"{mode_bytes_per_s * CONSUMER_SHARE:.3g}"))}
 
 
 def _print(result: "CapacityResult", found: RateDistribution) -> None:
@@ -93,8 +82,11 @@ def _print(result: "CapacityResult", found: RateDistribution) -> None:
     click.echo(f"MB/s stored: mode {found.mode / _MB:.2f}  {percentiles}")
     if not result.is_saturated:
         click.echo(
-            "The backlog is too small: no cycle was full, so this is less than the consumer could read.", err=True
+            "The backlog is too small: no cycle was full, so this is less than the consumer could read. Leave "
+            "consumer_capacity_bytes_per_s out of kgs.yaml: the group learns it.",
+            err=True,
         )
+        return
     click.echo("\nFor kgs.yaml:\n\npacking:")
     for key, value in settings_for(found.mode).items():
         click.echo(f"  {key}: {value}")

@@ -55,7 +55,7 @@ _WITH_APPLY = {"yes": "--yes", "wait": "--wait", "timeout_s": "--timeout"}
     "--capacity",
     type=click.FloatRange(1, MAX_CAPACITY),
     metavar="BYTES_PER_S",
-    help="Instead of packing.packing_capacity_bytes_per_s; makes a configuration unnecessary.",
+    help="Instead of packing.packing_capacity_bytes_per_s.",
 )
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For nf, ff, bf, wf, which shuffle."
@@ -91,8 +91,8 @@ def plan(  # noqa: PLR0913 - one for each option
     Changes nothing without --apply, which --yes, --wait and --timeout go with.
 
     Without --from it measures the write speeds of the topics that the configuration names: over monitor.window_s, or
-    at once where `kgs monitor` publishes. Without --capacity a configuration is needed in any case; its section
-    `packing` also has the algorithm and the bounds.
+    at once where `kgs monitor` publishes. Algorithm and bounds are those of section `packing` of the configuration.
+    Without a capacity there and in --capacity it goes by the group's own, or by a short measurement of this machine.
 
     The same speeds, current assignment and seed give the same plan, byte for byte with --json: bytes/s are rounded to
     three decimals there, the Rscore to six.
@@ -112,7 +112,7 @@ def plan(  # noqa: PLR0913 - one for each option
             progress=advance,
         )
     if not as_json:
-        print_plan(found, found.group, left_out=found.left_out, learnt=found.learnt)
+        print_plan(found, found.group, capacity=found.learnt, left_out=found.left_out)
     came_of_it = {}
     if applies:
         if not yes:

@@ -22,14 +22,14 @@ _WIDTH_IN_FILE = 120
 _UNITS = ((1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))
 
 
-def print_plan(plan: Plan, group: Group, *, left_out: int = 0, learnt: Capacity | None = None) -> None:
+def print_plan(plan: Plan, group: Group, *, capacity: Capacity, left_out: int = 0) -> None:
     """Print to standard output.
 
     Args:
         plan: what to show.
         group: the consumers it was made for.
+        capacity: that was packed by, and where it comes from.
         left_out: partitions that somebody reads and the load does not have.
-        learnt: the learnt capacity beside the configured one; None: not known.
     """
     console = output_console(_WIDTH_IN_FILE)
     factor, unit = next(entry for entry in _UNITS if plan.capacity >= entry[0])
@@ -37,7 +37,7 @@ def print_plan(plan: Plan, group: Group, *, left_out: int = 0, learnt: Capacity 
     console.print(show.headline())
     for line in show.launches():
         console.print(line)
-    for line in _learnt_lines(learnt):
+    for line in _capacity_lines(capacity):
         console.print(line, highlight=False)
     if left_out:
         console.print(
@@ -54,10 +54,9 @@ def print_plan(plan: Plan, group: Group, *, left_out: int = 0, learnt: Capacity 
         print_table(console, show.comparison())
 
 
-def _learnt_lines(learnt: Capacity | None) -> Iterator[str]:
-    if learnt is not None and (line := capacity_line(learnt)):
-        yield line
-        yield from capacity_sentences(learnt, round(time.time() * 1000))
+def _capacity_lines(found: Capacity) -> Iterator[str]:
+    yield capacity_line(found)
+    yield from capacity_sentences(found, round(time.time() * 1000))
 
 
 class _Shown:

@@ -146,8 +146,7 @@ def remarks(found: GroupStatus) -> Iterator[str]:
             f"being replaced for version {printable(found.wanted.version)}, configuration "
             f"{printable(found.wanted.config_hash[:8])}: consumers {', '.join(map(str, found.outdated))}"
         )
-    if line := capacity_line(found.capacity):
-        yield line
+    yield capacity_line(found.capacity)
     if not found.capacity.falls_short:
         yield from capacity_sentences(found.capacity, round(time.time() * 1000))
     if found.replacement is not None and not found.replacement.refused:

@@ -1,19 +1,18 @@
 """`kgs schema`: columns for a topic's rule, from its records or from the registry."""
 
 import json
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import yaml
 
+from kgs_core.cli.broker_settings import bootstrap_option, broker_settings
 from kgs_core.cli.options import config_option
 from kgs_core.config import Settings, TopicRule
 from kgs_core.config.rule.value_formats import FORMATS, require_packages
 from kgs_core.errors import ConfigError
-from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
     from kgs_core.ingest.fetch.topic_sample import TopicSample
@@ -31,6 +30,7 @@ def schema_group() -> None:
 @schema_group.command("topic")
 @click.argument("topic")
 @config_option
+@bootstrap_option
 @click.option(
     "--records",
     type=click.IntRange(1, 1_000_000),
@@ -42,7 +42,9 @@ def schema_group() -> None:
     "--seconds", type=click.FloatRange(0.1, 3600), default=10.0, show_default=True, help="How long to read, at most."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of YAML.")
-def schema_topic(topic: str, *, config_file: Path, records: int, seconds: float, as_json: bool) -> None:
+def schema_topic(
+    topic: str, *, config_file: Path, bootstrap_servers: str | None, records: int, seconds: float, as_json: bool
+) -> None:
     """Propose `schema` for TOPIC from its newest records, which are JSON objects. Paste it into the rule and check it.
 
     Where all of their keys are JSON objects, too, `key_schema` is proposed likewise; take it if you want these columns.
@@ -54,13 +56,13 @@ def schema_topic(topic: str, *, config_file: Path, records: int, seconds: float,
 
     Where the topic's rule has a format with a registry, its columns are printed as the registry's schema makes them.
 
-    It reads without a group and changes nothing, the configuration neither.
+    It reads without a group and changes nothing, the configuration neither. Rules of that need not be finished.
     """
-    settings = load_client_settings(config_file, os.environ)
+    settings = broker_settings(config_file, bootstrap_servers)
     found = _of_registry(settings, topic)
     if found is not None:
         shown = {"topic": topic, "schema": found}
-        click.echo(json.dumps(shown, indent=2) if as_json else "\n".join(_yaml({}, found)))
+        click.echo(json.dumps(shown, indent=2) if as_json else "\n".join(columns_as_yaml({}, found)))
         return
     from kgs_core.ingest.fetch.topic_sample import sample_topic
     from kgs_core.ingest.formats.json.json_inference import propose_schema
@@ -111,9 +113,10 @@ def _lines(topic: str, sample: "TopicSample", found: "SchemaProposal") -> Iterat
     yield f"# topic {topic}: {found.looked_at} records of {sample.partitions} partitions, each one's newest{cut}"
     if found.columns:
         yield "format: json"
-        yield from _yaml(found.absent, found.columns)
+        yield from columns_as_yaml(found.absent, found.columns)
     else:
         yield "# No columns: none of them is a JSON object with a field that has a type."
+        yield f"format: {plain_format(sample.values)}"
     if found.without_type:
         yield "# Without a type, and left out:"
         yield from (f"#   {path}: {why}" for path, why in found.without_type.items())
@@ -154,13 +157,27 @@ def _key_lines(found: "SchemaProposal", of_keys: "SchemaProposal") -> Iterator[s
         return
     yield f"# All {of_keys.looked_at} keys are JSON objects, and fit these columns:"
     yield from (f"{name}: {value}" for name, value in rule.items() if name != "key_schema")
-    yield from _yaml(of_keys.absent, of_keys.columns, "key_schema")
+    yield from columns_as_yaml(of_keys.absent, of_keys.columns, "key_schema")
     if of_keys.without_type:
         yield "# Of keys without a type, and left out:"
         yield from (f"#   {path}: {why}" for path, why in of_keys.without_type.items())
 
 
-def _yaml(absent: dict[str, int], columns: dict[str, str], setting: str = "schema") -> Iterator[str]:
+def plain_format(values: Sequence[bytes | None]) -> str:
+    """The format of values without columns: string where there are any and all are texts, else raw."""
+    present = [value for value in values if value is not None]
+    return "string" if present and all(map(_is_text, present)) else "raw"
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        return "\x00" not in value.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def columns_as_yaml(absent: dict[str, int], columns: dict[str, str], setting: str = "schema") -> Iterator[str]:
+    """Lines of a rule's `schema`, or another setting of columns: each with its type, and in how many it is missing."""
     yield f"{setting}:"
     for name, kind in columns.items():
         line = yaml.safe_dump({name: kind}, width=10**6, allow_unicode=True).rstrip()

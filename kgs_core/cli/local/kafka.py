@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from kgs_core.cli.broker_settings import bootstrap_option, broker_settings
+from kgs_core.cli.options import config_option
 from kgs_core.errors import ConfigError
 
 _BOOTSTRAP_SERVERS = click.option(
@@ -103,13 +105,19 @@ def create_topics(
 
 
 @topics_group.command("list")
-@_BOOTSTRAP_SERVERS
+@config_option
+@bootstrap_option
 @_CLIENT_CONFIG
-def list_topics(bootstrap_servers: str, client_config: tuple[str, ...]) -> None:
-    """List topics and their partitions, without Kafka's internal topics."""
-    from kgs_core.kafka.admin import KafkaAdmin
+def list_topics(*, config_file: Path, bootstrap_servers: str | None, client_config: tuple[str, ...]) -> None:
+    """List topics and their partitions, without Kafka's internal topics.
 
-    admin = KafkaAdmin({"bootstrap.servers": bootstrap_servers, **_pairs("--client-config", client_config)})
+    Without --bootstrap-servers it asks the brokers of the configuration, whose rules need not be finished.
+    """
+    from kgs_core.kafka.admin import KafkaAdmin
+    from kgs_core.kafka.client_config import admin_client
+
+    settings = broker_settings(config_file, bootstrap_servers)
+    admin = KafkaAdmin({**admin_client(settings), **_pairs("--client-config", client_config)})
     for name, topic in sorted(admin.describe(admin.list_topics()).items()):
         click.echo(f"{name}\t{topic.partitions}")
 

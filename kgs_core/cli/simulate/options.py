@@ -9,20 +9,23 @@ from pathlib import Path
 
 from kgs_core.api.replays import comparison_grid
 from kgs_core.config.file import load_settings
-from kgs_core.config.moments import moment_of
-from kgs_core.config.packing import MAX_CAPACITY
-from kgs_core.config.settings import SparkSettings
+from kgs_core.config.packing import MAX_CAPACITY, PackingSettings
+from kgs_core.config.settings import MASTER, SparkSettings
 from kgs_core.errors import ConfigError
 from kgs_core.experiments.grid import Grid
 from kgs_core.extras import require
 from kgs_core.monitor.speeds.recorded import RecordedMeasurement, parse_measurements
 from kgs_core.packing import ALGORITHMS, DEFAULT_CONSUMER_WEIGHT, FRONT, WEIGHING, parse_name, setting_name
+from kgs_core.planning.learnt_capacity import Learnt, capacity_of
+from kgs_core.reporting.capacity import capacity_line
 from kgs_core.simulation.baselines import baseline_usage, find_baseline
 from kgs_core.simulation.latency import LatencySettings
 from kgs_core.simulation.recorded import json_lines, recorded_workload
 from kgs_core.simulation.replay import READ_SHARE, Conditions
 from kgs_core.simulation.workload import CAPACITY, DEFAULT_CAPACITY, DELTAS, STARTS, Start, StreamSpec, Workload
 from kgs_core.system.files import check_writable, read_text, write_whole
+from kgs_core.system.first_capacity import first_flat_out
+from kgs_core.system.moments import moment_of
 
 MAX_DELTA = 100
 FRONT_PACKER = "search"
@@ -76,7 +79,7 @@ class Request:
 
     Attributes:
         names: algorithms and baselines to show; the grid may have more, which CBS needs.
-        hint: something that looks like a mistake in the units; empty if nothing does.
+        hint: which capacity a recorded load is packed by, or what looks like a mistake in its units; empty: neither.
     """
 
     grid: Grid
@@ -97,15 +100,15 @@ def make_request(given: SimulateOptions, named: Collection[str], environ: Mappin
     """
     _check(given, named)
     names = (*algorithm_names(given), *_baselines(given))
-    capacity = given.capacity or DEFAULT_CAPACITY
+    capacity, note = _capacity(given, environ)
     conditions = Conditions(
-        capacity, LatencySettings(read_speed=_read_speed(given), interval_s=given.interval_s), given.latency
+        capacity, LatencySettings(read_speed=_read_speed(given, capacity), interval_s=given.interval_s), given.latency
     )
-    recorded = _recorded(given, environ)
+    recorded = _recorded(given, capacity, environ)
     loads: list[StreamSpec | str] = [recorded.key] if recorded is not None else [*_specs(given)]
     there = {recorded.key: recorded} if recorded is not None else {}
     grid = comparison_grid(names, loads, conditions, there, cbs=given.cbs, orders=given.orders)
-    return Request(grid, names, _hint(recorded, given) if recorded is not None else "")
+    return Request(grid, names, (_hint(recorded, given) or note) if recorded is not None else "")
 
 
 def algorithm_names(given: SimulateOptions) -> tuple[str, ...]:
@@ -137,10 +140,8 @@ def _baselines(given: SimulateOptions) -> tuple[str, ...]:
 
 def spark_settings(master: str, config_file: Path, environ: Mapping[str, str]) -> SparkSettings:
     """On what to run: on `master`, unless that is empty, else as the configuration says, else on all cores here."""
-    configured = SparkSettings(master="local[*]")
-    if config_file.exists():
-        configured = load_settings(config_file, environ).spark
-    return configured.model_copy(update={"master": master}) if master else configured
+    configured = load_settings(config_file, environ).spark if config_file.exists() else SparkSettings.on("local[*]")
+    return configured.model_copy(update={"settings": {**configured.settings, MASTER: master}}) if master else configured
 
 
 def _check(given: SimulateOptions, named: Collection[str]) -> None:
@@ -230,21 +231,28 @@ def _split(entries: Sequence[str]) -> list[str]:
     return [part.strip() for entry in entries for part in entry.split(",") if part.strip()]
 
 
-def _read_speed(given: SimulateOptions) -> float:
+def _capacity(given: SimulateOptions, environ: Mapping[str, str]) -> tuple[float, str]:
+    """C, bytes/s, and where that of a recorded load comes from; empty where the options say it."""
+    if given.capacity or given.unit_capacity or not (given.speeds_file or given.since):
+        return given.capacity or DEFAULT_CAPACITY, ""
+    packing = load_settings(given.config_file, environ).packing if given.config_file.exists() else PackingSettings()
+    found = capacity_of(packing, Learnt(), None, first_flat_out() if packing.learns_capacity else None)
+    return found.packing.packing_capacity, f"{capacity_line(found)}; --capacity names another"
+
+
+def _read_speed(given: SimulateOptions, capacity: float) -> float:
     """What a consumer reads flat out, where C is 100."""
     if given.consumer_capacity is None:
         return round(100 * READ_SHARE, 9)
-    unit = given.capacity or given.unit_capacity
-    if unit is None:
-        recorded = given.speeds_file is not None or given.since is not None
-        unit = DEFAULT_CAPACITY if recorded else CAPACITY
+    is_recorded = given.speeds_file is not None or given.since is not None
+    unit = given.capacity or given.unit_capacity or (capacity if is_recorded else CAPACITY)
     if given.consumer_capacity < unit:
         raise ConfigError([f"--consumer-capacity: {given.consumer_capacity:g}: must be at least C ({unit:g})"])
     return 100 * given.consumer_capacity / unit
 
 
-def _recorded(given: SimulateOptions, environ: Mapping[str, str]) -> Workload | None:
-    capacity = given.unit_capacity or given.capacity or DEFAULT_CAPACITY
+def _recorded(given: SimulateOptions, capacity: float, environ: Mapping[str, str]) -> Workload | None:
+    capacity = given.unit_capacity or capacity
     if given.speeds_file is not None:
         measurements = parse_measurements(read_text(given.speeds_file), str(given.speeds_file))
         return recorded_workload(given.speeds_file.stem, measurements, capacity)

@@ -78,7 +78,7 @@ def problem_of_schema(name: str, *, has_schema: bool) -> str:
     """What is wrong with a rule of this format that has a `schema`, or has none; empty: nothing."""
     needs_schema = FORMATS[name].columns is None
     if needs_schema and not has_schema and FORMATS[name].columns_of is None:
-        return f"format '{name}' needs a 'schema' of field: type"
+        return f"format '{name}' needs a 'schema' of field: type: `kgs schema topic TOPIC` proposes one"
     if has_schema and not needs_schema:
         others = " or ".join(other for other, each in FORMATS.items() if each.columns is None)
         return f"format '{name}' takes no 'schema'; say format: {others}, or drop the schema"

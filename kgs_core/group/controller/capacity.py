@@ -6,13 +6,15 @@ from kgs_core.config.packing import PackingSettings
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import Incarnation, LearntCapacity
 from kgs_core.group.view.group_view import GroupView
+from kgs_core.model import BytesPerSecond
 from kgs_core.planning.learnt_capacity import BytesPerOffset, Capacity, capacity_of, learn
 
 
 def group_capacity(state: ControllerState) -> Capacity:
     """The learnt capacity beside the configured one, and the settings with those in use."""
     sizes = state.measured.load.bytes_per_offset if state.measured is not None else {}
-    return capacity_seen(state.view, state.options.packing, sizes, state.suspects())
+    options = state.options
+    return capacity_seen(state.view, options.packing, sizes, state.suspects(), options.first_flat_out)
 
 
 def packing_in_use(state: ControllerState) -> PackingSettings:
@@ -23,20 +25,32 @@ def packing_in_use(state: ControllerState) -> PackingSettings:
 def capacity_in_use(state: ControllerState) -> tuple[PackingSettings, LearntCapacity | None]:
     """The settings to pack by, and what a Target packed by them remembers; the reports are not asked without need."""
     packing = state.options.packing
-    if packing.capacity == "measured":
+    if not packing.learns_capacity:
         return packing, None
     found = group_capacity(state)
     return found.packing, found.memory
 
 
 def capacity_seen(
-    view: GroupView, packing: PackingSettings, bytes_per_offset: BytesPerOffset, suspects: Collection[Incarnation]
+    view: GroupView,
+    packing: PackingSettings,
+    bytes_per_offset: BytesPerOffset,
+    suspects: Collection[Incarnation],
+    first: BytesPerSecond | None = None,
 ) -> Capacity:
-    """The same for whoever has no controller's state."""
+    """The same for whoever has no controller's state.
+
+    Args:
+        view: what the group's topics say.
+        packing: as configured.
+        bytes_per_offset: topic -> stored bytes of one offset, by the newest measurement.
+        suspects: who is silent; what they said last does not count.
+        first: what a consumer is taken to read flat out before anything is learnt, stored bytes/s; None: not known.
+    """
     reports = [
         member.report
         for incarnation, member in view.members.items()
         if member.report is not None and not member.ended and incarnation not in suspects
     ]
     target = view.target.message if view.target is not None else None
-    return capacity_of(packing, learn(reports, bytes_per_offset), target.learnt if target is not None else None)
+    return capacity_of(packing, learn(reports, bytes_per_offset), target.learnt if target is not None else None, first)

@@ -53,7 +53,7 @@ def launch_consumers(state: ControllerState, now: float) -> tuple[ControllerStat
     if not state.options.launches or fleet.runs is None or not has_word:
         return state, ()
     starts = state.starts(now)
-    launch = [c for c in starts.launch if c <= state.options.membership.highest_consumer]
+    launch = starts.launch
     unwanted = sorted({run.handle for run in _unwanted(state)} - fleet.stopped)
     overdue = sorted(starts.overdue - fleet.stopped - {*unwanted})
     asked = replace(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from kgs_core.config.membership import MembershipSettings
-from kgs_core.config.packing import PackingSettings
+from kgs_core.config.packing import FIRST_FLAT_OUT, PackingSettings
 from kgs_core.group.controller.target_size import UnwritableTarget
 from kgs_core.group.protocol import Incarnation, RunState, Target, Terms
 from kgs_core.group.view.events import Write
@@ -14,7 +14,7 @@ from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.lifetimes import Lives
 from kgs_core.group.view.restart_policy import History, Refusal, Starts, mute_after_s, plan_starts
 from kgs_core.group.view.transitions import State
-from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.model import BytesPerSecond, ConsumerId, TopicPartition
 from kgs_core.packing import RandomSource
 from kgs_core.planning.load import Load
 from kgs_core.planning.rebalance_budget import HeldBack
@@ -32,6 +32,7 @@ class Options:
         until_done: it carries out one change at most and ends.
         applies_plan: it is started to carry out what the packer wants, as `kgs plan --apply` asks for.
         terms: what the Target says that who joins must have; None: it says nothing.
+        first_flat_out: what a consumer is taken to read flat out before anything is known, stored bytes/s.
     """
 
     packing: PackingSettings
@@ -41,6 +42,7 @@ class Options:
     until_done: bool = False
     applies_plan: bool = False
     terms: Terms | None = None
+    first_flat_out: BytesPerSecond = FIRST_FLAT_OUT
 
 
 class Result(StrEnum):

@@ -113,8 +113,7 @@ def watched_group(state: ControllerState, now: float) -> Watched:
 
 
 def _watched(state: ControllerState, health: GroupHealth, now: float) -> Watched:
-    highest = state.options.membership.highest_consumer
-    return replace(health.watched(since_packing_s(state, now)), highest=highest)
+    return health.watched(since_packing_s(state, now))
 
 
 def _health(state: ControllerState, now: float) -> GroupHealth:
@@ -125,10 +124,10 @@ def _placed(state: ControllerState, target: Target, watched: Watched, now: float
     """The Target's own shares, with what is unread given to who has joined."""
     packing, readers, measured = packing_in_use(state), watched.readers(), state.fresh(now)
     if measured is None:
-        return to_joined(target.assignment, readers, None, packing.packing_capacity_bytes_per_s)
+        return to_joined(target.assignment, readers, None, packing.packing_capacity)
     speeds = remembered(measured.load, target).packed_speeds(packing.catch_up_s)
     planned = {p: consumer for p, consumer in target.assignment.items() if p in speeds}
-    return to_joined(planned, readers, speeds, packing.packing_capacity_bytes_per_s)
+    return to_joined(planned, readers, speeds, packing.packing_capacity)
 
 
 def _packed(state: ControllerState, measured: LastMeasurement, watched: Watched, now: float) -> TargetDecision:

@@ -4,6 +4,9 @@ from kgs_core.config import Settings
 from kgs_core.config.fingerprint import config_hash
 from kgs_core.group.protocol import Terms
 
+OWN_PARTITIONS = 1
+"""What version 0.1 calls consumers with a partition each, as far as there are: its members compare it."""
+
 
 def terms_of(settings: Settings) -> Terms:
     """What a controller with these settings says that who joins must have."""
@@ -12,7 +15,7 @@ def terms_of(settings: Settings) -> Terms:
         settings.lake.root,
         membership.suspect_after_s,
         (config_hash(settings),),
-        membership.consumers_per_metadata_partition,
+        OWN_PARTITIONS,
     )
 
 
@@ -26,13 +29,11 @@ def other_terms(settings: Settings, theirs: Terms) -> list[str]:
     if theirs.suspect_after_s != ours.suspect_after_s:
         limit = f"membership.suspect_after_s {theirs.suspect_after_s:g}"
         different.append(f"{limit}, this configuration says {ours.suspect_after_s:g}")
-    theirs_k, ours_k = theirs.consumers_per_metadata_partition, ours.consumers_per_metadata_partition
     fixed = []
-    if theirs_k not in (None, ours_k):
+    if (theirs_k := theirs.consumers_per_metadata_partition) not in (None, OWN_PARTITIONS):
         fixed.append(
-            f"membership.consumers_per_metadata_partition {theirs_k}, this configuration says {ours_k}, so it would "
-            "not find its Assignments: start it with the group's value; to change that, `kgs stop` the group, wait "
-            "until all consumers are gone, change the file everywhere, and start again"
+            f"a controller of version 0.1 with consumers_per_metadata_partition {theirs_k}, so it would not find its "
+            "Assignments: `kgs stop` the group, wait until all consumers are gone, and start again with this version"
         )
     way_out = "start it with the group's configuration, or "
     if different:

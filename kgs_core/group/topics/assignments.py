@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 
-from kgs_core.errors import ConfigError, PermanentError, UnsafeError
+from kgs_core.errors import PermanentError, UnsafeError
 from kgs_core.group.protocol import MemberAssignment, Received
 from kgs_core.group.topics.reader import GroupReader, ReadMessage, Refusals
 from kgs_core.group.topics.topics import GroupTopic, GroupTopics
@@ -23,19 +23,9 @@ class KafkaAssignmentReader:
         """Opens the queue.
 
         Raises:
-            ConfigError: there is no partition of this number.
             UnsafeError: a topic was made again since it was opened.
             PortError: refused, or no answer.
         """
-        last = topics.highest_consumer or 0
-        if not 1 <= consumer <= last:
-            topic = topics.name(GroupTopic.ASSIGNMENTS)
-            raise ConfigError(
-                [
-                    f"consumer {consumer}: the partitions of topic {topic} are for consumers 1 to {last}: "
-                    "choose one of these, or raise membership.metadata_partitions and the topic's partitions"
-                ]
-            )
         self._topics = topics
         self._tp = topics.partitions(GroupTopic.ASSIGNMENTS)[topics.queue(consumer)]
         self._refusals = Refusals()

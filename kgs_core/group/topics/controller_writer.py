@@ -219,7 +219,7 @@ class KafkaControllerWriter:
         """Partition, key and value of a message.
 
         Raises:
-            PermanentError: there is no such partition, or the message is too large or not valid.
+            PermanentError: the message is too large or not valid.
         """
         try:
             return self._partition(message), *encode(message)
@@ -229,14 +229,7 @@ class KafkaControllerWriter:
     def _partition(self, message: _Written) -> int:
         if isinstance(message, Target):
             return 0
-        number, highest = message.member.consumer, self._topics.highest_consumer or 0
-        if 1 <= number <= highest:
-            return self._topics.queue(number)
-        there = len(self._topics.partitions(GroupTopic.ASSIGNMENTS))
-        raise PermanentError(
-            f"{self._who}: consumer {number}: topic {self._topic} has {there} partitions, for consumers 1 to "
-            f"{highest}: raise membership.metadata_partitions and the topic's partitions, or lower max_consumers"
-        )
+        return self._topics.queue(message.member.consumer)
 
     def _give_up(self, producer: Producer, sending: _Sending, error: KafkaError | None) -> PortError:
         """Ends a transaction that failed."""

@@ -229,7 +229,6 @@ class GroupReader:
         if not belongs(message, self._kinds[tp], tp.partition, self._topics.queue):
             self._note_misplaced(message, tp)
             raise ProtocolError(f"{type(message).__name__} does not belong into partition {tp}")
-        self._refuse_without_queue(message)
         return message
 
     def _is_of_another(self, key: bytes | None, partition: int) -> bool:
@@ -247,15 +246,6 @@ class GroupReader:
             self.misplaced[message.member] = tp
         elif isinstance(message, Tombstone):
             self.misplaced.pop(message.member, None)
-
-    def _refuse_without_queue(self, message: Message) -> None:
-        """Whoever has no queue can be told nothing: an Assignment to it would end the controller that writes it."""
-        highest = self._topics.highest_consumer
-        if highest is None or not isinstance(message, Report | Heartbeat | Starting):
-            return
-        if message.member.consumer > highest:
-            what = f"{type(message).__name__} of consumer {message.member.consumer}"
-            raise ProtocolError(f"{what}: only consumers 1 to {highest} have a queue")
 
     def _note_error(self, tp: TopicPartition, error: KafkaError | None) -> None:
         # The client looks for its group's coordinator unasked; no right on a group is needed to read

@@ -169,12 +169,10 @@ class KafkaGroupTopicReader:
 
     def _refuse_another_layout(self, reader: GroupReader) -> None:
         for member, tp in sorted(reader.misplaced.items()):
-            name = "membership.consumers_per_metadata_partition"
-            each = self._topics.settings.membership.consumers_per_metadata_partition
             raise UnsafeError(
                 f"{tp}: holds an Assignment of consumer {member.consumer}, which belongs into partition "
-                f"{self._topics.queue(member.consumer)} by {name} {each}: set that back to what the group runs with, "
-                "or end the group by `kgs stop` before it is changed"
+                f"{self._topics.queue(member.consumer)}: the topic was given more partitions, or the group shared them "
+                "otherwise: end its consumers, and start them after this controller"
             )
 
     def _starts(self) -> dict[TopicPartition, int]:

@@ -19,11 +19,16 @@ from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 
 from kgs_core.config import Settings
+from kgs_core.config.membership import REPORT_RETENTION_H
 from kgs_core.errors import ConfigError, PermanentError, UnsafeError
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.topic_description import TopicDescription, message_limit_problems
 from kgs_core.model import ConsumerId, TopicId, TopicPartition
 
+METADATA_PARTITIONS = 64
+"""Of the Assignments' topic when it is made. A change costs a request for each partition that it writes to, so that
+more of them would slow down hundreds of consumers; with fewer, each would read past more of what is others'.
+"""
 MAX_RECORD_BYTES = 8_388_608
 """Of one record as the brokers get it, compressed; before that a message has `codec.MAX_BYTES` at most."""
 CHECK_EVERY_S = 10.0
@@ -40,7 +45,7 @@ class GroupTopic(StrEnum):
     """Which of the group's topics, by the last part of its name."""
 
     ASSIGNMENTS = "consumer.metadata"
-    """The Target in partition 0, the Assignments of consumer N in partition N."""
+    """The Target in partition 0, the Assignments of consumers in the others, see `GroupTopics.queue`."""
     OPERATOR = "operator.metadata"
     """Of people."""
     REPORTS = "controller.metadata"
@@ -65,8 +70,10 @@ def create_topics(settings: Settings, admin: KafkaAdmin) -> None:
     problems = []
     for each, name in names.items():
         if name not in known:
-            replication = settings.membership.topic_replication or _CLUSTER_DEFAULT
-            if admin.create_topic(name, _partitions(settings, each), replication, _config(settings, each)):
+            replication = settings.kafka.topic_replication or _CLUSTER_DEFAULT
+            if admin.create_topic(
+                name, METADATA_PARTITIONS if each is GroupTopic.ASSIGNMENTS else 1, replication, _config(settings, each)
+            ):
                 _log.info("created topic=%s", name)
                 continue
             known |= admin.describe([name])  # somebody else was faster
@@ -134,31 +141,20 @@ class GroupTopics:
         return tuple(TopicPartition(name, number) for number in range(self._known[name].partitions))
 
     @property
-    def highest_consumer(self) -> int | None:
-        """The highest number that has a queue, as of the last check; None where the queues were not opened."""
-        name = self._names.get(GroupTopic.ASSIGNMENTS)
-        if name is None:
-            return None
-        return (self._known[name].partitions - 1) * self.settings.membership.consumers_per_metadata_partition
-
-    @property
     def extra_time_s(self) -> float:
         """See the function of this name: for a transaction to every queue."""
         which = GroupTopic.ASSIGNMENTS
         return extra_time_s(len(self.partitions(which))) if which in self._names else 0.0
 
     def queue(self, consumer: ConsumerId) -> int:
-        """Partition of the consumer's Assignments; there may be none of this number, see `highest_consumer`.
-
-        It goes by the numbers alone: more partitions move nobody's queue.
-        """
-        return 1 + (consumer - 1) // self.settings.membership.consumers_per_metadata_partition
+        """Partition of the consumer's Assignments: that of its number, and after the last one the first again."""
+        return 1 + (consumer - 1) % (self._known[self._names[GroupTopic.ASSIGNMENTS]].partitions - 1)
 
     def check(self) -> None:
         """Asks Kafka whether these are the topics that were opened.
 
         Raises:
-            UnsafeError: one was deleted, and maybe made again.
+            UnsafeError: one was deleted, and maybe made again; or it has more partitions now, which moves queues.
             PortError: refused, or no answer.
         """
         ids = self._ids.items()
@@ -171,6 +167,9 @@ class GroupTopics:
                     + (" and made again" if now else "")
                     + " while this process used it: what it said is lost; start this process again"
                 )
+            before, count = self._known[name].partitions, known[name].partitions
+            if count != before:
+                raise UnsafeError(f"topic {name}: had {before} partitions, has {count}: start this process again")
         self._known, self._checked_at = known, time.monotonic()
 
     def _described(self, is_expected: Callable[[Mapping[str, TopicDescription]], bool]) -> dict[str, TopicDescription]:
@@ -199,22 +198,18 @@ def extra_time_s(partitions: int) -> float:
     return _EXTRA_S_PER_PARTITION * max(0, partitions - _WITHOUT_EXTRA_TIME)
 
 
-def _partitions(settings: Settings, which: GroupTopic) -> int:
-    return settings.membership.metadata_partitions if which is GroupTopic.ASSIGNMENTS else 1
-
-
 def _config(settings: Settings, which: GroupTopic) -> dict[str, str]:
     """What the topic is made with."""
-    membership = settings.membership
+    replication = settings.kafka.topic_replication
     config = {"max.message.bytes": str(MAX_RECORD_BYTES), **_required(which)}
-    if membership.topic_replication is not None:
-        config["min.insync.replicas"] = str(max(1, membership.topic_replication - 1))
+    if replication is not None:
+        config["min.insync.replicas"] = str(max(1, replication - 1))
     # The segment that is written to is neither compacted nor deleted: by Kafka's default it may be a week old
     config["segment.ms"] = str(_HOUR_MS // 6)
     if which is GroupTopic.REPORTS:
-        return config | {"retention.ms": str(membership.report_retention_h * _HOUR_MS)}
+        return config | {"retention.ms": str(REPORT_RETENTION_H * _HOUR_MS)}
     # A tombstone must outlive the reports of whom it speaks, or a dead incarnation looks like a new one
-    kept_h = membership.report_retention_h + 24
+    kept_h = REPORT_RETENTION_H + 24
     return config | {"min.cleanable.dirty.ratio": "0.1", "delete.retention.ms": str(kept_h * _HOUR_MS)}
 
 
@@ -228,13 +223,13 @@ def _required(which: GroupTopic) -> dict[str, str]:
 
 
 def _partition_problems(settings: Settings, which: GroupTopic, found: TopicDescription) -> list[str]:
-    topic, wanted = which.of(settings.group), _partitions(settings, which)
-    if which is GroupTopic.ASSIGNMENTS and found.partitions < wanted:
+    topic = which.of(settings.group)
+    if which is GroupTopic.ASSIGNMENTS and found.partitions == 1:
         return [
-            f"topic {topic}: has {found.partitions} partitions, membership.metadata_partitions is {wanted}: raise the "
-            f"topic's by `kafka-topics.sh --alter --topic {topic} --partitions {wanted}`, or lower the setting"
+            f"topic {topic}: has one partition, two are the least: `kafka-topics.sh --alter --topic {topic} "
+            f"--partitions {METADATA_PARTITIONS}`"
         ]
-    if which is not GroupTopic.ASSIGNMENTS and found.partitions != wanted:
+    if which is not GroupTopic.ASSIGNMENTS and found.partitions != 1:
         return [f"topic {topic}: has {found.partitions} partitions, must have one: delete it, kgs makes it again"]
     return []
 

@@ -46,7 +46,7 @@ def sample_topic(settings: Settings, topic: str, records: int, seconds: float) -
     found = admin.describe([topic]).get(topic)
     if found is None:
         raise ConfigError(
-            [f"topic {topic}: there is none on {settings.kafka.bootstrap_servers}: `kgs topics` lists them"]
+            [f"topic {topic}: there is none on {settings.kafka.bootstrap_servers}: `kgs topics list` lists them"]
         )
     tps = [TopicPartition(topic, partition) for partition in range(found.partitions)]
     first, end = admin.offsets(tps, "earliest"), admin.offsets(tps, "latest", committed_reads=True)

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgs_core.config.moments import moment_of
 from kgs_core.errors import ConfigError
 from kgs_core.lake.rule.error_codes import CODES, code_of
+from kgs_core.system.moments import moment_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,6 @@
-"""Factory of the lake, in the format of tables that the settings name."""
+"""Factory of the lake."""
 
-from pkgutil import resolve_name
-
-from kgs_core.config.settings import TABLE_FORMATS, LakeSettings
+from kgs_core.config.settings import LakeSettings
 from kgs_core.lake.delta.pace import CommitWay
 from kgs_core.ports import Lake
 
@@ -14,5 +12,6 @@ def open_lake(settings: LakeSettings, consumer: str = "", commits: CommitWay = "
         consumer: who commits, for those who read the tables' logs.
         commits: forced by tests and measurements alone.
     """
-    lake: Lake = resolve_name(TABLE_FORMATS[settings.format])(settings, consumer, commits)
-    return lake
+    from kgs_core.lake.delta.delta_lake import DeltaLake  # the library is loaded where a lake is opened
+
+    return DeltaLake(settings, consumer, commits)

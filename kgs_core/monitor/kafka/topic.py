@@ -57,7 +57,7 @@ def create_topic(settings: Settings, admin: KafkaAdmin) -> bool:
         "max.message.bytes": str(MAX_RECORD_BYTES),
     }
     topic = topic_name(settings)
-    if admin.create_topic(topic, 1, monitor.topic_replication or CLUSTER_DEFAULT, config):
+    if admin.create_topic(topic, 1, settings.kafka.topic_replication or CLUSTER_DEFAULT, config):
         return True
     try:
         found = admin.topic_config(topic)

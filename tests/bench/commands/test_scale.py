@@ -47,7 +47,7 @@ def test_between_two_sizes_stands_how_the_figures_have_grown(capsys):
 def test_the_load_grows_as_it_says_and_its_step_quickens_a_tenth(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr("bench.scale_load.time.monotonic", lambda: now[0])
-    settings = scale_settings("b:9092", 5)
+    settings = scale_settings("b:9092")
     logs = GrowingLogs(settings, 50, 5)
 
     def speeds():
@@ -58,7 +58,7 @@ def test_the_load_grows_as_it_says_and_its_step_quickens_a_tenth(monkeypatch):
         return measurement.known
 
     before = speeds()
-    assert math.isclose(sum(before.values()), 0.7 * 5 * settings.packing.packing_capacity_bytes_per_s, rel_tol=1e-3)
+    assert math.isclose(sum(before.values()), 0.7 * 5 * settings.packing.packing_capacity, rel_tol=1e-3)
     logs.step()
     after = speeds()
     faster = [tp for tp in before if math.isclose(after[tp], 4 * before[tp], rel_tol=1e-2)]

@@ -107,7 +107,6 @@ def test_without_speeds_the_group_is_measured_and_its_target_is_where_it_begins(
         ({"current": "no.json"}, ConfigError, "no.json: no such file or directory: name another file"),
         ({"algorithm": "best"}, ConfigError, "algorithm 'best': use one of nf, ff"),
         ({"capacity": 0}, ConfigError, "plan: capacity 0: give bytes/s, from 1 to 1e+12"),
-        ({"capacity": None}, ConfigError, "plan: no capacity: give one (--capacity) or a configuration"),
         ({"speeds": None}, ConfigError, "plan: nothing to measure: give a configuration"),
         ({"config": "other.yaml"}, ConfigError, "other.yaml: no such file: `kgs example > kgs.yaml` makes one"),
     ],

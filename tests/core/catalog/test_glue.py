@@ -7,6 +7,7 @@ import pytest
 
 from kgs_core.catalog.catalog import Registration
 from kgs_core.catalog.glue import open_glue
+from kgs_core.config import catalog as catalog_settings
 from kgs_core.config import parse_settings
 from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError
@@ -21,14 +22,20 @@ TEXT = "{{group: g, kafka: {{bootstrap_servers: 'b:1'}}, lake: {{root: '{root}'}
 
 @pytest.fixture
 def server(monkeypatch):
-    for name, value in (("ACCESS_KEY_ID", "key"), ("SECRET_ACCESS_KEY", "s3cret"), ("EC2_METADATA_DISABLED", "true")):
+    for name, value in (
+        ("ACCESS_KEY_ID", "key"),
+        ("SECRET_ACCESS_KEY", "s3cret"),
+        ("EC2_METADATA_DISABLED", "true"),
+        ("DEFAULT_REGION", "eu-west-1"),
+    ):
         monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     with glue_server() as server:
         yield server
 
 
 def opened(server, root="s3://lake", **more):
-    section = {"kind": "glue", "url": server.url, "name": "{folder}.{last}", "region": "eu-west-1", "timeout_s": 5.0}
+    section = {"kind": "glue", "url": server.url, "name": "{folder}.{last}"}
     settings = parse_settings(TEXT.format(root=root).encode(), "kgs.yaml", {})
     return open_glue(settings, CatalogSettings.model_validate({**section, **more}))
 
@@ -149,8 +156,9 @@ def test_what_may_pass_is_told_from_what_a_person_must_mend(server, catalog, rep
     assert server.tables == {}
 
 
-def test_one_that_hangs_or_is_away_is_not_waited_for(server):
-    catalog = opened(server, timeout_s=0.4)
+def test_one_that_hangs_or_is_away_is_not_waited_for(server, monkeypatch):
+    monkeypatch.setattr(catalog_settings, "TIMEOUT_S", 0.4)
+    catalog = opened(server)
     server.before = lambda _: time.sleep(4)
     began = time.monotonic()
     with pytest.raises(TransientError, match="does not answer"):
@@ -180,7 +188,8 @@ def test_what_cannot_work_is_said_before_anything_is_asked(server, monkeypatch):
 
 
 @pytest.mark.parametrize("endless", ENDLESS.values(), ids=list(ENDLESS))
-def test_an_answer_that_never_ends_is_not_waited_for(server, endless):
+def test_an_answer_that_never_ends_is_not_waited_for(server, endless, monkeypatch):
     """Each piece of it comes in time."""
+    monkeypatch.setattr(catalog_settings, "TIMEOUT_S", 0.1)
     with dripping_server(*endless) as url, pytest.raises(TransientError, match=r"no whole answer within 0\.6 s"):
-        opened(server, url=url, timeout_s=0.1).register(orders())
+        opened(server, url=url).register(orders())

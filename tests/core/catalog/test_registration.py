@@ -10,6 +10,7 @@ from kgs_core.catalog import registration
 from kgs_core.catalog.locations import location_of, same_place
 from kgs_core.cli.main import cli
 from kgs_core.config import TableSpec, TopicRule, parse_settings
+from kgs_core.config import catalog as catalog_settings
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import ConfigError
 from kgs_core.lake.files.row_schema import parsed_schema
@@ -28,7 +29,7 @@ topics:
   - {{topic: t, table: t, format: json, schema: {{n: long}}, latest_by_key: {{table: gold/t}}}}
   - {{topic: later, table: later}}
   - {{pattern: "u.*", table: "other/{{topic}}"}}
-catalog: {{kind: unity, url: "{url}", name: "{name}", timeout_s: {timeout_s}}}
+catalog: {{kind: unity, url: "{url}", name: "{name}"}}
 """
 
 
@@ -64,9 +65,9 @@ def start(root, table):
 
 @pytest.fixture
 def run(server, root, tmp_path):
-    def run(*arguments, name="main.{group}.{table}", timeout_s=5.0):
+    def run(*arguments, name="main.{group}.{table}"):
         config = tmp_path / "kgs.yaml"
-        config.write_text(TEXT.format(root=json.dumps(str(root)), url=server.url, name=name, timeout_s=timeout_s))
+        config.write_text(TEXT.format(root=json.dumps(str(root)), url=server.url, name=name))
         done = CliRunner().invoke(cli, ["register", *arguments, "--config", str(config)])
         return done.exit_code, done.output.splitlines()
 
@@ -110,11 +111,12 @@ def test_two_tables_of_one_name_are_both_refused(server, root, run):
     assert "would be called main.g.other_u_a there, as others would (other/u-a, other/u.a)" in "".join(lines)
 
 
-def test_a_catalogue_that_hangs_is_asked_twice_and_not_for_each_table(server, root, run):
+def test_a_catalogue_that_hangs_is_asked_twice_and_not_for_each_table(server, root, run, monkeypatch):
+    monkeypatch.setattr(catalog_settings, "TIMEOUT_S", 0.3)
     for table in ("later", "other/u1"):
         start(root, table)
     server.before = hang(1.5)
-    status, lines = run(timeout_s=0.3)
+    status, lines = run()
     assert status == 1
     assert len(server.asked) == 2
     text = "\n".join(lines)
@@ -149,13 +151,13 @@ def test_two_that_never_get_an_answer_do_not_hide_the_others_for_ever(server, ro
     ],
 )
 def test_names_that_cannot_be_are_refused_at_start(name, kind, problem):
-    text = TEXT.format(root="/l", url="http://x", name=name, timeout_s=1).replace("unity", kind)
+    text = TEXT.format(root="/l", url="http://x", name=name).replace("unity", kind)
     with pytest.raises(ConfigError, match=problem.replace("{", r"\{")):
         parse_settings(text.encode(), "kgs.yaml", {})
 
 
 def test_a_table_is_called_by_its_path_in_lower_case():
-    text = TEXT.format(root="/l", url="http://x", name="Main.{folder}.{group}_{last}", timeout_s=1)
+    text = TEXT.format(root="/l", url="http://x", name="Main.{folder}.{group}_{last}")
     catalog = parse_settings(text.encode(), "kgs.yaml", {}).catalog
     assert catalog.name_of("My-Group", "a/b/Orders.v1") == "main.a_b.my_group_orders_v1"
     with pytest.raises(ValueError, match="lies in no folder"):

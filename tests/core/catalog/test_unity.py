@@ -9,6 +9,7 @@ import pytest
 
 from kgs_core.catalog.catalog import Registration
 from kgs_core.catalog.unity import UnityCatalog, open_unity
+from kgs_core.config import catalog as catalog_settings
 from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError
 from tests.core.catalog.entries import KINDS, entry
@@ -25,7 +26,7 @@ def server():
 
 
 def opened(server, **more) -> UnityCatalog:
-    given = {"kind": "unity", "url": server.url, "name": "main.{folder}.{last}", "timeout_s": 5.0, **more}
+    given = {"kind": "unity", "url": server.url, "name": "main.{folder}.{last}", **more}
     return open_unity(None, CatalogSettings.model_validate(given))
 
 
@@ -150,8 +151,9 @@ def test_another_server_makes_nothing(server, catalog, answer):
     assert server.tables == {}
 
 
-def test_one_that_hangs_or_is_away_is_not_waited_for(server):
-    catalog = opened(server, timeout_s=0.4)
+def test_one_that_hangs_or_is_away_is_not_waited_for(server, monkeypatch):
+    monkeypatch.setattr(catalog_settings, "TIMEOUT_S", 0.4)
+    catalog = opened(server)
     server.before = hang(3)
     began = time.monotonic()
     with pytest.raises(TransientError, match="does not answer"):
@@ -165,10 +167,11 @@ def test_one_that_hangs_or_is_away_is_not_waited_for(server):
 @pytest.mark.parametrize(
     ("endless", "limit"), [(ENDLESS["headers"], r"0\.3"), (ENDLESS["body"], r"0\.1")], ids=list(ENDLESS)
 )
-def test_an_answer_that_never_ends_is_not_waited_for(endless, limit):
+def test_an_answer_that_never_ends_is_not_waited_for(endless, limit, monkeypatch):
     """Each piece of it comes in time."""
+    monkeypatch.setattr(catalog_settings, "TIMEOUT_S", 0.1)
     with dripping_server(*endless) as url:
-        found = CatalogSettings.model_validate({"kind": "unity", "url": url, "name": "a.b.{table}", "timeout_s": 0.1})
+        found = CatalogSettings.model_validate({"kind": "unity", "url": url, "name": "a.b.{table}"})
         with pytest.raises(TransientError, match=rf"no whole answer within {limit} s"):
             open_unity(None, found).register(entry())
 
@@ -185,10 +188,9 @@ def test_the_token_is_sent_read_anew_and_never_shown(server, catalog, tmp_path):
     file = Path(tmp_path, "token")
     file.write_text("wrong\n")
     with pytest.raises(PermanentError, match=r"bad token Bearer \.\.\.:"):
-        opened(server, token_file=str(file)).register(entry())
+        opened(server, token=f"${{file:{file}}}").register(entry())
     file.write_text("s3cret\n")
-    assert opened(server, token_file=str(file)).register(entry()) is Registration.CREATED
-    assert opened(server, token=f"${{file:{file}}}").register(entry()) is Registration.UNCHANGED
+    assert opened(server, token=f"${{file:{file}}}").register(entry()) is Registration.CREATED
     with pytest.raises(ValueError, match="'token': write"):
         opened(server, token="Bearer ${file:/x}")
     settings = CatalogSettings.model_validate(
@@ -198,9 +200,8 @@ def test_the_token_is_sent_read_anew_and_never_shown(server, catalog, tmp_path):
 
 
 def test_what_cannot_be_read_is_said_at_once(server, tmp_path):
-    for key in ("token_file", "ca_location"):
-        with pytest.raises(ConfigError, match=f"catalog.{key}"):
-            opened(server, **{key: str(tmp_path / "none")})
+    with pytest.raises(ConfigError, match=r"catalog\.ca_location"):
+        opened(server, ca_location=str(tmp_path / "none"))
     with pytest.raises(ConfigError, match="no header can have"):
         opened(server, token="a\nb")
     assert server.asked == []

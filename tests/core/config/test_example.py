@@ -9,7 +9,6 @@ from kgs_core.config.file import load_settings
 from kgs_core.config.rule.field_types import FIELD_TYPES
 from kgs_core.config.rule.section import Section
 from kgs_core.config.settings import (
-    TABLE_FORMATS,
     ConsumerSettings,
     KubernetesSettings,
     MembershipSettings,
@@ -71,11 +70,6 @@ def test_ranges_in_the_comments_are_the_models():
                 assert f"{low} to {high}" in comment, name
 
 
-def test_every_format_of_tables_is_named():
-    (comment,) = re.findall(r"Format of the tables: ([^\n]*)", EXAMPLE.read_text())
-    assert [name for name in TABLE_FORMATS if name not in comment] == []
-
-
 def test_every_type_of_a_field_is_named():
     assert f"Types: {' '.join(FIELD_TYPES)}." in re.sub(r"\n *# ", " ", EXAMPLE.read_text())
 
@@ -85,7 +79,7 @@ def test_commented_examples_load_too(tmp_path):
     text = EXAMPLE.read_text()
     text = re.sub(r"^  (client|storage_options|settings): \{\}$", "", text, flags=re.MULTILINE)
     text = re.sub(
-        r"^( *)# (secrets_dir|client|storage_options|settings|transform_arrow|topic_replication)(: ?\S*)$",
+        r"^( *)# (client|storage_options|settings|transform_arrow|topic_replication)(: ?\S*)$",
         r"\1\2\3",
         text,
         flags=re.MULTILINE,
@@ -98,5 +92,4 @@ def test_commented_examples_load_too(tmp_path):
     assert len(settings.lake.storage_options) == 4
     assert settings.spark.settings == {"spark.driver.memory": "1g"}
     assert settings.topics[0].transform_arrow == "my_package.clean:departures"
-    assert settings.monitor.topic_replication == 3
-    assert settings.membership.topic_replication == 3
+    assert settings.kafka.topic_replication == 3

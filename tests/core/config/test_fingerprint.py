@@ -32,7 +32,7 @@ def options(values):
         {"client": "fetch.min.bytes: 7"},
         {"more": "consumer: {batch_bytes: 5000000}"},
         {"more": "spark: {settings: {spark.driver.memory: 2g}}"},
-        {"more": "membership: {heartbeat_s: 3}"},
+        {"more": "membership: {suspect_after_s: 31}"},
     ],
 )
 def test_what_a_consumer_goes_by_makes_another_hash(change):
@@ -44,7 +44,7 @@ def test_what_a_consumer_goes_by_makes_another_hash(change):
     [
         {"more": "packing: {spare_consumers: 3}"},
         {"more": "monitor: {window_s: 60}"},
-        {"more": "membership: {start_attempts: 9, heartbeat_s: 2}"},
+        {"more": "membership: {start_attempts: 9, suspect_after_s: 30}"},
         {"more": "consumer: {batch_bytes: 16000000}"},
     ],
     ids=["packing", "monitor", "membership of the controller", "a default written out"],
@@ -61,7 +61,7 @@ def test_what_it_does_not_go_by_makes_none(change):
         {"client": "ssl.certificate.location: /a, ssl.key.location: /b, ssl.key.password: c"},
         {"client": "broker.address.family: v6"},
         {"at": "b.eu-1a"},
-        {"kafka": ", secrets_dir: /run/a"},
+        {"kafka": ", topic_replication: 3"},
         {"lake": options("AWS_ENDPOINT_URL: 'http://eu-1a', aws_web_identity_token_file: /a")},
         {"more": "spark: {settings: {spark.local.dir: /fast, spark.driver.host: eu-1a}}"},
     ],

@@ -37,7 +37,10 @@ def test_a_window_is_two_times_of_day(problems_of):
 def test_what_a_consumer_is_worth(problems_of):
     assert PackingSettings(consumer_weight="fewest").weight is None
     assert PackingSettings(consumer_weight=0.5).weight == 0.5
-    for wrong in ("0", "1001", "most"):
+    bounded = PackingSettings(consumer_weight="12.5%")
+    assert (bounded.weight, bounded.max_extra_percent) == (None, 12.5)
+    assert PackingSettings(consumer_weight="fewest").max_extra_percent is None
+    for wrong in ("0", "1001", "most", "'1001%'", "'-1%'", "'%'", "[1]"):
         (found,) = problems_of(packing=f"packing: {{consumer_weight: {wrong}}}")
         assert found.startswith("packing.consumer_weight")
         assert "fewest" in found
@@ -55,9 +58,21 @@ def test_how_much_may_be_moved_in_an_hour(problems_of):
         assert found.startswith("packing.max_rscore_per_hour: ")
 
 
-def test_what_is_gone_says_what_to_write_now(problems_of):
-    assert problems_of(packing="packing: {apply: approve, approval_expires_s: 3600.0}") == [
-        "packing.apply: approve is gone since 0.2: write forced_only, and use `kgs plan --apply`",
-        "packing.approval_expires_s: gone since 0.2: leave it out",
-    ]
-    assert problems_of(packing="packing: {apply: [auto]}") == ["packing.apply: give one of 'auto' or 'forced_only'"]
+@pytest.mark.parametrize(
+    ("written", "consumer", "packing"),
+    [
+        ({"consumer_capacity_bytes_per_s": 100}, 100, 75),
+        ({"packing_capacity_bytes_per_s": 75}, 100, 75),
+        ({"packing_capacity_bytes_per_s": 90, "consumer_capacity_bytes_per_s": 100}, 100, 90),
+    ],
+)
+def test_one_capacity_gives_the_other(written, consumer, packing):
+    found = PackingSettings(**written)
+    assert (found.consumer_capacity, found.packing_capacity) == (consumer, packing)
+    assert not found.learns_capacity
+
+
+def test_without_a_number_the_capacity_is_learnt():
+    assert PackingSettings().learns_capacity
+    assert PackingSettings().with_flat_out(230.0).consumer_capacity == pytest.approx(200)
+    assert PackingSettings().with_flat_out(230.0).packing_capacity == pytest.approx(150)

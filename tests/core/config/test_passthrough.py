@@ -41,19 +41,6 @@ def test_a_password_needs_a_protocol_that_uses_it(problems_of, protocol):
     assert found.endswith("sasl.* is set but security.protocol is not SASL_SSL: set it, or remove sasl.*")
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "/run/secrets/../passwd", "ca.pem", "/run/secretsx/ca.pem"])
-def test_files_outside_the_secrets_folder(problems_of, path):
-    client = f"client: {{security.protocol: SSL, ssl.ca.location: {path}}}"
-    (found,) = problems_of(kafka=f"kafka: {{bootstrap_servers: 'a:1', secrets_dir: /run/secrets, {client}}}")
-    assert found.endswith("'ssl.ca.location' must lie under secrets_dir /run/secrets")
-
-
-@pytest.mark.parametrize("path", ["secrets", "''", "/run/../etc"])
-def test_the_secrets_folder_is_one_place(problems_of, path):
-    (found,) = problems_of(kafka=f"kafka: {{bootstrap_servers: 'a:1', secrets_dir: {path}}}")
-    assert found.endswith("give an absolute path without '..'")
-
-
 @pytest.mark.parametrize("value", ["null", "1.5", "[1]", "{a: b}"])
 def test_values_that_librdkafka_cannot_take_get_one_line(problems_of, value):
     assert problems_of(kafka=f"kafka: {{bootstrap_servers: 'a:1', client: {{client.rack: {value}}}}}") == [

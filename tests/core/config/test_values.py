@@ -7,7 +7,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from kgs_core.config import parse_settings
 from kgs_core.config.rule.section import key_of
-from kgs_core.config.settings import TABLE_FORMATS
 from kgs_core.errors import ConfigError
 from kgs_core.packing import ALGORITHMS
 
@@ -57,11 +56,6 @@ def test_times_may_be_whole_or_not(settings_of, value):
     assert settings.consumer.wait_time_s == value
 
 
-def test_a_key_that_is_gone_says_so(problems_of):
-    (found,) = problems_of(lake="lake: {root: /lake, commit: auto}")
-    assert found == "lake.commit: gone since 0.2: leave it out, consumers combine their commits where they crowd"
-
-
 def test_unknown_keys_name_the_nearest_or_all(problems_of):
     topics = "topics: [{topic: t, zzz: {a: int}}]"
     found = problems_of(consumer="consumer: {bach_bytes: 1}", more="zzz: 1", topics=topics)
@@ -80,9 +74,9 @@ def test_unknown_keys_name_the_nearest_or_all(problems_of):
 def test_all_that_is_missing_in_one_message(problems_in):
     assert problems_in("consumer: {}\n") == [
         "group: missing: use 1 to 100 of a-z A-Z 0-9 . _ -",
-        "kafka: missing: see `kgs example`",
-        "lake: missing: see `kgs example`",
-        "topics: missing: see `kgs example`",
+        "kafka: missing: see `kgs example --all`",
+        "lake: missing: see `kgs example --all`",
+        "topics: missing: see `kgs example --all`",
     ]
 
 
@@ -143,47 +137,51 @@ def test_vacuum_never_reaches_a_batch_in_flight(problems_of):
     ]
 
 
-def test_every_consumer_has_a_partition_for_its_assignments(problems_of):
-    """Partition 0 is the target's; without max_consumers one consumer at least must have room beside the spares."""
-    sections = {"packing": "packing: {max_consumers: 62, spare_consumers: 1}"}
-    assert problems_of(**sections) == []
-    sections["packing"] = "packing: {max_consumers: 62, spare_consumers: 2}"
-    assert problems_of(**sections) == [
-        "membership.metadata_partitions (64), less one, must be at least packing.max_consumers and "
-        "packing.spare_consumers together (62 + 2)"
+def test_a_wait_not_shorter_than_the_timeout_names_both(problems_of):
+    assert problems_of(consumer="consumer: {wait_time_s: 5, batch_timeout_s: 5}") == [
+        "consumer: wait_time_s (5) must be less than batch_timeout_s (5)"
     ]
-    sections["packing"] = "packing: {max_consumers: 1007, spare_consumers: 1}"
-    shared = "membership: {consumers_per_metadata_partition: 16}"
-    assert problems_of(**sections, membership=shared) == []
-    sections["packing"] = "packing: {max_consumers: 1008, spare_consumers: 1}"
-    (found,) = problems_of(**sections, membership=shared)
-    assert "times membership.consumers_per_metadata_partition (16)" in found
-    sections["packing"] = "packing: {max_consumers: 62, spare_consumers: 2}"
-    assert problems_of(**sections, membership="membership: {metadata_partitions: 65}") == []
-    assert problems_of(membership="membership: {metadata_partitions: 3}") == []
-    (found,) = problems_of(membership="membership: {metadata_partitions: 2}")
-    assert found.endswith("together (1 + 1)")
 
 
-def test_one_late_heartbeat_makes_no_suspect(problems_of):
-    assert problems_of(membership="membership: {heartbeat_s: 10, suspect_after_s: 30}") == []
-    assert problems_of(membership="membership: {heartbeat_s: 10.5, suspect_after_s: 30}") == [
-        "membership: suspect_after_s (30) must be at least three times heartbeat_s (10.5): "
-        "one late heartbeat would make a consumer a suspect"
-    ]
+@pytest.mark.parametrize(
+    ("batch_bytes", "most"), [(16_000_000, 64_000_000), (1000, 4000), (20_000_000, 64_000_000), (9 * 10**7, 9 * 10**7)]
+)
+def test_how_far_batches_grow(settings_of, batch_bytes, most):
+    assert settings_of(consumer=f"consumer: {{batch_bytes: {batch_bytes}}}").consumer.largest_batch_bytes == most
+
+
+@pytest.mark.parametrize("window_s", [2, 3.5, 30, 3600])
+def test_a_window_holds_readings_enough(settings_of, window_s):
+    monitor = settings_of(monitor=f"monitor: {{window_s: {window_s}}}").monitor
+    assert monitor.min_span_s < window_s
+    assert 2 * monitor.interval_s <= window_s - monitor.min_span_s
+    assert (monitor.min_span_s, monitor.interval_s) == (10, 1) or window_s != 30
+
+
+@pytest.mark.parametrize("values", ["window_s: .nan", "window_s: 1", "measure: jmx"])
+def test_a_monitor_that_cannot_work_is_refused(problems_of, values):
+    (problem,) = problems_of(monitor=f"monitor: {{{values}}}")
+    assert problem.startswith(f"monitor.{values.partition(':')[0]}")
+
+
+@pytest.mark.parametrize("suspect_after_s", [1, 6, 30, 3600])
+def test_one_late_heartbeat_makes_no_suspect(settings_of, suspect_after_s):
+    membership = settings_of(membership=f"membership: {{suspect_after_s: {suspect_after_s}}}").membership
+    assert 0 < 3 * membership.heartbeat_s <= suspect_after_s
+    assert 0 < membership.start_backoff_s <= membership.max_measurement_age_s == suspect_after_s
+
+
+def test_a_group_of_0_1_has_the_pace_that_it_had(settings_of):
+    membership = settings_of().membership
+    assert (membership.heartbeat_s, membership.start_backoff_s, membership.max_measurement_age_s) == (2, 5, 30)
 
 
 @pytest.mark.parametrize(
     ("key", "written", "said"),
     [
-        ("heartbeat_s", "0", "0: give a number from 0.1 to 60 (seconds)"),
         ("suspect_after_s", ".inf", "inf: give a number from 1 to 3600 (seconds)"),
         ("strict_handover", "'no'", "'no': give true or false"),
         ("start_attempts", "0", "0: give a whole number from 1 to 100"),
-        ("metadata_partitions", "1", "1: give a whole number from 2 to 10000"),
-        ("consumers_per_metadata_partition", "0", "0: give a whole number from 1 to 1000"),
-        ("topic_replication", "0", "0: give a whole number from 1 to 100, or null for the cluster's own default"),
-        ("report_retention_h", "1.5", "1.5: give a whole number from 1 to 8760 (hours)"),
     ],
 )
 def test_wrong_membership(problems_of, key, written, said):
@@ -197,11 +195,12 @@ def test_wrong_bootstrap_servers(problems_of, servers):
     assert "pw" not in found
 
 
-CAPACITY = "give a number from 1 to 1000000000000 (bytes/s)"
+CAPACITY = "give bytes/s, from 1 to 1000000000000, or null"
 
 
 @pytest.mark.parametrize(
-    ("written", "shown"), [*WRONG[:7], ("-1", "-1"), ("0", "0"), ("1.5MB", "'1.5MB'"), (str(10**13), str(10**13))]
+    ("written", "shown"),
+    [*WRONG[:4], *WRONG[5:7], ("-1", "-1"), ("0", "0"), ("1.5MB", "'1.5MB'"), (str(10**13), str(10**13))],
 )
 @pytest.mark.parametrize("key", ["packing_capacity_bytes_per_s", "consumer_capacity_bytes_per_s"])
 def test_wrong_capacity(problems_of, key, written, shown):
@@ -216,9 +215,8 @@ def test_capacities_may_be_whole_or_not(settings_of):
 
 
 def test_what_packing_compares_is_in_order(problems_of):
-    assert problems_of(
-        packing="packing: {packing_capacity_bytes_per_s: 2000001, min_consumers: 3, max_consumers: 2}"
-    ) == [
+    capacities = "packing_capacity_bytes_per_s: 2000001, consumer_capacity_bytes_per_s: 2000000"
+    assert problems_of(packing=f"packing: {{{capacities}, min_consumers: 3, max_consumers: 2}}") == [
         "packing: packing_capacity_bytes_per_s (2000001) must be at most consumer_capacity_bytes_per_s (2000000); "
         "min_consumers (3) must be at most max_consumers (2)"
     ]
@@ -229,12 +227,6 @@ def test_an_unknown_algorithm_gets_the_list_of_names(problems_of):
     names = f"{', '.join(others)} or {last}"
     assert problems_of(packing="packing: {algorithm: MWF}") == [f"packing.algorithm: 'MWF': give one of {names}"]
     assert problems_of(packing="packing: {algorithm: 1}") == [f"packing.algorithm: 1: give one of {names}"]
-
-
-def test_an_unknown_format_of_tables_gets_those_that_there_are(problems_of):
-    (found,) = problems_of(lake="lake: {root: /x, format: csv}")
-    assert found.startswith("lake.format: 'csv': give ")
-    assert all(f"'{name}'" in found for name in TABLE_FORMATS)
 
 
 def test_the_only_name_that_there_is_makes_a_sentence_too():
@@ -262,10 +254,10 @@ def test_an_at_sign_in_a_name_is_shown_and_before_an_address_is_not():
 @pytest.mark.parametrize(
     ("section", "problem"),
     [
-        ("{cpu: 2}", "cpu"),
-        ("{memory: 1 GB}", "memory"),
+        ("{resources: {requests: {cpu: 2}}}", "resources.requests.cpu"),
+        ("{resources: {limits: {memory: 1 GB}}}", "resources.limits.memory"),
         ("{image: 'a b'}", "image"),
-        ("{namespace: Kgs}", "namespace"),
+        ("{resources: {limit: {}}}", "resources"),
         ("{secrets: ['-a']}", "secrets"),
         ("{secret_files: {tls: run}}", "secret_files"),
         ("{node_selector: {disk: '-'}}", "node_selector"),

@@ -24,7 +24,7 @@ def address(cluster):
 
 @pytest.fixture
 def api(address, tmp_path):
-    return connect(None, {"KUBECONFIG": str(kubeconfig(tmp_path, address))})
+    return connect({"KUBECONFIG": str(kubeconfig(tmp_path, address))})
 
 
 @pytest.fixture

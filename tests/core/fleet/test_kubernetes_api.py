@@ -63,12 +63,11 @@ def test_an_answer_of_somebody_else_is_no_answer(fleet, cluster):
 
 def test_a_cluster_that_nobody_names_is_no_cluster(tmp_path):
     with pytest.raises(PermanentError, match=r"no cluster to be found: .*: name one by KUBECONFIG"):
-        connect(None, {"KUBECONFIG": str(tmp_path / "none")})
+        connect({"KUBECONFIG": str(tmp_path / "none")})
     with pytest.raises(PermanentError, match="no cluster to be found"):
-        connect(None, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
+        connect({"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
 
 
 def test_the_namespace_is_the_given_one_or_the_contexts(address, tmp_path):
     environ = {"KUBECONFIG": str(kubeconfig(tmp_path, address, "theirs"))}
-    assert connect(None, environ).namespace == "theirs"
-    assert connect("mine", environ).namespace == "mine"
+    assert connect(environ).namespace == "theirs"

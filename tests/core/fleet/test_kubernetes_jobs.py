@@ -53,14 +53,14 @@ def test_an_image_must_be_named():
 
 def test_settings_of_the_section_are_in_the_pod():
     job = job_of(
-        kubernetes="{image: 'r/kgs:2', service_account: reader, image_pull_secrets: [pull], config_map: mine, "
+        kubernetes="{image: 'r/kgs:2', service_account: reader, config_map: mine, "
         "secrets: [kafka, lake], secret_files: {tls: /run/secrets/kafka}, node_selector: {disk: ssd}, "
-        "priority_class: low, namespace: elsewhere}"
+        "priority_class: low}"
     )
     assert problems_of_job(job) == []
     spec = job["spec"]["template"]["spec"]
     assert (spec["serviceAccountName"], spec["priorityClassName"]) == ("reader", "low")
-    assert (spec["imagePullSecrets"], spec["nodeSelector"]) == ([{"name": "pull"}], {"disk": "ssd"})
+    assert spec["nodeSelector"] == {"disk": "ssd"}
     (container,) = spec["containers"]
     assert container["args"] == ["kgs", "consume", "--id", "3", "--config", "/etc/kgs/kgs.yaml"]
     assert [each["secretRef"]["name"] for each in container["envFrom"]] == ["kafka", "lake"]

@@ -69,7 +69,7 @@ def world_of(name: str) -> Iterator[TopicWorld]:
     values = VALUES[name]
     with running_registry() as registry:
         ids = values.register(registry)
-        of = RegistrySettings(url=registry.url, timeout_s=2)
+        of = RegistrySettings(url=registry.url)
         rule = TopicRule.model_validate({"topic": "t", **values.rule})
         found = FORMATS[name].columns_of
         columns = value_schema(rule) if found is None else load_hook(found)("t", rule, of)

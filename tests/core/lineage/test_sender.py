@@ -7,6 +7,7 @@ import time
 import pyarrow as pa
 import pytest
 
+from kgs_core.config import lineage as lineage_settings
 from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError
 from kgs_core.lineage import sender
@@ -45,16 +46,23 @@ def lineage_of(lineage):
     return ConsumerLineage(parse_settings(TEXT.format(lineage=lineage).encode(), "kgs.yaml", {}), RUN)
 
 
+@pytest.fixture(autouse=True)
+def soon(request, monkeypatch):
+    """An answer is not waited for longer than this."""
+    monkeypatch.setattr(lineage_settings, "TIMEOUT_S", 60 if "hangs" in request.node.name else 0.4)
+
+
 def at(server, more=""):
-    return lineage_of(f"lineage: {{url: '{server.url}', timeout_s: 0.4{more}}}")
+    return lineage_of(f"lineage: {{url: '{server.url}'{more}}}")
 
 
 def seen(lineage, schema=ORDERS):
     lineage.saw([("orders", "bronze/orders", schema)])
 
 
-def test_one_life_is_start_the_tables_with_their_columns_and_complete(server):
-    lineage = at(server, ", token: s3cret, namespace: shop")
+def test_one_life_is_start_the_tables_with_their_columns_and_complete(server, monkeypatch):
+    monkeypatch.setenv("OPENLINEAGE_NAMESPACE", "shop")
+    lineage = at(server, ", token: s3cret")
     with lineage.running():
         for _ in range(5):  # rounds
             seen(lineage)
@@ -144,7 +152,7 @@ def test_a_token_in_a_file_is_read_again_when_it_changes(server, caplog, monkeyp
 
 def test_one_that_hangs_holds_up_nothing(server, caplog):
     server.status = None
-    lineage = lineage_of(f"lineage: {{url: '{server.url}', timeout_s: 60}}")
+    lineage = lineage_of(f"lineage: {{url: '{server.url}'}}")
     began = time.monotonic()
     with lineage.running():
         for n in range(3 * MOST_WAITING):

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgs_core.config.packing import PackingSettings
+from kgs_core.config.packing import CONSUMER_SHARE, PackingSettings
 from kgs_core.group.membership.flat_out import FlatOutMeter, FullRound
 from kgs_core.group.protocol import FlatOut, Incarnation, LearntCapacity, Member, Phase, Process, Report
 from kgs_core.model import ConsumerId
-from kgs_core.planning.learnt_capacity import CONSUMER_SHARE, DEADBAND, FRESH_S, Learnt, capacity_of, learn
+from kgs_core.planning.learnt_capacity import DEADBAND, FRESH_S, Learnt, capacity_of, learn
 
 SIZES = {"t": 0.5}
 PACKING = PackingSettings(packing_capacity_bytes_per_s=1_500_000, consumer_capacity_bytes_per_s=2_000_000)
-LEARNT = PACKING.model_copy(update={"capacity": "learnt"})
+LEARNT = PackingSettings()
 
 
 def flat_out(rate, busy_s=120.0, age_s=0.0, **more):
@@ -110,27 +110,30 @@ def test_measured_packs_as_configured_and_shows_the_drift():
     assert found.falls_short
 
 
-def test_learnt_keeps_the_ratio_of_both():
-    found = capacity_of(LEARNT, known(0.7 * 2.3e6), None)
-    assert found.packing.consumer_capacity_bytes_per_s == pytest.approx(1.4e6)
-    assert found.packing.packing_capacity_bytes_per_s == pytest.approx(1.05e6)
-    assert found.memory == LearntCapacity(0.7 * 2.3e6, "1", "a")
+def test_without_a_number_plans_go_by_what_is_learnt_whatever_it_is():
+    found = capacity_of(LEARNT, known(2.3e8), None, 1e6)
+    assert found.packing.consumer_capacity == pytest.approx(2e8)
+    assert found.packing.packing_capacity == pytest.approx(1.5e8)
+    assert found.memory == LearntCapacity(2.3e8, "1", "a")
+    assert (found.source, found.configured, found.drift) == ("learnt", None, None)
 
 
-@given(st.floats(1e-3, 1e13))
-def test_bounds(flat):
-    found = capacity_of(LEARNT, known(flat), None).packing
-    assert 0.5 * 2e6 * 0.999 <= found.consumer_capacity_bytes_per_s <= 1.5 * 2e6 * 1.001
-    assert found.packing_capacity_bytes_per_s <= found.consumer_capacity_bytes_per_s
+def test_before_anything_is_learnt_the_first_figure_counts_and_stands_in_the_target():
+    found = capacity_of(LEARNT, known(None), None, 2.3e7)
+    assert (found.source, found.packing.consumer_capacity) == ("first", pytest.approx(2e7))
+    assert capacity_of(LEARNT, known(None), found.memory, 9e9).memory == found.memory, "another machine's is none"
+    assert capacity_of(LEARNT, known(2.3e7 * 1.01), found.memory, 1.0).source == "learnt", "near it or not"
+    assert capacity_of(LEARNT, Learnt(), None).source == "unknown"
+    assert capacity_of(PACKING, Learnt(), found.memory, 2.3e7).source == "configured"
 
 
 def test_noise_changes_nothing_and_what_was_learnt_outlives_the_consumers():
     standing = LearntCapacity(2e6, "1", "a")
     assert capacity_of(LEARNT, known(2e6 * (1 + DEADBAND / 2)), standing).memory == standing
     assert capacity_of(LEARNT, known(1.8e6), standing).memory == LearntCapacity(1.8e6, "1", "a")
-    assert capacity_of(LEARNT, known(None), standing).memory == standing
-    assert capacity_of(LEARNT, Learnt(), standing).memory == standing
-    assert capacity_of(LEARNT, known(None, version="2"), standing).memory is None
+    assert capacity_of(LEARNT, known(2e6, version="2"), standing).memory == LearntCapacity(2e6, "2", "a")
+    for nothing in (known(None), Learnt(), known(None, version="2")):
+        assert capacity_of(LEARNT, nothing, standing, 1e9).memory == standing
     assert capacity_of(PACKING, known(1.8e6), standing).memory is None
 
 

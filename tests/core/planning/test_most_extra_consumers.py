@@ -1,4 +1,4 @@
-"""`max_extra_consumers_percent`: of the plans within the bound the one that moves least."""
+"""`consumer_weight` as a percentage: of the plans within the bound the one that moves least."""
 
 import math
 from random import Random
@@ -38,7 +38,7 @@ def fewest(planned):
 
 @pytest.mark.parametrize("percent", [0, 6, 12, 50])
 def test_of_those_within_the_bound_the_one_that_moves_least(planned, fewest, percent):
-    plan = planned(max_extra_consumers_percent=percent)
+    plan = planned(consumer_weight=f"{percent:.4f}%")
     most = math.floor(fewest * (1 + percent / 100))
     within = [other for other in plan.alternatives if other.consumers <= most]
     beyond = [other for other in plan.alternatives if other.consumers > most]
@@ -49,11 +49,11 @@ def test_of_those_within_the_bound_the_one_that_moves_least(planned, fewest, per
 
 
 def test_no_more_than_the_fewest(planned, fewest):
-    assert planned(max_extra_consumers_percent=0).consumers == fewest
+    assert planned(consumer_weight="0%").consumers == fewest
 
 
 def test_more_consumers_buy_fewer_moves(planned):
-    plans = [planned(max_extra_consumers_percent=percent) for percent in (0, 12, 50)]
+    plans = [planned(consumer_weight=f"{percent:.4f}%") for percent in (0, 12, 50)]
     assert [plan.consumers for plan in plans] == sorted({plan.consumers for plan in plans})
     assert [plan.rscore for plan in plans] == sorted({plan.rscore for plan in plans}, reverse=True)
 
@@ -61,12 +61,5 @@ def test_more_consumers_buy_fewer_moves(planned):
 def test_a_percentage_of_one_consumer_is_none(planned, fewest):
     """Rounded down."""
     just_too_little = 100 / fewest - 0.1
-    assert planned(max_extra_consumers_percent=just_too_little).consumers == fewest
-    assert planned(max_extra_consumers_percent=just_too_little + 0.2).consumers == fewest + 1
-
-
-def test_the_bound_replaces_the_price_of_a_consumer(planned):
-    cheap, dear = (
-        planned(max_extra_consumers_percent=12, consumer_weight=consumer_weight) for consumer_weight in (0.35, 1000)
-    )
-    assert cheap.target == dear.target
+    assert planned(consumer_weight=f"{just_too_little:.4f}%").consumers == fewest
+    assert planned(consumer_weight=f"{just_too_little + 0.2:.4f}%").consumers == fewest + 1

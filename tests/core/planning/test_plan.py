@@ -51,13 +51,6 @@ def test_a_standing_spare_that_has_not_joined_is_neither_created_nor_retired(spe
     assert (plan.spares, plan.retire, plan.create) == ((6,), (), ())
 
 
-def test_every_number_of_a_plan_has_a_queue(speeds_of, packing, new_random):
-    """Two of three numbers read at most, so that one is left for the spare."""
-    load = Load(speeds_of(a=90, b=90, c=90))
-    plan = make_plan(load, Group(highest=3), packing(spare_consumers=1), new_random)
-    assert (plan.consumers, plan.spares) == (2, (3,))
-
-
 def test_growth_takes_a_joined_spare_and_starts_another(speeds_of, assigned, packing, new_random):
     group = Group(assigned({1: "ab"}), spares=frozenset({4}))
     plan = make_plan(Load(speeds_of(a=90, b=80)), group, packing(spare_consumers=1), new_random)

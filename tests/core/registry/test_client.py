@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from kgs_core.config import registry as registry_settings
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.demo.registry_stub import running_registry
 from kgs_core.errors import ConfigError, TransientError
@@ -30,7 +31,7 @@ def registry():
 
 
 def client(registry, **settings):
-    return RegistryClient(RegistrySettings(url=registry.url, timeout_s=0.5, **settings))
+    return RegistryClient(RegistrySettings(url=registry.url, **settings))
 
 
 def test_schema_by_id_guid_and_subject_is_asked_for_once(registry):
@@ -78,7 +79,7 @@ def test_slow_registry_is_passing_trouble_and_a_lost_reply_is_asked_for_again(re
     number = registry.register("t-value", AVRO)
     registry.faults.delay_s = 5
     with pytest.raises(TransientError, match="does not answer"):
-        RegistryClient(RegistrySettings(url=registry.url, timeout_s=0.1)).by_id(number)
+        RegistryClient(RegistrySettings(url=registry.url)).by_id(number)
     registry.faults.delay_s, registry.faults.lost_replies = 0, 1
     assert client(registry).by_id(number).text == AVRO
 
@@ -119,7 +120,7 @@ def test_who_asks_signs_in(settings, wanted):
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(5)
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        asking = RegistryClient(RegistrySettings(url=url, timeout_s=0.1, **settings))
+        asking = RegistryClient(RegistrySettings(url=url, **settings))
         with pytest.raises(TransientError):
             asking.by_id(1)
         with server.accept()[0] as connection:
@@ -230,11 +231,12 @@ def test_a_registry_that_fails_or_is_down_is_not_asked_for_each_schema(registry,
 
 
 @pytest.mark.parametrize("endless", ENDLESS.values(), ids=list(ENDLESS))
-def test_an_answer_that_never_ends_is_not_waited_for_and_leaves_no_thread(registry, endless):
+def test_an_answer_that_never_ends_is_not_waited_for_and_leaves_no_thread(registry, endless, monkeypatch):
     """Each piece of it comes in time, so that the client's own limits never end it."""
+    monkeypatch.setattr(registry_settings, "TIMEOUT_S", 0.1)
     number = registry.register("t-value", AVRO)
     with dripping_server(*endless) as url:
-        asking = RegistryClient(RegistrySettings(url=url, timeout_s=0.1))
+        asking = RegistryClient(RegistrySettings(url=url))
         with pytest.raises(TransientError, match=r"no whole answer within 0\.8 s"):
             asking.by_id(number)
         wait_until(

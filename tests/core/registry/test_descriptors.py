@@ -48,7 +48,7 @@ def test_protobuf_as_apicurio_gives_it():
     }
     server = answering(answers)
     try:
-        asking = RegistryClient(RegistrySettings(url=f"{server.url}/apis/ccompat/v7", timeout_s=0.5))
+        asking = RegistryClient(RegistrySettings(url=f"{server.url}/apis/ccompat/v7"))
         assert asking.by_id(1).text == EV
         two = asking.by_id(2)
         assert (two.text, [(name, of.text) for name, of in two.references]) == (TWO, [("Ev.proto", EV)])

@@ -39,7 +39,7 @@ UNCLEAN = "unclean"
 JSON_FIELDS = {"seq": "long", "crc": "long", "pad": "string"}
 MAX_CONSUMERS = 3
 SECTIONS: Mapping[str, Mapping[str, Any]] = {
-    "monitor": {"window_s": 8.0, "min_span_s": 3.0, "interval_s": 1.0},
+    "monitor": {"window_s": 8.0},
     "packing": {
         "packing_capacity_bytes_per_s": 40_000.0,
         "consumer_capacity_bytes_per_s": 60_000.0,
@@ -48,10 +48,7 @@ SECTIONS: Mapping[str, Mapping[str, Any]] = {
         "sentinel_timeout_s": 10.0,
     },
     "membership": {
-        "heartbeat_s": 0.5,
         "suspect_after_s": SUSPECT_S,
-        "metadata_partitions": 16,
-        "start_backoff_s": 1.0,
         "start_timeout_s": 300.0,
     },
 }

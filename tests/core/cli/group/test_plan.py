@@ -85,7 +85,7 @@ def test_what_was_weighed_is_shown(kgs_plan, recorded, here):
     others = [name for name in ALGORITHMS if name != "search"]
     assert [o["algorithm"] for o in asked] == [*others, *(setting_name("search", w) for w in FRONT if w != 1.3)]
     for percent, consumers in ((0, 4), (40, 4)):
-        (here / "kgs.yaml").write_text(CONFIG + f"packing: {{max_extra_consumers_percent: {percent}}}\n")
+        (here / "kgs.yaml").write_text(CONFIG + f"packing: {{consumer_weight: {percent}%}}\n")
         found = json.loads(kgs_plan(*arguments).stdout)
         assert f"at most {percent} % more consumers" in found["choice"]
         assert found["consumers"] == consumers

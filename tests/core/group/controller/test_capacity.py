@@ -13,12 +13,13 @@ from tests.world.world import World
 
 NAMES = "abcdef"
 FLAT_OUT = 120 * 2.3 / 2.0
+LEARNT = {"packing_capacity_bytes_per_s": None, "consumer_capacity_bytes_per_s": None}
 
 
-def group(capacity):
+def group(packing):
     """Of 120 B/s in six partitions, for consumers that are packed to 100: two."""
     habits = Habits(MembershipTiming(2.0, 30.0, 300.0))
-    world = World(options({"capacity": capacity, "sentinel_timeout_s": 30.0}), habits, Random(1))
+    world = World(options({**packing, "sentinel_timeout_s": 30.0}), habits, Random(1))
     world.load = Load({tp(name): 20.0 for name in NAMES}, bytes_per_offset=dict.fromkeys(NAMES, 1.0))
     world.start_controller()
     world.until(world.is_at_rest, 300)
@@ -38,7 +39,7 @@ def all_read(world, share, noise=0.0, random=None):
 
 
 def test_as_configured_nothing_follows():
-    world = group("measured")
+    world = group({})
     all_read(world, 0.5)
     world.rounds(300)
     assert readers(world) == 2
@@ -46,7 +47,7 @@ def test_as_configured_nothing_follows():
 
 
 def test_plans_follow_and_do_not_oscillate():
-    world, random = group("learnt"), Random(7)
+    world, random = group(LEARNT), Random(7)
     all_read(world, 0.5)
     world.until(lambda: readers(world) == 3, 300)
     world.until(world.is_at_rest, 300)
@@ -63,7 +64,7 @@ def test_plans_follow_and_do_not_oscillate():
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_a_new_controller_packs_by_the_same(share):
     """From the reports; and from the Target, when every consumer is new and has nothing to say yet."""
-    world = group("learnt")
+    world = group(LEARNT)
     all_read(world, 0.5)
     world.until(lambda: readers(world) == 3, 300)
     world.until(world.is_at_rest, 300)
@@ -81,7 +82,7 @@ def test_a_new_controller_packs_by_the_same(share):
 
 
 def test_of_a_size_that_is_not_known_nothing_is_learnt():
-    world = group("learnt")
+    world = group(LEARNT)
     world.load = Load(world.load.speeds)
     all_read(world, 0.5)
     world.rounds(200)

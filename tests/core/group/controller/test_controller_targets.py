@@ -168,13 +168,6 @@ def test_no_backlog_is_added_twice_to_a_remembered_speed(synchronized, packing):
     assert write.target.speeds == {A: 85.0, B: 60.0, C: 50.0}
 
 
-def test_no_more_consumers_than_there_are_queues(synchronized, membership):
-    """Partition 0 of the topic is the Target's: three are left."""
-    state = synchronized(membership=membership(metadata_partitions=4))
-    write = the_write(look(state, measured(a=80, b=60, c=90, d=90, e=90)))
-    assert max(write.target.consumers) == 3
-
-
 def test_a_target_that_no_record_can_hold_is_said_and_the_group_goes_on_with_the_one_that_stands(
     synchronized, membership, packing, monkeypatch
 ):

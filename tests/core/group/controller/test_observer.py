@@ -154,7 +154,7 @@ TROUBLE = FaultRates(late=0.2, doubled=0.1, report_lost=0.05, write_lost=0.05, w
 def test_through_troubles_the_group_comes_to_rest(seed):
     """Consumers die and freeze, runs are killed, Dagster is restarted; nothing is started twice."""
     random = Random(seed)
-    membership = {"heartbeat_s": 1, "suspect_after_s": 6, "start_timeout_s": 10, "start_backoff_s": 0.5}
+    membership = {"suspect_after_s": 6, "start_timeout_s": 10}
     group = WatchedGroup.of(options(spares=seed % 2, group_management_timeout_s=30, **membership), seed, **FOUR)
     group.world.chance.trouble = TROUBLE
     for _ in range(150):

@@ -33,14 +33,13 @@ NUMBERS = st.frozensets(st.integers(3, 5).map(ConsumerId))
     standing=NUMBERS,
     speeds=st.fixed_dictionaries({name: st.integers(1, 130) for name in "abc"}),
     count=st.integers(0, 3),
-    queues=st.integers(6, 9),
 )
-def test_a_preview_shows_the_spares_that_are_written(joined, standing, speeds, count, queues):
+def test_a_preview_shows_the_spares_that_are_written(joined, standing, speeds, count):
     """Whoever has joined, whichever spares stand, and however many there shall be."""
     packing = PackingSettings(
         algorithm="mwf", packing_capacity_bytes_per_s=100, consumer_capacity_bytes_per_s=120, spare_consumers=count
     )
-    options = Options(packing, MembershipSettings(metadata_partitions=queues), lambda: Random(0))
+    options = Options(packing, MembershipSettings(), lambda: Random(0))
     target = replace(TARGET, spares=tuple(sorted(standing)))
     others = [Member(number, Incarnation(f"of-{number}")) for number in sorted(joined)]
     reports = [received(report(member), 2 + n) for n, member in enumerate(others)]

@@ -98,19 +98,13 @@ def test_terms_of_settings_are_the_settings_own():
     assert other_terms(SETTINGS, earlier) == [], "an earlier version says none"
 
 
-def test_a_wanted_configuration_whose_consumers_would_listen_elsewhere_is_refused_in_one_line():
-    """`kgs replace` has said its hash: it joined, listened in another partition, and its partitions were not read."""
-    membership = SETTINGS.membership.model_copy(update={"consumers_per_metadata_partition": 4})
-    wanted = SETTINGS.model_copy(update={"membership": membership})
-    ours = terms_of(SETTINGS)
-    said = replace(ours, config_hashes=(*ours.config_hashes, config_hash(wanted)))
-    (only,) = other_terms(wanted, said)
-    assert only.startswith("membership.consumers_per_metadata_partition 1, this configuration says 4, so it would not ")
-    assert only.endswith(
-        "`kgs stop` the group, wait until all consumers are gone, change the file everywhere, and start again"
-    )
-    assert only == other_terms(wanted, ours)[0]
-    assert len(other_terms(wanted, replace(ours, lake_root="/other"))) == 2
+def test_a_group_of_0_1_whose_consumers_listen_elsewhere_is_not_joined():
+    """It joined, listened in another partition, and its partitions were not read."""
+    theirs = replace(terms_of(SETTINGS), consumers_per_metadata_partition=16)
+    (only,) = other_terms(SETTINGS, theirs)
+    assert only.startswith("a controller of version 0.1 with consumers_per_metadata_partition 16, so it would not find")
+    assert only.endswith("start again with this version")
+    assert len(other_terms(SETTINGS, replace(theirs, lake_root="/other"))) == 2
 
 
 def test_all_that_differs_is_reported_with_the_way_out():

@@ -108,7 +108,7 @@ def checked(monkeypatch):
 
 def storm(seed):
     group = WatchedGroup.of(
-        options(spares=1, heartbeat_s=1, suspect_after_s=5, start_timeout_s=8, start_backoff_s=0.5),
+        options(spares=1, suspect_after_s=5, start_timeout_s=8),
         seed,
         **dict.fromkeys("abcd", 50),
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgs_core.errors import ConfigError, PermanentError, UnsafeError
+from kgs_core.errors import PermanentError, UnsafeError
 from kgs_core.group.protocol import Incarnation, Member, MemberAssignment, Received, Tombstone
 from kgs_core.group.topics import assignments
 from kgs_core.group.topics.assignments import KafkaAssignmentReader
@@ -20,8 +20,6 @@ class Topics:
     def __init__(self):
         self.admin = self
         self.made_again = False
-
-    highest_consumer = 2
 
     def partitions(self, kind):
         assert kind is GroupTopic.ASSIGNMENTS
@@ -112,9 +110,3 @@ def test_nothing_is_taken_from_a_topic_that_was_made_again_and_nothing_is_forgot
         queue.newest(0.0)
     queue._topics.made_again = False
     assert [each.message for each in queue.newest(0.0)] == [MemberAssignment(ME)]
-
-
-@pytest.mark.parametrize("number", [0, 3, -1])
-def test_a_number_without_a_queue_is_refused(queue, number):
-    with pytest.raises(ConfigError, match="are for consumers 1 to 2"):
-        KafkaAssignmentReader(queue._topics, ConsumerId(number))

@@ -48,7 +48,6 @@ def topics_of(settings):
         name=lambda _: "kgs.g.consumer.metadata",
         check=lambda: None,
         queue=int,
-        highest_consumer=3,
         extra_time_s=0.0,
         written={},
     )

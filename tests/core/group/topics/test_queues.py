@@ -16,10 +16,9 @@ from kgs_core.model import ConsumerId, TopicPartition
 TOPIC = "kgs.g.consumer.metadata"
 
 
-def topics_of(partitions, shared_by):
+def topics_of(partitions):
     topics = object.__new__(GroupTopics)
-    membership = SimpleNamespace(consumers_per_metadata_partition=shared_by)
-    topics.settings = SimpleNamespace(membership=membership, group="g")
+    topics.settings = SimpleNamespace(group="g")
     topics._names = {GroupTopic.ASSIGNMENTS: TOPIC}
     topics._known = {TOPIC: SimpleNamespace(partitions=partitions)}
     return topics
@@ -51,40 +50,33 @@ def read(reader, partition, message):
     return [each.received.message for each in reader._read]
 
 
-@pytest.mark.parametrize("shared_by", [1, 2, 16])
-def test_every_consumer_has_one_queue_and_the_last_partition_is_full(shared_by):
-    topics = topics_of(64, shared_by)
-    queues = [topics.queue(ConsumerId(consumer)) for consumer in range(1, topics.highest_consumer + 1)]
-    assert {queue: queues.count(queue) for queue in queues} == dict.fromkeys(range(1, 64), shared_by)
-
-
-def test_a_consumer_alone_in_its_queue_has_the_partition_of_its_number():
-    topics = topics_of(64, 1)
+def test_a_consumer_has_the_partition_of_its_number_as_in_version_0_1():
+    topics = topics_of(64)
     assert [topics.queue(ConsumerId(consumer)) for consumer in range(1, 64)] == list(range(1, 64))
 
 
-def test_more_partitions_move_nobody():
-    few, many = topics_of(8, 16), topics_of(64, 16)
-    numbers = [ConsumerId(consumer) for consumer in range(1, few.highest_consumer + 1)]
-    assert [few.queue(each) for each in numbers] == [many.queue(each) for each in numbers]
-    assert many.highest_consumer == 1008
+@pytest.mark.parametrize("partitions", [2, 3, 64])
+def test_where_there_are_more_consumers_the_partitions_are_shared_evenly(partitions):
+    topics = topics_of(partitions)
+    queues = [topics.queue(ConsumerId(consumer)) for consumer in range(1, 16 * (partitions - 1) + 1)]
+    assert {queue: queues.count(queue) for queue in queues} == dict.fromkeys(range(1, partitions), 16)
 
 
 def test_a_consumer_passes_over_the_others_in_its_queue():
-    reader = reader_of(topics_of(3, 16), only=ConsumerId(12))
+    reader = reader_of(topics_of(3), only=ConsumerId(11))
     read(reader, 1, gives(1, 0))
-    read(reader, 1, gives(16, 1))
-    assert read(reader, 1, gives(12, 2)) == [gives(12, 2)]
+    read(reader, 1, gives(13, 1))
+    assert read(reader, 1, gives(11, 2)) == [gives(11, 2)]
     assert reader._refusals.count == 0
-    read(reader, 1, gives(17, 3))  # its queue is another one
+    read(reader, 1, gives(12, 3))  # its queue is another one
     assert reader._refusals.count == 1
 
 
 def test_assignments_of_another_layout_are_refused_and_not_overlooked(monkeypatch):
     """A controller that looks for them elsewhere would give to others what their consumers read."""
-    topics = topics_of(64, 16)
+    topics = topics_of(64)
     reader = reader_of(topics)
-    assert read(reader, 40, gives(40, 0)) == []
+    assert read(reader, 3, gives(40, 0)) == []
     port = KafkaGroupTopicReader(topics)
     closed = []
     monkeypatch.setattr(topic_reader, "GroupReader", lambda *_: reader)
@@ -93,15 +85,15 @@ def test_assignments_of_another_layout_are_refused_and_not_overlooked(monkeypatc
     reader.close = lambda: closed.append(True)
     topics.check = lambda: None
     topics.admin = SimpleNamespace(offsets=lambda tps, _: dict.fromkeys(tps, 0))
-    with pytest.raises(UnsafeError, match=r"consumer 40, which belongs into partition 3 by .*partition 16: set that"):
+    with pytest.raises(UnsafeError, match="consumer 40, which belongs into partition 40: the topic was given more"):
         port.read_to_end()
     assert closed == [True]
-    read(reader, 40, Tombstone(member(40)))  # it was ended before the setting was changed
+    read(reader, 3, Tombstone(member(40)))  # it was ended before the controller was started again
     assert port.read_to_end() == []
 
 
 def test_only_a_transaction_to_very_many_partitions_is_given_more_time():
     assert extra_time_s(64) == 0
     assert extra_time_s(1001) == pytest.approx(18, rel=0.01)
-    assert topics_of(64, 16).extra_time_s == 0
-    assert topics_of(1001, 1).extra_time_s == extra_time_s(1001)
+    assert topics_of(64).extra_time_s == 0
+    assert topics_of(1001).extra_time_s == extra_time_s(1001)

@@ -7,8 +7,7 @@ from confluent_kafka.cimpl import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgs_core.errors import ProtocolError
-from kgs_core.group.protocol import Heartbeat, Incarnation, Member, Phase, Report, Starting
+from kgs_core.group.protocol import Incarnation, Member, Phase, Report
 from kgs_core.group.protocol.codec import encode
 from kgs_core.group.topics.reader import GroupReader, Refusals
 from kgs_core.group.topics.topics import GroupTopic
@@ -19,48 +18,19 @@ REPORTS = TopicPartition("kgs.g.controller.metadata", 0)
 PROCESS = a_process()
 
 
-def says(consumer):
-    member = Member(ConsumerId(consumer), Incarnation("x"))
-    return [
-        Report(member, 1, Phase.READING, 0.0, None, PROCESS, None, frozenset()),
-        Heartbeat(member, 2, Phase.READING, 0.0, None),
-        Starting(member, PROCESS, "waits"),
-    ]
-
-
-def taken(message, highest):
-    reader = object.__new__(GroupReader)
-    reader._topics = SimpleNamespace(highest_consumer=highest, queue=int)
-    reader._kinds = {REPORTS: GroupTopic.REPORTS}
-    key, value = encode(message)
-    return reader._message(REPORTS, SimpleNamespace(key=lambda: key, value=lambda: value))
-
-
-@pytest.mark.parametrize("message", says(64), ids=["report", "heartbeat", "starting"])
-def test_a_consumer_without_a_queue_is_left_out(message):
-    """One valid report of a number beyond the queues ended every controller that read it: it could not be answered."""
-    with pytest.raises(ProtocolError, match="of consumer 64: only consumers 1 to 63 have a queue"):
-        taken(message, 63)
-
-
-@pytest.mark.parametrize("message", says(63), ids=["report", "heartbeat", "starting"])
-@pytest.mark.parametrize("highest", [63, None], ids=["it has one", "not known"])
-def test_any_other_is_taken(message, highest):
-    assert taken(message, highest) == message
-
-
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5)), min_size=1))
 def test_a_record_that_comes_again_behind_an_assign_is_taken_once(runs):
     """The client goes back to the position that it was last given: what was on its way comes before that, and again."""
     reader = object.__new__(GroupReader)
-    reader._topics = SimpleNamespace(highest_consumer=63, queue=int)
+    reader._topics = SimpleNamespace(queue=int)
     reader._kinds, reader._only, reader._read = {REPORTS: GroupTopic.REPORTS}, None, []
     reader._refusals, reader.positions = Refusals(), {REPORTS: 0}
     highest = -1
     for start, length in runs:
         first = min(start, highest + 1)  # without a hole, as the client gives them
         for offset in range(first, first + length):
-            key, value = encode(says(offset % 60 + 1)[0])
+            member = Member(ConsumerId(offset % 60 + 1), Incarnation("x"))
+            key, value = encode(Report(member, 1, Phase.READING, 0.0, None, PROCESS, None, frozenset()))
             reader._sort_in(Message(topic=REPORTS.topic, partition=0, offset=offset, key=key, value=value))
         highest = max(highest, first + length - 1)
     assert [read.received.offset for read in reader._read] == list(range(highest + 1))

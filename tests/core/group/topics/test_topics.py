@@ -40,13 +40,12 @@ MESSAGES: list[tuple[Message, tuple[GroupTopic, int]]] = [
 ]
 
 
-def settings(**membership: int) -> Settings:
+def settings(**kafka: int) -> Settings:
     tree = {
         "group": "g",
-        "kafka": {"bootstrap_servers": "localhost:9092"},
+        "kafka": {"bootstrap_servers": "localhost:9092", **kafka},
         "lake": {"root": "/nowhere"},
         "topics": [{"topic": "a"}],
-        "membership": membership,
     }
     return parse_settings(yaml.safe_dump(tree).encode(), "kgs.yaml", {})
 
@@ -67,9 +66,9 @@ def test_without_a_setting_the_cluster_decides_how_many_replicas() -> None:
 
 
 def test_whole_states_are_kept_and_reports_are_not() -> None:
-    config = {which: group_topics._config(settings(report_retention_h=2), which) for which in GroupTopic}
+    config = {which: group_topics._config(settings(), which) for which in GroupTopic}
     assert [config[which]["cleanup.policy"] for which in GroupTopic] == ["compact", "compact", "delete"]
-    assert config[GroupTopic.REPORTS]["retention.ms"] == "7200000"
+    assert config[GroupTopic.REPORTS]["retention.ms"] == str(48 * 3_600_000)
     assert "retention.ms" not in config[GroupTopic.ASSIGNMENTS]
     assert int(config[GroupTopic.ASSIGNMENTS]["delete.retention.ms"]) > 2 * int(
         config[GroupTopic.REPORTS]["retention.ms"]
@@ -100,6 +99,8 @@ def test_whoever_floods_the_topic_with_new_reasons_does_not_flood_the_log(caplog
 class Brokers:
     """`KafkaAdmin` whose clients each ask another broker; some of these know a topic by another id, or not at all."""
 
+    partitions = 64
+
     def __init__(self, *known):
         self._known, self._asked = known, 0
 
@@ -108,7 +109,11 @@ class Brokers:
 
     def describe(self, topics):
         topic_id = self._known[min(self._asked, len(self._known) - 1)]
-        return {topic: TopicDescription(topic_id, 64 if "consumer" in topic else 1) for topic in topics if topic_id}
+        return {
+            topic: TopicDescription(topic_id, self.partitions if "consumer" in topic else 1)
+            for topic in topics
+            if topic_id
+        }
 
 
 @pytest.mark.parametrize("others", [(None,), ("older",), (None, "older", None)])
@@ -123,6 +128,15 @@ def test_a_topic_that_no_broker_knows_cannot_be_opened(monkeypatch):
     monkeypatch.setattr(group_topics, "CONFIRM_AFTER_S", 0.0)
     with pytest.raises(PermanentError, match=r"no topic kgs\.g\.consumer\.metadata, .*start the controller first"):
         GroupTopics(settings(), Brokers(None))
+
+
+def test_a_topic_that_is_given_more_partitions_ends_who_has_it_open(monkeypatch):
+    """They move queues: who was told where to look by the former number would look there for ever."""
+    opened = GroupTopics(settings(), Brokers("new"))
+    opened.check()
+    monkeypatch.setattr(Brokers, "partitions", 65)
+    with pytest.raises(UnsafeError, match="had 64 partitions, has 65: start this process again"):
+        opened.check()
 
 
 @pytest.mark.parametrize("now", [None, "another"])

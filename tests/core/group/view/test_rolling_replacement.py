@@ -58,8 +58,8 @@ def target(assignment, spares=(), known=(1, 2, 3, 4)):
     return Target("mwf", assignment, spares, dict.fromkeys(assignment, 50.0), 100.0, 0.0, "", members, (), 0)
 
 
-def numbers(*joined, standing=(), unusable=(), highest=63):
-    return Numbers(standing, joined, unusable, highest)
+def numbers(*joined, standing=(), unusable=()):
+    return Numbers(standing, joined, unusable)
 
 
 def plan(seen, meant, *joined, spares=1):
@@ -222,11 +222,6 @@ def test_the_one_more_goes_with_the_last_that_is_replaced(second, spares):
     assert found.spares == spares
 
 
-def test_where_every_number_is_taken_nobody_is_replaced():
-    found = numbers(1, standing=(), highest=1)
-    assert plan_replacement(view(c1="1"), target({A: 1}), 0, found) is None
-
-
 @pytest.mark.parametrize(
     ("used", "count", "given", "expected"),
     [
@@ -236,7 +231,6 @@ def test_where_every_number_is_taken_nobody_is_replaced():
         ((1,), 1, numbers(1, standing=(5,)), (5,)),
         ((1,), 1, numbers(1, 3, standing=(5,)), (3,)),
         ((1,), 2, numbers(1, standing=(2,), unusable=(2, 3)), (4, 5)),
-        ((1, 2), 2, numbers(1, 2, highest=3), (3,)),
         ((1,), 0, numbers(1, 2, standing=(2,)), ()),
     ],
     ids=[
@@ -246,7 +240,6 @@ def test_where_every_number_is_taken_nobody_is_replaced():
         "one that is being started",
         "one that has joined before one that is being started",
         "no unusable number",
-        "no number without a queue",
         "none at all",
     ],
 )

@@ -99,7 +99,7 @@ def registry():
 
 
 def of(registry):
-    return RegistrySettings(url=registry.url, timeout_s=2)
+    return RegistrySettings(url=registry.url)
 
 
 def columns_by(registry, topic="t"):

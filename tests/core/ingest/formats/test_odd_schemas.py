@@ -53,7 +53,7 @@ def frame(number, body):
 
 
 def parse(parser, registry, values, columns):
-    of = RegistrySettings(url=registry.url, timeout_s=5)
+    of = RegistrySettings(url=registry.url)
     rule = TopicRule(topic="t", format="avro" if parser is parse_avro else "json_schema")
     return parser(ValueBatch(pa.array(values, pa.binary()), columns, "t", rule, None, of))
 

@@ -48,13 +48,13 @@ def framed(number, message, indexes=b"\0"):
 
 
 def parse(registry, values, columns=ORDERS, headers=None):
-    of = RegistrySettings(url=registry.url, timeout_s=2)
+    of = RegistrySettings(url=registry.url)
     rule = TopicRule(topic="t", format="protobuf")
     return parse_protobuf(ValueBatch(pa.array(values, pa.binary()), columns, "t", rule, headers, of))
 
 
 def columns_by(registry, topic="t"):
-    return columns_of(topic, TopicRule(topic=topic, format="protobuf"), RegistrySettings(url=registry.url, timeout_s=2))
+    return columns_of(topic, TopicRule(topic=topic, format="protobuf"), RegistrySettings(url=registry.url))
 
 
 def test_fields_that_no_column_takes_are_missing_and_wider_ones_are_bad(registry):

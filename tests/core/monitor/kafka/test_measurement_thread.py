@@ -51,7 +51,7 @@ def settings():
             "kafka": {"bootstrap_servers": "b:9092"},
             "lake": {"root": "/lake"},
             "topics": [{"topic": "t"}],
-            "monitor": {"interval_s": 0.2},
+            "monitor": {"window_s": 2.4},
         }
     )
 

@@ -77,6 +77,6 @@ class Filling(Nothing):
 def test_a_command_that_measures_says_so_at_once_also_in_a_pipe(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "Monitor", Filling)
     file = tmp_path / "kgs.yaml"
-    file.write_text(YAML + "monitor: {interval_s: 0.1}\n")
+    file.write_text(YAML)
     result = CliRunner().invoke(cli, ["plan", "--config", str(file)])
     assert result.stderr.splitlines()[0] == "measuring write speeds: 29 s"

@@ -1,0 +1,53 @@
+"""Settings of earlier versions that are gone or have moved: what to write now."""
+
+from collections.abc import Mapping
+
+_LEARNT = "leave it out; without capacities in kgs.yaml the group learns them"
+_PROCESSES = "leave it out; membership.suspect_after_s says how patient the group is"
+_RESOURCES = "write kubernetes.resources, as {requests: {memory: 1Gi}, limits: {memory: 2560Mi}}"
+GONE: Mapping[str, str] = {
+    "catalog.region": "write lake.storage_options.aws_region, or set AWS_REGION",
+    "catalog.timeout_s": "leave it out; it is 10 s",
+    "catalog.token_file": "write token: ${file:/path}",
+    "bill.currency": "write it behind the price, as price_per_consumer_hour: 0.25 EUR",
+    "consumer.max_batch_bytes": "leave it out; it is 4 x batch_bytes, but not above 64000000 by that",
+    "kafka.secrets_dir": "leave it out; files may lie anywhere",
+    "kubernetes.cpu": _RESOURCES,
+    "kubernetes.ephemeral_storage": _RESOURCES,
+    "kubernetes.ephemeral_storage_limit": _RESOURCES,
+    "kubernetes.image_pull_secrets": "name them in the ServiceAccount, and that in kubernetes.service_account",
+    "kubernetes.memory": _RESOURCES,
+    "kubernetes.memory_limit": _RESOURCES,
+    "kubernetes.namespace": "leave it out; it is that of the controller's pod, or of the kubeconfig's context",
+    "lake.commit": "leave it out; consumers combine their commits where they crowd",
+    "lake.format": "leave it out; tables are Delta's",
+    "lineage.namespace": "set OPENLINEAGE_NAMESPACE in the environment",
+    "lineage.timeout_s": "leave it out; it is 5 s",
+    "membership.consumers_per_metadata_partition": (
+        "leave it out; consumers share partitions where there are more of them. Where it was above 1, `kgs stop` the "
+        "group with the earlier version first"
+    ),
+    "membership.heartbeat_s": _PROCESSES,
+    "membership.max_measurement_age_s": _PROCESSES,
+    "membership.metadata_partitions": "leave it out; there are as many as the topic has, 64 where kgs makes it",
+    "membership.report_retention_h": "leave it out; it is 48 h",
+    "membership.start_backoff_s": _PROCESSES,
+    "membership.topic_replication": "write kafka.topic_replication, which is for all topics of the group",
+    "monitor.interval_s": "leave it out; it follows from monitor.window_s",
+    "monitor.min_span_s": "leave it out; it is a third of monitor.window_s",
+    "monitor.topic_replication": "write kafka.topic_replication, which is for all topics of the group",
+    "packing.approval_expires_s": "leave it out",
+    "packing.apply=approve": "write forced_only, and use `kgs plan --apply`",
+    "packing.capacity": _LEARNT,
+    "packing.learnt_capacity_max_percent": _LEARNT,
+    "packing.learnt_capacity_min_percent": _LEARNT,
+    "packing.max_extra_consumers_percent": "write consumer_weight: '10%' for at most 10 % more consumers",
+    "registry.timeout_s": "leave it out; it is 5 s",
+    "spark.master": "write spark.settings: {spark.master: ...}",
+}
+"""Name in kgs.yaml, for a value that is gone with `=value` -> what to do."""
+
+
+def gone(name: str, value: object) -> str | None:
+    """What to write instead of a setting of an earlier version; None: it is none, or still there."""
+    return GONE.get(name) or (GONE.get(f"{name}={value}") if isinstance(value, str) else None)
