@@ -58,7 +58,7 @@ def test_the_table_says_what_is_not_known(here):
 
 
 def test_the_price_of_the_configuration_counts(here):
-    (here / "kgs.yaml").write_text(CONFIG + "bill: {price_per_consumer_hour: 0.25, currency: EUR}\n")
+    (here / "kgs.yaml").write_text(CONFIG + "bill: {price_per_consumer_hour: 0.25 EUR}\n")
     found = json.loads(run("--from", "week.jsonl", "--json").stdout)
     assert (found["price_per_consumer_hour"], found["currency"]) == (0.25, "EUR")
 
