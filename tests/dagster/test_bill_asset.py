@@ -7,6 +7,7 @@ import dagster as dg
 import pytest
 
 from kgs_core.errors import TransientError
+from kgs_core.group.view.group_view import GroupView
 from kgs_core.lake.topics.kept_bills import KeptBills
 from kgs_core.reporting.usage import GroupUsage, Period
 from kgs_core.simulation.bill import Bill, Price
@@ -65,6 +66,7 @@ def test_a_day_that_is_not_over_by_this_clock_is_neither_kept_nor_made(instance,
     settings = settings.model_copy(update={"lake": settings.lake.model_copy(update={"root": str(tmp_path)})})
     found = replace(a_bill(GroupUsage((Period(0, 7_200_000),), known_since_ms=0)), is_over=is_over)
     monkeypatch.setattr("kgs_core.runtime.bill.bill_of_group", lambda *_: found)
+    monkeypatch.setattr("kgs_core.runtime.bill.load_group", lambda _: (None, 0.0, GroupView()))
     done = run(instance, lambda _, day: make_bill(settings, day))
     assert done.success is is_over
     assert (KeptBills(settings).load(date(2026, 3, 4)) is not None) is is_over

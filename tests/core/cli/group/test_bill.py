@@ -9,7 +9,9 @@ from click.testing import CliRunner
 from kgs_core.cli.main import cli
 from kgs_core.config.file import load_settings
 from kgs_core.errors import TransientError
+from kgs_core.group.view.group_view import GroupView
 from kgs_core.lake.topics.kept_bills import KeptBills
+from kgs_core.planning.plan import Group
 from kgs_core.runtime import bill as bills
 
 CONFIG = """group: g
@@ -23,6 +25,7 @@ topics: [{topic: t}]
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KGS_CONFIG", raising=False)
+    monkeypatch.setattr(bills, "load_group", lambda _: (Group(), 0.0, GroupView()))
     random = Random(1)
     lines = [
         {"time": 60 * n, "speeds": {"t": {str(p): random.randint(0, 60) for p in range(12)}}} for n in range(30)
