@@ -105,7 +105,7 @@ METRICS: dict[str, Metric] = {
         ),
         _gauge(
             "kgs_consumer_capacity_bytes_per_second",
-            "Capacity of a consumer: kind packing (C of the newest Target), consumer (the limit as configured) or "
+            "Capacity of a consumer: kind packing (C of the newest Target), consumer (the limit in use) or "
             "learnt (the limit by what consumers read flat out; not there while none is learnt).",
             "Target, kgs.yaml and reports",
             "kind",

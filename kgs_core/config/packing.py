@@ -115,7 +115,7 @@ class PackingSettings(Section):
     @property
     def weight(self) -> float | None:
         """What one consumer less is worth, in Rscore; None: any, or as `max_extra_percent` bounds it."""
-        return self.consumer_weight if isinstance(self.consumer_weight, float) else None
+        return None if isinstance(self.consumer_weight, str) else self.consumer_weight
 
     @property
     def max_extra_percent(self) -> float | None:

@@ -1,6 +1,7 @@
 """Bills from what a group's topics still hold, or from a recorded load."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from random import Random
@@ -63,13 +64,14 @@ def terms_of(settings: Settings, *, has_group: bool = True) -> BillTerms:
 
     Args:
         settings: of the group.
-        has_group: a capacity that is learnt is that of the group's newest Target; else it is measured here.
-
-    Raises:
-        PortError: Kafka does not answer, or refuses.
+        has_group: a capacity that is learnt is that of the group's newest Target, if Kafka says it; else it is
+            measured here.
     """
     packing, bill = settings.packing, settings.bill
-    view = load_group(settings)[2] if has_group and packing.learns_capacity else GroupView()
+    view = GroupView()
+    if has_group and packing.learns_capacity:
+        with suppress(PortError):  # bills that are kept are shown all the same
+            view = load_group(settings)[2]
     seen = capacity_seen(view, packing, {}, (), first_flat_out() if packing.learns_capacity else None)
     packing = seen.packing
     return BillTerms(

@@ -6,6 +6,7 @@ from datetime import date, datetime
 import dagster as dg
 import pytest
 
+from kgs_core.group.view.group_view import GroupView
 from kgs_core.lake.topics.kept_bills import KeptBills
 from kgs_core.reporting.usage import GroupUsage, Period
 from kgs_core.simulation.bill import Bill, Price
@@ -59,6 +60,7 @@ def test_a_day_that_is_not_over_by_this_clock_is_neither_kept_nor_made(instance,
     """Else it would never be asked for again, and what it lacks be lost for good."""
     settings = group(lake=f"{{root: {tmp_path}}}").settings
     monkeypatch.setattr("kgs_core.runtime.bill.bill_of_group", lambda *_: replace(a_bill(USED), is_over=is_over))
+    monkeypatch.setattr("kgs_core.runtime.bill.load_group", lambda _: (None, 0.0, GroupView()))
     assert run(instance, lambda _, day: make_bill(settings, day)).success is is_over
     assert (KeptBills(settings).load(date(2026, 3, 4)) is not None) is is_over
 

@@ -166,7 +166,12 @@ def _of_group(options: dict[str, Any], now: datetime) -> tuple[dict[str, Any], l
 
     settings = load_client_settings(options["config_file"], os.environ)
     begin, end = _range(options, now)
-    found = bill_of_group(settings, Period(_ms(begin), _ms(end)), _ms(now), _terms(terms_of(settings), options))
+    found = bill_of_group(
+        settings,
+        Period(_ms(begin), _ms(end)),
+        _ms(now),
+        _terms(terms_of(settings, has_group=options["capacity"] is None), options),
+    )
     values = found.to_dict()
     if options["keep"]:
         _keep(settings, begin.date(), values)
@@ -193,7 +198,13 @@ def _show_month(options: dict[str, Any], now: datetime) -> None:
         raise ConfigError([f"--month: {options['month']}: has not begun yet: name one that has"])
     days = [first + n * _DAY for n in range(31) if (first + n * _DAY).month == first.month]
     past = [day for day in days if day <= now.date()]
-    found, problems = bills_of_days(settings, past, _ms(now), _terms(terms_of(settings), options), keep=options["keep"])
+    found, problems = bills_of_days(
+        settings,
+        past,
+        _ms(now),
+        _terms(terms_of(settings, has_group=options["capacity"] is None), options),
+        keep=options["keep"],
+    )
     by_number = {day.day: found.get(day) for day in past}
     if options["plot_file"] is not None:
         chart = month_chart(options["month"], by_number)

@@ -108,7 +108,7 @@ def test_without_speeds_the_group_is_measured_and_its_target_is_where_it_begins(
         ({"algorithm": "best"}, ConfigError, "algorithm 'best': use one of nf, ff"),
         ({"capacity": 0}, ConfigError, "plan: capacity 0: give bytes/s, from 1 to 1e+12"),
         ({"speeds": None}, ConfigError, "plan: nothing to measure: give a configuration"),
-        ({"config": "other.yaml"}, ConfigError, "other.yaml: no such file: `kgs example > kgs.yaml` makes one"),
+        ({"config": "other.yaml"}, ConfigError, "other.yaml: no such file: `kgs init` makes one"),
     ],
 )
 def test_what_cannot_be_planned_is_named_in_one_line(here, wrong, error, words):

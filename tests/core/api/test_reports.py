@@ -103,5 +103,5 @@ def test_an_empty_lake_is_audited_for_real(config):
 
 @pytest.mark.parametrize("look", [kgs.status, kgs.audit])
 def test_a_configuration_that_is_not_there_is_named(look, config):
-    with pytest.raises(ConfigError, match=re.escape("other.yaml: no such file: `kgs example > kgs.yaml` makes one")):
+    with pytest.raises(ConfigError, match=re.escape("other.yaml: no such file: `kgs init` makes one")):
         look("other.yaml")

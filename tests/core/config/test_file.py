@@ -21,7 +21,7 @@ def refusal(path):
 
 
 def test_no_such_file(tmp_path):
-    assert refusal(tmp_path / "nope.yaml") == "no such file: `kgs example > kgs.yaml` makes one, or name another file"
+    assert refusal(tmp_path / "nope.yaml") == "no such file: `kgs init` makes one, or name another file"
 
 
 def test_an_empty_file(tmp_path):

@@ -9,7 +9,9 @@ from click.testing import CliRunner
 from kgs_core.cli.main import cli
 from kgs_core.config.file import load_settings
 from kgs_core.errors import TransientError
+from kgs_core.group.view.group_view import GroupView
 from kgs_core.lake.topics.kept_bills import KeptBills
+from kgs_core.planning.plan import Group
 from kgs_core.runtime import bill as bills
 
 CONFIG = """group: g
@@ -23,6 +25,7 @@ topics: [{topic: t}]
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KGS_CONFIG", raising=False)
+    monkeypatch.setattr(bills, "load_group", lambda _: (Group(), 0.0, GroupView()))
     random = Random(1)
     lines = [
         {"time": 60 * n, "speeds": {"t": {str(p): random.randint(0, 60) for p in range(12)}}} for n in range(30)
@@ -58,7 +61,7 @@ def test_the_table_says_what_is_not_known(here):
 
 
 def test_the_price_of_the_configuration_counts(here):
-    (here / "kgs.yaml").write_text(CONFIG + "bill: {price_per_consumer_hour: 0.25, currency: EUR}\n")
+    (here / "kgs.yaml").write_text(CONFIG + "bill: {price_per_consumer_hour: 0.25 EUR}\n")
     found = json.loads(run("--from", "week.jsonl", "--json").stdout)
     assert (found["price_per_consumer_hour"], found["currency"]) == (0.25, "EUR")
 

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
+from kgs_core.api import plans
 from kgs_core.cli.main import cli
 from kgs_core.packing import ALGORITHMS, FRONT, setting_name
 
@@ -58,7 +59,9 @@ def current(here):
 def test_json_of_a_first_plan(kgs_plan, recorded):
     result = kgs_plan("--from", recorded(60, 50, 40), "--capacity", 100, "--algorithm", "mwf", "--json")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert json.loads(result.stdout) == {
+    found = json.loads(result.stdout)
+    assert found.pop("learnt")["source"] == "configured"
+    assert found == {
         "algorithm": "mwf",
         "consumers": 2,
         "rscore": 0.0,
@@ -123,12 +126,13 @@ def test_tables(kgs_plan, recorded, current):
     )  # fmt: skip
     assert result.exit_code == 0
     lines = [line.rstrip() for line in result.stdout.splitlines()]
-    assert lines[:4] == [
+    assert lines[:3] == [
         "mwf: 3 consumers of 100.00 B/s for 4 partitions, Rscore 0.400, 1 to move",
         "create: 3, 4",
         "spare: 4",
-        "left out: 1 partition of the current assignment without speed",
     ]
+    assert "as configured" in lines.pop(3)
+    assert lines[3] == "left out: 1 partition of the current assignment without speed"
     assert [line.split()[:3] for line in lines[4:8]] == [
         ["consumer", "partitions", "B/s"], ["1", "1", "80.00"], ["2", "2", "70.00"], ["3", "1", "250.00"],
     ]  # fmt: skip
@@ -167,6 +171,16 @@ def test_capacity_algorithm_and_bounds_come_from_the_configuration(kgs_plan, rec
     assert (found["algorithm"], found["consumers"], found["overloaded"]) == ("wfd", 2, [])
 
 
+def test_without_a_capacity_it_goes_by_a_measurement_of_this_machine_and_says_so(kgs_plan, recorded, monkeypatch):
+    """The default was so low that a load of 10 MB/s took twelve consumers."""
+    monkeypatch.setattr(plans, "first_flat_out", lambda: 46e6)
+    speeds = recorded(*[800_000] * 12)
+    found = json.loads(kgs_plan("--from", speeds, "--json").stdout)
+    assert (found["consumers"], found["learnt"]["source"]) == (1, "first")
+    assert found["learnt"]["in_use"]["packing_capacity_bytes_per_s"] == 30e6
+    assert "consumer_capacity 40 MB/s by a short measurement" in kgs_plan("--from", speeds).stdout
+
+
 def test_csv_is_read_too(kgs_plan, here):
     (here / "speeds.csv").write_text("measurement,topic,partition,speed\n0,t,0,1\n1,t,0,60\n1,t,1,50\n")
     assert json.loads(kgs_plan("--from", "speeds.csv", "--capacity", 100, "--json").stdout)["consumers"] == 2
@@ -179,14 +193,7 @@ def test_csv_is_read_too(kgs_plan, here):
             ("--capacity", "100"),
             "plan: nothing to measure: give a configuration (--config; kgs.yaml is not there) or speeds (--from)",
         ),
-        (
-            ("--from", "good"),
-            "plan: no capacity: give one (--capacity) or a configuration (--config; kgs.yaml is not there)",
-        ),
-        (
-            ("--from", "good", "--config", "no"),
-            "no: no such file: `kgs example > kgs.yaml` makes one, or name another file",
-        ),
+        (("--from", "good", "--config", "no"), "no: no such file: `kgs init` makes one, or name another file"),
         (("--from", "no", "--capacity", "1"), "no: no such file or directory: name another file"),
         (("--from", ".", "--capacity", "1"), ".: is a directory: name another file"),
         (("--from", "latin", "--capacity", "1"), "latin: byte 1 is no UTF-8: save it as UTF-8 text"),

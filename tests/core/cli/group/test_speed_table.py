@@ -72,8 +72,5 @@ def test_json_has_null_for_what_is_not_known():
     assert found["partitions"][2]["bytes_per_s"] is None
 
 
-def test_capacities_keep_the_published_distance_to_the_measured_rate():
-    assert settings_for(2_300_000.0) == {
-        "packing_capacity_bytes_per_s": 1_500_000,
-        "consumer_capacity_bytes_per_s": 2_000_000,
-    }
+def test_the_capacity_keeps_the_published_distance_to_the_measured_rate():
+    assert settings_for(2_300_000.0) == {"consumer_capacity_bytes_per_s": 2_000_000}

@@ -244,7 +244,7 @@ def test_a_capacity_that_is_off_is_shown_beside_the_configured_one(share, mark):
     learnt = Learnt(2.3e6 * share, "1", "a", "x", 1, 300.0, 1.0, 51_000_000)
     lines = shown(group(capacity=capacity_of(packing, learnt, None)))
     assert any(line.startswith(f"{mark}consumers read {abs(share - 1):.0%} ") for line in lines)
-    assert any(line.startswith("consumer_capacity 2 MB/s configured") for line in lines)
+    assert any(line.startswith("consumer_capacity 2 MB/s as configured") for line in lines)
 
 
 def test_names_of_topics_are_no_markup():
@@ -292,7 +292,7 @@ def test_without_a_configuration_it_is_refused(tmp_path, monkeypatch):
     monkeypatch.delenv("KGS_CONFIG", raising=False)
     result = CliRunner().invoke(cli, ["status"])
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "error: kgs.yaml: no such file: `kgs example > kgs.yaml` makes one, or name another file\n"
+    assert result.stderr == "error: kgs.yaml: no such file: `kgs init` makes one, or name another file\n"
 
 
 def test_topics_with_too_many_bad_records_are_in_the_headline_and_listed_one_by_one():

@@ -231,7 +231,7 @@ def test_results_are_a_row_per_measurement_and_summarize_to_what_was_printed(fou
         (("--unit-capacity", "100"), "--unit-capacity: goes with --speeds: give that, too, or leave it out"),
         (("--until", "2026-01-01"), "--until: goes with --since: give that, too, or leave it out"),
         (("--since", "yesterday"), "--since: 'yesterday': write a time as 2026-11-15T08:00"),
-        (("--since", "2026-01-01"), "kgs.yaml: no such file: `kgs example > kgs.yaml` makes one, or name another file"),
+        (("--since", "2026-01-01"), "kgs.yaml: no such file: `kgs init` makes one, or name another file"),
         (("--speeds", "none.csv"), "none.csv: no such file or directory: name another file"),
         (("--speeds", "bad.csv"), "bad.csv: line 3, column 4 (speed): '-1': give bytes/s from 0"),
         (("--speeds", "bad.jsonl"), "bad.jsonl: line 1: t:0: 'x': give bytes/s from 0"),

@@ -100,7 +100,8 @@ def test_a_rule_that_can_never_count_is_a_mistake(problems_of, first):
             "table: 'a b'",
             "[0].table: 'a b': use A-Z a-z 0-9 . _ - / and {topic}, or {name} of a group of 'pattern'",
         ),
-        ("format: json", "[0]: format 'json' needs a 'schema' of field: type"),
+        ("format: json", "[0]: format 'json' needs a 'schema' of field: type: `kgs schema topic "
+         "TOPIC` proposes one"),
         ("rows: some", "[0].rows: 'some': give one of 'one_to_one', 'filter' or 'any'"),
         ("on_error: skip", "[0].on_error: 'skip': give one of 'dead_letter' or 'stop'"),
         ("format: json, schema: {a: strin}", "[0].schema.a: 'strin': 'strin' is no type (did you mean 'string'?); "
