@@ -2,18 +2,13 @@
 
 import itertools
 import os
-import sys
 import threading
 from contextlib import contextmanager
-from types import ModuleType
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from kgs_core.config import TopicRule
-from kgs_core.config.rule.value_formats import FORMATS, ValueFormat
-from kgs_core.ingest.formats.parsed import Parsed
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.worker import process_batch
 from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, read_round
@@ -154,28 +149,6 @@ def test_transform_that_ends_the_process_is_a_failed_transform(reader):
     hook = f"{ends_the_process.__module__}:{ends_the_process.__name__}"
     topic = reader.topic("exits", b"x", transform_arrow=hook)
     assert "SystemExit" in reader.round().failed[topic]
-
-
-def parse_numbers(batch):
-    """A format of one whole number a value, as text."""
-    values = batch.values.to_pylist()
-    good = [i for i, value in enumerate(values) if value is not None and value.isdigit()]
-    table = pa.Table.from_pylist([{"number": int(values[i])} for i in good], schema=batch.columns)
-    return Parsed(table, good, {i: "no number" for i in range(len(values)) if i not in good})
-
-
-def test_a_new_format_is_a_line_in_the_table(reader, monkeypatch):
-    module = ModuleType("number_values")
-    module.parse = parse_numbers
-    monkeypatch.setitem(sys.modules, "number_values", module)
-    monkeypatch.setitem(FORMATS, "number", ValueFormat("number_values:parse", {"number": "long"}))
-    topic = reader.topic("number", b"7", b"seven", b"8", format="number")
-    (batch,) = reader.round().batches
-    assert [row["number"] for row in reader.rows(topic, batch.files[0])] == [7, 8]
-    (dead_letter,) = reader.rows(f"{topic}_dl", batch.dead_letters)
-    assert (dead_letter["value"], dead_letter["error"]) == (b"seven", "[other] no number")
-    with pytest.raises(ValueError, match="format 'number' takes no 'schema'; say format: json"):
-        TopicRule.model_validate({"topic": "t", "format": "number", "schema": {"n": "int"}})
 
 
 class StoreThatWaits(Storage):
