@@ -1,6 +1,5 @@
 """`bench capacity`: the paper's capacity test in its three conditions."""
 
-import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,42 +8,36 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
+from bench.commands.options import ABOVE_0, json_option, plot_option, write_json, write_plot
 from kgs_core.cli.terminal import plain_table, print_table
-from kgs_core.errors import ConfigError, PermanentError
+from kgs_core.errors import PermanentError
 
 if TYPE_CHECKING:
     from bench.capacity_conditions import ConditionResult
     from kgs_core.simulation.charts import Chart
 
 _MB = 1e6
-_ABOVE_0 = click.FloatRange(min=0, min_open=True)
-_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("capacity")
 @click.option("--seconds", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Of reading in each.")
-@click.option("--scale", type=_ABOVE_0, default=1.0, show_default=True, help="Share of the paper's bytes.")
-@click.option("--batch-mb", type=_ABOVE_0, default=5.0, show_default=True, help="batch_bytes, in 10^6 bytes.")
-@click.option("--plot", type=_FILE, help="Densities of the rates, as in the paper's figure 10, into this .svg or .png.")
-@click.option("--json", "json_file", type=_FILE, help="Write all figures there.")
-def bench_capacity(*, seconds: float, scale: float, batch_mb: float, plot: Path | None, json_file: Path | None) -> None:
+@click.option("--scale", type=ABOVE_0, default=1.0, show_default=True, help="Share of the paper's bytes.")
+@click.option("--batch-mb", type=ABOVE_0, default=5.0, show_default=True, help="batch_bytes, in 10^6 bytes.")
+@plot_option
+@json_option
+def bench_capacity(
+    *, seconds: float, scale: float, batch_mb: float, plot_file: Path | None, json_file: Path | None
+) -> None:
     """Whether a consumer has one capacity, whatever it reads: the paper's test in its three conditions.
 
     Bytes in each partition, partitions and tables differ; records and settings do not (Landau 2022, Table VI). Starts a
     broker of its own, and takes twice the bytes (some 3 GB) in the system's temporary directory. For a consumer of your
-    own topics there is `kgs capacity`.
+    own topics there is `kgs capacity`. Drawn are densities of the rates, as in the paper's figure 10.
     """
     from bench.capacity_conditions import CONDITIONS, ConditionsPlan, run_conditions
     from kgs_core.cli.progress import progress_bar
-    from kgs_core.simulation.charts import picture
-    from kgs_core.system.files import check_writable, write_whole
     from kgs_core.system.shutdown import stop_on_signals
 
-    if plot is not None and plot.suffix.lower() not in (".svg", ".png"):
-        raise ConfigError([f"--plot: {plot}: must end in .svg or .png"])
-    for option, file in (("--plot", plot), ("--json", json_file)):
-        if file is not None:
-            check_writable(option, file)
     console = Console(stderr=True)
     with (
         tempfile.TemporaryDirectory(prefix="kgs-bench-") as folder,
@@ -57,12 +50,8 @@ def bench_capacity(*, seconds: float, scale: float, batch_mb: float, plot: Path 
     if not results:
         raise PermanentError("bench: stopped before the first condition was read")
     print_result(results)
-    if plot is not None:
-        write_whole(plot, picture([density_chart(results)], "png" if plot.suffix.lower() == ".png" else "svg"))
-        click.echo(f"plot: {plot}")
-    if json_file is not None:
-        write_whole(json_file, (json.dumps([result.to_dict() for result in results], indent=1) + "\n").encode())
-        click.echo(f"all figures: {json_file}")
+    write_plot(plot_file, lambda: [density_chart(results)])
+    write_json(json_file, [result.to_dict() for result in results])
 
 
 def print_result(results: "Sequence[ConditionResult]") -> None:

@@ -1,9 +1,8 @@
 """`bench events`: what an event costs the controller of a large group."""
 
 import click
-from rich.console import Console
 
-from kgs_core.cli.terminal import plain_table
+from kgs_core.cli.terminal import output_console, plain_table
 
 _WIDTH_IN_LOG = 100
 
@@ -24,10 +23,6 @@ def bench_events(*, partitions: int, consumers: int, seconds: int) -> None:
     table = plain_table("event", "number", "mean ms", "highest ms", left=("event",), no_wrap=True)
     for name, each in found.items():
         table.add_row(name, str(each.count), f"{each.mean_ms:.2f}", f"{each.highest_ms:.2f}")
-    console = Console()
-    (console if console.is_terminal else Console(width=_WIDTH_IN_LOG)).print(table)
-    in_all, events = (
-        sum(each.count * each.mean_ms for each in found.values()),
-        sum(each.count for each in found.values()),
-    )
+    output_console(_WIDTH_IN_LOG).print(table)
+    in_all, events = sum(each.count * each.mean_ms for each in found.values()), sum(e.count for e in found.values())
     click.echo(f"in all {in_all / seconds:.0f} ms of CPU a second, {in_all / events:.1f} an event")

@@ -1,25 +1,23 @@
 """`ingest`: one consumer's speed, beside what one would use instead."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from bench.commands.options import ABOVE_0, json_option, listed, names, write_json
+from kgs_core.cli.terminal import output_console
 from kgs_core.config.rule.value_formats import FORMATS
 from kgs_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from bench.figures import BenchResult
     from bench.ingest import IngestPlan
     from bench.ingest_profile import ProfilePlan
 
 _WIDTH_IN_LOG = 140
 _FINISHES = ("arrow", "dataframe")
-_ABOVE_0 = click.FloatRange(min=0, min_open=True)
 
 
 @click.command("ingest")
@@ -30,7 +28,7 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     "--partitions", type=click.IntRange(1, 100), default=4, show_default=True, help="Partitions of each topic."
 )
 @click.option(
-    "--records-mb", type=_ABOVE_0, default=200.0, show_default=True, help="MB consumed in one pass, uncompressed."
+    "--records-mb", type=ABOVE_0, default=200.0, show_default=True, help="MB consumed in one pass, uncompressed."
 )
 @click.option("--processor", "processors", default="arrow,dataframe", show_default=True, help="Ours to measure.")
 @click.option(
@@ -58,7 +56,7 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
 @click.option(
     "--pass",
     "pass_s",
-    type=_ABOVE_0,
+    type=ABOVE_0,
     default=15.0,
     show_default=True,
     metavar="SECONDS",
@@ -83,9 +81,7 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     help="Instead: the same records in each of these formats of values, or in `all`; as --profile. A registry in "
     "memory has the schemas.",
 )
-@click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Also write every figure there."
-)
+@json_option
 def bench_ingest(  # noqa: PLR0913 - one per option
     *,
     sizes: str,
@@ -115,15 +111,12 @@ def bench_ingest(  # noqa: PLR0913 - one per option
     from bench.commands.report import bench_report
     from bench.ingest import IngestPlan
     from bench.ingest_profile import ProfilePlan
-    from kgs_core.system.files import check_writable
 
-    if json_file is not None:
-        check_writable("--json", json_file)
     if profile or formats is not None:
         if profile and formats is not None:
             raise ConfigError(["--profile and --format measure different records: give one of them"])
-        names = None if formats is None else parse_formats(formats)
-        _profile(ProfilePlan(parse_sizes(sizes), runs, topics, partitions, records_mb), names, json_file)
+        wanted = None if formats is None else parse_formats(formats)
+        _profile(ProfilePlan(parse_sizes(sizes), runs, topics, partitions, records_mb), wanted, json_file)
         return
     plan = IngestPlan(
         sizes_mb=parse_sizes(sizes),
@@ -131,7 +124,7 @@ def bench_ingest(  # noqa: PLR0913 - one per option
         topics=topics,
         partitions=partitions,
         records_mb=records_mb,
-        processors=parse_processors(processors),
+        processors=names("--processor", processors, _FINISHES),
         peer=peer,
         latency_records=latency_records,
         warm_up_s=warm_up_s,
@@ -139,8 +132,8 @@ def bench_ingest(  # noqa: PLR0913 - one per option
         records=records,
     )
     result = _run(plan)
-    _console().print(bench_report(result), highlight=False)
-    _write(json_file, result.to_dict())
+    output_console(_WIDTH_IN_LOG).print(bench_report(result), highlight=False)
+    write_json(json_file, result.to_dict())
 
 
 def _profile(plan: "ProfilePlan", formats: Sequence[str] | None, json_file: Path | None) -> None:
@@ -154,20 +147,12 @@ def _profile(plan: "ProfilePlan", formats: Sequence[str] | None, json_file: Path
 
     if formats is None:
         found = run_profile(plan, [kind_of_records(name) for name in KINDS], say)
-        _console().print(profile_report(found), highlight=False)
+        output_console(_WIDTH_IN_LOG).print(profile_report(found), highlight=False)
     else:
         with formats_of_records(formats) as kinds:
             found = run_profile(plan, kinds, say)
-        _console().print(formats_report(found), highlight=False)
-    _write(json_file, found.to_dict())
-
-
-def _write(json_file: Path | None, figures: dict[str, Any]) -> None:
-    from kgs_core.system.files import write_whole
-
-    if json_file is not None:
-        write_whole(json_file, (json.dumps(figures, indent=1) + "\n").encode())
-        click.echo(f"all figures: {json_file}")
+        output_console(_WIDTH_IN_LOG).print(formats_report(found), highlight=False)
+    write_json(json_file, found.to_dict())
 
 
 def _run(plan: "IngestPlan") -> "BenchResult":
@@ -196,32 +181,14 @@ def parse_sizes(text: str) -> tuple[float, ...]:
     Raises:
         ConfigError: names each that is not a number from 0.001 to 1000.
     """
-    sizes, problems = [], []
-    for part in text.split(","):
+
+    def read(part: str) -> float | None:
         try:
-            size = float(part)
+            return float(part) if 0.001 <= float(part) <= 1000 else None  # noqa: PLR2004 - what batch_bytes takes
         except ValueError:
-            size = 0.0
-        if 0.001 <= size <= 1000:  # noqa: PLR2004 - what batch_bytes takes
-            sizes.append(size)
-        else:
-            problems.append(f"--sizes: '{part.strip()}': write MB from 0.001 to 1000, with commas between")
-    if problems:
-        raise ConfigError(problems)
-    return tuple(sorted(set(sizes)))
+            return None
 
-
-def parse_processors(text: str) -> tuple[str, ...]:
-    """`arrow,dataframe` as names.
-
-    Raises:
-        ConfigError: names each that there is not.
-    """
-    names = [part.strip() for part in text.split(",")]
-    problems = [f"--processor: '{name}': write arrow, dataframe or both with a comma" for name in names]
-    if wrong := [problem for name, problem in zip(names, problems, strict=True) if name not in _FINISHES]:
-        raise ConfigError(wrong)
-    return tuple(dict.fromkeys(names))
+    return tuple(sorted(set(listed("--sizes", text, read, "write MB from 0.001 to 1000, with commas between"))))
 
 
 def parse_formats(text: str) -> tuple[str, ...]:
@@ -230,16 +197,6 @@ def parse_formats(text: str) -> tuple[str, ...]:
     Raises:
         ConfigError: names each that there is not.
     """
-    names = tuple(FORMATS) if text.strip() == "all" else [part.strip() for part in text.split(",")]
-    words = f"write {', '.join(FORMATS)}, several with commas, or all"
-    if wrong := [f"--format: '{name}': {words}" for name in names if name not in FORMATS]:
-        raise ConfigError(wrong)
-    return tuple(dict.fromkeys(names))
-
-
-def _console() -> "Console":
-    """On stdout; without a terminal, wide enough for the tables."""
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=_WIDTH_IN_LOG, force_terminal=False)
+    if text.strip() == "all":
+        return tuple(FORMATS)
+    return names("--format", text, tuple(FORMATS), f"write {', '.join(FORMATS)}, several with commas, or all")

@@ -1,15 +1,13 @@
 """`bench lake`: how many commits one table takes, and what each costs."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
-from kgs_core.cli.terminal import plain_table
-from kgs_core.errors import ConfigError
+from bench.commands.options import json_option, names, numbers, write_json
+from kgs_core.cli.terminal import output_console, plain_table
 
 if TYPE_CHECKING:
     from bench.lake_commits import LakeRow
@@ -20,7 +18,6 @@ _UNKNOWN = "-"
 _STORES = ("disk", "s3")
 _COMMITS: "tuple[CommitWay, ...]" = ("direct", "combined", "auto")
 _MOST_WRITERS = 1000
-Name = TypeVar("Name", bound=str)
 
 
 @click.command("lake")
@@ -34,7 +31,7 @@ Name = TypeVar("Name", bound=str)
 @click.option(
     "--commit", default="direct,combined", show_default=True, help="How: direct, combined, auto (as consumers do)."
 )
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures there.")
+@json_option
 def bench_lake(  # noqa: PLR0913 - one per option
     *, writers: str, partitions: int, store: str, delay_ms: float, seconds: float, commit: str, json_file: Path | None
 ) -> None:
@@ -45,37 +42,18 @@ def bench_lake(  # noqa: PLR0913 - one per option
     shows what a position (group, topic, partition) takes in the log, and the largest log entry and checkpoint.
     """
     from bench.lake_commits import LakePlan, run_lake_bench
-    from kgs_core.system.files import check_writable, write_whole
 
-    if json_file is not None:
-        check_writable("--json", json_file)
     plan = LakePlan(
-        stores=_chosen("--store", store, _STORES),
-        writers=_numbers(writers),
+        stores=names("--store", store, _STORES),
+        writers=tuple(dict.fromkeys(numbers("--writers", writers, _MOST_WRITERS))),
         partitions=partitions,
         delay_s=delay_ms / 1000,
         seconds=seconds,
-        commits=_chosen("--commit", commit, _COMMITS),
+        commits=names("--commit", commit, _COMMITS),
     )
     rows = run_lake_bench(plan, lambda text: click.echo(text, err=True))
     _print(rows)
-    if json_file is not None:
-        found = {"delay_ms": delay_ms, "seconds": seconds, "rows": [asdict(row) for row in rows]}
-        write_whole(json_file, (json.dumps(found, indent=1) + "\n").encode())
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.split(",")]
-    if wrong := [p for p in parts if not (p.isascii() and p.isdigit() and 1 <= int(p) <= _MOST_WRITERS)]:
-        raise ConfigError([f"--writers: '{p}': write numbers from 1 to {_MOST_WRITERS}, with commas" for p in wrong])
-    return tuple(dict.fromkeys(int(part) for part in parts))
-
-
-def _chosen(option: str, text: str, known: tuple[Name, ...]) -> tuple[Name, ...]:
-    parts = [part.strip() for part in text.split(",")]
-    if wrong := [part for part in parts if part not in known]:
-        raise ConfigError([f"{option}: '{part}': write {' or '.join(known)}" for part in wrong])
-    return tuple(dict.fromkeys(known[known.index(part)] for part in parts))
+    write_json(json_file, {"delay_ms": delay_ms, "seconds": seconds, "rows": [asdict(row) for row in rows]})
 
 
 def _print(rows: "list[LakeRow]") -> None:
@@ -99,5 +77,4 @@ def _print(rows: "list[LakeRow]") -> None:
             f"{row.entry_bytes / 1000:.1f}",
             _UNKNOWN if row.checkpoint_bytes is None else f"{row.checkpoint_bytes / 1000:.1f}",
         )
-    console = Console()
-    (console if console.is_terminal else Console(width=_WIDTH_IN_LOG)).print(table)
+    output_console(_WIDTH_IN_LOG).print(table)

@@ -1,17 +1,16 @@
 """`bench memory`: whether the memory of one consumer grows while it works."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kgs_core.cli.terminal import plain_table
+from bench.commands.options import ABOVE_0, json_option, write_json
+from kgs_core.cli.terminal import output_console, plain_table
 
 if TYPE_CHECKING:
     from bench.memory import MemoryResult
 
-_ABOVE_0 = click.FloatRange(min=0, min_open=True)
 _WIDTH_IN_LOG = 120
 
 
@@ -19,15 +18,15 @@ _WIDTH_IN_LOG = 120
 @click.option("--minutes", type=click.FloatRange(0.5, 10_000), default=10.0, show_default=True, help="That count.")
 @click.option("--topics", type=click.IntRange(1, 99), default=4, show_default=True, help="Topics, each with a table.")
 @click.option("--partitions", type=click.IntRange(1, 100), default=4, show_default=True, help="Of each topic.")
-@click.option("--mb-per-s", type=_ABOVE_0, default=5.0, show_default=True, help="Written to all topics together.")
+@click.option("--mb-per-s", type=ABOVE_0, default=5.0, show_default=True, help="Written to all topics together.")
 @click.option("--batch-mb", type=click.FloatRange(0.1, 1000), default=5.0, show_default=True, help="batch_bytes.")
 @click.option(
-    "--warm-up", "warm_up_s", type=_ABOVE_0, default=120.0, show_default=True, metavar="SECONDS", help="Read before."
+    "--warm-up", "warm_up_s", type=ABOVE_0, default=120.0, show_default=True, metavar="SECONDS", help="Read before."
 )
 @click.option(
-    "--limit", "limit_mb_per_h", type=_ABOVE_0, default=100.0, show_default=True, metavar="MB/H", help="Flat below it."
+    "--limit", "limit_mb_per_h", type=ABOVE_0, default=100.0, show_default=True, metavar="MB/H", help="Flat below it."
 )
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures there.")
+@json_option
 def bench_memory(  # noqa: PLR0913 - one per option
     *,
     minutes: float,
@@ -50,31 +49,19 @@ def bench_memory(  # noqa: PLR0913 - one per option
     open   the limit is within it: measure for longer
     """  # noqa: D301 - \b is click's
     from bench.memory import MemoryPlan, run_memory_bench
-    from kgs_core.system.files import check_writable, write_whole
 
-    if json_file is not None:
-        check_writable("--json", json_file)
     plan = MemoryPlan(minutes, topics, partitions, mb_per_s, batch_mb, warm_up_s, limit_mb_per_h)
     result = run_memory_bench(plan, lambda line: click.echo(line, err=True))
     print_memory(result)
-    if json_file is not None:
-        write_whole(json_file, (json.dumps(result.to_dict(), indent=1) + "\n").encode())
-        click.echo(f"all figures: {json_file}")
+    write_json(json_file, result.to_dict())
 
 
 def print_memory(result: "MemoryResult") -> None:
     """A row for each process."""
-    from rich.console import Console
-
     table = plain_table("process", "first MB", "last MB", "highest MB", "MB/h", "+-", "verdict", left=("process",))
     for role, found in result.trends.items():
         values = (found.first_mb, found.last_mb, found.highest_mb, found.mb_per_h, found.error_mb_per_h)
         table.add_row(role, *(f"{value:,.1f}" for value in values), found.verdict)
-    console = Console()
-    console = console if console.is_terminal else Console(width=_WIDTH_IN_LOG)
-    console.print(table)
-    console.print(
-        f"{result.records:,} records, {result.consumed_mb:,.0f} MB in {result.batches:,} batches, "
-        f"{result.seconds:,.0f} s",
-        highlight=False,
-    )
+    output_console(_WIDTH_IN_LOG).print(table)
+    read = f"{result.records:,} records, {result.consumed_mb:,.0f} MB in {result.batches:,} batches"
+    click.echo(f"{read}, {result.seconds:,.0f} s")

@@ -1,6 +1,5 @@
 """`bench monitor`: how exact measured write speeds are, and how soon they follow a change."""
 
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from bench.commands.options import json_option, write_json
 from kgs_core.cli.progress import progress_bar
-from kgs_core.cli.terminal import plain_table
+from kgs_core.cli.terminal import output_console, plain_table
 from kgs_core.config.settings import MonitorSettings
 from kgs_core.monitor.speeds.accuracy import Accuracy, AccuracyPoint, accuracy, expected_settling_s
 
@@ -24,7 +24,7 @@ _WIDTH_IN_LOG = 120
 
 @click.command("monitor")
 @click.option("--window", "window_s", type=click.FloatRange(3, 600), default=30.0, show_default=True, metavar="SECONDS")
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures there.")
+@json_option
 @click.option("--svg", "svg_file", type=click.Path(dir_okay=False, path_type=Path), help="Draw the speeds there.")
 def bench_monitor(*, window_s: float, json_file: Path | None, svg_file: Path | None) -> None:
     """Compare measured speeds with the growth of the files on a broker's disk, under loads of known shape.
@@ -46,8 +46,7 @@ def bench_monitor(*, window_s: float, json_file: Path | None, svg_file: Path | N
         found = run_accuracy(Path(folder), cases, monitor, progress, stop)
     results = {case.name: accuracy(found[case.name], window_s, case.change) for case in cases if found[case.name]}
     _print(cases, results, window_s)
-    if json_file is not None:
-        json_file.write_text(json.dumps(_as_json(cases, results, found, monitor), indent=1) + "\n")
+    write_json(json_file, _as_json(cases, results, found, monitor))
     if svg_file is not None:
         svg_file.write_text(speeds_picture(found))
 
@@ -66,8 +65,7 @@ def _print(cases: "list[LoadCase]", results: dict[str, Accuracy], window_s: floa
             f"{result.steady_max:.2%}",
             f"{result.mean:.2%}",
         )
-    console = Console()
-    (console if console.is_terminal else Console(width=_WIDTH_IN_LOG)).print(table)
+    output_console(_WIDTH_IN_LOG).print(table)
 
 
 def _is_step(case: "LoadCase") -> bool:

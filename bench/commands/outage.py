@@ -1,6 +1,5 @@
 """`bench outage`: what is unread, and for how long, when a broker is out."""
 
-import json
 import logging
 import tempfile
 from collections.abc import Sequence
@@ -9,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bench.commands.options import json_option, names, numbers, write_json
 from kgs_core.cli.terminal import output_console, plain_table, print_table
-from kgs_core.errors import ConfigError, PermanentError
+from kgs_core.errors import PermanentError
 
 if TYPE_CHECKING:
     from bench.outage import OutageFigures
 
 _KINDS = "killed,frozen,refused,black,black in,black out,slow,reset,flapping"
-_SIZES = ("1", "2", "3", "4", "5")
+_MOST_BROKERS = 5
 _WIDTH_IN_FILE = 160
 
 
@@ -34,7 +34,7 @@ _WIDTH_IN_FILE = 160
     metavar="SECONDS",
     help="When other leaders are elected by hand, in outages of the network between broker and clients.",
 )
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures there.")
+@json_option
 def bench_outage(
     *, brokers: str, kinds: str, partitions: int, seconds: float, elect_after_s: float, json_file: Path | None
 ) -> None:
@@ -54,28 +54,19 @@ def bench_outage(
     from bench.outage import OutagePlan, run_outages
     from bench.three_brokers import OUTAGES
     from bench.toxiproxy import find_toxiproxy
-    from kgs_core.system.files import check_writable, write_whole
     from kgs_core.system.shutdown import stop_on_signals
 
-    outages = [kind.strip() for kind in kinds.split(",")]
-    sizes = [size.strip() for size in brokers.split(",")]
-    problems = [f"--kinds: '{kind}': use {', '.join(OUTAGES)}" for kind in outages if kind not in OUTAGES]
-    problems += [f"--brokers: '{size}': use 1 to 5" for size in sizes if size not in _SIZES]
-    if problems:
-        raise ConfigError(problems)
-    if json_file is not None:
-        check_writable("--json", json_file)
+    outages, sizes = names("--kinds", kinds, tuple(OUTAGES)), numbers("--brokers", brokers, _MOST_BROKERS)
     program = find_toxiproxy()
     if program is None:
         raise PermanentError("bench outage: no Toxiproxy: `make toxiproxy` builds it, or TOXIPROXY names one")
-    plan = OutagePlan([int(size) for size in sizes], outages, partitions, seconds, elect_after_s)
+    plan = OutagePlan(sizes, outages, partitions, seconds, elect_after_s)
     for name in ("kgs_core", "kafka"):
         logging.getLogger(name).setLevel(logging.ERROR)
     with stop_on_signals() as stop, tempfile.TemporaryDirectory(prefix="kgs-bench-") as folder:
         found = run_outages(program, Path(folder), plan, lambda text: click.echo(text, err=True), stop)
     print_outages(found)
-    if json_file is not None:
-        write_whole(json_file, (json.dumps([each.to_dict() for each in found], indent=1) + "\n").encode())
+    write_json(json_file, [each.to_dict() for each in found])
 
 
 def print_outages(found: "Sequence[OutageFigures]") -> None:

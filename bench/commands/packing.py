@@ -1,12 +1,12 @@
 """`bench packing`: every packer's quality, time and memory from some partitions to very many."""
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from bench.commands.options import json_option, numbers, plot_option, write_json, write_plot
 from kgs_core.cli.progress import progress_bar
 from kgs_core.errors import ConfigError
 from kgs_core.packing import ALGORITHMS, parse_name
@@ -18,7 +18,6 @@ SIZES = "200,1000,10000,100000"
 MAX_SIZE = 1_000_000
 _ALL = "all"
 _MOST_STEPS, _LEAST_STEPS, _PARTITIONS_PACKED = 200, 5, 100_000
-_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 class GeneratedLoad(NamedTuple):
@@ -49,8 +48,8 @@ class GeneratedLoad(NamedTuple):
 )
 @click.option("--delta", type=click.IntRange(0, 100), default=10, show_default=True, help="Greatest change in a step.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the loads.")
-@click.option("--json", "json_file", type=_FILE, help="Write all figures there.")
-@click.option("--plot", "plot_file", type=_FILE, help="Draw times and fronts there, .svg or .png.")
+@json_option
+@plot_option
 def bench_packing(  # noqa: PLR0913 - one per option
     *,
     sizes: str,
@@ -81,16 +80,14 @@ def bench_packing(  # noqa: PLR0913 - one per option
     python -m bench packing --sizes 200,1000
     python -m bench packing --json packing.json --plot packing.svg      (about five minutes)
     """  # noqa: D301 - \b is click's
+    from bench.commands.packing_plot import packing_charts
     from bench.commands.packing_table import print_results
 
-    wanted, names, load = parse_partitions(sizes), parse_names(algorithms), GeneratedLoad(steps, delta, seed)
-    _check_files(json_file, plot_file)
-    results = _run(wanted, names, load)
+    wanted, load = sorted(set(numbers("--sizes", sizes, MAX_SIZE))), GeneratedLoad(steps, delta, seed)
+    results = _run(wanted, parse_names(algorithms), load)
     print_results(results)
-    if json_file is not None:
-        _write_json(json_file, results, load)
-    if plot_file is not None:
-        _write_plot(plot_file, results)
+    write_json(json_file, _figures(results, load))
+    write_plot(plot_file, lambda: packing_charts(results))
 
 
 def run_scale(
@@ -147,19 +144,6 @@ def _run(sizes: Sequence[int], names: Sequence[str], load: GeneratedLoad) -> "li
         return run_scale(sizes, names, load, advance, say)
 
 
-def parse_partitions(text: str) -> tuple[int, ...]:
-    """`200,1000` as sizes, ascending.
-
-    Raises:
-        ConfigError: names each that is no number of partitions.
-    """
-    parts = [part.strip() for part in text.split(",")]
-    wrong = [part for part in parts if not (part.isascii() and part.isdigit() and 1 <= int(part) <= MAX_SIZE)]
-    if wrong:
-        raise ConfigError([f"--sizes: '{part}': write partitions from 1 to {MAX_SIZE}, as 200,1000" for part in wrong])
-    return tuple(sorted(set(map(int, parts))))
-
-
 def parse_names(given: Sequence[str]) -> tuple[str, ...]:
     """The algorithms asked for, each once, in the order given; all of them for none.
 
@@ -174,33 +158,13 @@ def parse_names(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _check_files(json_file: Path | None, plot_file: Path | None) -> None:
-    from kgs_core.system.files import check_writable
-
-    if plot_file is not None and plot_file.suffix.lower() not in (".svg", ".png"):
-        raise ConfigError([f"--plot: {plot_file}: name a file that ends in .svg or .png"])
-    for option, path in (("--json", json_file), ("--plot", plot_file)):
-        if path is not None:
-            check_writable(option, path)
-
-
-def _write_json(path: Path, results: "Sequence[ScaleResult]", load: GeneratedLoad) -> None:
+def _figures(results: "Sequence[ScaleResult]", load: GeneratedLoad) -> dict[str, Any]:
     from bench.commands.packing_table import by_algorithm
     from bench.packing_run import growth
-    from kgs_core.system.files import write_whole
 
-    tree = {
+    return {
         "delta": load.delta,
         "seed": load.seed,
         "results": [one.to_dict() for one in results],
         "growth": {name: growth(found) for name, found in by_algorithm(results).items()},
     }
-    write_whole(path, (json.dumps(tree, indent=1, allow_nan=False) + "\n").encode())
-
-
-def _write_plot(path: Path, results: "Sequence[ScaleResult]") -> None:
-    from bench.commands.packing_plot import packing_charts
-    from kgs_core.simulation.charts import picture
-    from kgs_core.system.files import write_whole
-
-    write_whole(path, picture(packing_charts(results), "png" if path.suffix.lower() == ".png" else "svg"))

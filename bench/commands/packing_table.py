@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.table import Table
 
 from bench.packing_run import ScaleResult, growth
-from kgs_core.cli.terminal import plain_table
+from kgs_core.cli.terminal import output_console, plain_table
 
 _WIDTH_IN_FILE = 140
 _UNKNOWN = "-"
@@ -24,15 +23,12 @@ def by_algorithm(results: Sequence[ScaleResult]) -> dict[str, list[ScaleResult]]
 
 def print_results(results: Sequence[ScaleResult]) -> None:
     """Print to standard output."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=_WIDTH_IN_FILE, force_terminal=False)
     quality, cost = _table(_QUALITY), _table(_COST)
     for one in results:
         head = f"{one.partitions:,}", one.algorithm
         quality.add_row(*head, *_quality(one))
         cost.add_row(*head, *_cost(one, by_algorithm(results)[one.algorithm]))
-    console.print(quality, "", cost, sep="\n")
+    output_console(_WIDTH_IN_FILE).print(quality, "", cost, sep="\n")
 
 
 def _table(columns: Sequence[str]) -> Table:

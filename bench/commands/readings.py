@@ -1,14 +1,13 @@
 """`bench readings`: what a reading of very many partitions takes."""
 
-import json
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from kgs_core.cli.terminal import plain_table
+from bench.commands.options import json_option, write_json
+from kgs_core.cli.terminal import output_console, plain_table
 
 _WIDTH_IN_LOG = 120
 
@@ -16,7 +15,7 @@ _WIDTH_IN_LOG = 120
 @click.command("readings", short_help="Seconds and CPU of the monitor's reading of 10,000 partitions.")
 @click.option("--partitions", type=click.IntRange(10, 200_000), default=10_000, show_default=True)
 @click.option("--readings", type=click.IntRange(1, 1000), default=8, show_default=True, help="A second apart.")
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures there.")
+@json_option
 def bench_readings(*, partitions: int, readings: int, json_file: Path | None) -> None:
     """Make so many partitions on a broker of its own, and read their sizes and offsets as the monitor does.
 
@@ -24,16 +23,11 @@ def bench_readings(*, partitions: int, readings: int, json_file: Path | None) ->
     the broker.
     """
     from bench.readings import time_readings
-    from kgs_core.system.files import check_writable, write_whole
 
-    if json_file is not None:
-        check_writable("--json", json_file)
     with tempfile.TemporaryDirectory(prefix="kgs-bench-") as folder:
         found = time_readings(Path(folder), partitions, readings, lambda text: click.echo(text, err=True))
     table = plain_table("reading", "seconds", "CPU s", "partitions", "unknown", no_wrap=True)
     for number, each in enumerate(found, 1):
         table.add_row(str(number), f"{each.seconds:.2f}", f"{each.cpu_s:.2f}", str(each.partitions), str(each.unknown))
-    console = Console()
-    (console if console.is_terminal else Console(width=_WIDTH_IN_LOG)).print(table)
-    if json_file is not None:
-        write_whole(json_file, (json.dumps([asdict(each) for each in found], indent=1) + "\n").encode())
+    output_console(_WIDTH_IN_LOG).print(table)
+    write_json(json_file, [asdict(each) for each in found])

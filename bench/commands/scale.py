@@ -1,6 +1,5 @@
 """`bench scale`: how the cost of a group grows with its partitions and consumers."""
 
-import json
 import logging
 import tempfile
 from collections.abc import Sequence
@@ -9,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
-from kgs_core.cli.terminal import plain_table
+from bench.commands.options import json_option, numbers, write_json
+from kgs_core.cli.terminal import output_console, plain_table
 from kgs_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ _COLUMNS = {
 @click.option(
     "--steady", "steady_s", type=click.FloatRange(1, 3600), default=20.0, show_default=True, metavar="SECONDS"
 )
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures there.")
+@json_option
 def bench_scale(*, partitions: str, consumers: str, steady_s: float, json_file: Path | None) -> None:
     """Run the real controller with as many members and as much load as you say, and measure it.
 
@@ -60,23 +59,14 @@ def bench_scale(*, partitions: str, consumers: str, steady_s: float, json_file: 
     """  # noqa: D301 - \b is click's
     sizes = parse_group_sizes(partitions, consumers)
     from bench.group_scale import growth, run_scale
-    from kgs_core.system.files import check_writable, write_whole
     from kgs_core.system.shutdown import stop_on_signals
 
-    if json_file is not None:
-        check_writable("--json", json_file)
     logging.getLogger("kgs_core").setLevel(logging.WARNING)  # else a line for every consumer and change
     with stop_on_signals() as stop, tempfile.TemporaryDirectory(prefix="kgs-bench-") as folder:
         found = run_scale(Path(folder), sizes, steady_s, lambda text: click.echo(text, err=True), stop)
     print_scale(found)
-    if json_file is not None:
-        growths = [growth(*pair) for pair in pairwise(found)]
-        written = {
-            "steady_s": steady_s,
-            "sizes": [each.to_dict() for each in found],
-            "growth": growths,
-        }
-        write_whole(json_file, (json.dumps(written, indent=1) + "\n").encode())
+    figures = {"sizes": [each.to_dict() for each in found], "growth": [growth(*pair) for pair in pairwise(found)]}
+    write_json(json_file, {"steady_s": steady_s, **figures})
 
 
 def parse_group_sizes(partitions: str, consumers: str) -> "list[GroupSize]":
@@ -87,18 +77,14 @@ def parse_group_sizes(partitions: str, consumers: str) -> "list[GroupSize]":
     """
     from bench.group_scale import GroupSize
 
-    numbers: list[list[int]] = []
-    problems = []
-    for option, text, most in (("partitions", partitions, _MOST_PARTITIONS), ("consumers", consumers, _MOST_CONSUMERS)):
-        parts = [part.strip() for part in text.split(",")]
-        wrong = [part for part in parts if not part.isdecimal() or not 1 <= int(part) <= most]
-        problems += [f"--{option}: '{part}': write numbers from 1 to {most}, with commas between" for part in wrong]
-        numbers.append([int(part) for part in parts if part not in wrong])
-    if not problems and len(numbers[0]) != len(numbers[1]):
-        problems.append(f"--consumers: {len(numbers[1])} numbers for {len(numbers[0])} of --partitions: give as many")
-    if problems:
-        raise ConfigError(problems)
-    return [GroupSize(*size) for size in zip(*numbers, strict=True)]
+    of_both = (
+        numbers("--partitions", partitions, _MOST_PARTITIONS),
+        numbers("--consumers", consumers, _MOST_CONSUMERS),
+    )
+    if len(of_both[0]) != len(of_both[1]):
+        words = f"{len(of_both[1])} numbers for {len(of_both[0])} of --partitions: give as many"
+        raise ConfigError([f"--consumers: {words}"])
+    return [GroupSize(*size) for size in zip(*of_both, strict=True)]
 
 
 def print_scale(found: "Sequence[ScaleFigures]") -> None:
@@ -113,5 +99,4 @@ def print_scale(found: "Sequence[ScaleFigures]") -> None:
             table.add_row("growth", *(f"{exponents[name]:.2f}" if name in exponents else "" for name in _COLUMNS))
         size = f"{figures.partitions} x {figures.consumers}"
         table.add_row(size, *(format(values[name], form) for name, (_, form) in _COLUMNS.items()))
-    console = Console()
-    (console if console.is_terminal else Console(width=_WIDTH_IN_LOG)).print(table)
+    output_console(_WIDTH_IN_LOG).print(table)

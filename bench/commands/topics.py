@@ -1,6 +1,5 @@
 """`bench topics`: what many small topics cost one consumer."""
 
-import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,20 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kgs_core.cli.terminal import plain_table
+from bench.commands.options import ABOVE_0, json_option, write_json
+from kgs_core.cli.terminal import output_console, plain_table
 
 if TYPE_CHECKING:
     from bench.many_topics import TopicsResult
 
-_ABOVE_0 = click.FloatRange(min=0, min_open=True)
+_WIDTH_IN_LOG = 100
 _NOT_MEASURED = "-"
 
 
 @click.command("topics")
 @click.option("--topics", type=click.IntRange(1, 5000), default=500, show_default=True, help="Of one partition each.")
-@click.option("--seconds", type=_ABOVE_0, default=120.0, show_default=True, help="For how long at most.")
+@click.option("--seconds", type=ABOVE_0, default=120.0, show_default=True, help="For how long at most.")
 @click.option("--rounds", type=click.IntRange(min=1), default=20, show_default=True, help="Rounds to measure.")
-@click.option("--records-per-s", type=_ABOVE_0, default=1.0, show_default=True, help="Written to each topic.")
+@click.option("--records-per-s", type=ABOVE_0, default=1.0, show_default=True, help="Written to each topic.")
 @click.option(
     "--busy-mb-per-s",
     type=click.FloatRange(min=0),
@@ -37,9 +37,9 @@ _NOT_MEASURED = "-"
     help="Added to each call of a table, which is several requests to a store.",
 )
 @click.option("--hung", type=click.IntRange(min=0), default=0, show_default=True, help="Topics whose tables hang.")
-@click.option("--wait-time", "wait_time_s", type=_ABOVE_0, default=1.0, show_default=True, help="wait_time_s.")
-@click.option("--batch-timeout", "batch_timeout_s", type=_ABOVE_0, default=20.0, show_default=True, metavar="SECONDS")
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures there.")
+@click.option("--wait-time", "wait_time_s", type=ABOVE_0, default=1.0, show_default=True, help="wait_time_s.")
+@click.option("--batch-timeout", "batch_timeout_s", type=ABOVE_0, default=20.0, show_default=True, metavar="SECONDS")
+@json_option
 def bench_topics(  # noqa: PLR0913 - one per option
     *,
     topics: int,
@@ -59,10 +59,7 @@ def bench_topics(  # noqa: PLR0913 - one per option
     --batch-timeout would be ended.
     """
     from bench.many_topics import TopicsPlan, run_topics_bench
-    from kgs_core.system.files import check_writable, write_whole
 
-    if json_file is not None:
-        check_writable("--json", json_file)
     plan = TopicsPlan(
         topics=topics,
         seconds=seconds,
@@ -77,15 +74,11 @@ def bench_topics(  # noqa: PLR0913 - one per option
     with tempfile.TemporaryDirectory(prefix="kgs-bench-") as folder:
         result = run_topics_bench(plan, Path(folder), lambda line: click.echo(line, err=True))
     print_result(result)
-    if json_file is not None:
-        write_whole(json_file, (json.dumps(result.to_dict(), indent=1) + "\n").encode())
-        click.echo(f"all figures: {json_file}")
+    write_json(json_file, result.to_dict())
 
 
 def print_result(result: "TopicsResult") -> None:
     """As a table."""
-    from rich.console import Console
-
     from bench.many_topics import median
 
     plan = result.plan
@@ -105,6 +98,5 @@ def print_result(result: "TopicsResult") -> None:
     for what, seconds in rows:
         table.add_row(what, _NOT_MEASURED if seconds is None else f"{seconds:.3f}")
     files = _NOT_MEASURED if result.files_per_h is None else f"{result.files_per_h:,.0f}"
-    console = Console()
-    console.print(table)
-    console.print(f"{files} files per hour, at most {result.most_files_per_h:,.0f} by these settings", highlight=False)
+    output_console(_WIDTH_IN_LOG).print(table)
+    click.echo(f"{files} files per hour, at most {result.most_files_per_h:,.0f} by these settings")

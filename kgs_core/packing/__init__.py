@@ -2,8 +2,7 @@
 
 from kgs_core.packing.basics.problem import DEFAULT_CONSUMER_WEIGHT, PackFunction, PackingProblem, RandomSource
 from kgs_core.packing.basics.rscore import rebalanced, rscore
-from kgs_core.packing.basics.variation import Variation
-from kgs_core.packing.registry import ALGORITHMS, FRONT, WEIGHING, looks_ahead, parse_name, setting_name
+from kgs_core.packing.registry import ALGORITHMS, FRONT, WEIGHING, parse_name, setting_name
 
 __all__ = [
     "ALGORITHMS",
@@ -13,8 +12,6 @@ __all__ = [
     "PackFunction",
     "PackingProblem",
     "RandomSource",
-    "Variation",
-    "looks_ahead",
     "parse_name",
     "rebalanced",
     "rscore",

@@ -89,8 +89,6 @@ point group `kgs.algorithms` of an installed package."""
 WEIGHING = {"keep", "search"}
 """Those that weigh consumers against moves, so that they can be given a setting, as in `search@0.9`."""
 
-_BY_SPEEDS_ALONE = _OWN.keys() - {"search"}
-
 MAX_CONSUMER_WEIGHT = 1000.0
 FEWEST: Final = "fewest"
 FRONT: tuple[float | None, ...] = (None, 8.0, 4.0, 3.4, 2.8, 2.0, 1.3, 1.0, 0.8, 0.6, 0.45, 0.3)
@@ -118,11 +116,6 @@ def register(name: str, pack: PackFunction, *, weighs: bool = False) -> None:
         raise ConfigError([f"algorithm '{name}': kgs has one of this name: give another name"])
     ALGORITHMS[name] = pack
     (WEIGHING.add if weighs else WEIGHING.discard)(name)
-
-
-def looks_ahead(algorithm: str) -> bool:
-    """Whether an algorithm may heed `variation` and `drift` of a problem; of one that a package brings nobody knows."""
-    return algorithm not in _BY_SPEEDS_ALONE
 
 
 def setting_name(algorithm: str, consumer_weight: float | None) -> str:

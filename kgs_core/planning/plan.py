@@ -12,7 +12,6 @@ from kgs_core.packing import (
     WEIGHING,
     PackingProblem,
     RandomSource,
-    Variation,
     parse_name,
     rebalanced,
     rscore,
@@ -219,17 +218,8 @@ def _problem(load: Load, group: Group, settings: PackingSettings) -> PackingProb
         min_consumers=settings.min_consumers,
         max_consumers=settings.max_consumers,
         consumer_weight=settings.weight,
-        variation=_variation(load, speeds),
+        earlier=load.earlier,
     )
-
-
-def _variation(load: Load, speeds: WriteSpeeds) -> WriteSpeeds:
-    """How much each speed may change until the next packing: as since the last one, but no less than a tenth."""
-    variation = Variation()
-    variation.update(load.earlier)
-    variation.update(speeds)
-    found = variation.deviations()
-    return {p: max(found.get(p, 0.0), speed / 10) for p, speed in speeds.items()}
 
 
 def _plan(name: str, step: _Step) -> Plan:

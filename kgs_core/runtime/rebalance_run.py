@@ -199,7 +199,7 @@ class RebalanceRun:
         if made.age_s > limit_s:
             raise MeasurementError(
                 f"group {self._group}: a measurement made for this run is {made.age_s:.0f} s old by now, and "
-                f"membership.max_measurement_age_s is {limit_s:g}: raise it"
+                f"membership.suspect_after_s is {limit_s:g}: raise it"
             )
         return made
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from kgs_core.model import BytesPerSecond
 from kgs_core.packing import ALGORITHMS, RandomSource
-from kgs_core.simulation.baselines import find_baseline
+from kgs_core.simulation.baselines import BASELINES
 from kgs_core.simulation.comparison import Replayed, Summary, summarize
 from kgs_core.simulation.keda import Keda, KedaSettings
 from kgs_core.simulation.replay import Conditions, replay
@@ -75,11 +75,7 @@ def _kafka(workload: Workload, conditions: Conditions) -> tuple[_Attempt, int]:
     most = max(1, max((len(speeds) for speeds in workload.measurements), default=1))
 
     def attempt(step: int) -> LoadCost:
-        found = find_baseline(f"kafka:{step + 1}")
-        if found is None:
-            raise AssertionError(step)
-        baseline, parameter = found
-        strategy = baseline.begin(parameter, workload, conditions.latency)
+        strategy = BASELINES["kafka"].begin(str(step + 1), workload, conditions.latency)
         noun = "consumer" if step == 0 else "consumers"
         return _cost(workload, conditions, "kafka", f"{step + 1} {noun}", strategy)
 

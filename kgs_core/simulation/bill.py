@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -165,7 +165,7 @@ class Bill:
             "p99_s": _rounded(self.p99_s),
             "compared_s": _rounded(self.compared_s),
             "compared": self._compared(),
-            "moves": _moves_values(self.moves) if self.moves else None,
+            "moves": {n: _rounded(v) for n, v in asdict(self.moves).items()} if self.moves else None,
             "notes": list(self.notes),
         }
 
@@ -255,19 +255,6 @@ def cost_of_moves(handovers: Sequence[Handover], recording: Recording | None, ca
 def moment(time_ms: int) -> str:
     """`2026-11-24T08:00:00Z`."""
     return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _moves_values(moves: Moves) -> dict[str, Any]:
-    return {
-        "moved": moves.moved,
-        "restarted": moves.restarted,
-        "speed_unknown": moves.speed_unknown,
-        "unread_s": _rounded(moves.unread_s),
-        "rscore": _rounded(moves.rscore),
-        "unread_bytes": _rounded(moves.unread_bytes),
-        "unread_byte_s": _rounded(moves.unread_byte_s),
-        "iterations": _rounded(moves.iterations),
-    }
 
 
 def _rounded(value: float | None) -> float | int | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kgs_core.errors import ConfigError
 from kgs_core.model import Assignment
-from kgs_core.packing import ALGORITHMS, RandomSource, looks_ahead, parse_name, rebalanced
+from kgs_core.packing import ALGORITHMS, RandomSource, parse_name, rebalanced
 from kgs_core.simulation.baselines import baseline_usage, find_baseline
 from kgs_core.simulation.latency import LatencyModel, LatencySettings, Stretch
 from kgs_core.simulation.strategies import Packer, Strategy
@@ -85,8 +85,7 @@ def strategy_of(
     if meant is None:
         raise ConfigError([f"'{name}': no algorithm or baseline"])
     algorithm, consumer_weight = meant
-    ahead = looks_ahead(algorithm)
-    return Packer(ALGORITHMS[algorithm], workload.capacity, random, consumer_weight, looks_ahead=ahead)
+    return Packer(ALGORITHMS[algorithm], workload.capacity, random, consumer_weight)
 
 
 def replay(workload: Workload, strategy: Strategy, conditions: Conditions) -> Iterator[Step]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from kgs_core.model import Assignment, BytesPerSecond, WriteSpeeds
-from kgs_core.packing import DEFAULT_CONSUMER_WEIGHT, PackFunction, PackingProblem, RandomSource, Variation
+from kgs_core.packing import DEFAULT_CONSUMER_WEIGHT, PackFunction, PackingProblem, RandomSource
 from kgs_core.simulation.latency import LatencySettings
 from kgs_core.simulation.workload import Workload
 
@@ -58,7 +58,7 @@ class Baseline:
 class Packer:
     """A packing algorithm, asked anew at every measurement.
 
-    It is told how much each speed has varied so far, if it heeds that, and of the future nothing.
+    It is told what a group's controller is: the speeds now and at the last packing, which was at the last measurement.
     """
 
     def __init__(
@@ -67,8 +67,6 @@ class Packer:
         capacity: BytesPerSecond,
         random: RandomSource,
         consumer_weight: float | None = DEFAULT_CONSUMER_WEIGHT,
-        *,
-        looks_ahead: bool = True,
     ) -> None:
         """Fresh, before any measurement.
 
@@ -77,26 +75,18 @@ class Packer:
             capacity: C, in the unit of the speeds.
             random: for algorithms that begin with a shuffled list.
             consumer_weight: what one consumer is worth in Rscore, for the algorithms that weigh; None: any.
-            looks_ahead: whether the algorithm heeds how the speeds have varied; to tell that takes as long as to pack.
         """
         self._pack = pack
         self._capacity = capacity
         self._random = random
         self._consumer_weight = consumer_weight
-        self._variation = Variation() if looks_ahead else None
+        self._earlier: WriteSpeeds = {}
 
     def place(self, speeds: WriteSpeeds, current: Assignment) -> Placement:
         """The algorithm's packing of these speeds."""
-        past = self._variation
-        if past is not None:
-            past.update(speeds)
         problem = PackingProblem(
-            speeds,
-            self._capacity,
-            current,
-            consumer_weight=self._consumer_weight,
-            variation={} if past is None else past.deviations(),
-            drift={} if past is None else past.drifts(),
+            speeds, self._capacity, current, consumer_weight=self._consumer_weight, earlier=self._earlier
         )
+        self._earlier = speeds
         assignment = self._pack(problem, self._random)
         return Placement(assignment, len(set(assignment.values())))

@@ -25,16 +25,10 @@ def one_pass(variant, run, mb_per_s, *, batch_mb=5.0, batches=4):
 def test_spread_is_median_least_and_greatest():
     assert spread([3.0, 1.0, 2.0]) == Spread(2.0, 1.0, 3.0, 3)
     assert spread([4.0, 1.0]).median == 2.5
-
-
-def test_spread_of_nothing_is_refused():
+    assert spread([12.34]).text() == "12.3", "one run is shown without a range"
+    assert spread([79.14, 71.2, 85.0]).text() == "79.1 (71.2-85.0)"
     with pytest.raises(ValueError, match="no runs"):
         spread([])
-
-
-def test_one_run_is_shown_without_a_range():
-    assert spread([12.34]).text() == "12.3"
-    assert spread([79.14, 71.2, 85.0]).text() == "79.1 (71.2-85.0)"
 
 
 @pytest.mark.parametrize(
@@ -64,10 +58,7 @@ def test_ratios_pair_what_ran_in_one_run():
     passes += [one_pass("peer-one", n, mb) for n, mb in ((1, 10.0), (2, 5.0), (3, 10.0))]
     (ratio,) = BenchResult({}, {}, passes).ratios()
     assert ratio == {"batch_mb": 5.0, "to": "peer-one", "times": Spread(10.0, 10.0, 11.0, 3), "of_medians": 10.0}
-
-
-def test_no_ratio_without_the_arrow_processor():
-    assert BenchResult({}, {}, [one_pass("dataframe", 1, 10.0)]).ratios() == []
+    assert BenchResult({}, {}, [one_pass("dataframe", 1, 10.0)]).ratios() == [], "none without the arrow processor"
 
 
 def test_tree_holds_every_figure_with_its_range():
@@ -75,16 +66,8 @@ def test_tree_holds_every_figure_with_its_range():
     result.latencies.append(Latency("arrow", [0.010, 0.020, 0.030]))
     tree = result.to_dict()
     assert tree["ingest"][0]["mb_per_s"] == {"median": 75.0, "min": 50.0, "max": 100.0, "runs": 2}
-    assert tree["latency"] == [
-        {
-            "variant": "arrow",
-            "records": 3,
-            "p50_ms": 20.0,
-            "p99_ms": pytest.approx(29.8),
-            "min_ms": 10.0,
-            "max_ms": 30.0,
-        }
-    ]
+    ms = {"p50_ms": 20.0, "p99_ms": pytest.approx(29.8), "min_ms": 10.0, "max_ms": 30.0}
+    assert tree["latency"] == [{"variant": "arrow", "records": 3, **ms}]
     assert len(tree["passes"]) == 2
 
 

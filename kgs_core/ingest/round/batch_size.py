@@ -7,7 +7,7 @@ that a commit takes:
 
 1. A commit shall take `COMMIT_SHARE` of a round, no more. With a commit of c seconds, and work (gathering, transform,
    writing) at r bytes/s, the batch for that has 2 r c bytes, for a share of a third. That is the wanted size.
-2. It is kept between `least` (`consumer.batch_bytes`) and `most` (`consumer.max_batch_bytes`), so quick commits mean
+2. It is kept between `least` (`consumer.batch_bytes`) and `most` (four times that, up to 64 MB), so quick commits mean
    `least`, and memory has a bound. One step doubles or halves the size at most: one slow commit says little.
 3. c and r do not depend on the size, or r grows with it (a round has a fixed part), by less than the size does. So with
    commits of the same length the size comes to rest: each step goes in the direction of the wanted size, not past it.

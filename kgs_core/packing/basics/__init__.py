@@ -1,1 +1,1 @@
-"""What every packing algorithm knows: the problem, its arrays, and the price of a change."""
+"""What every packing algorithm knows: the problem, and the price of a change."""

@@ -1,7 +1,7 @@
 """Packing problem: the input of every algorithm."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -35,9 +35,8 @@ class PackingProblem:
         max_consumers: no more than these, but that pinned partitions keep theirs; None: no bound. When it binds, what
             fits nowhere goes where the load is least, above capacity.
         consumer_weight: how much Rscore one consumer less is worth, for the packers that weigh the two; None: any.
-        variation: standard deviation of the change of each speed until the next packing, bytes/s, for the packers that
-            look ahead; a tenth of the speed where it is not named.
-        drift: what each speed is expected to have changed by then, bytes/s, for the same; 0 where it is not named.
+        earlier: speeds when partitions were packed last, as far as they are known, for the packers that look ahead:
+            what has changed since tells how much may change until the next time.
 
     Raises:
         MeasurementError: a speed, the capacity or a bound that cannot be, or a partition pinned to no consumer.
@@ -52,8 +51,7 @@ class PackingProblem:
     min_consumers: int = 1
     max_consumers: int | None = None
     consumer_weight: float | None = DEFAULT_CONSUMER_WEIGHT
-    variation: Mapping[TopicPartition, BytesPerSecond] = field(default_factory=dict)
-    drift: Mapping[TopicPartition, BytesPerSecond] = field(default_factory=dict)
+    earlier: WriteSpeeds = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.capacity) and self.capacity > 0):

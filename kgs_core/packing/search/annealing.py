@@ -70,14 +70,13 @@ def _refresh(
     b: int, items: MovingPartitions, bins: SearchBins, terms: SearchWeights, overload: float, fade: float
 ) -> None:
     """Load, count and energy of consumer `b`, from its list."""
-    load, count, moved, drift, variance = bins.fixed[b], 0, 0.0, 0.0, 0.0
+    load, count, moved, variance = bins.fixed[b], 0, 0.0, 0.0
     least, second = 1e9, 1e9
     p = bins.head[b]
     while p >= 0:
         speed = items.speed[p]
         load += speed
         count += 1
-        drift += items.drift[p]
         variance += items.variance[p]
         if items.home[p] != HOMELESS and items.home[p] != b:
             moved += speed
@@ -96,14 +95,13 @@ def _refresh(
     if count > 1 or bins.fixed[b] > 0.0:
         if over > 1e-9:
             energy += overload * (over + 0.02)
-        if (variance > 0.0 or drift > 0.0) and count > 1:
+        if variance > 0.0 and count > 1:
             # Normal change of the load; the least partition goes if that is enough, else the second, else both
             scale = 1.0 / math.sqrt(max(variance, 1e-12))
-            room = -over - drift
-            first = _tail(room * scale)
+            first = _tail(-over * scale)
             if first > 0.0:
-                both = _tail((room + second) * scale)
-                shed = least * (first + both) + (second - least) * _tail((room + least) * scale)
+                both = _tail((second - over) * scale)
+                shed = least * (first + both) + (second - least) * _tail((least - over) * scale)
                 energy += terms.outlook * shed
     bins.energy[b] = energy
 
@@ -143,7 +141,7 @@ _FLOATS, _INTS = np.empty(0), np.empty(0, np.int64)
 
 
 @compiled_once(
-    MovingPartitions(_FLOATS, _INTS, _FLOATS, _FLOATS, _INTS, _INTS),
+    MovingPartitions(_FLOATS, _INTS, _FLOATS, _INTS, _INTS),
     SearchBins(_INTS, _INTS, _INTS, _INTS, _FLOATS, _FLOATS, _INTS, _FLOATS),
     SearchWeights(price=0.0, outlook=0.0, evenness=0.0, most=0, strict=False),
     0,

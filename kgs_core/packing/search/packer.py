@@ -3,30 +3,28 @@
 What is weighed and why: docs/packing.md. What is computed many times is in `annealing`, compiled.
 """
 
-from collections.abc import Mapping
+import math
 from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kgs_core.model import Assignment, ConsumerId, TopicPartition
+from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing.any_fit.classic import best_fit_decreasing
 from kgs_core.packing.any_fit.sticky_eviction import sticky_eviction
 from kgs_core.packing.basics.problem import PackingProblem, RandomSource
-from kgs_core.packing.basics.problem_arrays import NOBODY, ProblemArrays, as_arrays, distinct
 from kgs_core.packing.basics.spread import spread
-from kgs_core.packing.search.parts import LARGE, SearchStep, annealed
+from kgs_core.packing.search.parts import LARGE, NOBODY, SearchStep, annealed
 from kgs_core.packing.search.relabel import relabelled
-from kgs_core.packing.search.state import HOMELESS, Floats, Ints, SearchWeights
-
-Flags = NDArray[np.bool_]
+from kgs_core.packing.search.state import HOMELESS, Floats, Ints, SearchWeights, distinct
 
 NO_BOUND = 1 << 40
 _EPSILON = 1e-9
 _EVENNESS = 0.1
 _STAY = 1e6
+_OTHERS = 20.0
+"""So many times what a partition has done by itself weighs what all have done: one change of its own tells little."""
 
 
 class _Start(NamedTuple):
@@ -56,78 +54,86 @@ def search(problem: PackingProblem, random: RandomSource) -> Assignment:
     """
     if not problem.speeds:
         return {}
-    arrays = as_arrays(problem)
-    moving = ~arrays.pinned & (arrays.speeds > 0)
     found = np.empty(0, np.int64)
-    step = _step(problem, arrays, moving)
-    if moving.any():
-        start = _start(problem, arrays, random, large=len(step.speed) >= LARGE)
+    step = _step(problem)
+    if step.moving.any():
+        start = _start(problem, step, random)
         if start.problem is not problem:
             problem = start.problem
-            step = _step(problem, arrays, moving)
-        found = _searched(step, start, moving, random)
-    numbers = _numbered(found, step, moving, problem, arrays)
-    return spread(dict(zip(arrays.partitions, map(ConsumerId, numbers.tolist()), strict=True)), problem)
+            step = _step(problem)
+        found = _searched(step, start, random)
+    numbers = _numbered(found, step, problem)
+    return spread(dict(zip(step.partitions, map(ConsumerId, numbers.tolist()), strict=True)), problem)
 
 
-def _step(problem: PackingProblem, arrays: ProblemArrays, moving: Flags) -> SearchStep:
+def _step(problem: PackingProblem) -> SearchStep:
     """The problem in units of C; rounded, so that the same load in another unit is packed the same."""
-    speeds = np.round(arrays.speeds / problem.capacity, 12)
-    consumers = distinct(arrays.current[arrays.current != NOBODY])
-    place = np.where(arrays.current == NOBODY, HOMELESS, np.searchsorted(consumers, arrays.current))
-    pinned = place[arrays.pinned]
+    partitions = sorted(problem.speeds)
+    count = len(partitions)
+    bytes_per_s = np.fromiter(map(problem.speeds.__getitem__, partitions), np.float64, count)
+    current = np.array([problem.current.get(p, NOBODY) for p in partitions], np.int64)
+    if problem.quarantined:
+        current[np.isin(current, list(problem.quarantined))] = NOBODY
+    pinned = np.fromiter(map(problem.pinned.__contains__, partitions), np.bool_, count)
+    moving = ~pinned & (bytes_per_s > 0)
+    speeds = np.round(bytes_per_s / problem.capacity, 12)
+    consumers = distinct(current[current != NOBODY])
+    place = np.where(current == NOBODY, HOMELESS, np.searchsorted(consumers, current))
     held = np.zeros(len(consumers), np.bool_)
-    held[pinned] = True
-    still = arrays.speeds[moving]
+    held[place[pinned]] = True
+    earlier = np.array([problem.earlier.get(p, 0.0) for p in partitions])
     return SearchStep(
+        partitions=partitions,
+        bytes_per_s=bytes_per_s,
+        current=current,
+        pinned=pinned,
+        moving=moving,
         consumers=consumers,
         speed=speeds[moving],
         home=place[moving],
-        drift=_of_moving(problem.drift, np.zeros(len(still)), problem, arrays, moving),
-        variance=_of_moving(problem.variation, still / 10, problem, arrays, moving) ** 2,
-        fixed=np.bincount(pinned, speeds[arrays.pinned], minlength=len(consumers)).astype(np.float64),
+        variance=np.round(_deviation(bytes_per_s, earlier)[moving] / problem.capacity, 12) ** 2,
+        fixed=np.bincount(place[pinned], speeds[pinned], minlength=len(consumers)).astype(np.float64),
         held=held,
     )
 
 
-def _of_moving(
-    known: Mapping[TopicPartition, float],
-    otherwise: Floats,
-    problem: PackingProblem,
-    arrays: ProblemArrays,
-    moving: Flags,
-) -> Floats:
-    """What is known of the partitions that move, in units of C."""
-    values = otherwise
-    if known:
-        names = (p for p, moves in zip(arrays.partitions, moving.tolist(), strict=True) if moves)
-        values = np.array([known.get(p, other) for p, other in zip(names, otherwise.tolist(), strict=True)])
-    rounded: Floats = np.round(values / problem.capacity, 12)
-    return rounded
+def _deviation(speeds: Floats, earlier: Floats) -> Floats:
+    """Standard deviation of the change of each speed until the next packing, but no less than a tenth of the speed.
+
+    By its change since the last packing, mixed with the mean of all. Changes from or to a standstill are left out: they
+    say more of the bound at 0 than of the partition.
+    """
+    has_changed = (earlier > 0) & (speeds > 0)
+    squares = (speeds - earlier) ** 2
+    if not has_changed.any():
+        return speeds / 10
+    common = math.fsum(squares[has_changed]) / has_changed.sum()
+    own = np.where(has_changed, (squares + _OTHERS * common) / (1 + _OTHERS), common)
+    return np.maximum(np.sqrt(own), speeds / 10)
 
 
-def _start(problem: PackingProblem, arrays: ProblemArrays, random: RandomSource, *, large: bool) -> _Start:
+def _start(problem: PackingProblem, step: SearchStep, random: RandomSource) -> _Start:
     whole = replace(problem, min_consumers=0, max_consumers=None)
-    most = max(problem.max_consumers or NO_BOUND, _count(arrays.current[arrays.pinned]))
-    if large and problem.consumer_weight is not None:  # there is no time to come from afar
-        kept = arrays.consumers_of(sticky_eviction(whole, random))
+    most = max(problem.max_consumers or NO_BOUND, _count(step.current[step.pinned]))
+    if len(step.speed) >= LARGE and problem.consumer_weight is not None:  # there is no time to come from afar
+        kept = step.consumers_of(sticky_eviction(whole, random))
         if _count(kept) <= most:
             return _Start(problem, kept, _count(kept), settled=True)
-    packed = arrays.consumers_of(best_fit_decreasing(whole, random))
+    packed = step.consumers_of(best_fit_decreasing(whole, random))
     least = _count(packed)
     if least <= most:
         return _Start(problem, packed, least, settled=False)
-    stretched, packed = _stretched(whole, arrays, most, random)
+    stretched, packed = _stretched(whole, step, most, random)
     # every consumer is needed, so that there is none to be saved
     problem = replace(problem, capacity=stretched, consumer_weight=None, min_consumers=problem.max_consumers or 0)
     return _Start(problem, packed, most, settled=False)
 
 
-def _stretched(whole: PackingProblem, arrays: ProblemArrays, most: int, random: RandomSource) -> tuple[float, Ints]:
+def _stretched(whole: PackingProblem, step: SearchStep, most: int, random: RandomSource) -> tuple[float, Ints]:
     """The least capacity, up to a hundredth, at which BFD needs no more than `most` consumers, and what it packs."""
 
     def packed(capacity: float) -> Ints:
-        return arrays.consumers_of(best_fit_decreasing(replace(whole, capacity=capacity), random))
+        return step.consumers_of(best_fit_decreasing(replace(whole, capacity=capacity), random))
 
     low, high = whole.capacity, whole.capacity * 2
     while _count(packed(high)) > most:
@@ -145,13 +151,13 @@ def _count(numbers: Ints) -> int:
     return len(distinct(numbers))
 
 
-def _searched(step: SearchStep, start: _Start, moving: Flags, random: RandomSource) -> Ints:
+def _searched(step: SearchStep, start: _Start, random: RandomSource) -> Ints:
     """A bin for each partition that moves: < K that consumer, else a new one."""
     consumer_weight = start.problem.consumer_weight
     fewest = consumer_weight is None
     most = start.least if fewest else start.problem.max_consumers or NO_BOUND
     bins = _places(start.numbers, step)
-    begin = bins[moving] if start.settled else _relabelled(bins[moving], step)
+    begin = bins[step.moving] if start.settled else _relabelled(bins[step.moving], step)
     terms = SearchWeights(
         float(consumer_weight or 0.0), _outlook(step) / (2 if fewest else 1), _EVENNESS, most, fewest or start.settled
     )
@@ -226,7 +232,7 @@ def _repaired(found: Ints, step: SearchStep) -> Ints:
     return found
 
 
-def _numbered(found: Ints, step: SearchStep, moving: Flags, problem: PackingProblem, arrays: ProblemArrays) -> Ints:
+def _numbered(found: Ints, step: SearchStep, problem: PackingProblem) -> Ints:
     """Numbers for the bins, and a place for the partitions that cost nothing wherever they are.
 
     A new bin is a joined spare, else a consumer that has lost all it had, else the lowest free number.
@@ -242,14 +248,14 @@ def _numbered(found: Ints, step: SearchStep, moving: Flags, problem: PackingProb
     names = np.append(step.consumers, np.zeros(int(found.max(initial=0)) + 1, np.int64))
     for b in new[new >= len(step.consumers)].tolist():
         names[b] = next(fresh, None) or next(lowest)
-    numbers = np.where(arrays.pinned, arrays.current, NOBODY)
-    numbers[moving] = names[found]
+    numbers = np.where(step.pinned, step.current, NOBODY)
+    numbers[step.moving] = names[found]
     taken_by = np.flatnonzero(numbers)
     consumers, place = np.unique(numbers[taken_by], return_inverse=True)
-    load = dict(zip(consumers.tolist(), np.bincount(place, arrays.speeds[taken_by]).tolist(), strict=True))
+    load = dict(zip(consumers.tolist(), np.bincount(place, step.bytes_per_s[taken_by]).tolist(), strict=True))
     least = min(((total, c) for c, total in load.items()), default=None)
     for i in np.flatnonzero(numbers == NOBODY).tolist():
-        home = int(arrays.current[i])
+        home = int(step.current[i])
         if home == NOBODY or not (load.get(home, problem.capacity + 1) <= problem.capacity if load else True):
             # who reads one that is too fast reads no other
             full = problem.max_consumers is not None and len(load) >= problem.max_consumers

@@ -1,22 +1,23 @@
 """Hands the partitions to the compiled search: all at once, or with very many in parts, one after the other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kgs_core.packing.basics.problem_arrays import distinct
+from kgs_core.model import Assignment, TopicPartition
 from kgs_core.packing.search.annealing import anneal
 from kgs_core.packing.search.state import (
     ELSEWHERE,
     HOMELESS,
+    Flags,
     Floats,
     Ints,
     MovingPartitions,
     SearchBins,
     SearchWeights,
     Work,
+    distinct,
     new_work,
 )
 
@@ -32,6 +33,8 @@ PART = 400
 """Consumers of a part."""
 SPARE = 4
 """New consumers that a part may open."""
+NOBODY = 0
+"""In place of a consumer's number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +42,32 @@ class SearchStep:
     """A packing problem as arrays: partitions that may move 0 ... P - 1, consumers 0 ... K - 1, speeds in units of C.
 
     Attributes:
+        partitions: all, by topic and number; `bytes_per_s`, `current` and the flags have a value for each of these.
+        current: number of the consumer that each has and may keep; `NOBODY`.
+        pinned: whether it must stay there; `moving`: whether it may move and costs something.
         consumers: their numbers, ascending.
         speed: of each partition, > 0.
         home: consumer of each now; `HOMELESS`.
-        drift, variance: of the change of each speed until the next packing.
+        variance: of the change of each speed until the next packing.
         fixed: speed of what is pinned to each consumer.
         held: whether something is.
     """
 
+    partitions: Sequence[TopicPartition]
+    bytes_per_s: Floats
+    current: Ints
+    pinned: Flags
+    moving: Flags
     consumers: Ints
     speed: Floats
     home: Ints
-    drift: Floats
     variance: Floats
     fixed: Floats
-    held: NDArray[np.bool_]
+    held: Flags
+
+    def consumers_of(self, assignment: Assignment) -> Ints:
+        """The consumer of each partition in an assignment of all of them."""
+        return np.fromiter(map(assignment.__getitem__, self.partitions), np.int64, len(self.partitions))
 
 
 def annealed(step: SearchStep, begin: Ints, terms: SearchWeights, seed: int) -> Ints:
@@ -111,7 +125,7 @@ class _Parts:
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         local = np.where(home >= 0, place[home], HOMELESS)
-        items = MovingPartitions(speed, local, step.drift[members], step.variance[members], order, rank)
+        items = MovingPartitions(speed, local, step.variance[members], order, rank)
         others = self._count - len(own)
         anneal(items, bins, terms._replace(most=terms.most - others), budget, seed, self._work)
         place[known] = ELSEWHERE

@@ -10,9 +10,18 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 HOMELESS, ELSEWHERE = -1, -2
 """No consumer now; one that is not among the B, so that every place is a move."""
+
+
+def distinct(numbers: Ints) -> Ints:
+    """Ascending; in a fraction of the time of `np.unique`."""
+    ordered = np.sort(numbers)
+    first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered[first]
 
 
 class SearchWeights(NamedTuple):
@@ -39,13 +48,12 @@ class MovingPartitions(NamedTuple):
     Attributes:
         speed: of each, > 0.
         home: consumer of each now, `HOMELESS` or `ELSEWHERE`.
-        drift, variance: of the change in speed until the next step.
+        variance: of the change in speed until the next step.
         by_speed, rank: partitions in order of speed, and the place of each in it.
     """
 
     speed: Floats
     home: Ints
-    drift: Floats
     variance: Floats
     by_speed: Ints
     rank: Ints

@@ -1,18 +1,7 @@
 """`bench outage`: its table and what it refuses, without a broker."""
 
-import pytest
-from click.testing import CliRunner
-
-from bench.commands.outage import bench_outage, print_outages
+from bench.commands.outage import print_outages
 from bench.outage import OutageFigures
-from kgs_core.errors import ConfigError
-
-
-def test_what_is_no_outage_and_no_size_is_refused_with_those_that_are():
-    with pytest.raises(ConfigError) as refused:
-        CliRunner().invoke(bench_outage, ["--kinds", "frozen,frosty", "--brokers", "3,9"], catch_exceptions=False)
-    assert "'frosty': use killed, frozen" in str(refused.value)
-    assert "--brokers: '9': use 1 to 5" in str(refused.value)
 
 
 def test_a_row_for_each_outage_with_the_figures_of_each_reader(capsys):

@@ -3,31 +3,15 @@
 import math
 from dataclasses import fields
 
-import pytest
-
-from bench.commands.scale import parse_group_sizes, print_scale
-from bench.group_scale import GroupSize, ScaleFigures, growth
+from bench.commands.scale import print_scale
+from bench.group_scale import ScaleFigures, growth
 from bench.scale_load import GrowingLogs, scale_settings
-from kgs_core.errors import ConfigError
 from kgs_core.monitor.speeds import Window
 
 
 def figures(partitions, value):
     named = {field.name: value for field in fields(ScaleFigures)}
     return ScaleFigures(**named | {"partitions": partitions, "consumers": 9, "readers": 7, "step_moved": 0})
-
-
-def test_sizes_go_in_pairs():
-    assert parse_group_sizes("1000, 10000", "100,1000") == [GroupSize(1000, 100), GroupSize(10000, 1000)]
-
-
-@pytest.mark.parametrize(
-    ("partitions", "consumers", "words"),
-    [("0", "1", "'0'"), ("10", "x", "'x'"), ("10", "10000", "'10000'"), ("10,20", "1", "give as many")],
-)
-def test_what_is_no_size_is_named(partitions, consumers, words):
-    with pytest.raises(ConfigError, match=words):
-        parse_group_sizes(partitions, consumers)
 
 
 def test_growth_is_an_exponent_in_partitions_and_left_out_at_zero():

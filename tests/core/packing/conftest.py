@@ -1,8 +1,6 @@
-"""Partitions and assignments in few letters."""
+"""Assignments in few letters, and a list that is not shuffled."""
 
 import pytest
-
-from kgs_core.model import ConsumerId, TopicPartition
 
 
 class GivenOrder:
@@ -22,17 +20,13 @@ def in_order():
 
 
 @pytest.fixture
-def tp():
-    """`a` is partition 0 of topic a."""
-    return lambda name: TopicPartition(name, 0)
+def bins_of():
+    """`{1: "ab"}` out of an assignment."""
 
+    def bins(assignment):
+        found = {}
+        for partition, consumer in sorted(assignment.items()):
+            found[consumer] = found.get(consumer, "") + partition.topic
+        return found
 
-@pytest.fixture
-def speeds_of(tp):
-    return lambda **speeds: {tp(name): speed for name, speed in speeds.items()}
-
-
-@pytest.fixture
-def assigned(tp):
-    """`{1: "ab"}` is partitions a and b at consumer 1."""
-    return lambda bins: {tp(name): ConsumerId(number) for number, names in bins.items() for name in names}
+    return bins

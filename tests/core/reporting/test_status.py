@@ -134,11 +134,6 @@ def test_what_every_consumer_does(found, rows):
     assert [f"{row.consumer} {row.state}{' !' * row.needs_attention}" for row in found.consumers] == rows
 
 
-def test_what_a_change_waits_for():
-    found = seen(group(report(ONE, A, B, C)))
-    assert (found.is_converged, found.waiting) == (False, {C: "it has not joined"})
-
-
 def test_what_a_row_has_of_its_last_report():
     assert [row.report_age_s for row in seen(group(report(ONE, A, B), report(TWO, C)), now=NOW + 31).consumers] == [
         31.0
@@ -147,43 +142,51 @@ def test_what_a_row_has_of_its_last_report():
     assert (draining.last_drain_s, draining.max_drain_s) == (0.5, 2.0)
 
 
-def test_a_pause_is_reached_when_nobody_reads():
-    paused = DesiredState(RunState.PAUSED, "me", 1)
-    before = seen(group(report(ONE, A), report(TWO), paused))
-    assert (before.is_converged, before.waiting) == (False, {A: "consumer 1 is to let it go"})
-    after = seen(group(report(ONE), report(TWO), paused))
-    assert (after.is_converged, after.waiting) == (True, {})
-    assert seen(group(report(ONE), paused)).is_converged  # nobody is started meanwhile
+PAUSED, STOPPED = (DesiredState(state, "me", 1) for state in (RunState.PAUSED, RunState.STOPPED))
 
 
-def test_a_stop_is_reached_when_all_have_ended():
-    stopped = DesiredState(RunState.STOPPED, "me", 1)
-    assert not seen(group(report(ONE), report(TWO), stopped)).is_converged
-    over = [replace(report(member), phase=Phase.ENDED) for member in (ONE, TWO)]
-    found = seen(group(*over, stopped))
-    assert found.is_converged
+@pytest.mark.parametrize(
+    ("found", "is_converged", "waiting"),
+    [
+        (seen(group(report(ONE, A, B, C))), False, {C: "it has not joined"}),
+        (seen(group(report(ONE, A), report(TWO), PAUSED)), False, {A: "consumer 1 is to let it go"}),
+        (seen(group(report(ONE), report(TWO), PAUSED)), True, {}),
+        (seen(group(report(ONE), PAUSED)), True, {}),
+        (seen(group(report(ONE), report(TWO), STOPPED)), False, {}),
+        (seen(group(replace(report(ONE), phase=Phase.ENDED), OVER, STOPPED)), True, {}),
+        (seen(group(PAUSED, target=None)), True, {}),
+    ],
+    ids=[
+        "one has not joined",
+        "somebody reads during a pause",
+        "a pause is reached when nobody reads",
+        "nobody is started meanwhile",
+        "who reads nothing has not ended",
+        "a stop is reached when all have ended",
+        "before the first target",
+    ],
+)
+def test_what_a_change_waits_for(found, is_converged, waiting):
+    assert (found.is_converged, found.waiting) == (is_converged, waiting)
+
+
+def test_a_consumer_that_was_stopped_needs_no_attention():
+    found = seen(group(replace(report(ONE), phase=Phase.ENDED), OVER, STOPPED))
     assert [(line.state, line.needs_attention) for line in found.consumers] == [("ended", False)] * 2
 
 
-def test_who_has_another_version_or_configuration_is_outdated():
+def test_who_has_another_version_or_configuration_is_outdated_and_what_its_replacement_waits_for():
     wanted = DesiredVersion("2", "abc", "me", 1)
     messages = (report(ONE, A, B, version="2", config_hash="abc"), report(TWO, C, version="1", config_hash="abc"))
     assert seen(group(*messages, wanted)).outdated == (2,)
-    assert seen(group(*messages)).outdated == ()
-
-
-def test_what_a_replacement_waits_for():
-    wanted = DesiredVersion("2", "abc", "me", 1)
-    messages = (report(ONE, A, B, version="2", config_hash="abc"), report(TWO, C, version="1", config_hash="abc"))
     assert "a spare to be started" in str(seen(group(*messages, wanted)).replacement)
-    assert seen(group(*messages)).replacement is None
+    assert (seen(group(*messages)).outdated, seen(group(*messages)).replacement) == ((), None)
 
 
 def test_before_the_first_target():
     found = seen(group(target=None))
     assert (found.target, found.current, found.consumers, found.changes) == (None, {}, (), ())
     assert not found.is_converged
-    assert seen(group(DesiredState(RunState.PAUSED, "me", 1), target=None)).is_converged
 
 
 def test_what_stands_still_and_the_last_changes():

@@ -27,36 +27,32 @@ def usage(*signs, period=DAY, since=0):
     return count.usage(period, since)
 
 
-def test_a_life_lasts_from_the_first_sign_to_the_last_word():
-    found = usage(sign(1, 10, 1), sign(1, 18, 2, full=False), sign(1, 25, 3, phase=Phase.ENDED))
-    assert found.lives == (Period(10_000, 25_000),)
-    assert found.silences == ()
+ENDED = Phase.ENDED
 
 
-def test_who_was_heard_of_late_runs_on_to_the_end_of_the_period():
-    assert usage(sign(1, 95, 1)).lives == (Period(95_000, 100_000),)
-
-
-def test_a_silence_is_no_time_that_was_used_and_no_time_that_was_not():
-    found = usage(sign(1, 10, 1), sign(1, 40, 2), sign(1, 45, 3, phase=Phase.ENDED))
-    assert found.lives == (Period(40_000, 45_000),)
-    assert found.silences == (Period(10_000, 40_000),)
-
-
-def test_the_dead_may_have_run_until_they_would_have_ended_themselves():
-    found = usage(sign(1, 10, 1), sign(1, 18, 2, full=False))
-    assert found.lives == (Period(10_000, 18_000),)
-    assert found.silences == (Period(18_000, 48_000),)
-
-
-def test_a_late_word_of_one_that_has_ended_brings_nobody_back():
-    found = usage(sign(1, 1, 1), sign(1, 5, 2, phase=Phase.ENDED), sign(1, 9, 2))
-    assert found.lives == (Period(1_000, 5_000),)
-
-
-def test_a_clock_that_goes_back_takes_nothing_away():
-    found = usage(sign(1, 10, 1), sign(1, 20, 2), sign(1, 15, 3), sign(1, 24, 4, phase=Phase.ENDED))
-    assert found.lives == (Period(10_000, 24_000),)
+@pytest.mark.parametrize(
+    ("signs", "lives", "silences"),
+    [
+        ([sign(1, 10, 1), sign(1, 18, 2, full=False), sign(1, 25, 3, phase=ENDED)], [(10, 25)], []),
+        ([sign(1, 95, 1)], [(95, 100)], []),
+        ([sign(1, 10, 1), sign(1, 40, 2), sign(1, 45, 3, phase=ENDED)], [(40, 45)], [(10, 40)]),
+        ([sign(1, 10, 1), sign(1, 18, 2, full=False)], [(10, 18)], [(18, 48)]),
+        ([sign(1, 1, 1), sign(1, 5, 2, phase=ENDED), sign(1, 9, 2)], [(1, 5)], []),
+        ([sign(1, 10, 1), sign(1, 20, 2), sign(1, 15, 3), sign(1, 24, 4, phase=ENDED)], [(10, 24)], []),
+    ],
+    ids=[
+        "from the first sign to the last word",
+        "who was heard of late runs on to the end of the period",
+        "a silence is no time that was used and no time that was not",
+        "the dead may have run until they would have ended themselves",
+        "a late word of one that has ended brings nobody back",
+        "a clock that goes back takes nothing away",
+    ],
+)
+def test_lives_and_silences(signs, lives, silences):
+    found = usage(*signs)
+    for periods, expected in ((found.lives, lives), (found.silences, silences)):
+        assert periods == tuple(Period(since * 1000, until * 1000) for since, until in expected)
 
 
 def test_lives_are_cut_at_the_period_and_handovers_before_it_are_not_its_own():

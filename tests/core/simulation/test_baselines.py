@@ -41,16 +41,9 @@ def test_round_robin_deals_in_the_order_of_the_first_measurement_and_never_moves
     strategy = strategy_of("kafka:2", workload, Conditions(), Random(1))
     assert strategy.place(workload.measurements[0], {}).assignment == {TPS[3]: 1, TPS[0]: 2, TPS[1]: 1}
     assert [(s.consumers, s.rscore, s.moved) for s in replay(workload, strategy, Conditions())] == [(2, 0.0, 0)] * 2
-
-
-def test_a_partition_that_comes_later_is_dealt_to_whose_turn_it_is():
-    strategy = RoundRobin(3, TPS[:2])
-    placement = strategy.place(dict.fromkeys(TPS[:4], 1.0), {})
-    assert placement.assignment == {TPS[0]: 1, TPS[1]: 2, TPS[2]: 3, TPS[3]: 1}
-
-
-def test_more_consumers_than_partitions_all_run():
-    assert RoundRobin(9, TPS[:2]).place(dict.fromkeys(TPS[:2], 1.0), {}).consumers == 9
+    later = RoundRobin(3, TPS[:2]).place(dict.fromkeys(TPS[:4], 1.0), {})
+    assert later.assignment == {TPS[0]: 1, TPS[1]: 2, TPS[2]: 3, TPS[3]: 1}, "who comes later goes to whose turn it is"
+    assert RoundRobin(9, TPS[:2]).place(dict.fromkeys(TPS[:2], 1.0), {}).consumers == 9, "all run"
 
 
 def test_shuffled_orders_are_drawn():
@@ -99,8 +92,33 @@ def test_a_new_baseline_is_a_line_in_the_table(monkeypatch):
     assert not [row for row in rows if "shuffled_orders" in row], "its order changes nothing"
 
 
-def test_a_steady_load_needs_as_many_as_the_bound():
-    assert consumers_over_time([4.5] * 40) == [5] * 40
+@pytest.mark.parametrize(
+    ("loads", "partitions", "settings", "expected"),
+    [
+        ([4.5] * 40, 20, {}, dict.fromkeys(range(40), 5)),
+        ([1.0, 40.0, 40.0, 40.0], 40, {}, {0: 1, 1: 1, 2: 10}),
+        ([8.0] * 12 + [2.0] * 20, 20, {}, {22: 8, -1: 2}),
+        ([8.0] * 3 + [2.0] * 5, 20, {"stabilization_s": 0}, {-1: 2}),
+        ([5.0] * 3 + [5.4] * 10, 20, {}, {-1: 5}),
+        ([5.0] * 3 + [5.6] * 10, 20, {}, {-1: 6}),
+        ([30.0] * 60, 6, {}, {-1: 6}),
+        ([0.0] * 40, 20, {}, {-1: 1}),
+    ],
+    ids=[
+        "a steady load needs as many as the bound",
+        "upwards it at most doubles in 15 s or adds four",
+        "downwards it waits for the stabilization window",
+        "or for none",
+        "5.4 consumers' worth of lag at 5 is 8 % more than wanted, within the tolerance",
+        "5.6 is 12 %",
+        "never more than partitions",
+        "it never gives up the last one",
+    ],
+)
+def test_scaled_by_lag(loads, partitions, settings, expected):
+    found = consumers_over_time(loads, partitions, **settings)
+    assert {at: found[at] for at in expected} == expected
+    assert max(found) <= partitions
 
 
 def test_growth_is_followed_a_poll_later_and_a_backlog_overshoots():
@@ -109,32 +127,6 @@ def test_growth_is_followed_a_poll_later_and_a_backlog_overshoots():
     assert found[6] >= 9
     assert max(found) > 9
     assert found[-1] == 10  # one less would do, but is within the tolerance
-
-
-def test_upwards_it_at_most_doubles_in_15_s_or_adds_four():
-    found = consumers_over_time([1.0, 40.0, 40.0, 40.0], partitions=40)
-    assert found[:3] == [1, 1, 10]
-
-
-def test_downwards_it_waits_for_the_stabilization_window():
-    found = consumers_over_time([8.0] * 12 + [2.0] * 20)
-    assert found[12 + 10] == 8
-    assert found[-1] == 2
-    assert consumers_over_time([8.0] * 3 + [2.0] * 5, stabilization_s=0)[-1] == 2
-
-
-def test_within_the_tolerance_nothing_changes():
-    """5.4 consumers' worth of lag at 5 consumers is 8 % more than wanted; 5.6 is 12 %."""
-    assert consumers_over_time([5.0] * 3 + [5.4] * 10)[-1] == 5
-    assert consumers_over_time([5.0] * 3 + [5.6] * 10)[-1] == 6
-
-
-def test_there_are_never_more_consumers_than_partitions():
-    assert max(consumers_over_time([30.0] * 60, partitions=6)) == 6
-
-
-def test_it_never_gives_up_the_last_one():
-    assert consumers_over_time([0.0] * 40)[-1] == 1
 
 
 holders = st.dictionaries(st.sampled_from(TPS), st.integers(1, 12), max_size=40)

@@ -19,10 +19,6 @@ from tests.core.simulation import plain_latency
 A, B, C = (TopicPartition(name, 0) for name in "abc")
 
 
-def recorded(model, speeds, assignment):
-    return model.take(speeds, assignment)
-
-
 def pool_of(measurements, assignments, capacity=100):
     model = LatencyModel(LatencySettings(), capacity)
     pairs = zip(measurements, assignments, strict=True)
@@ -47,53 +43,40 @@ def agree(fast, plain):
             assert fast[key] == pytest.approx(value, rel=1e-9, abs=1e-12), key
 
 
-def test_nothing_is_recorded_at_the_first_measurement():
-    model = LatencyModel(LatencySettings(), 100)
-    assert recorded(model, {A: 50.0, B: 60.0}, {A: 1, B: 2}) == []
-
-
-def test_what_is_kept_within_the_capacity_is_never_late():
-    model = LatencyModel(LatencySettings(), 100)
-    model.take({A: 50.0, B: 60.0}, {A: 1, B: 2})
-    assert model.take({A: 50.0, B: 60.0}, {A: 1, B: 2}) == [Stretch(0.0, 0.0, 3300)]
-
-
-def test_a_moved_partition_is_late_by_the_pause_and_catches_up():
-    """b comes to consumer 1, which keeps a: r_K = 60, r_M = 73."""
-    model = LatencyModel(LatencySettings(), 100)
-    model.take({A: 60.0, B: 40.0}, {A: 1, B: 2})
-    assert model.take({A: 60.0, B: 40.0}, {A: 1, B: 1}) == [
-        Stretch(5.0, 1 / 73 - 1 / 40, 1200), Stretch(0.0, 0.0, 1800),
-    ]  # fmt: skip
+@pytest.mark.parametrize("unit", [1.0, 15_000.0])
+@pytest.mark.parametrize(
+    ("speeds", "target", "expected"),
+    [
+        ((50.0, 60.0), {A: 1, B: 2}, [Stretch(0.0, 0.0, 3300)]),
+        ((60.0, 40.0), {A: 1, B: 1}, [Stretch(5.0, 1 / 73 - 1 / 40, 1200), Stretch(0.0, 0.0, 1800)]),
+        ((150.0, 50.0), {A: 1, B: 1}, [
+            Stretch(0.0, pytest.approx(1 / (133 * 0.75) - 1 / 150), 4500),
+            Stretch(5.0, pytest.approx(1 / (133 * 0.25) - 1 / 50), 1500),
+        ]),
+    ],
+    ids=[
+        "kept within the capacity: never late",
+        "b comes to consumer 1, which keeps a: r_K = 60, r_M = 73: late by the pause, and catches up",
+        "the formula divides by r_M = 0 here: 133 is shared 150 : 50",
+    ],
+)  # fmt: skip
+def test_at_the_first_measurement_nothing_is_recorded_at_the_second_in_any_unit(speeds, target, expected, unit):
+    """The model knows nothing but shares of C."""
+    model, written = (
+        LatencyModel(LatencySettings(), 100 * unit),
+        dict(zip((A, B), (s * unit for s in speeds), strict=True)),
+    )
+    assert model.take(written, {A: 1, B: 2}) == []
+    assert model.take(written, target) == expected
 
 
 def test_latency_goes_on_from_the_last_sample_of_the_same_consumer():
     """140 written, 133 read: late by more and more; 100 after that, and the latency goes down from where it was."""
     model = LatencyModel(LatencySettings(), 100)
-    speeds = [{A: 140.0}, {A: 140.0}, {A: 100.0}]
-    first, second, third = (model.take(s, {A: 1}) for s in speeds)
+    first, second, third = (model.take({A: speed}, {A: 1}) for speed in (140.0, 140.0, 100.0))
     slope = 1 / 133 - 1 / 140
     assert (first, second) == ([], [Stretch(0.0, slope, 4200)])
     assert third == [Stretch(4199 * slope, 1 / 133 - 1 / 100, 3000)]
-
-
-def test_speeds_of_another_unit_give_the_same():
-    """The model knows nothing but shares of C."""
-    found = []
-    for unit in (1.0, 15_000.0):
-        model = LatencyModel(LatencySettings(), 100 * unit)
-        model.take({A: 60 * unit, B: 40 * unit}, {A: 1, B: 2})
-        found.append(model.take({A: 60 * unit, B: 40 * unit}, {A: 1, B: 1}))
-    assert found[0] == found[1]
-
-
-def test_where_nothing_would_be_left_for_what_moved_both_share():
-    """The formula divides by r_M = 0 here; 133 is shared 150 : 50."""
-    model = LatencyModel(LatencySettings(), 100)
-    model.take({A: 150.0, B: 50.0}, {A: 1, B: 2})
-    kept, moved = model.take({A: 150.0, B: 50.0}, {A: 1, B: 1})
-    assert kept == Stretch(0.0, 1 / (133 * 0.75) - 1 / 150, 4500)
-    assert moved == Stretch(5.0, pytest.approx(1 / (133 * 0.25) - 1 / 50), 1500)
 
 
 @pytest.mark.parametrize("name", ["mwf", "bfd", "nf", "kafka:3", "kafka:5"])

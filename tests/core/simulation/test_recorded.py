@@ -10,6 +10,7 @@ from kgs_core.cli.main import cli
 from kgs_core.model import TopicPartition
 from kgs_core.monitor.speeds import Measure, Measurement, PartitionSpeed, Reading, Verdict
 from kgs_core.monitor.speeds.recorded import parse_measurements
+from kgs_core.packing import PackingProblem
 from kgs_core.simulation.recorded import json_lines, published_speeds, recorded_workload
 from tests.core.packing import reference
 from tests.core.simulation import plain_latency
@@ -58,22 +59,13 @@ class Plain:
             if name.startswith("kafka:"):
                 target = {p: 1 + n % int(name[6:]) for n, p in enumerate(order)}
             else:
-                bins = reference.pack(name, Problem(speeds, current))
+                bins = reference.pack(name, PackingProblem(speeds, 100, current))
                 target = {p: number for number, held in bins.items() for p in held}
             moved = [p for p in target if p in current and current[p] != target[p]]
             self.rscores.append(sum(speeds[p] for p in moved) / 100)
             self.assignments.append(target)
             current = target
         self.latency = plain_latency.figures(plain_latency.latencies(measurements, self.assignments))
-
-
-class Problem:
-    """As much of a packing problem as the plain packers look at."""
-
-    capacity = 100
-
-    def __init__(self, speeds, current):
-        self.speeds, self.current = speeds, current
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv"])
@@ -96,17 +88,8 @@ def test_the_command_against_plain_packers_and_the_plain_model(tmp_path, kind):
             for p, s in found.items():
                 tree[p.topic][str(p.partition)] = s
         file.write_text("".join(json.dumps({"time": n, "speeds": tree}) + "\n" for n, tree in enumerate(trees)))
-    arguments = [
-        "--speeds",
-        str(file),
-        "--unit-capacity",
-        "100",
-        "--latency",
-        "--baseline",
-        "kafka:3,kafka:5",
-        "--json",
-    ]
-    result = CliRunner().invoke(cli, ["simulate", *arguments])
+    options = "--unit-capacity 100 --latency --baseline kafka:3,kafka:5 --json"
+    result = CliRunner().invoke(cli, ["simulate", "--speeds", str(file), *options.split()])
     assert result.exit_code == 0, result.stderr
     rows = {row["algorithm"]: row for row in json.loads(result.stdout)["results"]}
     for name in ("nfd", "ffd", "bfd", "wfd", "mwf", "mbf", "mwfp", "mbfp", "kafka:3", "kafka:5"):

@@ -1,5 +1,6 @@
 """Generated loads: their shape, their bounds, and that they are the same wherever they are drawn."""
 
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
@@ -17,25 +18,20 @@ def drawn(spec):
     return generate(spec, Random(spec.key)).measurements
 
 
-def test_a_stream_has_one_measurement_more_than_steps():
+def test_a_stream_has_one_measurement_more_than_steps_and_is_its_seeds_own():
     measurements = drawn(SMALL)
-    assert len(measurements) == 41
-    assert {len(speeds) for speeds in measurements} == {9}
+    assert [len(speeds) for speeds in measurements] == [9] * 41
+    assert drawn(SMALL) == measurements != drawn(replace(SMALL, seed=4))
 
 
-def test_the_same_spec_gives_the_same_stream_and_another_seed_another():
-    other = StreamSpec(delta=7, seed=4, steps=40, partitions=9, topics=2)
-    assert drawn(SMALL) == drawn(SMALL) != drawn(other)
-
-
-@pytest.mark.parametrize(("start", "first"), [("zero", {0.0}), ("half", {50.0}), ("full", {100.0})])
-def test_start_conditions(start, first):
-    assert set(drawn(StreamSpec(5, start, steps=1))[0].values()) == first
-
-
-def test_a_uniform_start_draws_whole_numbers_from_0_to_100():
-    first = set(drawn(StreamSpec(0, partitions=5000, steps=0))[0].values())
-    assert first == {float(n) for n in range(101)}
+@pytest.mark.parametrize(
+    ("start", "first"),
+    [("zero", {0.0}), ("half", {50.0}), ("full", {100.0}), ("uniform", {float(n) for n in range(101)})],
+)
+def test_start_conditions_and_that_without_delta_nothing_ever_changes(start, first):
+    measurements = drawn(StreamSpec(0, start, partitions=5000, steps=2))
+    assert set(measurements[0].values()) == first
+    assert measurements[0] == measurements[1] == measurements[2]
 
 
 @pytest.mark.parametrize("start", STARTS)
@@ -46,11 +42,6 @@ def test_steps_are_whole_and_at_most_delta_and_stay_within_0_and_100(start):
         assert all(0 <= speed <= 100 for speed in after.values())
         changes |= {after[p] - before[p] for p in after}
     assert changes == {float(n) for n in range(-7, 8)}
-
-
-def test_without_delta_nothing_ever_changes():
-    measurements = drawn(StreamSpec(0, steps=5))
-    assert all(speeds == measurements[0] for speeds in measurements)
 
 
 def test_partitions_are_shared_out_over_topics_whose_names_sort_by_number():
@@ -68,9 +59,6 @@ def test_partitions_are_shared_out_over_topics_whose_names_sort_by_number():
 )
 def test_a_key_names_its_stream(spec):
     assert parse_key(spec.key) == spec
-
-
-def test_keys_as_they_are_written():
     assert StreamSpec(5).key == "uniform-delta05-seed1"
     assert SMALL.key == "uniform-delta07-seed3-p9-t2-n40"
 

@@ -2,24 +2,11 @@
 
 import pytest
 
-from kgs_core.config import Settings
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor.kafka.load import bytes_per_offset, measured_load
 from kgs_core.monitor.speeds import Measure, PartitionReading, Reading, Window
 
 HERE, AWAY = TopicPartition("here", 0), TopicPartition("away", 0)
-
-
-@pytest.fixture
-def settings():
-    return Settings.model_validate(
-        {
-            "group": "g",
-            "kafka": {"bootstrap_servers": "broker:9092"},
-            "lake": {"root": "/lake"},
-            "topics": [{"topic": "here"}],
-        }
-    )
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import time
 
 import pytest
 
-from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, PermanentError, TransientError
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor.kafka.measurement_thread import MeasurementThread
@@ -22,9 +21,7 @@ class FakeMonitor:
     filled_s = 30.0
 
     def __init__(self, fails_after=None):
-        self.fails_after = fails_after
-        self.is_closed = False
-
+        self.fails_after, self.is_closed = fails_after, False
         self._window, self._t = Window(30, 10), 0.0
 
     def close(self):
@@ -41,19 +38,6 @@ class FakeMonitor:
 
     def published_offset(self, _timeout_s):
         return 7
-
-
-@pytest.fixture
-def settings():
-    return Settings.model_validate(
-        {
-            "group": "g",
-            "kafka": {"bootstrap_servers": "b:9092"},
-            "lake": {"root": "/lake"},
-            "topics": [{"topic": "t"}],
-            "monitor": {"window_s": 2.4},
-        }
-    )
 
 
 @pytest.fixture

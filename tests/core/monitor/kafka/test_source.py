@@ -4,12 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.monitor.kafka import source as module
 from kgs_core.monitor.kafka.source import RETRY_S, MonitorSource
 
-YAML = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
 DENIED = PermanentError("Kafka b:9092: write 'monitor.writeSpeed': denied")
 
 
@@ -50,8 +48,8 @@ def monitors(monkeypatch):
 
 
 @pytest.fixture
-def source(monitors):
-    return MonitorSource(parse_settings(YAML.encode(), "kgs.yaml", {}), monitors.open)
+def source(monitors, settings):
+    return MonitorSource(settings, monitors.open)
 
 
 @pytest.mark.parametrize("error", [DENIED, TransientError("Kafka b:9092: no answer")], ids=["refused", "away"])
@@ -89,7 +87,8 @@ def test_while_kafka_is_away_it_keeps_its_window_and_is_asked_each_time(monitors
 
 
 @pytest.mark.parametrize(("only_published", "is_told"), [(True, False), (False, True)])
-def test_what_is_not_known_to_be_in_the_topic_is_for_those_who_refer_nobody_to_it(monitors, only_published, is_told):
-    settings = parse_settings(YAML.encode(), "kgs.yaml", {})
+def test_what_is_not_known_to_be_in_the_topic_is_for_those_who_refer_nobody_to_it(
+    monitors, settings, only_published, is_told
+):
     source = MonitorSource(settings, monitors.open, only_published=only_published)
     assert (source.newest() is not None) == is_told

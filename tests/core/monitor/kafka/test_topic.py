@@ -8,7 +8,6 @@ import pytest
 from kgs_core.errors import PermanentError
 from kgs_core.monitor.kafka.topic import Publisher, create_topic
 from kgs_core.monitor.speeds import Measure, Measurement, Reading
-from tests.core.monitor.kafka.test_load import settings  # noqa: F401 - a fixture
 
 MINUTE_MS = 60_000
 
@@ -41,7 +40,7 @@ class Producer:
         return 0
 
 
-def test_the_first_one_of_each_minute_has_a_key_of_its_own(settings):  # noqa: F811
+def test_the_first_one_of_each_minute_has_a_key_of_its_own(settings):
     publisher = Publisher(settings)
     producer = Producer()
     publisher._made = SimpleNamespace(get=lambda: producer, take=lambda: producer)
@@ -50,7 +49,7 @@ def test_the_first_one_of_each_minute_has_a_key_of_its_own(settings):  # noqa: F
     assert producer.keys == [b"minute 0", b"others", b"others", b"minute 1", b"others", b"minute 5"]
 
 
-def test_the_topic_is_compacted_when_everything_was_there_for_an_hour(settings):  # noqa: F811
+def test_the_topic_is_compacted_when_everything_was_there_for_an_hour(settings):
     admin = Admin(None)
     assert create_topic(settings, admin)
     assert admin.made["cleanup.policy"] == "compact,delete"
@@ -66,14 +65,14 @@ def test_the_topic_is_compacted_when_everything_was_there_for_an_hour(settings):
         (PermanentError("denied"), False),
     ],
 )
-def test_a_topic_that_keeps_everything_is_named_with_the_cure(settings, caplog, found, warned):  # noqa: F811
+def test_a_topic_that_keeps_everything_is_named_with_the_cure(settings, caplog, found, warned):
     with caplog.at_level(logging.WARNING):
         assert not create_topic(settings, Admin(found))
     assert ("--add-config cleanup.policy=[compact,delete],min.compaction.lag.ms=3600000" in caplog.text) == warned
 
 
 @pytest.mark.parametrize(("limit", "warned"), [("1048588", True), ("8388608", False), ("9000000", False)])
-def test_a_topic_with_too_low_a_limit_is_named_with_the_cure(settings, caplog, limit, warned):  # noqa: F811
+def test_a_topic_with_too_low_a_limit_is_named_with_the_cure(settings, caplog, limit, warned):
     found = {"cleanup.policy": "compact,delete", "max.message.bytes": limit}
     with caplog.at_level(logging.WARNING):
         assert not create_topic(settings, Admin(found))

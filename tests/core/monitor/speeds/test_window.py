@@ -14,9 +14,66 @@ from kgs_core.monitor.speeds import Measure, PartitionReading, PartitionSpeed, R
 OTHER = TopicPartition("t", 1)
 
 
-def test_speed_is_growth_over_the_window(log, speeds_of):
-    speeds = speeds_of([log(t, end=1000 * t) for t in range(60)])
-    assert speeds[-1] == PartitionSpeed(Verdict.MEASURED, 100_000.0)
+M, S, U, C = Verdict.MEASURED, Verdict.SHRUNK, Verdict.UNKNOWN, Verdict.CONTRADICTION
+CUT = [0 if t < 20 else 15_000 for t in range(31)]
+STANDS_STILL = "11000 new offsets, and the size stays 5000 bytes"
+
+
+@pytest.mark.parametrize(
+    ("logs", "verdict", "bytes_per_s", "reason"),
+    [
+        ([{"end": 1000 * t} for t in range(60)], M, 100_000.0, ""),
+        ([{"end": 7} for t in range(12)], M, 0.0, ""),
+        ([{"end": max(0, t - 40) * 1000} for t in range(56)], M, 50_000.0, ""),
+        ([{"end": max(0, t - 40) * 1000} for t in range(71)], M, 100_000.0, ""),
+        ([{"end": 1000 * t, "start": start} for t, start in enumerate(CUT)], S, 100_000.0, None),
+        ([{"end": 1000 * t, "start": start, **({"size": 2_000_000} if t == 20 else {})} for t, start in enumerate(CUT)],
+         S, 100_000.0, None),
+        ([{"end": 1000 * t, "start": max(0, 1000 * (t - 3))} for t in range(1, 32)], S, 100_000.0, None),
+        ([{"end": 1000 * t, "size": 100_000 * t - (1_500_000 if t >= 20 else 0)} for t in range(31)],
+         S, 100_000.0, None),
+        ([{"end": 1000, "start": 0 if t < 5 else 1000, "size": 100_000 if t < 5 else 0} for t in range(12)],
+         S, 0.0, "the log was cut: no new record"),
+        ([{"end": 1000 * t, "start": 1000 * t, "size": 0} for t in range(12)],
+         U, None, "the log was cut: and nothing tells the size of its records"),
+        ([{"end": 5000, "start": 1000 if t < 12 else 500} for t in range(13)], C, None, None),
+        ([{"end": 5, "start": 9}], C, None, "the log ends at 5, before its start 9"),
+        ([{"end": 5, "start": -1, "size": 500}], C, None, "negative: start -1, size 500"),
+        ([{"end": 5, "size": -500}], C, None, "negative: start 0, size -500"),
+        ([{"end": 1000 * t, "size": 5000} for t in range(12)], C, None, STANDS_STILL),
+        ([{"end": 900 if t < 6 else 1000, "size": 5000} for t in range(12)], M, 0.0, ""),
+        ([{"end": 1000 * t, "size": None, "bytes_per_record": 80.0} for t in range(12)],
+         Verdict.ESTIMATED, 80_000.0, "from a sample: 11000 records of 80 bytes"),
+        ([{"end": 1000 * t, "size": None} for t in range(12)], U, None, None),
+        ([{"end": 1000, "size": None} for t in range(12)], Verdict.ESTIMATED, 0.0, None),
+    ],
+    ids=[
+        "growth over the window",
+        "an idle partition is measured as zero",
+        "any query older than 30 seconds is removed, Landau 2022, section Monitor",
+        "the first reading of the window counts and none before",
+        "after retention by new offsets and the size of a record",
+        "the size is read first: at 20 s it still has what the log's start says is gone",
+        "retention at every reading leaves the size of the whole log's records",
+        "compaction shrinks without moving the start",
+        "deleted whole, and not written",
+        "records that come and go between two readings are no number",
+        "a log start that goes back",
+        "a log that ends before its start",
+        "a negative start",
+        "a negative size",
+        "records that come while the size stands still",
+        "a follower catches up: the leader had the records, and their size, all the time",
+        "offsets alone give an estimate",
+        "offsets without a sample give no number",
+        "but for no record",
+    ],
+)  # fmt: skip
+def test_the_last_speed_after_a_reading_a_second(log, speeds_of, logs, verdict, bytes_per_s, reason):
+    last = speeds_of([log(t, **each) for t, each in enumerate(logs)])[-1]
+    assert last.verdict is verdict
+    assert last.bytes_per_s == (None if bytes_per_s is None else pytest.approx(bytes_per_s))
+    assert reason in (None, last.reason)
 
 
 def test_speed_is_unknown_until_readings_lie_far_enough_apart(log, speeds_of):
@@ -26,51 +83,11 @@ def test_speed_is_unknown_until_readings_lie_far_enough_apart(log, speeds_of):
     assert {s.bytes_per_s for s in speeds[:10]} == {None}
 
 
-def test_an_idle_partition_is_measured_as_zero(log, speeds_of):
-    assert speeds_of([log(t, end=7) for t in range(12)])[-1] == PartitionSpeed(Verdict.MEASURED, 0.0)
-
-
-def test_the_first_reading_of_the_window_counts_and_none_before(log, speeds_of):
-    """Landau 2022, section "Monitor": any query older than 30 seconds is removed."""
-    steps = [0 if t < 40 else (t - 40) * 1000 for t in range(71)]
-    speeds = speeds_of([log(t, end=end) for t, end in enumerate(steps)])
-    assert speeds[55].bytes_per_s == pytest.approx(100_000 * 15 / 30)
-    assert speeds[70].bytes_per_s == pytest.approx(100_000)
-
-
-def test_after_retention_the_speed_comes_from_new_offsets_and_the_size_of_a_record(log, speeds_of):
-    logs = [log(t, end=1000 * t, start=0 if t < 20 else 15_000) for t in range(31)]
-    last = speeds_of(logs)[-1]
-    assert last.verdict is Verdict.SHRUNK
-    assert last.bytes_per_s == pytest.approx(100_000)
-
-
-def test_a_size_read_before_the_cut_and_a_start_read_after_it_do_not_spoil_the_speed(log, speeds_of):
-    """The size is read first: at 20 s it still has what the log's start says is gone."""
-    logs = [log(t, end=1000 * t, start=0 if t < 20 else 15_000) for t in range(31)]
-    logs[20] = replace(logs[20], size_bytes=100 * 20_000)
-    assert speeds_of(logs)[-1].bytes_per_s == pytest.approx(100_000)
-
-
-def test_retention_at_every_reading_leaves_the_size_of_the_whole_logs_records(log, speeds_of):
-    logs = [log(t, end=1000 * t, start=max(0, 1000 * (t - 3))) for t in range(1, 32)]
-    last = speeds_of(logs)[-1]
-    assert last.verdict is Verdict.SHRUNK
-    assert last.bytes_per_s == pytest.approx(100_000)
-
-
 def test_records_whose_size_did_not_show_before_the_cut_are_not_taken_for_empty(log, speeds_of):
     """Four came while the size stayed 200; the logs had 100, 50, 33 and 100 bytes a record: 6 of 75 in 18 s."""
     seen = [log(6 * n, end=2 * (n + 1), size=200) for n in range(3)]
     last = speeds_of([*seen, log(18, end=8, start=5, size=300)])[-1]
     assert last == PartitionSpeed(Verdict.SHRUNK, 25.0, "the log was cut: 6 records of 75 bytes")
-
-
-def test_compaction_shrinks_without_moving_the_start(log, speeds_of):
-    sizes = [100_000 * t - (1_500_000 if t >= 20 else 0) for t in range(31)]
-    last = speeds_of([log(t, end=1000 * t, size=size) for t, size in enumerate(sizes)])[-1]
-    assert last.verdict is Verdict.SHRUNK
-    assert last.bytes_per_s == pytest.approx(100_000)
 
 
 @pytest.mark.parametrize("cut_every_s", [1, 4])
@@ -85,18 +102,6 @@ def test_offsets_that_are_read_late_do_not_make_records_larger_or_smaller(speeds
     last = speeds_of(logs)[-1]
     assert last.verdict is Verdict.SHRUNK
     assert last.bytes_per_s == pytest.approx(100_000, rel=0.02)
-
-
-def test_a_log_that_is_deleted_whole_and_not_written_has_speed_zero(log, speeds_of):
-    logs = [log(t, end=1000, start=0 if t < 5 else 1000, size=100_000 if t < 5 else 0) for t in range(12)]
-    assert speeds_of(logs)[-1] == PartitionSpeed(Verdict.SHRUNK, 0.0, "the log was cut: no new record")
-
-
-def test_records_that_come_and_go_between_two_readings_are_no_number(log, speeds_of):
-    logs = [log(t, end=1000 * t, start=1000 * t, size=0) for t in range(12)]
-    assert speeds_of(logs)[-1] == PartitionSpeed(
-        Verdict.UNKNOWN, None, "the log was cut: and nothing tells the size of its records"
-    )
 
 
 @pytest.mark.parametrize(
@@ -131,93 +136,41 @@ def test_only_the_partition_concerned_begins_anew(log, reading, tp):
     assert last.total_bytes_per_s == 100_000.0
 
 
-def test_a_log_start_that_goes_back_is_a_contradiction(log, speeds_of):
-    last = speeds_of([log(t, end=5000, start=1000 if t < 12 else 500) for t in range(13)])[-1]
-    assert last.verdict is Verdict.CONTRADICTION
-    assert last.bytes_per_s is None
-
-
-def test_a_log_that_ends_before_its_start_is_a_contradiction(log, speeds_of):
-    assert speeds_of([log(0, end=5, start=9)]) == [
-        PartitionSpeed(Verdict.CONTRADICTION, None, "the log ends at 5, before its start 9")
-    ]
-
-
-@pytest.mark.parametrize(
-    ("start", "size", "words"),
-    [(-1, 500, "negative: start -1, size 500"), (0, -500, "negative: start 0, size -500")],
-)
-def test_what_is_negative_is_a_contradiction(log, speeds_of, start, size, words):
-    assert speeds_of([log(0, end=5, start=start, size=size)]) == [PartitionSpeed(Verdict.CONTRADICTION, None, words)]
-
-
-def test_records_that_come_while_the_size_stands_still_are_a_contradiction(log, speeds_of):
-    last = speeds_of([log(t, end=1000 * t, size=5000) for t in range(12)])[-1]
-    assert last == PartitionSpeed(Verdict.CONTRADICTION, None, "11000 new offsets, and the size stays 5000 bytes")
-
-
-def test_offsets_that_become_visible_late_are_none(log, speeds_of):
-    """A follower catches up: the leader had the records, and their size, all the time."""
-    last = speeds_of([log(t, end=900 if t < 6 else 1000, size=5000) for t in range(12)])[-1]
-    assert last == PartitionSpeed(Verdict.MEASURED, 0.0)
-
-
-def test_offsets_alone_give_an_estimate(log, speeds_of):
-    logs = [log(t, end=1000 * t, size=None, bytes_per_record=80.0) for t in range(12)]
-    assert speeds_of(logs)[-1] == PartitionSpeed(
-        Verdict.ESTIMATED, 80_000.0, "from a sample: 11000 records of 80 bytes"
-    )
-
-
-def test_offsets_without_a_sample_give_no_number_but_for_no_record(log, speeds_of):
-    assert speeds_of([log(t, end=1000 * t, size=None) for t in range(12)])[-1].bytes_per_s is None
-    assert speeds_of([log(t, end=1000, size=None) for t in range(12)])[-1].bytes_per_s == 0.0
-
-
-def test_a_partition_not_read_is_unknown_and_bridged_afterwards(log, reading, tp):
+@pytest.fixture
+def filled(log, reading):
+    """A window after 15 readings, one a second."""
     window = Window(30.0, 10.0)
     for t in range(15):
         window.add(reading(t, log(t, end=1000 * t)))
-    missed = window.add(reading(15, unknown={tp: "broker 1 did not answer"}))
+    return window
+
+
+def test_a_partition_not_read_is_unknown_and_bridged_afterwards(filled, log, reading, tp):
+    missed = filled.add(reading(15, unknown={tp: "broker 1 did not answer"}))
     assert missed.speeds[tp] == PartitionSpeed(Verdict.UNKNOWN, None, "broker 1 did not answer")
-    back = window.add(reading(20, log(20, end=20_000)))
+    back = filled.add(reading(20, log(20, end=20_000)))
     assert back.speeds[tp] == PartitionSpeed(Verdict.MEASURED, 100_000.0)
 
 
-def test_a_vanished_partition_is_reported_as_such_and_forgotten_after_a_window(log, reading, tp):
-    window = Window(30.0, 10.0)
-    for t in range(15):
-        window.add(reading(t, log(t, end=1000 * t)))
-    gone = [window.add(reading(t)).speeds.get(tp) for t in range(15, 60)]
+def test_a_vanished_partition_is_reported_as_such_and_forgotten_after_a_window(filled, reading, tp):
+    gone = [filled.add(reading(t)).speeds.get(tp) for t in range(15, 60)]
     assert gone[0] == PartitionSpeed(Verdict.VANISHED, None, "the partition is no longer there")
     assert gone[29] is not None
     assert gone[30] is None
 
 
-def test_a_topic_that_comes_back_under_another_id_is_recreated(log, reading, tp):
-    window = Window(30.0, 10.0)
-    for t in range(15):
-        window.add(reading(t, log(t, end=1000 * t)))
-    window.add(reading(15))
-    back = window.add(reading(16, log(16, end=0, topic_id=TopicId("two"))))
+def test_a_topic_that_comes_back_under_another_id_is_recreated(filled, log, reading, tp):
+    filled.add(reading(15))
+    back = filled.add(reading(16, log(16, end=0, topic_id=TopicId("two"))))
     assert back.speeds[tp].verdict is Verdict.RECREATED
 
 
 @pytest.mark.parametrize("time_s", [14.0, 13.5, -3600.0])
-def test_time_that_does_not_go_on_is_refused_and_changes_nothing(log, reading, tp, time_s):
-    window = Window(30.0, 10.0)
-    for t in range(15):
-        window.add(reading(t, log(t, end=1000 * t)))
+def test_time_that_does_not_go_on_is_refused_and_changes_nothing(filled, log, reading, tp, time_s):
     with pytest.raises(MeasurementError, match="not after the last one"):
-        window.add(reading(time_s, log(time_s, end=99_000)))
-    assert window.add(reading(15, log(15, end=15_000))).known == {tp: 100_000.0}
-
-
-def test_a_step_of_the_wall_clock_does_not_matter(log, reading, tp):
-    window = Window(30.0, 10.0)
-    for t in range(15):
-        last = window.add(replace(reading(t, log(t, end=1000 * t)), wall_ms=max(0, 5_000_000 - 3_600_000 * (t > 7))))
-    assert last.known == {tp: 100_000.0}
+        filled.add(reading(time_s, log(time_s, end=99_000)))
+    jumped = replace(reading(15, log(15, end=15_000)), wall_ms=0)  # a step of the wall clock does not matter
+    assert filled.add(jumped).known == {tp: 100_000.0}
 
 
 def test_two_monitors_on_two_machines_do_not_disturb_each_other(log, reading, tp):

@@ -6,37 +6,21 @@ from kgs_core.packing import PackingProblem
 from kgs_core.packing.any_fit.sticky_eviction import sticky_eviction
 
 
-def bins_of(assignment):
-    bins = {}
-    for partition, consumer in sorted(assignment.items()):
-        bins[consumer] = bins.get(consumer, "") + partition.topic
-    return bins
-
-
-@pytest.fixture
-def kept(speeds_of, assigned, in_order):
-    """What each consumer reads after it: 1 has 50, 2 has 40, 3 has 10, of 100."""
-
-    def pack(**changes):
-        problem = PackingProblem(speeds_of(a=30, b=20, c=40, d=10), 100, assigned({1: "ab", 2: "c", 3: "d"}), **changes)
-        return bins_of(sticky_eviction(problem, in_order))
-
-    return pack
-
-
-def test_one_after_the_other_is_freed_from_the_least_loaded_on(kept):
-    assert kept() == {1: "abcd"}
-
-
-def test_one_that_has_more_than_a_consumer_is_worth_is_left_alone(kept):
-    assert kept(consumer_weight=0.39) == {1: "abd", 2: "c"}
-    assert kept(consumer_weight=0.4) == {1: "abcd"}
-    assert kept(consumer_weight=0.09) == {1: "ab", 2: "c", 3: "d"}
-
-
-def test_so_many_consumers_as_are_asked_for_are_left(kept):
-    assert kept(min_consumers=2) == {1: "abd", 2: "c"}
-    assert kept(min_consumers=3) == {1: "ab", 2: "c", 3: "d"}
+@pytest.mark.parametrize(
+    ("changes", "bins"),
+    [
+        ({}, {1: "abcd"}),
+        ({"consumer_weight": 0.39}, {1: "abd", 2: "c"}),
+        ({"consumer_weight": 0.4}, {1: "abcd"}),
+        ({"consumer_weight": 0.09}, {1: "ab", 2: "c", 3: "d"}),
+        ({"min_consumers": 2}, {1: "abd", 2: "c"}),
+        ({"min_consumers": 3}, {1: "ab", 2: "c", 3: "d"}),
+    ],
+)
+def test_consumers_are_freed_from_the_least_loaded_on(speeds_of, assigned, in_order, bins_of, changes, bins):
+    """1 has 50, 2 has 40, 3 has 10, of 100: as far as one is not worth more, and as many are left as are asked for."""
+    problem = PackingProblem(speeds_of(a=30, b=20, c=40, d=10), 100, assigned({1: "ab", 2: "c", 3: "d"}), **changes)
+    assert bins_of(sticky_eviction(problem, in_order)) == bins
 
 
 def test_one_that_cannot_be_freed_is_the_last_that_is_looked_at(speeds_of, assigned, in_order):
