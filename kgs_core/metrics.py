@@ -62,7 +62,7 @@ METRICS: dict[str, Metric] = {
         _gauge("kgs_partition_speed_known", "1 where its speed is known, else 0.", "monitor.writeSpeed", *_PARTITION),
         _gauge(
             "kgs_partition_lag_records",
-            "Offsets that the table has not yet.",
+            "Records between the table's position and the end of the partition.",
             "position in the table, end of the partition",
             *_PARTITION,
         ),
@@ -74,12 +74,12 @@ METRICS: dict[str, Metric] = {
         ),
         _gauge(
             "kgs_lag_unknown_partitions",
-            "Partitions without kgs_partition_lag_records: nobody knows how far they are.",
+            "Partitions whose lag is unknown.",
             "position in the table, end of the partition",
         ),
         _gauge(
             "kgs_partition_state",
-            "1 for the state that it is in: owned, draining, unread or stopped.",
+            "1 for the present state: owned, draining, unread or stopped.",
             "Target and reports",
             *_PARTITION,
             "state",
@@ -87,19 +87,19 @@ METRICS: dict[str, Metric] = {
         _gauge("kgs_partition_committed_offset", "Position in the table.", "log of the table", *_PARTITION),
         _gauge(
             "kgs_consumers",
-            "Consumers that are wanted (by the newest Target), joined, spare, silent or quarantined.",
+            "Consumers by state: wanted (by the newest Target), joined, spare, silent or quarantined.",
             "Target and reports",
             "state",
         ),
-        _gauge("kgs_topics_consumed", "Topics of which a partition has an owner and is not stopped.", "reports"),
+        _gauge("kgs_topics_consumed", "Topics with at least one partition that is owned and not stopped.", "reports"),
         _gauge(
             "kgs_consumers_lower_bound",
-            "Sum of all speeds by the capacity of packing, rounded up; not there while a speed is not known.",
+            "Sum of all speeds divided by the packing capacity, rounded up; absent while a speed is unknown.",
             "monitor.writeSpeed and Target",
         ),
         _gauge(
             "kgs_consumer_load_bytes_per_second",
-            "Sum of the write speeds of what a consumer owns, stored bytes.",
+            "Sum of the write speeds of a consumer's partitions, stored bytes.",
             "reports and monitor.writeSpeed",
             "consumer",
         ),
@@ -112,53 +112,58 @@ METRICS: dict[str, Metric] = {
         ),
         _gauge(
             "kgs_capacity_drift_ratio",
-            "How far the learnt capacity is from the configured one: -0.3 is 30 % less; not there while none is.",
+            "Learnt capacity relative to the configured one: -0.3 is 30 % less; absent while none is learnt.",
             "reports, monitor.writeSpeed and kgs.yaml",
         ),
         _gauge(
             "kgs_consumer_flat_out_bytes_per_second",
-            "What a consumer has read when it was flat out, by its last busy minutes, stored bytes.",
+            "Rate of a consumer that is flat out, over its last busy minutes, stored bytes.",
             "reports and monitor.writeSpeed",
             "consumer",
         ),
         _gauge(
             "kgs_consumer_read_bytes_per_second",
-            "What a consumer has consumed of late, uncompressed bytes.",
+            "Recent rate of a consumer, uncompressed bytes.",
             "reports",
             "consumer",
         ),
-        _gauge("kgs_consumer_report_age_seconds", "Time since a consumer's last sign of life.", "reports", "consumer"),
+        _gauge(
+            "kgs_consumer_report_age_seconds",
+            "Time since a consumer's last report or heartbeat.",
+            "reports",
+            "consumer",
+        ),
         _gauge(
             "kgs_consumer_batch_age_seconds",
-            "Age of the batch in hand, at the last sign of life; 0 without one.",
+            "Age of the batch in flight at the last report or heartbeat; 0 without one.",
             "reports",
             "consumer",
         ),
         _gauge(
             "kgs_consumer_memory_bytes",
-            "Resident memory of a consumer's processes; pages that they share count for each.",
+            "Resident memory of a consumer's processes; shared pages count for each.",
             "reports",
             "consumer",
         ),
         _counter(
             "kgs_consumer_full_bytes_total",
-            "What a consumer has consumed in rounds that had as much to read as they may take, uncompressed bytes.",
+            "Bytes that a consumer read in full rounds, uncompressed.",
             "reports",
             "consumer",
         ),
         _counter(
             "kgs_consumer_full_seconds_total",
-            "Time of these rounds: bytes by seconds is what the consumer reads when it is flat out.",
+            "Time of full rounds; bytes divided by seconds is the rate of a consumer that is flat out.",
             "reports",
             "consumer",
         ),
         _counter("kgs_consumer_cpu_seconds_total", "Processor time of all consumers.", "reports"),
-        _counter("kgs_commits_total", "Batches that landed.", "reports"),
-        _counter("kgs_commit_seconds_total", "Time that consumers have waited for commits.", "reports"),
+        _counter("kgs_commits_total", "Batches committed.", "reports"),
+        _counter("kgs_commit_seconds_total", "Time that consumers waited for commits.", "reports"),
         _counter(
             "kgs_commits_refused_total",
-            "Batches that did not land: another writer was ahead, an error (the lake did not answer) or other (of a "
-            "consumer of a version that does not say).",
+            "Batches not committed: ahead (another writer was first), error (the lake did not answer) or other (an "
+            "older version's).",
             "reports",
             "reason",
         ),
@@ -167,18 +172,18 @@ METRICS: dict[str, Metric] = {
         _counter("kgs_rscore_total", "Rscore of all changes.", "history of the Target", "forced"),
         _gauge(
             "kgs_rscore_budget_remaining",
-            "What may still be moved in this hour without being forced; not there without a budget.",
+            "Rscore that unforced changes may still move within the hour; absent without a budget.",
             "history of the Target and kgs.yaml",
         ),
         _gauge(
             "kgs_forced_moves_only",
-            "1 within a window of packing.forced_moves_only_utc, in which only what must move does, else 0.",
+            "1 within a window of packing.forced_moves_only_utc, else 0.",
             "kgs.yaml",
         ),
         Metric(
             "kgs_change_reaction_seconds",
             MetricKind.HISTOGRAM,
-            "From a Target until every partition is where it belongs.",
+            "Time from writing a Target until every partition is where it belongs.",
             "history of the Target",
             buckets=_SECONDS,
         ),
@@ -186,21 +191,21 @@ METRICS: dict[str, Metric] = {
             Metric(
                 f"kgs_change_{name}_seconds",
                 MetricKind.HISTOGRAM,
-                f"{text}; of changes that a measurement asked for.",
+                f"Time {text}. Only for changes caused by load.",
                 "history of the Target",
                 buckets=_SECONDS,
             )
             for name, text in (
-                ("seen", "From a measurement until the controller had it"),
-                ("decided", "From then until the Target was written"),
-                ("started", "From then until all consumers had joined that it reads by"),
-                ("handed_over", "From then until every partition was where it belongs"),
+                ("seen", "from a measurement until the controller had it"),
+                ("decided", "from then until the Target was written"),
+                ("started", "from writing the Target until every consumer that it names has joined"),
+                ("handed_over", "from then until every partition was where it belongs"),
             )
         ),
         Metric(
             "kgs_partition_unread_seconds",
             MetricKind.HISTOGRAM,
-            "How long a partition that changed hands had no reader.",
+            "Time without a reader of a partition that changed hands.",
             "reports, by the brokers' clock",
             buckets=_SECONDS,
         ),
@@ -211,23 +216,23 @@ METRICS: dict[str, Metric] = {
         ),
         _gauge(
             "kgs_topics_with_bad_records",
-            "Topics of which more records cannot be parsed than their rule allows.",
+            "Topics with more bad records than their rule allows.",
             "reports",
         ),
         _gauge("kgs_controller_up", "1 while measurements are published, else 0.", "monitor.writeSpeed"),
         _gauge("kgs_controller_measurement_age_seconds", "Age of the newest measurement.", "monitor.writeSpeed"),
         _counter(
             "kgs_controller_fenced_total",
-            "How often the right to write was taken: by another controller, or anew after a write that failed; not "
-            "there without the right to ask.",
+            "Times that the right to write was taken, by another controller or again after a failed write; absent "
+            "without the right to ask.",
             "epoch of the controllers' transactional id",
         ),
         _counter(
-            "kgs_consumers_ended_total", "Incarnations that said their last word, by reason.", "reports", "reason"
+            "kgs_consumers_ended_total", "Incarnations that ended with a last report, by reason.", "reports", "reason"
         ),
         _counter(
             "kgs_consumer_start_failures_total",
-            "Incarnations that an error ended before they read anything.",
+            "Incarnations that failed before they read anything.",
             "reports",
         ),
         _gauge("kgs_table_rows", "Rows of a table.", "log of the table", "table"),
@@ -236,13 +241,13 @@ METRICS: dict[str, Metric] = {
         _counter("kgs_table_dead_letters_total", "Rows of its dead-letter table.", "log of that table", "table"),
         _gauge(
             "kgs_table_last_commit_timestamp_seconds",
-            "When the position of one of its partitions was last seen to move.",
+            "Last time that a position of the table was seen to move.",
             "log of the table, by this machine's clock",
             "table",
         ),
         _gauge(
             "kgs_audit_findings",
-            "Records that the last audit found lost, doubled, ahead, foreign or deleted unread; contradictions.",
+            "Findings of the last audit by kind: lost, doubled, ahead, foreign, deleted unread; contradictions.",
             "kgs metrics --audit-every",
             "kind",
         ),
@@ -250,14 +255,16 @@ METRICS: dict[str, Metric] = {
         _gauge("kgs_audit_every_seconds", "Time between two audits.", "kgs metrics --audit-every"),
         _gauge(
             "kgs_state",
-            "1 for what people want of the group: running, paused or stopped.",
+            "1 for the desired state: running, paused or stopped.",
             "operator.metadata",
             "state",
         ),
         _gauge(
-            "kgs_exporter_look_timestamp_seconds", "When the group was last looked at with success.", "this process"
+            "kgs_exporter_look_timestamp_seconds",
+            "Last time that the exporter read the group without an error.",
+            "this process",
         ),
-        _counter("kgs_exporter_errors_total", "Looks in which something could not be learned.", "this process"),
+        _counter("kgs_exporter_errors_total", "Readings in which something could not be learned.", "this process"),
         Metric("kgs_build", MetricKind.INFO, "Version of the exporter.", "this process", ("version",)),
     )
 }
