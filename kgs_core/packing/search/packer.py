@@ -109,7 +109,8 @@ def _deviation(speeds: Floats, earlier: Floats) -> Floats:
         return speeds / 10
     common = math.fsum(squares[has_changed]) / has_changed.sum()
     own = np.where(has_changed, (squares + _OTHERS * common) / (1 + _OTHERS), common)
-    return np.maximum(np.sqrt(own), speeds / 10)
+    deviation: Floats = np.maximum(np.sqrt(own), speeds / 10)
+    return deviation
 
 
 def _start(problem: PackingProblem, step: SearchStep, random: RandomSource) -> _Start:
