@@ -13,7 +13,7 @@ _SOURCES: Mapping[Source, str] = {
     "unknown": "until the controller has measured its machine",
     "configured": "as configured",
     "learnt": "learnt",
-    "first": "by a short measurement of the controller's machine, until a consumer has been flat out",
+    "first": "by a short measurement of a machine, until a consumer has been flat out",
 }
 
 

@@ -39,7 +39,7 @@ def test_the_figure_in_use_and_where_it_comes_from():
         "consumer_capacity 1.4 MB/s learnt (3 consumers flat out at 1.61 MB/s stored); packed to 1.05"
     )
     first = capacity_line(capacity_of(PackingSettings(), Learnt(), None, 2.3e7))
-    assert first.startswith("consumer_capacity 20 MB/s by a short measurement of the controller's machine")
+    assert first.startswith("consumer_capacity 20 MB/s by a short measurement of a machine")
     assert "until the controller has measured" in capacity_line(capacity_of(PackingSettings(), Learnt(), None))
 
 
