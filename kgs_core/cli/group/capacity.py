@@ -34,9 +34,9 @@ _MB = 1e6
 def capacity(*, config_file: Path, seconds: float, json_: bool) -> None:
     """Measure what one consumer can read: bytes/s as the log stores them, flat out against the backlog.
 
-    Reads the topics of the configuration from their start, in this process and with these settings, into tables in a
-    folder _kgs_capacity_... under the lake's root, which is removed at the end; tables, positions and offsets of the
-    group stay untouched. The result is the most usual rate of its cycles, and the settings that follow from it.
+    Reads the configured topics from their start into tables in a folder _kgs_capacity_... under the lake's root, which
+    it removes at the end. Tables, positions and offsets of the group stay untouched. Prints the most frequent rate of
+    its cycles, and the settings that follow from it.
     """
     settings = load_client_settings(config_file, os.environ)
     from kgs_core.cli.progress import progress_bar

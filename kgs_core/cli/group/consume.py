@@ -46,14 +46,13 @@ def consume(
     status_file: Path | None,
     end_with: int | None,
 ) -> None:
-    """Read partitions into the lake, exactly once, until interrupted: what the controller says, or a fixed share.
+    """Read partitions into the lake, exactly once, until interrupted: the controller's choice, or a fixed share.
 
-    Without --partitions and --share it joins the group: it owns nothing until the controller gives it something, and
-    hands over what the controller takes away. It lives on while the controller is away.
+    Without --partitions and --share it joins the group: it owns what the controller gives it, hands over what the
+    controller takes away, and reads on while no controller runs.
 
-    Positions come from the lake alone, so the command can be killed at any moment and started again, also twice at
-    once: what another consumer has committed is never committed again. SIGTERM and Ctrl-C end it after the batch in
-    hand.
+    Positions come from the lake alone, so the command may be killed at any moment and started again, even twice at
+    once: nothing is committed a second time. SIGTERM and Ctrl-C end it after the batch in flight.
     """
     if partitions is not None and share is not None:
         raise ConfigError(["kgs consume: give either --partitions or --share, or neither to join the group"])

@@ -62,12 +62,11 @@ def control(  # noqa: PLR0913 - one per option
     metrics_port: int | None,
     metrics_address: str,
 ) -> None:
-    """Look after the group: measure the load, pack, start and end consumers, hand partitions over.
+    """Run the group's controller: measure the load, pack, start and end consumers, hand partitions over.
 
-    Needs nothing but Kafka: makes the group's topics where they are missing, publishes the measurements as `kgs
-    monitor` does, and keeps no file. Killed at any moment and started again, it goes on where it was; consumers read on
-    meanwhile and are found again. `kgs status` shows the group, `kgs pause`, `resume`, `stop` and `replace` tell it
-    what to do.
+    Needs only Kafka: creates the group's topics if they are missing, publishes measurements as `kgs monitor` does, and
+    keeps no file. It may be killed at any moment: consumers read on, and the next controller finds them. `kgs status`
+    shows the group; `kgs pause`, `resume`, `stop` and `replace` tell it what to do.
 
     Of several controllers of a group the newest one counts: an older one ends with exit status 3 and must not be
     started again. SIGTERM and Ctrl-C end the controller alone; the consumers go on with what they own, until

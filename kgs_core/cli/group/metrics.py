@@ -44,11 +44,11 @@ def metrics(  # noqa: PLR0913 - one per option
     lag_seconds: bool,
     audit_every: float | None,
 ) -> None:
-    """Give out the group's metrics at /metrics, as OpenMetrics text.
+    """Serve the group's metrics at /metrics, as OpenMetrics text.
 
-    One process for a group. It reads the group's topics, the monitor's and the tables' logs with a viewer's rights,
-    changes nothing, and outlives controller and consumers: it works without Dagster, too. Where Kafka is away it stays
-    and counts errors; figures that are not known are left out, so a missing series is not a zero.
+    Run one process per group. It reads the group's topics, the monitor's and the tables' logs with a viewer's rights,
+    changes nothing, and needs no Dagster. If Kafka is unavailable it stays and counts errors. Unknown figures have no
+    sample, so a missing series is not a zero.
 
     docs/metrics.md has the table of all metrics.
     """

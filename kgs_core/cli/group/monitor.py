@@ -38,8 +38,8 @@ _WIDTH_IN_LOG = 140
 def monitor(*, config_file: Path, once: bool, json_: bool, publish: bool, top: int) -> None:
     """Show how fast every partition is written: bytes/s as the log stores them, largest first.
 
-    Speeds are averages over the last 30 seconds (monitor.window_s). A speed that cannot be told has a verdict and its
-    reason instead of a number. Reads sizes and offsets, never a record, except where monitor.measure is offsets.
+    Speeds are averages over the last 30 seconds (monitor.window_s). An unknown speed shows its reason instead of a
+    number. Reads sizes and offsets but no records, unless monitor.measure is offsets.
     """
     settings = load_client_settings(config_file, os.environ)
     from kgs_core.system.shutdown import stop_on_signals

@@ -46,10 +46,10 @@ def wait_options(command: F) -> F:
 @config_option
 @wait_options
 def pause(*, config_file: Path, wait: bool, timeout_s: float) -> None:
-    """Let nobody read, until `kgs resume`.
+    """Stop all reading until `kgs resume`; processes stay.
 
-    Every consumer finishes its batch in hand, lets go its partitions and stays, so that going on takes seconds. The
-    request is kept in Kafka: it also holds for a controller that is started later.
+    Every consumer finishes its batch, lets go of its partitions and stays, so that resuming takes seconds. The request
+    is kept in Kafka: a controller that starts later obeys it, too.
     """
     asked = "pause: every consumer is to finish its batch; then nobody reads until `kgs resume`, and all processes stay"
     Operator(config_file, wait=wait, timeout_s=timeout_s).set_state(RunState.PAUSED, asked)
@@ -61,7 +61,7 @@ def pause(*, config_file: Path, wait: bool, timeout_s: float) -> None:
 def resume(*, config_file: Path, wait: bool, timeout_s: float) -> None:
     """Let a paused or stopped group read again.
 
-    Everybody gets the partitions that the group's Target gives them; missing consumers are started.
+    Consumers get the partitions of the group's Target; missing consumers are started.
     """
     asked = "resume: missing consumers are to be started, and all partitions to be read again"
     Operator(config_file, wait=wait, timeout_s=timeout_s).set_state(RunState.RUNNING, asked)
@@ -74,8 +74,8 @@ def resume(*, config_file: Path, wait: bool, timeout_s: float) -> None:
 def stop(*, config_file: Path, wait: bool, timeout_s: float, yes: bool) -> None:
     """End all consumers of the group, in order; the controller stays and starts them again at `kgs resume`.
 
-    Every consumer finishes its batch in hand and ends. Nothing is lost by it: what comes meanwhile stays in Kafka, as
-    long as its retention lets it.
+    Every consumer finishes its batch and ends. Nothing is lost: records that arrive meanwhile stay in Kafka for its
+    retention.
     """
     operator = Operator(config_file, wait=wait, timeout_s=timeout_s)
     if not yes:
@@ -90,12 +90,11 @@ def stop(*, config_file: Path, wait: bool, timeout_s: float, yes: bool) -> None:
 @config_option
 @wait_options
 def replace(*, config_file: Path, wait: bool, timeout_s: float) -> None:
-    """Replace, one after the other, consumers of another version of kgs or another configuration.
+    """Replace consumers of another version of kgs or another configuration, one after the other.
 
-    Wanted are this installation's version and the configuration given here, which must be the one that the controller
-    starts consumers with. Each is replaced by way of a spare, so partitions change hands without a gap; nobody lets go
-    anything before the spare has opened all of it, and where it cannot, the replacement stops and says why. What the
-    controller itself does (sections packing, membership, monitor) changes when `kgs control` is started anew.
+    The new ones have this installation's version and the configuration given here, which must be the controller's. A
+    spare opens everything before a consumer lets go of it; if it cannot, the replacement stops and reports why. The
+    controller's own sections (packing, membership, monitor) change when `kgs control` is restarted.
     """
     Operator(config_file, wait=wait, timeout_s=timeout_s).replace()
 

@@ -25,7 +25,7 @@ _WIDTH_IN_LOG = 160
 @click.option("--watch", is_flag=True, help="Again every two seconds, until interrupted.")
 @click.option("--json", "json_", is_flag=True, help="JSON instead of tables; with --watch one object a line.")
 def status(*, config_file: Path, watch: bool, json_: bool) -> None:
-    """Show the group: who reads what and who shall, each consumer's load, lag and last report, what stands still.
+    """Show the group: who reads what and who will, each consumer's load, lag and last report, stopped partitions.
 
     Changes nothing, and works without a controller, which it says then: consumers go on with what they own. A
     controller counts as down when no measurement has been published of late (by it or by `kgs monitor`).
