@@ -5,7 +5,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -203,7 +203,10 @@ class Stage:
     def left_over(self) -> list[str]:
         """Consumers and runs that live though the group was stopped."""
         words = ("consume", "execute_run", "pyspark")
-        lines = [" ".join(each.cmdline()) for each in marked(self.name) if each.is_running()]
+        lines = []
+        for each in marked(self.name):
+            with suppress(psutil.Error):  # it ends at this moment
+                lines.append(" ".join(each.cmdline()))
         return [line[:160] for line in lines if any(word in line for word in words)]
 
     def close(self) -> None:
