@@ -25,7 +25,7 @@ def instance_in_cluster(folder):
             "load_incluster_config": False,
             "kubeconfig_file": str(kubeconfig(folder, address)),
             "job_namespace": "kgs",
-            "job_image": "kgs:0.1.0",
+            "job_image": "kgs:0.2.0",
             "dagster_home": "/opt/dagster",
             "instance_config_map": "dagster-instance",
             "postgres_password_secret": "dagster-postgres",

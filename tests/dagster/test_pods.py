@@ -98,7 +98,7 @@ def test_what_is_written_goes_to_volumes_of_its_own_and_what_the_launcher_gives_
     assert env["SPARK_LOCAL_DIRS"] == env["TMPDIR"]
     for path in (env["TMPDIR"], "/tmp"):
         assert {"name": mounts[path], "emptyDir": {}} in spec["volumes"]
-    assert container["image"] == "kgs:0.1.0"
+    assert container["image"] == "kgs:0.2.0"
     assert {"secretRef": {"name": "kafka"}} in container["envFrom"]
     assert "dagster-postgres" in json.dumps(container["env"])
     assert spec["securityContext"]["runAsUser"] == 10001

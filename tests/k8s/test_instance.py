@@ -56,7 +56,7 @@ def job(request, instance):
         tags = dict(consumer_run_request(group(), ConsumerId(3), 1, as_pod=True).tags)
     run = instance.create_run_for_job(plain_job, tags=tags)
     context = instance.run_launcher.get_container_context_for_run(run)
-    config = context.get_k8s_job_config(job_image="kgs:0.1.0", run_launcher=instance.run_launcher)
+    config = context.get_k8s_job_config(job_image="kgs:0.2.0", run_launcher=instance.run_launcher)
     made = construct_dagster_k8s_job(
         config, ["dagster"], "dagster-run-1", user_defined_k8s_config=context.run_k8s_config
     )
