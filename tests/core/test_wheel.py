@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kgs_core import __version__
 from kgs_core.extras import MODULES
 from tests.wheel import ROOT, build_wheel, install, kgs
 
@@ -42,14 +43,14 @@ def test_the_wheel_holds_the_files_that_messages_name_as_they_stand_in_the_sourc
 def test_the_wheel_holds_the_product_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert {name.partition("/")[0] for name in names} == {"kgs_core", "kgs_dagster", "kgs-0.1.0.dist-info"}
+    assert {name.partition("/")[0] for name in names} == {"kgs_core", "kgs_dagster", f"kgs-{__version__}.dist-info"}
     assert not [name for name in names if "__pycache__" in name or "tests/" in name]
     assert {"kgs_core/py.typed", "kgs_dagster/py.typed"} <= {*names}
 
 
 def test_the_metadata_has_the_extras_and_no_link_that_leads_nowhere(wheel):
     with zipfile.ZipFile(wheel) as archive:
-        text = archive.read("kgs-0.1.0.dist-info/METADATA").decode()
+        text = archive.read(f"kgs-{__version__}.dist-info/METADATA").decode()
     found = message_from_string(text)
     assert set(found.get_all("Provides-Extra")) == MODULES.keys()
     assert "Typing :: Typed" in found.get_all("Classifier")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from kgs_core import __version__
 from kgs_core.config.fingerprint import config_hash
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.fleet.host_process import HostProcess
@@ -109,7 +110,7 @@ def assert_describes(director: Director, member: Member, process: ConsumerProces
     assert said is not None
     assert (said.pid, said.boot_id) == (process.process.pid, boot_id())
     assert said.start_ticks == start_ticks(process.process.pid)
-    assert (report.version, report.config_hash) == ("0.1.0", config_hash(director.settings))
+    assert (report.version, report.config_hash) == (__version__, config_hash(director.settings))
 
 
 def now() -> float:

@@ -72,7 +72,7 @@ def test_the_grids_are_the_published_one_and_a_smaller_one():
 
 def test_the_page_in_the_docs_has_every_figure_and_picture():
     text = (ROOT / "docs/experiments.md").read_text()
-    assert text.startswith("# Experiments\n\nWritten by `make experiments`")
+    assert text.startswith("# Experiments\n\n`make experiments`")
     assert "5 seeds" in text
     assert (text.count("| holds |"), text.count("| refuted |")) == (9, 2)
     for name in NAMES:

@@ -66,5 +66,5 @@ def test_a_child_that_is_dead_for_good_ends_it_with_its_words(snapshot, seconds)
 
 
 def test_a_first_row_is_not_waited_for_for_ever(monkeypatch):
-    monkeypatch.setattr(stages, "_FIRST_ROW_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(stages, "_CONSUMERS_TIMEOUT_S", 0.0)
     assert play(Crew(dies_at=10**9), NO_ROWS, 5.0) == ["no row in the lake within 0 s"]

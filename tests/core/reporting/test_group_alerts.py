@@ -37,5 +37,5 @@ def test_hot_is_what_is_faster_than_consumers_have_shown_to_read():
     view = group(report(ONE, A, flat_out=flat_out), report(TWO, C))
     facts = {"speeds": {A: 100.0, C: 1.0}, "measured_age_s": 1.0, "bytes_per_offset": {"t": 1.0}}
     assert alerts(seen(view, **facts))[GroupAlert.NONE_HOT] == ()
-    learnt = seen(view, packing={"capacity": "learnt"}, **facts)
+    learnt = seen(view, packing={"packing_capacity_bytes_per_s": None, "consumer_capacity_bytes_per_s": None}, **facts)
     assert alerts(learnt)[GroupAlert.NONE_HOT] == (f"{A}: 100 bytes/s, and a consumer reads 80",)

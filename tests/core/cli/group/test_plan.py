@@ -106,7 +106,7 @@ def test_what_is_held_back_is_shown(kgs_plan, recorded, here):
         assert json.loads(kgs_plan(*arguments, "--json").stdout)["held_back"] == expected
         assert (said in kgs_plan(*arguments).stdout.splitlines()) == bool(expected)
     (here / "kgs.yaml").write_text(CONFIG + "packing: {max_rscore_per_hour: 0}\n")
-    forced = ("--from", recorded(1_500_000, 1_500_000, 100_000), "--current", "now.json", "--algorithm", "mwf")
+    forced = ("--from", recorded(100, 100, 10), *arguments[2:])
     found = json.loads(kgs_plan(*forced, "--json").stdout)
     assert (found["held_back"], found["rscore"]) == ("", 1.0), "overload is cured whatever it moves"
 

@@ -60,7 +60,7 @@ def framed(kind, number, payload):
 
 
 def settings_of(registry):
-    return RegistrySettings(url=registry.url, timeout_s=0.5)
+    return RegistrySettings(url=registry.url)
 
 
 def sort(registry, kind, part, *payloads, headers=None, rule=None):
