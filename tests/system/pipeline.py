@@ -98,7 +98,7 @@ class Pipeline:
             "group": f"group-{folder.name}"[:100],
             "kafka": {"bootstrap_servers": bootstrap},
             "lake": {"root": "lake"},
-            "registry": {"url": registry, "timeout_s": 1.0},
+            "registry": {"url": registry},
             "consumer": {"wait_time_s": 0.1, "topics_refresh_s": 0.5, **consumer},
         }
         self.configure(rules)
