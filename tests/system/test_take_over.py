@@ -51,7 +51,8 @@ def test_a_group_of_the_former_version_is_replaced_one_by_one(
     released: Path, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:
     """Consumers of 0.1 read on under a controller of this version, until each has given way to one of it."""
-    rig = Rig(tmp_path, kafka, f"{topic_prefix}load", packing={**SECTIONS["packing"], "spare_consumers": 1})
+    sections = {"packing": {**SECTIONS["packing"], "spare_consumers": 1}, "monitor": {"window_s": 12.0}}
+    rig = Rig(tmp_path, kafka, f"{topic_prefix}load", **sections)
     former = {**environ(), "KGS_BATCH_RUNNER": os.environ["KGS_BATCH_RUNNER"]}
     try:
         with KnownLoad(rig.pipeline.bootstrap, rig.topic, lambda _: CALM):
@@ -67,7 +68,6 @@ def test_a_group_of_the_former_version_is_replaced_one_by_one(
                 after = rig.wait(lambda found: found.is_converged and len(found.current) == PARTITIONS, "taken over")
                 assert {line.version for line in after.consumers} == {__version__}
                 assert {line.config_hash for line in after.consumers} == {config_hash(rig.settings)}
-                rig.pipeline.wait_caught_up([rig.topic])
                 assert ended(control) == 0, rig.tail()
         rig.pipeline.wait_caught_up([rig.topic])
         rig.pipeline.assert_exact(rig.topic)
