@@ -8,7 +8,16 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-_SOURCE = ("kgs_core", "kgs_dagster", "pyproject.toml", "LICENSE", "kgs.example.yaml", "dagster.yaml", "workspace.yaml")
+_SOURCE = (
+    "kgs_core",
+    "kgs_dagster",
+    "ops",
+    "pyproject.toml",
+    "LICENSE",
+    "kgs.example.yaml",
+    "dagster.yaml",
+    "workspace.yaml",
+)
 _BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 
 
