@@ -17,9 +17,6 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 # What brings a cluster of one node up where KUBECONFIG names none.
 K8SLAB ?= $(wildcard ../shared/k8s-local/k8slab)
 
-# Where `make test-dagster` installs.
-OTHER = build/dagster-$(DAGSTER)
-
 UV := $(or $(wildcard $(BIN)/uv),uv)
 
 # Tests start some thousand processes: modules are compiled once, also where none shall lie compiled beside its source.
@@ -30,7 +27,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the parts of `test` share two cores and one environment
-.PHONY: help setup dev demo test test-fast lint fast system chaos soak test-peer test-dagster test-k8s mutants s3-server toxiproxy bench experiments docs image alerts alerts-live prometheus-rule cluster-demo lock clean
+.PHONY: help setup dev demo test test-fast lint fast system chaos soak test-peer test-k8s mutants s3-server toxiproxy bench experiments docs image alerts alerts-live prometheus-rule cluster-demo lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -81,19 +78,6 @@ test-peer: dev ## other readers' own Spark with Delta (500 MB to download, once)
 
 # 1.13.N goes with 0.29.N of Dagster's libraries. They alone are installed, in front of all else that .venv has; whether
 # they ask for other versions of it says the first command.
-test-dagster: dev ## the tests of kgs_dagster with another Dagster, in build/: DAGSTER=1.13.3; no part of `test`
-	@case '$(DAGSTER)' in 1.13.[0-9]*) ;; *) echo 'error: make test-dagster: say which: DAGSTER=1.13.N'; exit 2;; esac
-	@mkdir -p $(OTHER)
-	@sed -n '/^dagster.*==/{s/ *\\$$//;s/==1\.13\.[0-9]*/==$(DAGSTER)/;s/==0\.29\.[0-9]*/==0.29.$(DAGSTER:1.13.%=%)/;p}' \
-		requirements/dev.txt >$(OTHER)/dagster.txt
-	@sed -n '/==/{/^dagster/!{s/ *\\$$//p}}' requirements/dev.txt >$(OTHER)/others.txt
-	@$(UV) pip compile --quiet --no-header $(OTHER)/dagster.txt -c $(OTHER)/others.txt -o $(OTHER)/all.txt
-	@$(BIN)/python -m venv --without-pip $(OTHER)
-	@$(BIN)/python -c 'import sysconfig; print(f"import site; site.addsitedir({sysconfig.get_path("purelib")!r})")' \
-		>$$(echo $(OTHER)/lib/python3*/site-packages)/others.pth
-	@$(UV) pip install --quiet --python $(OTHER) --no-deps -r $(OTHER)/dagster.txt
-	$(OTHER)/bin/python -m pytest tests/dagster -n 3 --dist worksteal
-
 test-k8s: dev ## the tests in a cluster: that of KUBECONFIG (kind), or one that K8SLAB=program makes; no part of `test`
 	@K8SLAB=$(K8SLAB) k8s/local/test
 
