@@ -84,6 +84,7 @@ def test_what_the_monitor_published_is_a_load(
         "kafka": {"bootstrap_servers": kafka.bootstrap_servers},
         "lake": {"root": str(tmp_path / "lake")},
         "topics": [{"pattern": ".*", "table": "{topic}"}],
+        "packing": {"packing_capacity_bytes_per_s": 1_500_000.0},
     }
     config.write_text(yaml.safe_dump(tree))
     topic = topic_name(load_settings(config, {}))
@@ -108,7 +109,19 @@ def test_what_the_monitor_published_is_a_load(
         assert line["speeds"]["t"] == pytest.approx({"0": 1e6 + 100 * n, "1": 5e5 + 100 * known}, rel=ROUNDED)
     (row,) = json.loads(done.stdout)["results"]
     assert (row["measurements"], row["partitions"], row["mean_consumers"]) == (4, 2, 2)
-    arguments = [KGS, "simulate", "--speeds", "load.jsonl", "--interval", "3", "--algorithm", "mwf", "--json"]
+    arguments = [
+        KGS,
+        "simulate",
+        "--speeds",
+        "load.jsonl",
+        "--capacity",
+        "1500000",
+        "--interval",
+        "3",
+        "--algorithm",
+        "mwf",
+        "--json",
+    ]
     again = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120)
     assert {**json.loads(again.stdout)["results"][0], "workload": row["workload"]} == row
 

@@ -10,12 +10,12 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.errors import ConfigError, FencedError, PermanentError, TransientError
+from kgs_core.errors import FencedError, PermanentError, TransientError
 from kgs_core.group.protocol import MemberAssignment, Target, Tombstone
 from kgs_core.group.protocol.codec import encode
 from kgs_core.group.topics.operator_topic import OperatorTopicWriter
 from kgs_core.group.topics.reader import GroupReader, ReadMessage
-from kgs_core.group.topics.topics import GroupTopic
+from kgs_core.group.topics.topics import METADATA_PARTITIONS, GroupTopic
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.runtime.fencings import Fencings
 from tests.system.group_topics import (
@@ -215,23 +215,20 @@ def test_what_stands_in_a_transaction_when_the_queue_is_opened_is_not_given_out(
     assert messages_of(wait_until(lambda: port.newest(1), 20, "the assignment")) == [gives(1, B)]
 
 
-def test_a_consumer_without_partition_is_refused_with_the_way_out(group: Group) -> None:
-    writer = group.writer()
-    with pytest.raises(PermanentError, match=r"consumer 4: topic \S+ has 4 partitions.* raise membership"):
-        writer.write(target(), [gives(1, A), gives(4, B)], [])
-    assert group.reader().read_to_end() == []
-    writer.write(None, [gives(3)], [])
-    for number in (0, 4):
-        with pytest.raises(ConfigError, match="consumers 1 to 3"):
-            group.assignment_reader(number)
+def test_consumers_beyond_the_partitions_share_them_and_each_reads_its_own(group: Group) -> None:
+    both = {number: group.assignment_reader(number) for number in (1, METADATA_PARTITIONS)}
+    group.writer().write(target(), [gives(1, A), gives(METADATA_PARTITIONS, B)], [])
+    for number, given in ((1, A), (METADATA_PARTITIONS, B)):
+        found = wait_until(lambda number=number: both[number].newest(1.0), 20, "its Assignment")
+        assert [each.message for each in found] == [gives(number, given)]
 
 
 def test_partitions_added_later_are_used(group: Group) -> None:
     writer, reader = group.writer(), group.reader()
     reader.read_to_end()
-    group.admin.create_partitions(group.name(GroupTopic.ASSIGNMENTS), 6)
-    writer.write(None, [gives(5, A)], [])
-    assert messages_of(reader.read_to_end()) == [gives(5, A)]
+    group.admin.create_partitions(group.name(GroupTopic.ASSIGNMENTS), METADATA_PARTITIONS + 2)
+    writer.write(None, [gives(METADATA_PARTITIONS + 1, A)], [])
+    assert messages_of(reader.read_to_end()) == [gives(METADATA_PARTITIONS + 1, A)]
 
 
 def test_a_message_that_is_too_large_is_named_and_nothing_of_its_write_stays(
