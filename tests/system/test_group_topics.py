@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.errors import FencedError, PermanentError, TransientError
+from kgs_core.errors import FencedError, PermanentError, TransientError, UnsafeError
 from kgs_core.group.protocol import MemberAssignment, Target, Tombstone
 from kgs_core.group.protocol.codec import encode
 from kgs_core.group.topics.operator_topic import OperatorTopicWriter
@@ -223,12 +223,15 @@ def test_consumers_beyond_the_partitions_share_them_and_each_reads_its_own(group
         assert [each.message for each in found] == [gives(number, given)]
 
 
-def test_partitions_added_later_are_used(group: Group) -> None:
-    writer, reader = group.writer(), group.reader()
-    reader.read_to_end()
+def test_partitions_added_later_are_used_by_whoever_starts_after_that(group: Group) -> None:
+    """They are shared out anew: who has shared out fewer ends."""
+    before = group.reader()
+    before.read_to_end()
     group.admin.create_partitions(group.name(GroupTopic.ASSIGNMENTS), METADATA_PARTITIONS + 2)
-    writer.write(None, [gives(METADATA_PARTITIONS + 1, A)], [])
-    assert messages_of(reader.read_to_end()) == [gives(METADATA_PARTITIONS + 1, A)]
+    group.writer().write(None, [gives(METADATA_PARTITIONS + 1, A)], [])
+    assert messages_of(group.reader().read_to_end()) == [gives(METADATA_PARTITIONS + 1, A)]
+    with pytest.raises(UnsafeError, match="had 64 partitions, has 66: start this process again"):
+        before.read_to_end()
 
 
 def test_a_message_that_is_too_large_is_named_and_nothing_of_its_write_stays(
