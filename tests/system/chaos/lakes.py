@@ -53,8 +53,13 @@ class SmallDisk(ChaosLake):
         return filler
 
     def remount(self, how: str) -> None:
-        """`ro` or `rw`."""
-        subprocess.run(["mount", "-o", f"remount,{how},size={self.size}", self._disk], check=True)
+        """`ro` or `rw`.
+
+        Raises:
+            LookupError: a file is open for writing at this moment.
+        """
+        if subprocess.run(["mount", "-o", f"remount,{how},size={self.size}", self._disk], check=False).returncode:
+            raise LookupError("a file is open")
 
 
 @dataclass

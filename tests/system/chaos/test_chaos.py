@@ -1,4 +1,4 @@
-"""Chaos on three brokers: without Spark in `make test`, longer and on Spark in `make soak`; `make chaos` is by hand."""
+"""Chaos on three brokers in `make soak`; `make chaos` is the same by hand."""
 
 import time
 
@@ -9,6 +9,7 @@ from tests.system.chaos.options import Options
 from tests.system.chaos.report import run
 
 pytestmark = [
+    pytest.mark.soak,
     pytest.mark.chaos,
     pytest.mark.alone,
     pytest.mark.slow(300),
@@ -25,13 +26,12 @@ def assert_right(options: Options, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.timeout(2400)
-@pytest.mark.parametrize("spark", [False, pytest.param(True, marks=[pytest.mark.spark, pytest.mark.soak])])
+@pytest.mark.parametrize("spark", [False, pytest.param(True, marks=pytest.mark.spark)])
 def test_every_fault_once_on_three_brokers(spark: bool, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever the seed, each fault strikes: it says when, whom, for how long, and beside which others."""
     assert_right(Options(0, 1, spark=spark), capsys)
 
 
-@pytest.mark.soak
 @pytest.mark.spark
 @pytest.mark.timeout(9000)
 def test_an_hour_of_a_seed_that_nobody_has_tried(capsys: pytest.CaptureFixture[str]) -> None:
