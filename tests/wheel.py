@@ -18,6 +18,8 @@ _SOURCE = (
     "dagster.yaml",
     "workspace.yaml",
 )
+RELEASED = "2593f176"
+"""The commit of version 0.1.0."""
 _BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 
 
