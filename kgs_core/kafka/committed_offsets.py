@@ -6,6 +6,7 @@ read back as positions.
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 
 from confluent_kafka import Consumer, KafkaException
@@ -23,6 +24,8 @@ REPEAT_S = 12 * 3600  # committed offsets expire by the time of their commit, al
 TIMEOUT_S = 10.0
 _MARK = "kgs:"
 """Metadata of an offset that kgs has committed: this, the topic's id, a colon, the table's path."""
+_COORDINATOR_MOVES = frozenset({"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
+_AGAIN_S = 0.2
 _MEMBERSHIP_ERRORS = frozenset(
     {"FENCED_INSTANCE_ID", "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS", "UNKNOWN_MEMBER_ID"}
 )
@@ -55,10 +58,17 @@ class GroupOffsets:
         """
         wanted = [KafkaPosition(tp.topic, tp.partition) for tp in tps]
         what = f"offsets that group {self._group} has committed"
-        try:
-            found = self._made.get().committed(wanted, timeout=TIMEOUT_S)
-        except KafkaException as e:
-            raise port_error(self._where, what, e.args[0]) from e
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                found = self._made.get().committed(wanted, timeout=TIMEOUT_S)
+                break
+            except KafkaException as e:
+                # The first question of a group may reach its coordinator before that has loaded it. The client looks
+                # for another one, but does not ask again by itself.
+                if e.args[0].name() not in _COORDINATOR_MOVES or time.monotonic() > deadline:
+                    raise port_error(self._where, what, e.args[0]) from e
+                time.sleep(_AGAIN_S)
         for p in found:
             if p.error is not None:
                 raise port_error(self._where, f"{what} for {p.topic}:{p.partition}", p.error)

@@ -25,13 +25,15 @@ class FakeConsumer:
         self.marks: dict[tuple[str, int], str] = {}
         self.errors: dict[tuple[str, int], KafkaError] = {}
         self.failure: KafkaError | None = None
+        self.is_passing = False  # the failure is of the next question alone
         self.is_idle, self.is_closed = Event(), False
         self.is_idle.set()
 
     def committed(self, wanted, timeout):
         assert timeout > 0
         if self.failure is not None:
-            raise KafkaException(self.failure)
+            failure, self.failure = self.failure, None if self.is_passing else self.failure
+            raise KafkaException(failure)
         keys = [(p.topic, p.partition) for p in wanted]
         return [
             SimpleNamespace(
@@ -59,6 +61,7 @@ class FakeConsumer:
 def offsets(monkeypatch):
     monkeypatch.setattr(committed_offsets, "Consumer", FakeConsumer)
     monkeypatch.setattr(committed_offsets, "INTERVAL_S", 3600.0)  # steps are made by the test
+    monkeypatch.setattr(committed_offsets, "TIMEOUT_S", 1.0)
     offsets = GroupOffsets({"bootstrap.servers": "b:9092"}, "g")
     yield offsets
     offsets.close()
@@ -73,6 +76,13 @@ def test_the_end_does_not_wait_for_a_commit_without_an_answer(offsets, monkeypat
     assert not client.is_closed
     client.is_idle.set()
     wait_until(lambda: client.is_closed, 5, "the client is closed once it has its answer")
+
+
+def test_a_coordinator_that_has_not_loaded_the_group_yet_is_asked_again(offsets):
+    """A new group's first question: whoever asks but once (a command, a benchmark) ended with it."""
+    client = offsets._made.get()
+    client.stored["t", 0], client.failure, client.is_passing = 7, KafkaError(KafkaError.NOT_COORDINATOR), True
+    assert offsets.committed([A]) == {A: GroupOffset(7)}
 
 
 def test_partition_without_a_commit_is_absent(offsets):
