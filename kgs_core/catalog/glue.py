@@ -29,11 +29,7 @@ _IS_DELTA = {
 
 
 def open_glue(settings: Settings, catalog: CatalogSettings) -> "GlueCatalog":
-    """The catalogue of these settings; it is not asked yet.
-
-    Raises:
-        ConfigError: boto3 is not installed, or knows no region; the lake is not on S3.
-    """
+    """The catalogue of these settings; it is not asked yet."""
     require("glue", "catalog: kind 'glue'")
     import boto3
     from botocore.config import Config
@@ -137,11 +133,7 @@ class GlueCatalog(Catalog):
             raise TransientError(f"{entry.name}: changed by somebody else meanwhile: {answer}")
 
     def _ask(self, what: str, question: Callable[..., Any], **given: Any) -> Any:
-        """The answer; where it is that something is there, or is not, the name of that error.
-
-        Raises:
-            TransientError, PermanentError: any other outcome.
-        """
+        """The answer; where it is that something is there, or is not, the name of that error."""
         from botocore.exceptions import (
             BotoCoreError,
             ClientError,

@@ -44,11 +44,7 @@ class TableRegistration:
 
 
 def open_catalog(settings: Settings, section: CatalogSettings) -> Catalog:
-    """The catalogue that the settings name; it is not asked yet.
-
-    Raises:
-        ConfigError: it cannot be opened.
-    """
+    """The catalogue that the settings name; it is not asked yet."""
     catalog: Catalog = resolve_name(CATALOGS[section.kind])(settings, section)
     return catalog
 
@@ -59,10 +55,6 @@ def register_lake(settings: Settings, done: Callable[[TableRegistration], None],
     Args:
         done: told of each table; those that are not there yet are passed over.
         tables: only these, by their path under the lake's root; empty: all.
-
-    Raises:
-        ConfigError: no catalogue is configured, or `tables` names a table that is none of them.
-        PortError: the lake does not say which tables there are.
     """
     section = settings.catalog
     if section is None:
@@ -94,8 +86,6 @@ def register_tables(
     """Register tables; one that fails harms no other.
 
     Args:
-        lake: where they are.
-        catalog: where they are to be known.
         names: path of a table -> its name in the catalogue, or why it has none.
     """
     unanswered, away = 0, ""

@@ -30,12 +30,7 @@ _NO_SUCH_API = (_NOT_FOUND, _NO_METHOD, _NOT_IMPLEMENTED)
 
 
 def open_unity(_: Settings, catalog: CatalogSettings) -> "UnityCatalog":
-    """The catalogue of these settings; it is not asked yet.
-
-    Raises:
-        ConfigError: the certificates cannot be read.
-        PermanentError: the file that `token` names cannot be read.
-    """
+    """The catalogue of these settings; it is not asked yet."""
     token = None if catalog.token is None else with_secrets("catalog", {"token": catalog.token})["token"]
     if token is not None and not (token.isascii() and token.isprintable()):
         raise ConfigError(["catalog: the token has characters that no header can have: check it"])
@@ -148,11 +143,7 @@ class UnityCatalog(Catalog):
             raise TransientError(f"catalogue {self._url} does not answer: {one_line(e)}") from e
 
     def _checked(self, what: str, answer: Answer) -> Mapping[str, Any]:
-        """What a good answer says.
-
-        Raises:
-            TransientError, PermanentError: it is none.
-        """
+        """What a good answer says."""
         status = answer.status
         if status == 200 and answer.tree is not None:  # noqa: PLR2004
             return answer.tree

@@ -36,13 +36,7 @@ class ConsumerLineage:
     """
 
     def __init__(self, settings: Settings, run_id: str, open_client: Callable[[Settings], Any] | None = None) -> None:
-        """Nothing is sent yet, and nobody is asked.
-
-        Args:
-            settings: whether, and where to.
-            run_id: a UUID.
-            open_client: gives an OpenLineage client.
-        """
+        """Nothing is sent yet, and nobody is asked."""
         self.lost = 0
         self._settings = settings
         self._is_on = settings.lineage is not None
@@ -167,12 +161,7 @@ class ConsumerLineage:
 
 
 def open_openlineage(settings: Settings) -> Any:
-    """OpenLineage's client: to the address of the settings, or as its own environment and file say.
-
-    Raises:
-        ConfigError: it is not installed, or nothing says where to.
-        PermanentError: the file that the token stands in cannot be read.
-    """
+    """OpenLineage's client: to the address of the settings, or as its own environment and file say."""
     require("lineage", "section lineage")
     from openlineage.client import OpenLineageClient
     from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport, TokenProvider

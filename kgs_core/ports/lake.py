@@ -78,21 +78,15 @@ class LakeTable(Protocol):
 
         Raises:
             UnsafeError: what is there has another schema or layout, or properties that break the guarantee.
-            TransientError: the store did not answer.
         """
 
     def exists(self) -> bool:
-        """Whether the table is there.
-
-        Raises:
-            TransientError: the store did not answer.
-        """
+        """Whether the table is there."""
 
     def versions(self, apps: Collection[str]) -> dict[str, int | None]:
         """Stored version of each application id, as of now.
 
         Raises:
-            TransientError: the store did not answer.
             UnsafeError: the table has been changed so that the guarantee is gone.
         """
 
@@ -249,7 +243,6 @@ class Lake(Protocol):
 
         Raises:
             UnsafeError: the table breaks the guarantee.
-            TransientError: the store did not answer.
         """
 
     def open(self, name: str) -> LakeTable:
@@ -257,7 +250,6 @@ class Lake(Protocol):
 
         Raises:
             UnsafeError: there is none.
-            TransientError: the store did not answer.
         """
 
     def all_versions(self, name: str) -> dict[str, int]:
@@ -265,15 +257,10 @@ class Lake(Protocol):
 
         Raises:
             PermanentError: a part of the table's log is missing or broken.
-            TransientError: the store did not answer.
         """
 
     def forget_intents(self, name: str) -> None:
-        """Remove what writers that have ended have left for others to commit.
-
-        Raises:
-            TransientError: the store did not answer.
-        """
+        """Remove what writers that have ended have left for others to commit."""
 
     def pin(self, name: str) -> PinnedTable | None:
         """A table as it is now; None where there is none. What the table's library raises passes through."""
@@ -290,5 +277,4 @@ class Lake(Protocol):
 
         Raises:
             UnsafeError: the lake's settings keep files of no version for too short a time.
-            TransientError: the store did not answer.
         """

@@ -39,11 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 def open_registry(settings: RegistrySettings) -> "RegistryClient":
-    """The client of these settings: one in a process.
-
-    Raises:
-        ConfigError: the settings' certificates cannot be read.
-    """
+    """The client of these settings: one in a process."""
     return _client(settings, os.getpid())  # a forked process has no share in its parent's connections
 
 
@@ -60,12 +56,6 @@ class RegistryClient:
     """
 
     def __init__(self, settings: RegistrySettings) -> None:
-        """Client that asks as these settings say.
-
-        Raises:
-            ConfigError: certificates cannot be read.
-            PermanentError: a file of secrets cannot be read.
-        """
         self._settings = settings
         self._connect()
         self._lock = threading.Lock()
@@ -124,11 +114,7 @@ class RegistryClient:
         return self._resolved(found.schema, number) if number is None else self.by_id(number)
 
     def register(self, subject: str, text: str) -> int:
-        """Id of an Avro schema, which becomes the newest of its subject.
-
-        Raises:
-            PortError: the registry did not take it.
-        """
+        """Id of an Avro schema, which becomes the newest of its subject."""
         self._renew()
         return self._ask(f"subject {subject}", lambda: self._plain.register_schema(subject, Schema(text, "AVRO")))
 

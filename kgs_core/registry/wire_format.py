@@ -66,9 +66,7 @@ def unframe(values: pa.Array, headers: pa.Array | None = None, header: str = HEA
     """Values by the schema that they name.
 
     Args:
-        values: binary.
         headers: those of each record, as `row_schema.HEADERS`; None: there are none.
-        header: the name of that which names a schema.
     """
     data, starts, ends = byte_ranges(values)
     present = _present(values)

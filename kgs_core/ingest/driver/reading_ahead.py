@@ -35,7 +35,6 @@ class ReadingAhead:
     """One reading at most. The runner is for one thread at a time: `wait` comes before anybody else uses it.
 
     Args:
-        runner: reads.
         longest_s: an answer that was asked for longer ago is dropped: the vacuum counts on it that files are young.
     """
 
@@ -55,11 +54,7 @@ class ReadingAhead:
         self._reading = _Reading(ahead, mine, answer, time.monotonic())
 
     def take(self, at: Round, question: ReadBatch, states: Mapping[str, TopicState]) -> ReadResult | None:
-        """What of that which was read ahead answers a round's question; it is kept no longer.
-
-        Raises:
-            Exception: the reading has failed, as `BatchRunner.read` does.
-        """
+        """What of that which was read ahead answers a round's question; it is kept no longer."""
         reading, self._reading = self._reading, None
         if reading is None:
             return None

@@ -49,12 +49,7 @@ _NO_LIMIT = 2**62
 
 
 class NativeFetchSession(FetchClient):
-    """A client without a Python object for each record.
-
-    Raises:
-        UnfitLibraryError: this librdkafka cannot be called so.
-        KafkaException: a setting is refused.
-    """
+    """A client without a Python object for each record."""
 
     def __init__(self, config: Mapping[str, str | int | bool]) -> None:
         self._loops = native_loops()

@@ -90,7 +90,6 @@ def parse_by_schema(
     """Values of a batch to columns, by the schema of each.
 
     Args:
-        batch: the values.
         kind: of schema that is wanted; a value that names another one is bad.
         decode: adds to `Pieces` what becomes of the values of one schema; UnusableSchemaError makes all of them bad.
         inline: the schema of all values, which then have no frame; None: each names its own.
@@ -152,11 +151,7 @@ def schema_of(registry: SchemaRegistry, group: SchemaGroup) -> RegisteredSchema:
 
 
 def registry_of(settings: RegistrySettings | None) -> SchemaRegistry:
-    """The registry of the settings.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """The registry of the settings."""
     if settings is None:
         raise ConfigError(["registry: needed by a topic's format: give its url"])
     return open_registry(settings)

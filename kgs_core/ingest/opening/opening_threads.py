@@ -62,11 +62,7 @@ class Opening:
 
     @property
     def opened(self) -> TopicTable:
-        """The table.
-
-        Raises:
-            ProtocolError: it is not open.
-        """
+        """The table."""
         if self.table is None:
             raise ProtocolError(f"topic {self.topic}: its table is not open")
         return self.table
@@ -189,7 +185,6 @@ class OpeningThreads:
         """Why no topic can be opened any more, so that the process must end; None while one can.
 
         Args:
-            now: on the steady clock.
             timeout_s: for how long no thread could be started, though topics wait.
         """
         with self._changed:

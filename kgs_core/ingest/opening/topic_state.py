@@ -77,11 +77,7 @@ class TopicState:
         )
 
     def own(self, partitions: frozenset[int]) -> None:
-        """Own exactly these, from the positions that the table has now; nothing is changed where it cannot be asked.
-
-        Raises:
-            PortError: it does not answer, or breaks the guarantee.
-        """
+        """Own exactly these, from the positions that the table has now; nothing is changed where it cannot be asked."""
         self.progress = self._progress.owning(partitions, self.table.positions(partitions))
 
     def give_up(self, partitions: frozenset[int]) -> None:

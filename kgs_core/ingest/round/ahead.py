@@ -39,9 +39,6 @@ class ReadAhead:
         A partition that it leaves out is read by the next round.
 
         Args:
-            result: of `self.question`.
-            at: the round that asks.
-            question: what it asks.
             topics: those whose part may be taken.
         """
         if question.has_dataframe or question.planned is not None:

@@ -29,11 +29,7 @@ from kgs_core.model import TopicId, TopicPartition
 
 
 def take(at: Round, question: Question, answer: Answer, now: float) -> Round:
-    """The round with what the answer says.
-
-    Raises:
-        ProtocolError: it answers another kind of question.
-    """
+    """The round with what the answer says."""
     match question, answer:
         case AskPositions(topic=topic), TablePositions() | Trouble():
             return _take_positions(at, topic, answer, now)

@@ -72,7 +72,6 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
     """Fetch, transform and write one round; a topic that fails does not hold up the others.
 
     Args:
-        request: what to read.
         is_interrupted: whether to come back though there is nothing; None: while the file of its context is there.
     """
     context = request.context

@@ -63,11 +63,7 @@ class DataFrameProcessor:
             rows.mapInArrow(_nothing, "id long").collect()
 
     def read(self, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> ReadResult:
-        """Read exactly these ranges of the job's topic, transform and write them.
-
-        Raises:
-            Exception: Spark's JVM has ended, so no batch will ever succeed; whatever Spark made of it.
-        """
+        """Read exactly these ranges of the job's topic, transform and write them."""
         began = time.monotonic()
         result = ReadResult()
         try:
@@ -161,11 +157,7 @@ class DataFrameProcessor:
 
 
 def transform_schema(spark: "SparkSession", transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
-    """Columns that a transform makes of `schema`, from Spark's analysis; no job runs.
-
-    Raises:
-        TransformError: it cannot be loaded, or it raised.
-    """
+    """Columns that a transform makes of `schema`, from Spark's analysis; no job runs."""
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
     try:

@@ -65,12 +65,7 @@ def note_of(rows: Sequence[Any]) -> WriterNote:
 
 
 def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write the rows of a batch, in `job.plan.given`; what is told of it are rows of `FILE_SCHEMA`.
-
-    Raises:
-        TransformError: the rows break the transform's promise.
-        TransientError: the table did not take a file.
-    """
+    """Write the rows of a batch, in `job.plan.given`; what is told of it are rows of `FILE_SCHEMA`."""
     identity: list[pa.Table] = []
 
     def cast() -> Iterator[pa.RecordBatch]:

@@ -42,9 +42,6 @@ def conclude(job: TopicJob, ranges: Mapping[int, OffsetRange], note: ReadNote, r
 
     Args:
         rows: how many there are after the transform.
-
-    Raises:
-        TransformError: these are more or fewer than the transform promises.
     """
     check_count(job, rows, note.rows)
     kept = ranges_to_read(ranges, note.cuts)
@@ -71,8 +68,6 @@ class UnwrittenBatch:
     """A batch whose rows and dead letters are in no files yet.
 
     Attributes:
-        job: what is known of its topic.
-        batch: all but the files.
         rows: in the columns that the job is given, with their partition values.
         dead_letters: in those of a dead-letter table.
     """
@@ -83,11 +78,7 @@ class UnwrittenBatch:
     dead_letters: pa.Table
 
     def written(self, storage: Storage) -> TopicBatch:
-        """The batch with its files. May be called by any thread: no code of the user's runs in it.
-
-        Raises:
-            TransientError: the table did not take a file.
-        """
+        """The batch with its files. May be called by any thread: no code of the user's runs in it."""
         job = self.job
         files, sides = write_routed(storage, job, self.rows)
         dead_letters = write_dead_letters(storage, job, self.dead_letters)
@@ -102,11 +93,6 @@ def prepare_topic(
     Returns:
         The batch (None when such a record stands at the very start of all that was read), and the records that the
         partitions are read up to.
-
-    Raises:
-        MoreColumnsError: nothing was made of the records: first the table is to be given more columns.
-        TransformError: the transform raised or broke its promise.
-        TransientError: the dead letters that are there already could not be read.
     """
     earlier = earlier_reading(storage, job, ranges)
     while True:
@@ -134,11 +120,7 @@ def _prepared(
 
 
 def earlier_reading(storage: Storage, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> EarlierReading:
-    """What of these ranges is there; the lake is asked only where a mark is above a start, as after a kill.
-
-    Raises:
-        TransientError: dead letters or side tables could not be read.
-    """
+    """What of these ranges is there; the lake is asked only where a mark is above a start, as after a kill."""
     marks: dict[int, int] = {}
     found: dict[str, dict[int, set[int]]] = {}
     for table, of_table in {job.dead_letters_table: job.dead_letter_marks, **job.side_marks}.items():
@@ -167,11 +149,7 @@ def _offsets(storage: Storage, job: TopicJob, table: str, spans: Mapping[int, Of
 
 
 def partitioned(job: TopicJob, rows: pa.Table) -> Partitioned:
-    """The rows with their partition values.
-
-    Raises:
-        TransformError: one has none that the table could take; a value of a record itself always can.
-    """
+    """The rows with their partition values."""
     try:
         return Partitioned(job.rule, rows)
     except ValueError as e:
@@ -187,11 +165,7 @@ def write_dead_letters(storage: Storage, job: TopicJob, dead_letters: pa.Table) 
 
 
 def transform_arrow(job: TopicJob, rows: pa.Table) -> pa.Table:
-    """Rows after the user's `transform_arrow`, in the table's columns.
-
-    Raises:
-        TransformError: it raised, lost the origin columns, or broke its promise.
-    """
+    """Rows after the user's `transform_arrow`, in the table's columns."""
     if job.rule.transform_arrow is None:
         return rows.combine_chunks()
     try:
@@ -205,11 +179,7 @@ def transform_arrow(job: TopicJob, rows: pa.Table) -> pa.Table:
 
 
 def check_origins(job: TopicJob, out: pa.Table) -> None:
-    """Whether each row says which record it is of, and that it is its only one; only IDENTITY columns are looked at.
-
-    Raises:
-        TransformError: they do not, against `rows: ...`.
-    """
+    """Whether each row says which record it is of, and that it is its only one; only IDENTITY columns are looked at."""
     if any(out.column(name).null_count for name in IDENTITY):
         raise TransformError(f"the transform of {job.topic} left nulls in {', '.join(IDENTITY)}")
     if job.rule.rows == "any":
@@ -220,11 +190,7 @@ def check_origins(job: TopicJob, out: pa.Table) -> None:
 
 
 def check_count(job: TopicJob, rows: int, rows_in: int) -> None:
-    """Whether the transform kept `rows: ...` in number.
-
-    Raises:
-        TransformError: it did not.
-    """
+    """Whether the transform kept `rows: ...` in number."""
     promise = job.rule.rows
     if (promise != "any" and rows > rows_in) or (promise == "one_to_one" and rows != rows_in):
         raise TransformError(

@@ -42,8 +42,6 @@ class TopicPlan:
         """Plan for a table of these columns.
 
         Args:
-            rule: the topic's.
-            schema: the table's columns: those after the transform, and those that the layout computes.
             columns: what a value becomes, before the transform; None: as the rule says.
         """
         values = value_schema(rule) if columns is None else columns
@@ -59,11 +57,7 @@ class TopicPlan:
         )
 
     def more_columns(self, missing: pa.Schema) -> list[pa.Field]:
-        """What the table is to be given of columns that values have; empty where it may not, or nothing can be added.
-
-        Args:
-            missing: what `values` lacks.
-        """
+        """Columns that values have and the table is to be given; none where it may not, or nothing can be added."""
         if not self.may_grow:
             return []
         own = [f for f in missing if not f.name.startswith("_") and f.name.lower() not in self.taken]
@@ -119,11 +113,7 @@ class MoreColumnsError(Exception):
 
 
 def load_hook(name: str) -> Callable[..., Any]:
-    """The function that `module:function` names.
-
-    Raises:
-        ImportError, AttributeError: there is none.
-    """
+    """The function that `module:function` names."""
     module, _, function = name.partition(":")
     hook: Callable[..., Any] = getattr(importlib.import_module(module), function)
     return hook

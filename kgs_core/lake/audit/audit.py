@@ -50,7 +50,6 @@ def audit_lake(
         progress: is told how far the reading of the log has come.
 
     Raises:
-        ConfigError: see `find_tables`.
         PortError: Kafka or the lake did not answer. One table or log that cannot be read is a `problem` of its audit.
     """
     lake = open_lake(settings.lake)

@@ -39,9 +39,6 @@ def load_log(
 
     Args:
         taken: is given the records, some at a time.
-
-    Raises:
-        PortError: Kafka did not answer, or refused.
     """
     tps = {TopicPartition(topic, partition): span for partition, span in wanted.items()}
     first = admin.offsets(tps, "earliest")
@@ -77,9 +74,6 @@ class LogReading:
         """Per partition the range that was read, and its offsets with a record, ascending.
 
         The range is shorter than the one asked for where the log was deleted in the meantime.
-
-        Raises:
-            PortError: Kafka refused, or sent nothing for half a minute.
         """
         if self._open:
             consumer = consumer_of(self._settings)

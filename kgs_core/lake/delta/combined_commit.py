@@ -184,9 +184,6 @@ class CombinedCommits:
 
         Args:
             lost: a race, just now, so nothing is asked for again where that is not needed.
-
-        Raises:
-            Exception: the store did not answer.
         """
         is_known = self._log.looked_s <= self._known_since_s and abs(time.time() - self._known_since_s) < ANEW_S
         if lost and is_known:

@@ -77,7 +77,6 @@ def read_state(log: LogStore) -> LogState | None:
 
     Raises:
         LogBrokenError: the log has a hole or a broken entry, or seemed to have, since others changed it meanwhile.
-        Exception: the store did not answer.
     """
     noted = last_checkpoint(log.read)
     listing = log.since(noted)
@@ -107,7 +106,6 @@ def next_state(log: LogStore, state: LogState) -> LogState | None:
 
     Raises:
         LogBrokenError: an entry is broken.
-        Exception: the store did not answer.
     """
     listing: LogListing = log.since(state.version)
     if not state.stamp or listing.stamps.get(state.version) != state.stamp:
@@ -131,10 +129,6 @@ def followed(log: LogStore, state: LogState, ahead: int) -> LogState | None:
 
     Args:
         ahead: how many entries there may be, a guess; asked for at once.
-
-    Raises:
-        LogBrokenError: an entry is broken.
-        Exception: the store did not answer.
     """
     while True:
         asked = range(state.version + 1, state.version + 1 + ahead)
@@ -158,14 +152,7 @@ def _entry_if_there(log: LogStore, version: int) -> tuple[bytes, str] | None:
 
 
 def load_transactions(storage: Storage, table: str) -> dict[str, int]:
-    """Version of every application id in the table's log; empty where there is no table.
-
-    Raises:
-        PermanentError: an entry that should be there is missing or broken; or the folder may not be read, or has files
-            where folders should be.
-        UnsafeError: its path is none that a table can have.
-        TransientError: the store did not answer.
-    """
+    """Version of every application id in the table's log; empty where there is no table."""
     problem: Exception | None = None
     for attempt in range(TRIES):
         try:

@@ -221,12 +221,7 @@ class DeltaTopicTable:
 
 
 def open_table(storage: Storage, name: str, lake: LakeSettings) -> DeltaTopicTable:
-    """A table with the columns that it has.
-
-    Raises:
-        UnsafeError: there is none.
-        TransientError: the store did not answer.
-    """
+    """A table with the columns that it has."""
     try:
         found = DeltaTable(storage.uri(name), storage_options=storage.delta_options())
     except TableNotFoundError as e:

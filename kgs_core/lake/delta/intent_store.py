@@ -30,33 +30,16 @@ class IntentStore(Protocol):
     """The folder of one table's intents. May be used by several threads."""
 
     def put(self, name: str, data: bytes) -> None:
-        """Make a file.
-
-        Raises:
-            Exception: the store did not answer; the file may be there, now or later.
-        """
+        """Make a file."""
 
     def ages(self) -> dict[str, float]:
-        """Name -> seconds since the file was made, by the store's clock for the file and this machine's for now.
-
-        Raises:
-            Exception: the store did not answer.
-        """
+        """Name -> seconds since the file was made, by the store's clock for the file and this machine's for now."""
 
     def read(self, name: str) -> bytes:
-        """Contents of a file.
-
-        Raises:
-            FileNotFoundError: there is none.
-            Exception: the store did not answer.
-        """
+        """Contents of a file."""
 
     def remove(self, names: Collection[str]) -> None:
-        """Remove files, those that are there.
-
-        Raises:
-            Exception: the store did not answer.
-        """
+        """Remove files, those that are there."""
 
 
 def intent_store(storage: Storage, table: str) -> IntentStore:
@@ -87,11 +70,7 @@ def new_name() -> str:
 
 
 def encode_intent(intent: CommitIntent) -> bytes:
-    """The bytes of an intent.
-
-    Raises:
-        ValueError: it has no files.
-    """
+    """The bytes of an intent."""
     if not intent.files:
         raise ValueError("an intent needs a file")
     found = {

@@ -53,34 +53,23 @@ class LogStore(Protocol):
     """The log's folder in some store. May be used by several threads."""
 
     def since(self, version: int | None) -> LogListing:
-        """Entry `version` and all after it; None: everything. Empty where there is no folder.
-
-        Raises:
-            Exception: the store did not answer, in the words of its client.
-        """
+        """Entry `version` and all after it; None: everything. Empty where there is no folder."""
 
     def read(self, name: str) -> bytes:
         """Contents of a file.
 
         Raises:
             FileNotFoundError: there is none.
-            Exception: the store did not answer.
         """
 
     def entry(self, version: int) -> tuple[bytes, str]:
-        """Contents and stamp of an entry.
-
-        Raises:
-            FileNotFoundError: there is none.
-            Exception: the store did not answer.
-        """
+        """Contents and stamp of an entry."""
 
     def create(self, version: int, data: bytes) -> str:
         """Make an entry; its stamp.
 
         Raises:
             EntryExistsError: the number is taken; perhaps by this very call, whose first try's reply was lost.
-            Exception: the store did not answer; the entry may be there, now or later.
         """
 
 

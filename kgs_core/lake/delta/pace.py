@@ -62,11 +62,7 @@ class Pace:
         self._losses = 0
 
     def lost(self, try_s: float) -> float:
-        """Seconds to wait after a lost race.
-
-        Args:
-            try_s: how long the try took.
-        """
+        """Seconds to wait after a lost race."""
         self._losses += 1
         usual = max(self._usual, min(self._losses, LEARNT_AT_ONCE))
         impatience = min(1.0, self._losses / (PATIENCE * (usual + 1)))

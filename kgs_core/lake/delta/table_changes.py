@@ -69,7 +69,6 @@ def added_since(log: LogStore, base: int, end: int) -> Iterator[AddedFiles]:
 
     Raises:
         ChangesLostError: entries are gone, or rows were removed or columns changed.
-        Exception: the store did not answer.
     """
     numbers = range(base + 1, end + 1)
     with ThreadPoolExecutor(_THREADS) as pool:

@@ -38,11 +38,7 @@ class DerivedTable:
         self._handle: DeltaTable | None = None
 
     def load(self, schema: pa.Schema) -> None:
-        """Look at the table as it is now; it is made if it is not there.
-
-        Raises:
-            UnsafeError: something else than kgs has made it.
-        """
+        """Look at the table as it is now; it is made if it is not there."""
         uri, options = self._storage.uri(self.name), self._storage.delta_options()
         try:
             self._handle = DeltaTable(uri, storage_options=options)
@@ -96,7 +92,6 @@ class DerivedTable:
 
         Args:
             rows: the table's columns, and whether the key is to go.
-            key: columns.
             order: see `ORDERS`.
             positions: application id -> version afterwards.
         """

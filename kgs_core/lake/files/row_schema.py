@@ -102,7 +102,6 @@ def parsed_schema(rule: TopicRule, columns: pa.Schema | None = None) -> pa.Schem
     """What a transform is given, and what the table holds where there is none.
 
     Args:
-        rule: the topic's.
         columns: what a record's value becomes; None: as the rule says.
     """
     return pa.schema([*(value_schema(rule) if columns is None else columns), *extra_schema(rule), *ORIGIN_FIELDS])

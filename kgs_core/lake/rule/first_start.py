@@ -45,7 +45,6 @@ def offsets_read(
     """Partition -> offset up to which the group has read this topic into this table, by its offsets in Kafka.
 
     Args:
-        committed: the group's offsets of the topic.
         start: of its rule; `committed` takes over what others have committed.
     """
     ours = {(topic_id, table)} if start == "committed" else {(topic_id, table), (None, "")}

@@ -50,9 +50,6 @@ def hand_over(stored: Mapping[str, int], old: str, new: str, known: Collection[s
     """How what `old` has becomes `new`'s; None where `old` has nothing (any more).
 
     Args:
-        stored: every application id of the table's log with its version.
-        old: the group that has it.
-        new: the group that gets it.
         known: positions that `old` could write under; those that are not stored count as 0, and are closed, too.
     """
     absent = dict.fromkeys((app for app in known if app not in stored), 0)

@@ -51,8 +51,6 @@ def find_tables(
     Raises:
         ConfigError: a chosen topic that no rule fits, or that neither Kafka nor the lake has; two topics that are there
             in one table.
-        PermanentError: the lake cannot be listed.
-        TransientError: the store did not answer, for one table or, with `unread`, for `AWAY_AFTER` in a row.
     """
     if chosen is not None:
         wrong = [
@@ -77,12 +75,7 @@ def find_tables(
 
 
 def find_topic(settings: Settings, admin: KafkaAdmin, topic: str) -> tuple[TableSpec, TopicId, int]:
-    """Table, present id and number of partitions of one topic that Kafka has.
-
-    Raises:
-        ConfigError: Kafka has no such topic, or no rule fits it.
-        PortError: Kafka did not answer.
-    """
+    """Table, present id and number of partitions of one topic that Kafka has."""
     described = admin.describe([topic]).get(topic)
     if described is None:
         raise ConfigError([f"topic {topic}: Kafka {settings.kafka.bootstrap_servers} has no such topic"])
@@ -94,11 +87,7 @@ def find_topic(settings: Settings, admin: KafkaAdmin, topic: str) -> tuple[Table
 
 
 def refuse_unknown(unread: Collection[UnreadTable] | None) -> None:
-    """What somebody names and is not found may be one of these.
-
-    Raises:
-        TransientError: there are some.
-    """
+    """What somebody names and is not found may be one of these."""
     for each in unread or ():
         raise each.error
 

@@ -31,10 +31,6 @@ def refuse_unlike_columns(lake: Lake, spec: TableSpec, ids: AppIds, schema: pa.S
     Args:
         schema: columns that the topic's rows would have.
         is_made: the table is there, perhaps made just now for another topic that has not begun either.
-
-    Raises:
-        UnsafeError: it names the columns, and the way out.
-        PortError: the log cannot be read.
     """
     stored = lake.all_versions(spec.table)
     known = owners(stored).get(ids.group, ())

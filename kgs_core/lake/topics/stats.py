@@ -150,12 +150,7 @@ class LakeView:
         return 0 if contents is None else contents.rows
 
     def _load(self, table: str) -> TableContents | None:
-        """The table's contents; None where there is no table yet.
-
-        Raises:
-            UnsafeError: there was one.
-            Exception: its log cannot be read.
-        """
+        """The table's contents; None where there is no table yet."""
         pinned = self._pinned.get(table)
         if pinned is None:
             pinned = self._lake.pin(table)

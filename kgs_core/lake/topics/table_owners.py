@@ -6,12 +6,7 @@ from kgs_core.ports import Lake
 
 
 def refuse_other_groups(lake: Lake, table: str, group: str) -> dict[str, int]:
-    """All versions in the log of a table that no other group fills.
-
-    Raises:
-        UnsafeError: names the groups, and the way out.
-        PortError: the log cannot be read.
-    """
+    """All versions in the log of a table that no other group fills."""
     stored = lake.all_versions(table)
     others = {name: topics for name, topics in owners(stored).items() if name != group}
     if others:

@@ -50,11 +50,7 @@ class TopicTable:
         self._judgements = Judgements(ids)
 
     def open(self) -> None:
-        """Make the table if it is not there, and check it; where its rule lets it, give it the columns that it lacks.
-
-        Raises:
-            UnsafeError: it is there and does not let the guarantee hold.
-        """
+        """Make the table if it is missing, and check it; where its rule lets it, give it the columns that it lacks."""
         rule = self.spec.rule
         if rule.transform or rule.transform_arrow or (rule.names_columns and rule.evolve == "none"):
             self._rows.create()
@@ -63,11 +59,7 @@ class TopicTable:
             self._fit(self.columns)
 
     def add_columns(self, more: pa.Schema) -> None:
-        """Give the table columns that values were seen to have; afterwards `columns` has them, if it may.
-
-        Raises:
-            PortError: see `Lake.columns`.
-        """
+        """Give the table columns that values were seen to have; afterwards `columns` has them, if it may."""
         # With those that are there: layout and route are of these
         self._fit(pa.schema([*(f for f in self.columns if f.name not in more.names), *more]))
 
@@ -122,9 +114,6 @@ class TopicTable:
 
         Args:
             offsets: partition -> first offset to read, of *all* partitions known at the topic's first start.
-
-        Raises:
-            UnsafeError: another group fills the table, or this life of the topic has ended.
         """
         while True:
             stored = self._rows.versions([*(self.ids.start(p) for p in offsets), STARTS])
@@ -165,11 +154,7 @@ class TopicTable:
         return self._open_positions(self._rows, {partition})[partition]
 
     def _open_positions(self, table: LakeTable, partitions: Collection[int]) -> dict[int, int | None]:
-        """Stored positions.
-
-        Raises:
-            UnsafeError: they were handed over, to another group or to a later life of the topic.
-        """
+        """Stored positions."""
         stored = table.versions([self.ids.position(p) for p in partitions])
         if CLOSED in stored.values():
             raise self._handed_over(table.name)

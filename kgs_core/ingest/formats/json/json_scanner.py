@@ -51,8 +51,6 @@ def scan_json(values: pa.Array, schema: pa.Schema, *, takes_unknown: bool) -> Sc
     """The values of which it is sure what pyarrow's reader would make; None: of too few.
 
     Args:
-        values: binary.
-        schema: columns that fields become, by their names.
         takes_unknown: whether a field without a column is passed over; else its value is left.
     """
     count, (_, offsets, data) = len(values), values.buffers()

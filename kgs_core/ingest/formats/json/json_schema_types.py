@@ -42,11 +42,7 @@ Fields = dict[str, pa.DataType]
 
 
 def columns_of_schema(schema: RegisteredSchema) -> pa.Schema:
-    """The columns that values of a schema become, all nullable.
-
-    Raises:
-        UnusableSchemaError: it is no JSON Schema of an object, or has a field that cannot become a column.
-    """
+    """The columns that values of a schema become, all nullable."""
     fields, unfit = fields_of_schema(schema)
     if unfit:
         raise unfit[0]
@@ -54,11 +50,7 @@ def columns_of_schema(schema: RegisteredSchema) -> pa.Schema:
 
 
 def fields_of_schema(schema: RegisteredSchema) -> tuple[pa.Schema, Sequence[UnusableSchemaError]]:
-    """The columns that fields of a schema become, all nullable, and why others cannot.
-
-    Raises:
-        UnusableSchemaError: it is no JSON Schema of an object.
-    """
+    """The columns that fields of a schema become, all nullable, and why others cannot."""
     try:
         documents = _Documents(schema)
         types = _Types(documents)
@@ -95,11 +87,7 @@ class _Documents:
         return document
 
     def find(self, reference: str, document: Any) -> tuple[Any, Any]:
-        """What a `$ref` in a document means, and the document that this is in.
-
-        Raises:
-            UnusableSchemaError: there is no such thing.
-        """
+        """What a `$ref` in a document means, and the document that this is in."""
         name, _, pointer = reference.partition("#")
         if name:
             own = document.get("$id", "") if isinstance(document, dict) else ""
@@ -144,11 +132,7 @@ class _Types:
         self._seen = 0
 
     def type_of(self, node: Any, document: Any, where: str) -> pa.DataType | None:
-        """The type of a node's values; None where only null is one.
-
-        Raises:
-            UnusableSchemaError: there is none.
-        """
+        """The type of a node's values; None where only null is one."""
         self._seen += 1
         if self._seen > MAX_FIELDS:
             raise UnusableSchemaError(f"has more than {MAX_FIELDS} types, nested ones counted wherever they stand")

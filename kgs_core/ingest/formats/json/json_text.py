@@ -42,11 +42,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=Number, parse_flo
 
 
 def read_object(text: str, decoder: json.JSONDecoder = _DECODER) -> Pairs:
-    """The pairs of a JSON object, of which an inner one is a tuple, too, and an array a list.
-
-    Raises:
-        JSONDecodeError: it is not one.
-    """
+    """The pairs of a JSON object, of which an inner one is a tuple, too, and an array a list."""
     try:
         return _decoded(text, decoder)
     except json.JSONDecodeError:
@@ -104,8 +100,6 @@ def entries_of_maps(value: bytes, shape: Shape) -> bytes:
 
     Raises:
         MisfitError: where a map is wanted there is something else, or a key stands twice in one.
-        JSONDecodeError: it is not one JSON object.
-        UnicodeDecodeError: it is not UTF-8.
     """
     return _rewritten(read_object(value.decode().strip(" \t\r\n")), shape).encode()
 

@@ -62,10 +62,7 @@ class FieldColumns:
         """The column of a field.
 
         Args:
-            found: what the decoder made of it.
-            shape: of the field.
             rows: of each value the row that it is in.
-            where: the field, as one would write it.
         """
         return self._by_kind[shape.kind](found, shape, rows, where)
 

@@ -24,11 +24,7 @@ from kgs_core.ingest.formats.widening import widened, widening_problem
 
 
 def natural_columns(descriptor: Descriptor) -> pa.Schema:
-    """The columns that a message type is by itself.
-
-    Raises:
-        UnusableSchemaError: a field cannot become a column.
-    """
+    """The columns that a message type is by itself."""
     _, shapes = ShapeBuilder().message(descriptor, descriptor.fields)
     return pa.schema([pa.field(name, shape.type) for name, shape in shapes])
 
@@ -49,15 +45,6 @@ class MessageDecoder:
     """Decoder of the messages of one type into given columns: by name, missing ones null, narrower ones made wider."""
 
     def __init__(self, descriptor: Descriptor, columns: pa.Schema) -> None:
-        """See the class.
-
-        Args:
-            descriptor: the message type.
-            columns: wanted.
-
-        Raises:
-            UnusableSchemaError: a field that a column is wanted of cannot become one.
-        """
         self._name = descriptor.full_name
         self._class: Any = GetMessageClass(descriptor)
         self._columns = columns
