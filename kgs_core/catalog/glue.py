@@ -134,14 +134,8 @@ class GlueCatalog(Catalog):
 
     def _ask(self, what: str, question: Callable[..., Any], **given: Any) -> Any:
         """The answer; where it is that something is there, or is not, the name of that error."""
-        from botocore.exceptions import (
-            BotoCoreError,
-            ClientError,
-            HTTPClientError,
-        )
-        from botocore.exceptions import (
-            ConnectionError as NoConnectionError,
-        )
+        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+        from botocore.exceptions import ConnectionError as NoConnectionError
 
         try:
             return answer_within(self._timeout_s, lambda: question(**given), "glue")

@@ -8,13 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kgs_core.accel import layout as at
-from kgs_core.ingest.fetch.topic_records import (
-    UNREADABLE_HEADER,
-    HeaderRow,
-    TopicRecords,
-    origin_table,
-    time_column,
-)
+from kgs_core.ingest.fetch.topic_records import UNREADABLE_HEADER, HeaderRow, TopicRecords, origin_table, time_column
 from kgs_core.lake.files.row_schema import HEADERS
 
 Number = TypeVar("Number", bound=np.generic)

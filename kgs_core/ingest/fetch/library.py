@@ -13,15 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, cimpl, libversion
 from confluent_kafka import TopicPartition as KafkaPosition
 
-from kgs_core.accel.layout import (
-    CALLS,
-    DESTROY,
-    HEADER_GET_ALL,
-    LEADER_EPOCH,
-    MESSAGE_HEADERS,
-    TIMESTAMP,
-    TOPIC,
-)
+from kgs_core.accel.layout import CALLS, DESTROY, HEADER_GET_ALL, LEADER_EPOCH, MESSAGE_HEADERS, TIMESTAMP, TOPIC
 from kgs_core.errors import PermanentError
 from kgs_core.ingest.fetch import token_refresh
 from kgs_core.kafka.clients import plain_settings, token_source

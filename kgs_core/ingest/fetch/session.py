@@ -30,14 +30,7 @@ from kgs_core.accel.layout import (
     VALUE_BYTES,
 )
 from kgs_core.ingest.fetch.columns import TopicColumns
-from kgs_core.ingest.fetch.fetch_client import (
-    POLL_MESSAGES,
-    POLL_S,
-    FetchClient,
-    Fetched,
-    SilentError,
-    UnreadableError,
-)
+from kgs_core.ingest.fetch.fetch_client import POLL_MESSAGES, POLL_S, FetchClient, Fetched, SilentError, UnreadableError
 from kgs_core.ingest.fetch.library import NativeClient, calls, message_error, message_topic
 from kgs_core.ingest.fetch.small_topics import Longs
 from kgs_core.model import OffsetRange, TopicPartition

@@ -14,13 +14,7 @@ from kgs_core.ingest.fetch.topic_records import TopicRecords
 from kgs_core.ingest.formats import raw, texts  # noqa: F401 - not in the first batch
 from kgs_core.ingest.formats.json import json_objects  # noqa: F401 - not in the first batch
 from kgs_core.ingest.formats.parsed import NO_COLUMNS, Parsed, Parser, ValueBatch
-from kgs_core.ingest.formats.record_columns import (
-    header_columns,
-    parse_keys,
-    side_by_side,
-    with_rescued,
-    with_topic,
-)
+from kgs_core.ingest.formats.record_columns import header_columns, parse_keys, side_by_side, with_rescued, with_topic
 from kgs_core.ingest.round.stops import StopCause
 from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
 from kgs_core.lake.files.layout import unfit

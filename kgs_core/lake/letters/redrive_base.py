@@ -23,12 +23,7 @@ import pyarrow as pa
 
 from kgs_core.config import TableSpec
 from kgs_core.errors import UnsafeError
-from kgs_core.lake.audit.audit_snapshot import (
-    PartitionKey,
-    offsets_in,
-    offsets_of,
-    stored_positions,
-)
+from kgs_core.lake.audit.audit_snapshot import PartitionKey, offsets_in, offsets_of, stored_positions
 from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.lake.rule import NO_OFFSETS, Offsets, StoredPositions
 from kgs_core.lake.rule.positions import CLOSED, AppIds, offset_sum, parse_app_id
