@@ -46,16 +46,8 @@ def maintain_table(
     problems += [] if dry_run else _remove_old_intents(storage, name)
     removed, removed_bytes, problem = _vacuum(storage, name, table, hours, dry_run=dry_run)
     problems += [problem] if problem else []
-    after = _size(table)
-    return Upkeep(
-        name,
-        (before[0], after[0]),
-        (before[1], after[1]),
-        removed,
-        removed_bytes,
-        time.monotonic() - began,
-        "; ".join(problems) or None,
-    )
+    (files, sizes), seconds = zip(before, _size(table), strict=True), time.monotonic() - began
+    return Upkeep(name, files, sizes, removed, removed_bytes, seconds, "; ".join(problems) or None)
 
 
 def _load(storage: Storage, name: str) -> DeltaTable | None:

@@ -49,7 +49,7 @@ from kgs_core.lake.delta.table_properties import wanted_properties
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.lake.rule.commit_rule import CommitDecision, judge
-from kgs_core.ports import CommitOutcome, FileWritten, TableLayout
+from kgs_core.ports import CommitOutcome, FileWritten
 
 T = TypeVar("T")
 
@@ -218,16 +218,3 @@ class DeltaTopicTable:
             self._log.connect_anew()
             time.sleep(pause_after_error(attempt))
         raise TransientError(f"table {self.name}: {one_line(problem) if problem else ''}") from problem
-
-
-def open_table(storage: Storage, name: str, lake: LakeSettings) -> DeltaTopicTable:
-    """A table with the columns that it has."""
-    try:
-        found = DeltaTable(storage.uri(name), storage_options=storage.delta_options())
-    except TableNotFoundError as e:
-        raise UnsafeError(f"table {name}: not there: start a consumer, it makes the table") from e
-    except Exception as e:
-        raise TransientError(f"table {name}: {one_line(e)}") from e
-    layout = TableLayout(tuple(found.metadata().partition_columns))
-    schema = pa.schema(found.schema())
-    return DeltaTopicTable(storage, name, schema, lake, TableLog(storage, name, schema, lake, layout))

@@ -185,27 +185,19 @@ class S3Intents(IntentStore):
 
     def put(self, name: str, data: bytes) -> None:
         """See `IntentStore`."""
-        import obstore
-
-        obstore.put(self._store, name, data, use_multipart=False)
+        self._store.put(name, data, use_multipart=False)
 
     def ages(self) -> dict[str, float]:
         """See `IntentStore`."""
-        import obstore
-
-        found = obstore.list(self._store).collect()
+        found = self._store.list().collect()
         now = time.time()
         return {str(file["path"]): now - file["last_modified"].timestamp() for file in found}
 
     def read(self, name: str) -> bytes:
         """See `IntentStore`."""
-        import obstore
-
-        return bytes(obstore.get(self._store, name).bytes())
+        return bytes(self._store.get(name).bytes())
 
     def remove(self, names: Collection[str]) -> None:
         """See `IntentStore`."""
-        import obstore
-
         if names:
-            obstore.delete(self._store, list(names))
+            self._store.delete(list(names))

@@ -18,6 +18,7 @@ from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.delta_optimize import has_long_decimals
 from kgs_core.lake.delta.table_properties import wanted_properties
 from kgs_core.lake.derived.newest_rows import DELETED, is_newer
+from kgs_core.lake.files.columns import plain
 from kgs_core.lake.files.storage import Storage
 
 MARK = "kgs/latest/"
@@ -75,7 +76,7 @@ class DerivedTable:
     def has_columns(self, schema: pa.Schema) -> bool:
         """Whether it has these columns."""
         there = pa.schema(self._loaded.schema())
-        return there.names == schema.names and [*map(_plain, there.types)] == [*map(_plain, schema.types)]
+        return there.names == schema.names and [*map(plain, there.types)] == [*map(plain, schema.types)]
 
     def move(self, positions: Mapping[str, int]) -> None:
         """Note that there was nothing to merge up to new positions."""
@@ -123,8 +124,3 @@ def _commit(positions: Mapping[str, int]) -> CommitProperties:
     return CommitProperties(
         app_transactions=[Transaction(app, version) for app, version in positions.items()], max_commit_retries=0
     )
-
-
-def _plain(kind: pa.DataType) -> str:
-    """Readers choose one of two kinds of text and bytes."""
-    return str(kind).replace("large_", "").replace("_view", "").replace("element", "item")

@@ -110,7 +110,8 @@ class LatestByKeyTable:
         rows = self._opened(self._spec.table)
         if rows is None:
             return done
-        source = _Source(rows, letters, positions, self._lives())
+        topics = topics_by_id(load_transactions(self._storage, self._spec.table), self._group).values()
+        source = _Source(rows, letters, positions, Counter(topics))
         self._check(source)
         self._target.load(source.schema)
         apps = self._app(rows), self._app(letters) if letters is not None else ""
@@ -169,9 +170,8 @@ class LatestByKeyTable:
     def _make_anew(self, source: _Source, apps: tuple[str, str], done: Materialization) -> None:
         """All rows, so many at a time as a merge takes; what is kept in memory is the derived table."""
         found = self._new_tombstones(source, apps[1], {})
-        tombstones = found.rows
-        kept = self._as_rows(tombstones, self._with_deleted(source.schema.empty_table()).schema)
-        done.rows, done.tombstones = 0, tombstones.num_rows
+        kept = self._as_rows(found.rows, self._with_deleted(source.schema.empty_table()).schema)
+        done.rows, done.tombstones = 0, found.rows.num_rows
         for file in files_of(source.rows):
             rows = self._with_deleted(self._read(self._spec.table, [file], source.schema))
             done.rows += rows.num_rows
@@ -189,10 +189,6 @@ class LatestByKeyTable:
             return NewTombstones(none_of(source.schema))
         name, positions = self._spec.dead_letters_table, source.positions
         return DeadLetters(self._storage, name, source.letters, positions, source.schema).new_tombstones(app, noted)
-
-    def _lives(self) -> dict[str, int]:
-        """Topic that fills the table -> how many ids of it have done so."""
-        return Counter(topics_by_id(load_transactions(self._storage, self._spec.table), self._group).values())
 
     def _positions(self) -> dict[tuple[str, int], int]:
         """(topic id, partition) -> position, of all topics."""
