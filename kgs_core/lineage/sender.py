@@ -67,7 +67,7 @@ class ConsumerLineage:
             self.failed(one_line(e))
             raise
         finally:
-            self._end(RunNews("COMPLETE", time.time(), self._tables()))
+            self._end(RunNews("COMPLETE", time.time(), tuple(self._told.values())))
             self._put(None)
             thread.join(LAST_WORD_S)
             waiting = sum(news is not None for news in list(self._queue.queue))
@@ -78,7 +78,7 @@ class ConsumerLineage:
     def failed(self, why: str) -> None:
         """The run fails; may be called from any thread, and waits for nothing."""
         if self._is_on:
-            self._end(RunNews("FAIL", time.time(), self._tables(), why))
+            self._end(RunNews("FAIL", time.time(), tuple(self._told.values()), why))
 
     def saw(self, tables: Iterable[tuple[str, str, Any]]) -> None:
         """Note what is open now; tables that are new here, or have other columns, are told.
@@ -105,9 +105,6 @@ class ConsumerLineage:
         except queue.Full:  # they are told later
             return
         self._news = {}
-
-    def _tables(self) -> tuple[LineageTable, ...]:
-        return tuple(self._told.values())
 
     def _end(self, news: RunNews) -> None:
         if not self._has_ended:

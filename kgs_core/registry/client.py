@@ -49,8 +49,9 @@ def _client(settings: RegistrySettings, _pid: int) -> "RegistryClient":
 
 
 class RegistryClient:
-    """Client of one registry (port `SchemaRegistry`); may be used by several threads. Pickled, it is its settings.
+    """Client of one registry; may be used by several threads. Pickled, it is its settings.
 
+    What was answered by id or GUID is kept for good; that there is none (UnknownSchemaError) is not.
     A registry that cannot be reached, or fails for several schemas, is not asked again for `UNREACHABLE_S`, so that a
     batch with many schemas waits for one time-out and not for each.
     """
@@ -98,15 +99,15 @@ class RegistryClient:
         return open_registry, (self._settings,)
 
     def by_id(self, number: int) -> RegisteredSchema:
-        """The schema of this id; see the port."""
+        """The schema of this id."""
         return self._of(number, number, lambda client, form: client.get_schema(number, fmt=form))
 
     def by_guid(self, guid: str) -> RegisteredSchema:
-        """The schema of this GUID; see the port."""
+        """The schema of this GUID."""
         return self._of(guid, None, lambda client, form: client.get_schema_by_guid(guid, fmt=form))
 
     def latest(self, subject: str) -> RegisteredSchema:
-        """The newest schema of a subject; see the port."""
+        """The newest schema of a subject."""
         self._renew()
         self._plain.clear_latest_caches()  # type: ignore[no-untyped-call]
         found = self._ask(f"subject {subject}", lambda: self._plain.get_latest_version(subject))

@@ -5,11 +5,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPosition
 
+from kgs_core.ingest.fetch.library import NativeClient
 from kgs_core.ingest.fetch.small_topics import MOST_PASSED_BYTES, Longs, taking_order
 from kgs_core.ingest.fetch.topic_records import TopicRecords, records_of
 from kgs_core.ingest.round.stops import StopCause
@@ -41,17 +41,6 @@ class SilentError(Exception):
     def __init__(self, tps: Collection[TopicPartition], words: str) -> None:
         super().__init__(words)
         self.tps = tuple(tps)
-
-
-class Positioned(Protocol):
-    """What is asked of a client besides its records: confluent_kafka's `Consumer` has it."""
-
-    def assign(self, partitions: list[KafkaPosition], /) -> None: ...  # noqa: D102
-    def incremental_assign(self, partitions: list[KafkaPosition], /) -> None: ...  # noqa: D102
-    def incremental_unassign(self, partitions: list[KafkaPosition], /) -> None: ...  # noqa: D102
-    def seek(self, partition: KafkaPosition, /) -> None: ...  # noqa: D102
-    def list_topics(self, topic: str | None = None, timeout: float = ...) -> Any: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
 
 
 @dataclass(slots=True)
@@ -93,8 +82,8 @@ class FetchClient(ABC):
     topic_ids: Mapping[str, TopicId] = MappingProxyType({})
     _ids_before: Mapping[str, TopicId] = MappingProxyType({})
 
-    def __init__(self, consumer: Positioned) -> None:
-        self._client = consumer
+    def __init__(self, client: NativeClient) -> None:
+        self._client = client
         self._next: dict[tuple[str, int], int] = {}
         self._waiting_bytes = 0
         self._gathering_since: float | None = None

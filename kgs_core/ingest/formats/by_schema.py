@@ -22,8 +22,8 @@ from kgs_core.ingest.formats.parsed import (
 )
 from kgs_core.lake.files.columns import lacking
 from kgs_core.lake.files.row_schema import RESCUED
-from kgs_core.ports.registry import RegisteredSchema, SchemaKind, SchemaRegistry, UnknownSchemaError
-from kgs_core.registry.client import open_registry
+from kgs_core.ports.registry import RegisteredSchema, SchemaKind, UnknownSchemaError
+from kgs_core.registry.client import RegistryClient, open_registry
 from kgs_core.registry.wire_format import FramedValues, SchemaGroup, unframe, unframed
 
 Positions = npt.NDArray[np.int64]
@@ -97,7 +97,7 @@ def parse_by_schema(
     if inline is None:
         registry = registry_of(batch.registry)
         framed = unframe(batch.values, batch.headers, batch.schema_header)
-        ask = within_patience(lambda group: schema_of(registry, group))
+        ask = within_patience(lambda group: _schema_of(registry, group))
     else:
         framed, ask = unframed(batch.values), lambda _: inline
     pieces = Pieces(batch.columns, dict(framed.bad))
@@ -143,14 +143,13 @@ def within_patience(ask: Callable[[SchemaGroup], RegisteredSchema]) -> Callable[
     return asked
 
 
-def schema_of(registry: SchemaRegistry, group: SchemaGroup) -> RegisteredSchema:
-    """The schema that the values of a group name; raises as the port."""
+def _schema_of(registry: RegistryClient, group: SchemaGroup) -> RegisteredSchema:
     if isinstance(group.schema, UUID):
         return registry.by_guid(str(group.schema))
     return registry.by_id(group.schema)
 
 
-def registry_of(settings: RegistrySettings | None) -> SchemaRegistry:
+def registry_of(settings: RegistrySettings | None) -> RegistryClient:
     """The registry of the settings."""
     if settings is None:
         raise ConfigError(["registry: needed by a topic's format: give its url"])

@@ -40,7 +40,9 @@ def take(at: Round, question: Question, answer: Answer, now: float) -> Round:
         case ReadBatch(), ReadResult():
             return _take_result(at, answer, now)
         case AskLogs(tps=tps), Logs() | Trouble():
-            return replace(at, logs={tp: log for tp in tps if (log := _log_of(tp, answer)) is not None})
+            # Where nobody said what the log has, the stop that the partition has already keeps its words
+            logs = {} if isinstance(answer, Trouble) else answer.logs
+            return replace(at, logs={tp: log for tp in tps if isinstance(log := logs.get(tp), tuple)})
         case Commit() | AddColumns(), Landed() | Trouble():
             return _take_change(at, question, answer, now)
         case _:
@@ -155,9 +157,3 @@ def _take_commit(at: Round, batch: TopicBatch, answer: Landed | Trouble, now: fl
     if isinstance(answer, Trouble) and answer.cause is not StopCause.NO_ANSWER:
         return _look_failed(new, batch.topic, answer, now)
     return replace(new, unsure=new.unsure | {batch.topic})
-
-
-def _log_of(tp: TopicPartition, answer: Logs | Trouble) -> tuple[int, int] | None:
-    """What the log has; None where nobody said: the stop that the partition has already keeps its words."""
-    log = None if isinstance(answer, Trouble) else answer.logs.get(tp)
-    return None if isinstance(log, Trouble) else log

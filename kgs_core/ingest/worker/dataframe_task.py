@@ -19,7 +19,7 @@ from kgs_core.ingest.fetch.fetch_client import SilentError, UnreadableError
 from kgs_core.ingest.fetch.fetch_sessions import open_native, session
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.worker.arrow_task import TaskContext
-from kgs_core.ingest.worker.dataframe_writer import FILE_SCHEMA, WriterNote, note_of, write_rows
+from kgs_core.ingest.worker.dataframe_writer import NOTE_SCHEMA, WriterNote, note_of, write_rows
 from kgs_core.ingest.worker.process_batch import TransformError, conclude, earlier_reading, write_dead_letters
 from kgs_core.ingest.worker.sorted_records import ReadNote, ranges_before, sort_records
 from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
@@ -152,8 +152,8 @@ class DataFrameProcessor:
             )
         rows = hook(source, job.topic).select(*job.plan.given.names).coalesce(1)
         with _worker_pool(self._spark, "writer"):
-            files = rows.mapInArrow(writer, from_arrow_schema(FILE_SCHEMA))
-        return note_of(files.collect())
+            told = rows.mapInArrow(writer, from_arrow_schema(NOTE_SCHEMA))
+        return note_of(told.collect())
 
 
 def transform_schema(spark: "SparkSession", transform: str, topic: str, schema: pa.Schema) -> pa.Schema:

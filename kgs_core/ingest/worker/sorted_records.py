@@ -62,10 +62,6 @@ class Cuts:
         """Offset and reason of each."""
         return {**self.stopped, **self.waiting}
 
-    def with_others(self, others: "Cuts") -> "Cuts":
-        """These, and those of other partitions."""
-        return Cuts({**self.stopped, **others.stopped}, {**self.waiting, **others.waiting})
-
 
 @dataclass(slots=True)
 class Sorted:
@@ -105,9 +101,7 @@ def sort_records(job: TopicJob, records: TopicRecords, earlier: EarlierReading =
         at = zip(kept, records.places(good), strict=True)
         keep = [n for n, (is_kept, place) in enumerate(at) if is_kept and not _is_behind(place, ends)]
         rows, good = rows.take(pa.array(keep, pa.int64())), [good[n] for n in keep]
-    chosen = origin if len(good) == len(records) else origin.take(pa.array(good, pa.int64()))
-    columns = pa.schema([*rows.schema, *chosen.schema])
-    rows = pa.Table.from_arrays([*rows.columns, *chosen.columns], schema=columns)
+    rows = _beside(rows, origin if len(good) == len(records) else origin.take(pa.array(good, pa.int64())))
     unsettled = frozenset(places[i][0] for i in judged.unsettled & bad.keys())
     return Sorted(rows, _dead_letters(records, bad, origin), len(bad) + len(letters), cuts, parsed.missing, unsettled)
 
@@ -212,9 +206,9 @@ class ReadNote:
         self.oldest_ms = min((ms for ms in (self.oldest_ms, records.oldest_ms) if ms), default=None)
         self.bad_records += found.bad
         self.unsettled |= found.unsettled
-        self.cuts = self.cuts.with_others(found.cuts)
-        kept = ranges_to_read(ranges, self.cuts)
-        self.leader_epochs |= records.leader_epochs(kept)
+        old, new = self.cuts, found.cuts
+        self.cuts = Cuts({**old.stopped, **new.stopped}, {**old.waiting, **new.waiting})
+        self.leader_epochs |= records.leader_epochs(ranges_to_read(ranges, self.cuts))
 
 
 def ranges_to_read(ranges: Mapping[int, OffsetRange], cuts: Cuts) -> dict[int, OffsetRange]:
@@ -246,10 +240,12 @@ def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
 def rows_of(parsed: Parsed, records: TopicRecords, topic_id: TopicId, without: Container[int]) -> pa.Table:
     """Rows of the good records, before a transform, but for those at the positions `without`."""
     keep = [n for n, i in enumerate(parsed.good) if i not in without]
-    values = parsed.table.take(pa.array(keep, pa.int64()))
     origin = records.with_topic(topic_id).take(pa.array([parsed.good[n] for n in keep], pa.int64()))
-    columns = pa.schema([*values.schema, *origin.schema])
-    return pa.Table.from_arrays([*values.columns, *origin.columns], schema=columns)
+    return _beside(parsed.table.take(pa.array(keep, pa.int64())), origin)
+
+
+def _beside(values: pa.Table, origin: pa.Table) -> pa.Table:
+    return pa.Table.from_arrays([*values.columns, *origin.columns], schema=pa.schema([*values.schema, *origin.schema]))
 
 
 def load_parsers(rules: Iterable[TopicRule]) -> None:
@@ -277,9 +273,7 @@ def _without_unfit(job: TopicJob, parsed: Parsed) -> Parsed:
 
 
 def _is_behind(at: tuple[int, int], ends: Mapping[int, tuple[int, str]]) -> bool:
-    partition, offset = at
-    end = ends.get(partition)
-    return end is not None and offset >= end[0]
+    return at[0] in ends and at[1] >= ends[at[0]][0]
 
 
 def _dead_letters(records: TopicRecords, bad: Mapping[int, str], origin: pa.Table) -> pa.Table:

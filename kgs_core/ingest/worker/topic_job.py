@@ -1,8 +1,8 @@
 """What a worker must know of a topic: what its rule wants of every batch, and how far its tables are."""
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
+from pkgutil import resolve_name
 from typing import Any
 
 import pyarrow as pa
@@ -114,6 +114,5 @@ class MoreColumnsError(Exception):
 
 def load_hook(name: str) -> Callable[..., Any]:
     """The function that `module:function` names."""
-    module, _, function = name.partition(":")
-    hook: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    hook: Callable[..., Any] = resolve_name(name)
     return hook

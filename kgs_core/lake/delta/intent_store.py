@@ -21,7 +21,6 @@ from kgs_core.ports import FileWritten
 
 INTENT_FOLDER = "_kgs_intents"
 _FORM = 2
-_FORM_OF_ONE_FILE = 1
 _removals = threading.BoundedSemaphore(8)
 INTENT_SUFFIX = ".json"
 
@@ -90,12 +89,11 @@ def decode_intent(data: bytes) -> CommitIntent | None:
     """The intent; None where this version of kgs does not understand it: it is left to its writer."""
     try:
         found = json.loads(data)
-        is_old = found["form"] == _FORM_OF_ONE_FILE
-        files = [_file_from_json(file) for file in ([found["file"]] if is_old else found["files"])]
+        files = [_file_from_json(file) for file in found["files"]]
         expected = {_text(app): None if at is None else _number(at) for app, at in found["expected"].items()}
         new = {_text(app): _number(at) for app, at in found["new"].items()}
         along = {_text(app): _number(at) for app, at in found["along"].items()}
-        understood = (is_old or found["form"] == _FORM) and bool(files) and bool(expected) and bool(new)
+        understood = found["form"] == _FORM and bool(files) and bool(expected) and bool(new)
         looked_at, consumer = _number(found["looked_at"]), _text(found.get("consumer", ""))
         table = _text(found.get("table", ""))
         return CommitIntent(expected, new, files, along, looked_at, consumer, table) if understood else None

@@ -39,10 +39,6 @@ MERGE_BYTES = 64_000_000
 """Compressed bytes of new files that one merge takes."""
 
 
-class ConflictError(Exception):
-    """Another materialization was faster; what is left is to be looked at again."""
-
-
 @dataclass(slots=True)
 class Materialization:
     """What was done to one derived table.
@@ -144,7 +140,7 @@ class LatestByKeyTable:
                 rows = pa.concat_tables([rows, self._as_rows(tombstones, rows.schema)])
                 done.tombstones += tombstones.num_rows
             if self._target.position(apps[0]) != base:
-                raise ConflictError("another has merged the same meanwhile")
+                raise RuntimeError("another has merged the same meanwhile")
             base = end if is_last else part[-1].version
             self._merge(rows, {apps[0]: base, **(moves_letters if is_last else {})}, source.schema, done)
         if not waiting and tombstones.num_rows:

@@ -26,6 +26,7 @@ from kgs_core.errors import UnsafeError
 from kgs_core.lake.audit.audit_snapshot import PartitionKey, offsets_in, offsets_of, stored_positions
 from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.lake.rule import NO_OFFSETS, Offsets, StoredPositions
+from kgs_core.lake.rule.audit import within_any
 from kgs_core.lake.rule.positions import CLOSED, AppIds, offset_sum, parse_app_id
 from kgs_core.lake.rule.route_tokens import route_of
 from kgs_core.lake.rule.table_owner import REDRIVES, owners
@@ -198,11 +199,4 @@ def _is_open(offsets: Offsets, stored: StoredPositions | None) -> _Mask:
     """Of which letters the table does not say that their records were read and are not in it."""
     if stored is None or stored.position is None:
         return np.ones(len(offsets), np.bool_)
-    return (offsets >= stored.position) | _within_any(offsets, stored.gaps)
-
-
-def _within_any(offsets: Offsets, gaps: Sequence[OffsetRange]) -> _Mask:
-    mask = np.zeros(len(offsets), np.bool_)
-    for gap in gaps:
-        mask |= (offsets >= gap.start) & (offsets < gap.end)
-    return mask
+    return (offsets >= stored.position) | within_any(offsets, stored.gaps)

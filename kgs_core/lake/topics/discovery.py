@@ -9,8 +9,8 @@ from kgs_core.config import Settings, TableSpec, TopicRule, resolve_tables
 from kgs_core.config.tables import tables_of_gone_topics
 from kgs_core.errors import ConfigError, PermanentError, TransientError
 from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.lake.rule.positions import parse_app_id
 from kgs_core.lake.topics.kept_bills import BILL_FOLDER
+from kgs_core.lake.topics.shared_table import topics_by_id
 from kgs_core.model import TopicId
 from kgs_core.ports import Lake
 
@@ -160,5 +160,4 @@ def _filled_from(lake: Lake, table: str, group: str) -> set[str]:
     except PermanentError as e:  # a table of somebody else may lie there, and a broken one stops no other
         _log.warning("left out, unless Kafka has its topic: %s", e)
         return set()
-    found = (parse_app_id(app) for app in apps)
-    return {app.topic for app in found if app is not None and app.group == group}
+    return {*topics_by_id(apps, group).values()}

@@ -82,8 +82,9 @@ class _Documents:
         for inner, each in schema.references:
             if inner not in self._by_name:
                 self._take(inner, each)
-        for at, part in _identified(document):
-            self._by_name.setdefault(at, part)
+        for part in _objects(document):
+            if isinstance(part.get("$id"), str):
+                self._by_name.setdefault(part["$id"], part)
         return document
 
     def find(self, reference: str, document: Any) -> tuple[Any, Any]:
@@ -144,7 +145,7 @@ class _Types:
             return self._all_of(node, document, where)
         for choice in ("oneOf", "anyOf"):
             if choice in node and not node.keys() & {"type", "properties"}:  # else it demands more of the one type
-                return self._one_of(node[choice], document, where)
+                return self._one([self.type_of(each, document, where) for each in node[choice]], where)
         kinds = _kinds(node)
         found = [self._plain(kind, node, document, where) for kind in kinds if kind != "null"]
         return self._one(found, where) if kinds else self._untyped(node, document, where)
@@ -172,9 +173,6 @@ class _Types:
             if fields.setdefault(each.name, each.type) != each.type:
                 raise _unfit(f"{where}.{each.name}".strip("."), "has two types (allOf)")
         return pa.struct(list(fields.items()))
-
-    def _one_of(self, choices: Any, document: Any, where: str) -> pa.DataType | None:
-        return self._one([self.type_of(each, document, where) for each in choices], where)
 
     @staticmethod
     def _one(found: Sequence[pa.DataType | None], where: str) -> pa.DataType | None:
@@ -255,12 +253,6 @@ def _decimal(node: Node, kind: str) -> pa.DataType:
 
 def _says_a_type(node: Node) -> bool:
     return bool(node.keys() & {"$ref", "type", "properties", "items", "allOf", "oneOf", "anyOf", "enum", "const"})
-
-
-def _identified(document: Any) -> Iterator[tuple[str, Any]]:
-    for each in _objects(document):
-        if isinstance(each.get("$id"), str):
-            yield each["$id"], each
 
 
 def _objects(document: Any) -> Iterator[dict[str, Any]]:

@@ -34,10 +34,6 @@ class Number(str):
     __slots__ = ()
 
 
-class MisfitError(Exception):
-    """A value in which no object stands where there is to be a map, or a key twice."""
-
-
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=Number, parse_float=Number, parse_constant=Number)
 
 
@@ -99,7 +95,7 @@ def entries_of_maps(value: bytes, shape: Shape) -> bytes:
     """The same object with each map written as an array of its entries, which pyarrow can read.
 
     Raises:
-        MisfitError: where a map is wanted there is something else, or a key stands twice in one.
+        ValueError: it is not one JSON object, or has something else where a map is wanted, or a key twice in one.
     """
     return _rewritten(read_object(value.decode().strip(" \t\r\n")), shape).encode()
 
@@ -109,7 +105,7 @@ def _rewritten(found: Any, shape: Shape) -> str:
         return written(found, encode_basestring_ascii)
     if (entry := shape.get("entry")) is not None:
         if type(found) is not tuple or len({name for name, _ in found}) < len(found):
-            raise MisfitError
+            raise ValueError("no map")
         quote = encode_basestring_ascii
         pairs = (f"{{{_KEY}{quote(name)}, {_VALUE}{_rewritten(each, entry)}}}" for name, each in found)
         return f"[{', '.join(pairs)}]"
