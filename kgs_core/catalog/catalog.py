@@ -14,7 +14,6 @@ class CatalogEntry:
     Attributes:
         name: its parts in the catalogue, joined by dots.
         location: address of its folder: s3://bucket/prefix/table, or file:///path.
-        table: its columns and the words about it.
     """
 
     name: str

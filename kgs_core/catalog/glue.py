@@ -177,8 +177,7 @@ def _new_table(entry: CatalogEntry) -> dict[str, Any]:
 def _columns(entry: CatalogEntry, words: Mapping[str, str]) -> list[dict[str, str]]:
     """All of them, partition columns too: Delta's readers go by the log, and Glue knows none of its partitions.
 
-    Args:
-        words: what people have said of columns in the catalogue, by their names in lower case.
+    `words`: what people have said of columns in the catalogue, by their names in lower case.
     """
     found = []
     for field in entry.table.fields:

@@ -29,7 +29,6 @@ class TableRegistration:
     """What became of one table.
 
     Attributes:
-        table: its path under the lake's root.
         name: in the catalogue; empty where it has none.
         outcome: None: none, for the reason in `problem`.
         problem: what stands in the way; empty: nothing.
@@ -85,8 +84,7 @@ def register_tables(
 ) -> Iterator[TableRegistration]:
     """Register tables; one that fails harms no other.
 
-    Args:
-        names: path of a table -> its name in the catalogue, or why it has none.
+    `names`: path of a table -> its name in the catalogue, or why it has none.
     """
     unanswered, away = 0, ""
     for table, name in names.items():

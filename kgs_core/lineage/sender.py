@@ -31,8 +31,7 @@ _log = logging.getLogger(__name__)
 class ConsumerLineage:
     """What one life of a consumer reads and writes, told to OpenLineage; nothing where no section `lineage` is.
 
-    Attributes:
-        lost: events that did not arrive.
+    `lost`: events that did not arrive.
     """
 
     def __init__(self, settings: Settings, run_id: str, open_client: Callable[[Settings], Any] | None = None) -> None:
@@ -83,8 +82,7 @@ class ConsumerLineage:
     def saw(self, tables: Iterable[tuple[str, str, Any]]) -> None:
         """Note what is open now; tables that are new here, or have other columns, are told.
 
-        Args:
-            tables: topic, path of a table that it fills, the table's columns.
+        `tables`: topic, path of a table that it fills, the table's columns.
         """
         if not self._is_on:
             return

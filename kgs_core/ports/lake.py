@@ -119,7 +119,6 @@ class TableContents:
     Attributes:
         rows: None where a file does not say.
         size_bytes: of the files, compressed.
-        fields: its columns, see `TableDescription`.
     """
 
     version: int
@@ -185,8 +184,6 @@ class Upkeep:
     Attributes:
         files: data files of the table before and after; `bytes`, likewise, their sizes.
         removed: files taken off the disk: replaced long ago, or never committed.
-        removed_bytes: their sizes.
-        seconds: how long it took.
         problem: what could not be done; the rest was.
     """
 
@@ -236,10 +233,8 @@ class Lake(Protocol):
         """The columns that a table has.
 
         Args:
-            name: of a table of rows.
             default: columns to make it with where it is not there.
             wanted: what it is to have, too; what it lacks is added, in a commit that changes nothing else.
-            layout: of its rows in files.
 
         Raises:
             UnsafeError: the table breaks the guarantee.
@@ -269,7 +264,6 @@ class Lake(Protocol):
         """Compact a table, keep its log short, remove files that belong to no version; consumers may go on committing.
 
         Args:
-            layout: the table's, as its rule has it.
             dry_run: look only; the files "after" are those before.
 
         Returns:

@@ -25,7 +25,6 @@ class RegisteredSchema:
         id: its number there; None where it was asked for by its GUID and the registry did not tell.
         text: the schema: JSON for Avro and JSON Schema; for Protobuf a FileDescriptorProto in base64.
         references: (name that the schema imports it by, schema), with what those refer to themselves.
-        digest: of all of it.
     """
 
     id: int | None

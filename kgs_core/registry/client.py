@@ -152,8 +152,7 @@ class RegistryClient:
         Confluent's has it serialized only. Apicurio gives plainly what was registered, and serializes no descriptor; a
         .proto file it serializes to a text with the descriptor's bytes, which is whole where they are UTF-8.
 
-        Args:
-            again: asks for it serialized.
+        `again`: asks for it serialized.
         """
         if schema.schema_type != SchemaKind.PROTOBUF or _is_base64(schema.schema_str or ""):
             return schema

@@ -34,8 +34,7 @@ class _Reading:
 class ReadingAhead:
     """One reading at most. The runner is for one thread at a time: `wait` comes before anybody else uses it.
 
-    Args:
-        longest_s: an answer that was asked for longer ago is dropped: the vacuum counts on it that files are young.
+    `longest_s`: an answer that was asked for longer ago is dropped: the vacuum counts on it that files are young.
     """
 
     def __init__(self, runner: BatchRunner, longest_s: float) -> None:

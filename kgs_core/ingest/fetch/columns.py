@@ -18,8 +18,7 @@ _ALIGNED = 64  # as Arrow wants its buffers
 class TopicColumns:
     """One piece of Arrow's memory with all columns of one topic, as large as they will be.
 
-    Attributes:
-        state: one row of the loops' columns: how far each has come, and where each begins.
+    `state`: one row of the loops' columns: how far each has come, and where each begins.
     """
 
     def __init__(self, sums: npt.NDArray[np.int64]) -> None:

@@ -215,8 +215,7 @@ class NativeClient:
     def consume(self, count: int, timeout_s: float, into: int) -> int:
         """Number of messages that came, at most `count`, waiting until there are as many or the time is up.
 
-        Args:
-            into: address with room for `count` addresses of messages, each to be freed.
+        `into`: address with room for `count` addresses of messages, each to be freed.
         """
         found: int = self._lib.rd_kafka_consume_batch_queue(self._queue, int(timeout_s * 1000), into, count)
         if found < 0:

@@ -20,8 +20,7 @@ Longs = npt.NDArray[np.int64]
 def can_wait(sizes: Longs, batch_bytes: int) -> npt.NDArray[np.bool_]:
     """Whether each topic of a full batch can wait; never all of them.
 
-    Args:
-        sizes: bytes that are held of each topic; of all, more than 0.
+    `sizes`: bytes that are held of each topic; of all, more than 0.
     """
     descending = np.argsort(-sizes, kind="stable")
     own = sizes[descending]

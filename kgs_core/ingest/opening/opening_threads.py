@@ -180,8 +180,7 @@ class OpeningThreads:
     def stuck_reason(self, now: float, timeout_s: float) -> str | None:
         """Why no topic can be opened any more, so that the process must end; None while one can.
 
-        Args:
-            timeout_s: for how long no thread could be started, though topics wait.
+        `timeout_s`: for how long no thread could be started, though topics wait.
         """
         with self._changed:
             if not self._waiting or now - self._started_at <= max(timeout_s, 2 * LATE_S):

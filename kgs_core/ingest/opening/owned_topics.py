@@ -121,8 +121,7 @@ class OwnedTopics:
     def take_in(self, partitions_of: PartitionsOf, wait_s: float = 0.0) -> None:
         """Take in what the threads have found, between two rounds; not in each, or no batch of what is read would fill.
 
-        Args:
-            wait_s: how long those are waited for that have just begun; more than 0: in any case.
+        `wait_s`: how long those are waited for that have just begun; more than 0: in any case.
         """
         for opening in self.threads.taken(wait_s, is_reading=bool(self.positions())):
             state = self.states.get(opening.topic)

@@ -38,8 +38,7 @@ class ReadAhead:
 
         A partition that it leaves out is read by the next round.
 
-        Args:
-            topics: those whose part may be taken.
+        `topics`: those whose part may be taken.
         """
         if question.has_dataframe or question.planned is not None:
             return None

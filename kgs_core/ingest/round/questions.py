@@ -13,11 +13,7 @@ from kgs_core.ports.lake import Schema
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """An answer that is none: refused, failed, or not there in time.
-
-    Attributes:
-        cause: what it stops a partition for.
-    """
+    """An answer that is none: refused, failed, or not there in time."""
 
     reason: str
     cause: StopCause = StopCause.NO_ANSWER
@@ -123,11 +119,7 @@ class Logs:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """Answer to `Commit` and `AddColumns`.
-
-    Attributes:
-        committed: False: another writer was there first.
-    """
+    """Answer to `Commit` and `AddColumns`. `committed`: False: another writer was there first."""
 
     committed: bool
 

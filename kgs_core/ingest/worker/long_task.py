@@ -52,8 +52,7 @@ def answer_requests(address: str, rows: Iterator[object]) -> Iterator[ReadResult
 class LongTask:
     """The driver's side. Used by one thread at a time.
 
-    Args:
-        folder: where the socket is made; empty, and nobody else may enter it.
+    `folder`: where the socket is made; empty, and nobody else may enter it.
     """
 
     def __init__(self, seed: "RDD[Any]", folder: Path) -> None:

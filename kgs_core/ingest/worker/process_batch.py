@@ -40,8 +40,7 @@ class TransformError(Exception):
 def conclude(job: TopicJob, ranges: Mapping[int, OffsetRange], note: ReadNote, rows: int) -> TopicBatch | None:
     """The batch of what was read, without its rows; None: no range keeps a record.
 
-    Args:
-        rows: how many there are after the transform.
+    `rows`: how many there are after the transform.
     """
     check_count(job, rows, note.rows)
     kept = ranges_to_read(ranges, note.cuts)
@@ -67,9 +66,7 @@ def conclude(job: TopicJob, ranges: Mapping[int, OffsetRange], note: ReadNote, r
 class UnwrittenBatch:
     """A batch whose rows and dead letters are in no files yet.
 
-    Attributes:
-        rows: in the columns that the job is given, with their partition values.
-        dead_letters: in those of a dead-letter table.
+    `rows`: in the columns that the job is given, with their partition values.
     """
 
     job: TopicJob

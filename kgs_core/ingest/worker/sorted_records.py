@@ -111,7 +111,6 @@ class _Judged:
     """Records by position, where they are not simply good.
 
     Attributes:
-        bad: with the reason.
         waiting: with what they wait for.
         letters: whose dead letters an earlier reading has left, whatever they would be now.
         done: these, and those whose rows it has left in side tables.

@@ -41,8 +41,7 @@ class TopicPlan:
     def of(cls, rule: TopicRule, schema: pa.Schema, columns: pa.Schema | None = None) -> "TopicPlan":
         """Plan for a table of these columns.
 
-        Args:
-            columns: what a value becomes, before the transform; None: as the rule says.
+        `columns`: what a value becomes, before the transform; None: as the rule says.
         """
         values = value_schema(rule) if columns is None else columns
         may_grow = rule.evolve != "none" and not rule.names_columns and columns is not None
@@ -70,12 +69,10 @@ class TopicJob:
 
     Attributes:
         table: path under the lake's root; `dead_letters_table` likewise.
-        schema: the table's columns.
         dead_letter_marks: partition -> offset below which dead letters are in the lake already; None where there are
             none.
         leader_epochs: partition -> leader epoch of the record before its position; for the dataframe processor.
         columns: what a value becomes, before the transform; None: as the rule says.
-        registry: where the schemas of values are.
         sides: value of the route's column, as text -> side table of its rows.
         side_marks: side table -> partition -> offset below which its rows are in the lake already.
         made: the plan of rule, schema and columns, where it is made already.
@@ -101,11 +98,7 @@ class TopicJob:
 
 
 class MoreColumnsError(Exception):
-    """Good values have columns that their table lacks and may be given.
-
-    Attributes:
-        columns: what it lacks.
-    """
+    """Good values have columns that their table lacks and may be given."""
 
     def __init__(self, columns: pa.Schema) -> None:
         super().__init__(f"columns {', '.join(columns.names)}")

@@ -43,13 +43,11 @@ class LogState:
     """Versions as of one entry of the log.
 
     Attributes:
-        version: the entry's number.
         stamp: what its file is told by.
         apps: application id -> version.
         changed: number of the last entry, as far as is known, that holds metadata or protocol; or of the checkpoint
             that the reading began at.
         maker: the writer that made the entry; empty where it is not known.
-        batches: how many batches the entry holds.
     """
 
     version: int
@@ -127,8 +125,7 @@ def next_state(log: LogStore, state: LogState) -> LogState | None:
 def followed(log: LogStore, state: LogState, ahead: int) -> LogState | None:
     """The state after the entries right behind `state`, itself where there is none; None: read the log anew.
 
-    Args:
-        ahead: how many entries there may be, a guess; asked for at once.
+    `ahead`: how many entries there may be, a guess; asked for at once.
     """
     while True:
         asked = range(state.version + 1, state.version + 1 + ahead)

@@ -35,11 +35,7 @@ MOST_RACES = 1000
 
 
 def pause_after_error(errors: int) -> float:
-    """Seconds to wait before a store is asked again.
-
-    Args:
-        errors: so many before this one.
-    """
+    """Seconds to wait before a store is asked again. `errors`: so many before this one."""
     return min(0.02 * 2.0**errors, 1.0)
 
 

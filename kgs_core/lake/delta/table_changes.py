@@ -54,8 +54,7 @@ class AddedFile:
 class AddedFiles:
     """Files that one version of the log added.
 
-    Attributes:
-        redriven: whether there are rows among them that are older than others that were there before.
+    `redriven`: whether there are rows among them that are older than others that were there before.
     """
 
     version: int

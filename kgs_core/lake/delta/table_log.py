@@ -40,12 +40,7 @@ class FileGoneError(TransientError):
 
 @dataclass(frozen=True, slots=True)
 class TableMetadata:
-    """A table's metadata, as of the last entry that changed it.
-
-    Attributes:
-        action: Delta's `metaData`.
-        columns: its columns.
-    """
+    """A table's metadata, as of the last entry that changed it. `action`: Delta's `metaData`."""
 
     action: Mapping[str, Any]
     columns: pa.Schema

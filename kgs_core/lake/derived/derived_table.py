@@ -93,7 +93,6 @@ class DerivedTable:
 
         Args:
             rows: the table's columns, and whether the key is to go.
-            order: see `ORDERS`.
             positions: application id -> version afterwards.
         """
         columns = {f"`{name}`": f"s.`{name}`" for name in rows.column_names if name != DELETED}

@@ -47,7 +47,6 @@ class Materialization:
         version: of the rows' table that it is at now; None: there is no such table yet.
         rows: new rows that were looked at; all of them where it was made anew.
         tombstones: likewise.
-        commits: how many.
         anew: why it was made anew; empty: it was not.
         problem: why it could not be brought up to date.
     """

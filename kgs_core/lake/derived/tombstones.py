@@ -43,7 +43,6 @@ class DeadLetters:
     """The dead letters as of one version of their table.
 
     Attributes:
-        table: its path.
         letters: the version.
         positions: (topic id, partition) -> position of the rows.
         schema: of the rows' table; its types count.

@@ -108,8 +108,7 @@ def statistics(metadata: Any, schema: pa.Schema, with_nan: Collection[str] = ())
     beside others, deltalake's pyarrow reader compares it with null and passes over the file. A struct is an object of
     its fields' bounds, if only an empty one, for the same reason; what is missing in it is compared with nothing.
 
-    Args:
-        with_nan: columns with NaN. Parquet leaves it out of the bounds, and readers hold it to be the greatest number.
+    `with_nan`: columns with NaN. Parquet leaves it out of the bounds, and readers hold it to be the greatest number.
     """
     low, high, nulls = (_structs(schema) for _ in range(3))
     all_bounded = not with_nan

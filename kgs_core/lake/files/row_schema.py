@@ -94,8 +94,7 @@ def value_schema(rule: TopicRule) -> pa.Schema:
 def parsed_schema(rule: TopicRule, columns: pa.Schema | None = None) -> pa.Schema:
     """What a transform is given, and what the table holds where there is none.
 
-    Args:
-        columns: what a record's value becomes; None: as the rule says.
+    `columns`: what a record's value becomes; None: as the rule says.
     """
     rescued = [RESCUED] if rule.unknown_fields == "rescue" else []
     texts = [pa.field(name, pa.string()) for name in (*rule.headers, *rule.topic_columns)]

@@ -60,8 +60,7 @@ class GroupAdoption:
     def pending(self, topics: Collection[str]) -> list[Adopted]:
         """The tables that the old name still has, dead letters before rows; none when all is done.
 
-        Args:
-            topics: only their tables; empty: all.
+        `topics`: only their tables; empty: all.
         """
         known = False
         found = []

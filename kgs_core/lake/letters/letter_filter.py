@@ -19,8 +19,6 @@ class LetterFilter:
     """Which dead letters are meant; what is empty or None excludes none.
 
     Attributes:
-        codes: of their errors.
-        partitions: of their records.
         since: of their records' timestamps, the earliest; a record without a timestamp is not chosen then.
         until: likewise, the first that is not chosen.
     """

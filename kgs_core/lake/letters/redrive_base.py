@@ -176,8 +176,7 @@ def _token(
 ) -> int | None:
     """Of the rule's route, which all tables must have taken up.
 
-    Args:
-        sides: those of the rule, and those that this life of the topic had; not what a later one has besides.
+    `sides`: those of the rule, and those that this life of the topic had; not what a later one has besides.
     """
     app = ids.route(partition)
     token = own.version_of(app)

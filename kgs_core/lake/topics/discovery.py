@@ -25,8 +25,7 @@ AWAY_AFTER = 2
 class UnreadTable:
     """A table whose log could not be read for now: Kafka may no longer have its topic, and then it is not found.
 
-    Attributes:
-        rule: that it could be of.
+    `rule`: that it could be of.
     """
 
     table: str

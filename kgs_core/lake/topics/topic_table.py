@@ -112,8 +112,7 @@ class TopicTable:
 
         Two consumers that start at once cannot disagree: one of their commits is refused, and the other's counts.
 
-        Args:
-            offsets: partition -> first offset to read, of *all* partitions known at the topic's first start.
+        `offsets`: partition -> first offset to read, of *all* partitions known at the topic's first start.
         """
         while True:
             stored = self._rows.versions([*(self.ids.start(p) for p in offsets), STARTS])

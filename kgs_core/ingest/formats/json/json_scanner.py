@@ -50,8 +50,7 @@ class Scanned:
 def scan_json(values: pa.Array, schema: pa.Schema, *, takes_unknown: bool) -> Scanned | None:
     """The values of which it is sure what pyarrow's reader would make; None: of too few.
 
-    Args:
-        takes_unknown: whether a field without a column is passed over; else its value is left.
+    `takes_unknown`: whether a field without a column is passed over; else its value is left.
     """
     count, (_, offsets, data) = len(values), values.buffers()
     if not count or not len(schema) or data is None or not data.size:

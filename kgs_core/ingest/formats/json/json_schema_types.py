@@ -122,8 +122,7 @@ class _Documents:
 class _Types:
     """Types of nodes. Where a field cannot be a column, the words name it.
 
-    Attributes:
-        unfit: fields of the outermost object that cannot be columns, and why.
+    `unfit`: fields of the outermost object that cannot be columns, and why.
     """
 
     def __init__(self, documents: _Documents) -> None:

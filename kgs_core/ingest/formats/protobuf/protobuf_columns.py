@@ -26,8 +26,7 @@ Mask = npt.NDArray[np.bool_]
 class FieldColumns:
     """Columns of fields. What is set aside as a fault is null in them, and its row is not to be used.
 
-    Attributes:
-        faults: row that has a value which no column takes -> the first reason in the order of the columns.
+    `faults`: row that has a value which no column takes -> the first reason in the order of the columns.
     """
 
     def __init__(self) -> None:
@@ -47,11 +46,7 @@ class FieldColumns:
         }
 
     def column(self, found: pa.Array, shape: Shape, rows: Rows, where: str) -> pa.Array:
-        """The column of a field.
-
-        Args:
-            rows: of each value the row that it is in.
-        """
+        """The column of a field. `rows`: of each value the row that it is in."""
         return self._by_kind[shape.kind](found, shape, rows, where)
 
     def set_aside(self, rows: Rows, reason: str) -> None:

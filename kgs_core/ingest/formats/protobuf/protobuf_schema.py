@@ -161,8 +161,7 @@ class ShapeBuilder:
     In that file every text is bytes, every enum a number, every map a list of entries and every well-known type a
     plain message: what these mean is decided here and in `protobuf_columns` alone.
 
-    Attributes:
-        file: the file. Fields have the names `f1`, `f2`, ... by their numbers.
+    `file`: the file. Fields have the names `f1`, `f2`, ... by their numbers.
     """
 
     def __init__(self) -> None:
