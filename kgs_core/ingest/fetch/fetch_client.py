@@ -26,21 +26,11 @@ _CORRUPT = {"_BAD_MSG", "_BAD_COMPRESSION", "_NOT_IMPLEMENTED", "INVALID_MSG"}
 
 
 class UnreadableError(Exception):
-    """A partition of an exact range is in trouble."""
+    """Partitions of an exact range are in trouble, or give nothing: neither records nor an error."""
 
-    def __init__(self, tp: TopicPartition, trouble: StopCause, words: str) -> None:
-        super().__init__(f"{tp}: {words}")
-        self.tp = tp
-        self.trouble = trouble
-        self.words = words
-
-
-class SilentError(Exception):
-    """Partitions of an exact range give nothing: neither records nor an error."""
-
-    def __init__(self, tps: Collection[TopicPartition], words: str) -> None:
-        super().__init__(words)
-        self.tps = tuple(tps)
+    def __init__(self, troubles: dict[TopicPartition, tuple[StopCause, str]]) -> None:
+        super().__init__("; ".join(f"{tp}: {words}" for tp, (_, words) in troubles.items()))
+        self.troubles = troubles
 
 
 @dataclass(slots=True)

@@ -30,9 +30,10 @@ from kgs_core.accel.layout import (
     VALUE_BYTES,
 )
 from kgs_core.ingest.fetch.columns import TopicColumns
-from kgs_core.ingest.fetch.fetch_client import POLL_MESSAGES, POLL_S, FetchClient, Fetched, SilentError, UnreadableError
+from kgs_core.ingest.fetch.fetch_client import POLL_MESSAGES, POLL_S, FetchClient, Fetched, UnreadableError
 from kgs_core.ingest.fetch.library import NativeClient, calls, message_error, message_topic
 from kgs_core.ingest.fetch.small_topics import Longs
+from kgs_core.ingest.round.stops import StopCause
 from kgs_core.model import OffsetRange, TopicPartition
 
 _LOOPS = "kgs_core.accel.loops"
@@ -62,8 +63,7 @@ class NativeFetchSession(FetchClient):
         """Every record of exactly these ranges, in chunks. Called again with the same ranges it gives the same rows.
 
         Raises:
-            UnreadableError: a partition cannot be read on.
-            SilentError: nothing has come for `timeout_s`.
+            UnreadableError: a partition cannot be read on, or nothing has come for `timeout_s`.
         """
         self._position({tp: r.start for tp, r in ranges.items()})
         if not ranges:
@@ -81,7 +81,8 @@ class NativeFetchSession(FetchClient):
             if time.monotonic() > deadline:
                 silent = {tp: i for i, tp in enumerate(self._tps) if missing[i]}
                 offsets = ", ".join(f"{tp}: {following[i]} to {ends[i] - 1}" for tp, i in silent.items())
-                raise SilentError(silent, f"nothing came for {timeout_s:g} s, still to read: {offsets}")
+                words = f"nothing came for {timeout_s:g} s, still to read: {offsets}"
+                raise UnreadableError(dict.fromkeys(silent, (StopCause.NO_ANSWER, words)))
             # Exactly as many as are missing, so that the call returns with the last of them.
             if self._poll(min(int(missing.sum()), POLL_MESSAGES), POLL_S, at_once=False):
                 deadline = time.monotonic() + timeout_s
@@ -94,7 +95,7 @@ class NativeFetchSession(FetchClient):
         for tp, (trouble, words) in fetched.troubles.items():
             offset = self._next[tp]
             self._begin_anew()
-            raise UnreadableError(tp, trouble, f"offset {offset}: {words}")
+            raise UnreadableError({tp: (trouble, f"offset {offset}: {words}")})
         return fetched
 
     def _sort_past_last(self, ends: Longs) -> tuple[Longs, bool, int]:

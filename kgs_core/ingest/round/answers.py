@@ -122,15 +122,8 @@ def _take_ends(at: Round, tps: tuple[TopicPartition, ...], answer: Ends | Troubl
 def _take_result(at: Round, result: ReadResult, now: float) -> Round:
     """What was read, and every complaint at once: what Kafka says once must not wait for a question about it."""
     new = replace(at, result=result, batches=tuple(b for b in result.batches if b.topic in at.topics))
-    named = (
-        (result.lost, StopCause.OUT_OF_RANGE),
-        (result.corrupt, StopCause.CORRUPT),
-        (result.refused, StopCause.DENIED),
-        (result.silent, StopCause.NO_ANSWER),
-    )
-    for tps, cause in named:
-        for tp, words in tps.items():
-            new = new.stopping(tp.topic, {tp.partition: words}, cause, now)
+    for tp, (cause, words) in result.troubles.items():
+        new = new.stopping(tp.topic, {tp.partition: words}, cause, now)
     for topics, cause in ((result.failed, StopCause.TOPIC_FAILED), (result.unavailable, StopCause.NO_ANSWER)):
         for topic, reason in topics.items():
             # What stood still was not among it, and keeps its own reason

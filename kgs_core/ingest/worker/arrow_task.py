@@ -84,9 +84,12 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
         request.slice_s,
         is_interrupted or partial(os.path.exists, context.interrupt),
     )
-    result = ReadResult(problems=fetched.problems, fetch_s=time.monotonic() - began, waited_s=fetched.waited_s)
-    for tp, (trouble, words) in fetched.troubles.items():
-        result.add_trouble(tp, trouble, words)
+    result = ReadResult(
+        troubles=fetched.troubles,
+        problems=fetched.problems,
+        fetch_s=time.monotonic() - began,
+        waited_s=fetched.waited_s,
+    )
     if not fetched.ranges:
         return result
     failpoint("fetched", context.crash)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark import AccumulatorParam
 
-from kgs_core.ingest.fetch.fetch_client import SilentError, UnreadableError
+from kgs_core.ingest.fetch.fetch_client import UnreadableError
 from kgs_core.ingest.fetch.fetch_sessions import open_native, session
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.worker.arrow_task import TaskContext
@@ -80,12 +80,8 @@ class DataFrameProcessor:
         if not found:
             result.failed[job.topic] = f"transform {job.rule.transform} did not read all rows: no limit, no sampling"
             return result
-        note = found[0]
-        if note.silent:
-            result.silent = note.silent
-        elif note.trouble:
-            result.add_trouble(*note.trouble)
-        else:
+        result.troubles = found[0].troubles
+        if not result.troubles:
             self._conclude(job, ranges, found, written, result)
         result.write_s = time.monotonic() - began
         return result
@@ -218,9 +214,7 @@ def _read(
             dead_letters.append(found.dead_letters)
             yield from found.rows.combine_chunks().to_batches()
     except UnreadableError as e:
-        note.trouble = (e.tp, e.trouble, e.words)
-    except SilentError as e:
-        note.silent = dict.fromkeys(e.tps, str(e))
+        note.troubles = e.troubles
     failpoint("fetched", context.crash)
     note.dead_letters = write_dead_letters(
         context.storage, job, pa.concat_tables([DEAD_LETTER_SCHEMA.empty_table(), *dead_letters])

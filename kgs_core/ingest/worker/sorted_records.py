@@ -181,8 +181,7 @@ class ReadNote:
     Attributes:
         rows: how many there are, before a transform.
         cuts: what partitions are read up to.
-        trouble: why one cannot be read.
-        silent: those that gave nothing, with a reason.
+        troubles: why partitions cannot be read on; then nothing else counts.
     """
 
     rows: int = 0
@@ -194,8 +193,7 @@ class ReadNote:
     unsettled: frozenset[int] = frozenset()
     dead_letters: FileWritten | None = None
     cuts: Cuts = field(default_factory=Cuts)
-    trouble: tuple[TopicPartition, StopCause, str] | None = None
-    silent: dict[TopicPartition, str] = field(default_factory=dict)
+    troubles: dict[TopicPartition, tuple[StopCause, str]] = field(default_factory=dict)
 
     def add(self, ranges: Mapping[int, OffsetRange], records: TopicRecords, found: Sorted) -> None:
         """Take in what became of records of the ranges."""
