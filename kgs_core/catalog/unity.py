@@ -137,7 +137,8 @@ class UnityCatalog(Catalog):
         status = answer.status
         if status == 200 and answer.tree is not None:  # noqa: PLR2004
             return answer.tree
-        said = one_line(Exception(self._hidden(answer.message or f"status {status}")))
+        message = answer.message or f"status {status}"  # which a server may well repeat our token in
+        said = one_line(Exception(message.replace(self._token, "...") if self._token else message))
         where = f"{what}: catalogue {self._url}"
         if status >= _FAILURE or status in _PASSING or status == _CONFLICT:
             raise TransientError(f"{where} fails: {said}")
@@ -151,10 +152,6 @@ class UnityCatalog(Catalog):
 
     def _other_server(self, what: str) -> TransientError:
         return TransientError(f"{self._url} does not answer as Unity Catalog does: check catalog.url: {what}")
-
-    def _hidden(self, text: str) -> str:
-        """The text without the token, should a server repeat it."""
-        return text.replace(self._token, "...") if self._token else text
 
 
 def _is_there(answer: Answer) -> bool:

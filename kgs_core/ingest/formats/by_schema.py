@@ -95,9 +95,8 @@ def parse_by_schema(
         inline: the schema of all values, which then have no frame; None: each names its own.
     """
     if inline is None:
-        registry = registry_of(batch.registry)
         framed = unframe(batch.values, batch.headers, batch.schema_header)
-        ask = within_patience(lambda group: _schema_of(registry, group))
+        ask = within_patience(registry_of(batch.registry))
     else:
         framed, ask = unframed(batch.values), lambda _: inline
     pieces = Pieces(batch.columns, dict(framed.bad))
@@ -123,8 +122,8 @@ def parse_by_schema(
     return pieces.parsed()
 
 
-def within_patience(ask: Callable[[SchemaGroup], RegisteredSchema]) -> Callable[[SchemaGroup], RegisteredSchema]:
-    """As `ask`, for the groups of one batch, until that has taken `ASKING_S`; the values of others wait for the next.
+def within_patience(registry: RegistryClient) -> Callable[[SchemaGroup], RegisteredSchema]:
+    """The schema that each group of one batch names, until asking has taken `ASKING_S`; other groups wait for the next.
 
     Values of another producer may name a schema each that nobody has, and a batch has a time that it must end in.
     """
@@ -136,17 +135,12 @@ def within_patience(ask: Callable[[SchemaGroup], RegisteredSchema]) -> Callable[
             raise TransientError(f"the schema registry was asked for {ASKING_S:g} s: the next batch goes on from here")
         began = time.monotonic()
         try:
-            return ask(group)
+            named = group.schema
+            return registry.by_guid(str(named)) if isinstance(named, UUID) else registry.by_id(named)
         finally:
             spent_s += time.monotonic() - began
 
     return asked
-
-
-def _schema_of(registry: RegistryClient, group: SchemaGroup) -> RegisteredSchema:
-    if isinstance(group.schema, UUID):
-        return registry.by_guid(str(group.schema))
-    return registry.by_id(group.schema)
 
 
 def registry_of(settings: RegistrySettings | None) -> RegistryClient:

@@ -65,6 +65,7 @@ def write_table(
 def _write(filesystem: Any, path: str, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> FileWritten:
     collected: list[Any] = []
     with_nan: set[str] = set()
+    floats = [f.name for f in schema if pa.types.is_floating(f.type)]
     dictionary = [f.name for f in schema if not (pa.types.is_binary(f.type) or pa.types.is_nested(f.type))]
     with filesystem.open_output_stream(path) as sink:
         writer = pq.ParquetWriter(
@@ -78,7 +79,7 @@ def _write(filesystem: Any, path: str, name: str, batches: Iterable[pa.RecordBat
         try:
             for batch in batches:
                 writer.write_batch(batch)
-                with_nan |= _columns_with_nan(batch)
+                with_nan |= {name for name in floats if pc.any(pc.is_nan(batch[name])).as_py()}
             writer.close()
         except BaseException:
             writer.is_open = False  # else it tries again to write its footer, and hides why
@@ -93,11 +94,6 @@ def _os_error_of(error: BaseException | None) -> OSError | None:
     while error is not None and not isinstance(error, OSError):
         error = error.__cause__ or error.__context__
     return error
-
-
-def _columns_with_nan(batch: pa.RecordBatch) -> set[str]:
-    floats = [f.name for f in batch.schema if pa.types.is_floating(f.type)]
-    return {name for name in floats if pc.any(pc.is_nan(batch[name])).as_py()}
 
 
 def statistics(metadata: Any, schema: pa.Schema, with_nan: Collection[str] = ()) -> str:

@@ -15,8 +15,8 @@ from kgs_core.lake.rule.positions import CLOSED, AppIds
 from kgs_core.lake.rule.table_owner import STARTS, close_life, is_over, open_lives
 from kgs_core.lake.topics.discovery import find_topic
 from kgs_core.lake.topics.factory import open_lake
+from kgs_core.lake.topics.shared_table import refuse_other_groups
 from kgs_core.lake.topics.side_tables import is_there, side_tables_of
-from kgs_core.lake.topics.table_owners import refuse_other_groups
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 from kgs_core.ports import CommitOutcome
 from kgs_core.system.failpoints import failpoint

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,7 +31,8 @@ class LetterFilter:
         """Those of the letters that are meant."""
         keep = np.ones(letters.num_rows, np.bool_)
         if self.codes:
-            keep &= _of_codes(letters, self.codes)
+            errors = pc.cast(letters["error"], pa.string()).to_pylist()
+            keep &= np.array([error is not None and code_of(error) in self.codes for error in errors], np.bool_)
         if self.partitions:
             keep &= np.isin(letters["_partition"].to_numpy(), sorted(self.partitions))
         for bound, compare in ((self.since, pc.greater_equal), (self.until, pc.less)):
@@ -57,8 +57,3 @@ def letter_filter(
         None if since is None else moment_of("--since", since),
         None if until is None else moment_of("--until", until),
     )
-
-
-def _of_codes(letters: pa.Table, codes: Collection[str]) -> npt.NDArray[np.bool_]:
-    errors = pc.cast(letters["error"], pa.string()).to_pylist()
-    return np.array([error is not None and code_of(error) in codes for error in errors], np.bool_)

@@ -17,7 +17,7 @@ from kgs_core.errors import PortError, TransientError, UnsafeError
 from kgs_core.lake.rule.batch import TopicBatch
 from kgs_core.lake.rule.positions import CLOSED, AppIds, parse_app_id
 from kgs_core.lake.rule.route_tokens import ROUTED, fingerprint, generation_of, route_of, token
-from kgs_core.lake.topics.table_owners import refuse_other_groups
+from kgs_core.lake.topics.shared_table import refuse_other_groups
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome, Lake, LakeTable, TableLayout
 from kgs_core.system.failpoints import failpoint

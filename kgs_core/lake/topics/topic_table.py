@@ -17,8 +17,8 @@ from kgs_core.lake.rule.positions import CLOSED, AppIds, epoch_at, epoch_stamp, 
 from kgs_core.lake.rule.route_tokens import ROUTED
 from kgs_core.lake.rule.table_owner import STARTS, is_over
 from kgs_core.lake.topics.judgements import Judgements
+from kgs_core.lake.topics.shared_table import refuse_other_groups
 from kgs_core.lake.topics.side_tables import TRIES, SideTables
-from kgs_core.lake.topics.table_owners import refuse_other_groups
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome, Lake, LakeTable
 from kgs_core.system.failpoints import failpoint

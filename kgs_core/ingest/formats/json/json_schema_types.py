@@ -36,6 +36,7 @@ _ALLOWED = {
 }
 _FORMATS = {"date": pa.date32(), "date-time": TIMESTAMP}
 _PLAIN = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
+_SAYS_A_TYPE = {"$ref", "type", "properties", "items", "allOf", "oneOf", "anyOf", "enum", "const"}
 _PYTHON = {str: "string", bool: "boolean", int: "integer", float: "number"}
 Node = Mapping[str, Any]
 Fields = dict[str, pa.DataType]
@@ -164,7 +165,7 @@ class _Types:
         own = {key: value for key, value in node.items() if key != "allOf"}
         parts = [part for part in node["allOf"] if isinstance(part, dict)]
         parts += [own] if own.keys() & {"$ref", "type", "properties", "oneOf", "anyOf"} else []
-        found = [self.type_of(part, document, where) for part in parts if _says_a_type(part)]
+        found = [self.type_of(part, document, where) for part in parts if part.keys() & _SAYS_A_TYPE]
         if not found or not all(each is not None and pa.types.is_struct(each) for each in found):
             return self._one(found, where)
         fields: Fields = {}
@@ -248,10 +249,6 @@ def _decimal(node: Node, kind: str) -> pa.DataType:
     if scale.isdecimal() and int(scale) <= _MAX_PRECISION and kind in ("number", "string"):
         return pa.binary() if kind == "string" else pa.decimal128(_MAX_PRECISION, int(scale))
     return _PLAIN[kind]
-
-
-def _says_a_type(node: Node) -> bool:
-    return bool(node.keys() & {"$ref", "type", "properties", "items", "allOf", "oneOf", "anyOf", "enum", "const"})
 
 
 def _objects(document: Any) -> Iterator[dict[str, Any]]:

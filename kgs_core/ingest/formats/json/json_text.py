@@ -44,12 +44,7 @@ def read_object(text: str, decoder: json.JSONDecoder = _DECODER) -> Pairs:
     except json.JSONDecodeError:
         if "NaN" not in text and "Inf" not in text:
             raise
-    return _decoded(_ODD_NUMBER.sub(_as_python_reads_it, text), decoder)
-
-
-def _as_python_reads_it(found: re.Match[str]) -> str:
-    token = found.group()
-    return token if token.startswith('"') else _PYTHON_NAMES[token]
+    return _decoded(_ODD_NUMBER.sub(lambda found: _PYTHON_NAMES.get(found[0], found[0]), text), decoder)
 
 
 def _decoded(text: str, decoder: json.JSONDecoder) -> Pairs:
