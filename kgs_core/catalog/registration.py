@@ -15,7 +15,7 @@ from kgs_core.config import Settings
 from kgs_core.config.catalog import CATALOGS
 from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, KgsError, TransientError, one_line
-from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown
+from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown_tables
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.ports import Lake
 
@@ -63,11 +63,7 @@ def register_lake(settings: Settings, done: Callable[[TableRegistration], None],
         lake = open_lake(settings.lake)
         unread: list[UnreadTable] = []
         known = [name for spec in find_tables(settings, lake, (), None, unread) for name in spec.all_tables]
-        if unknown := sorted(set(tables) - set(known)):
-            refuse_unknown(unread)
-            raise ConfigError(
-                [f"table {name}: no topic fills it: see 'topics' in the configuration" for name in unknown]
-            )
+        refuse_unknown_tables(tables, known, unread)
         names = _names(section, settings.group, known)
         wanted = [(table, name) for table, name in sorted(names.items()) if not tables or table in tables]
         first = randrange(len(wanted) or 1)  # noqa: S311 - no secret

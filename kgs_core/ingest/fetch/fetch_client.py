@@ -5,16 +5,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPosition
 
-from kgs_core.ingest.fetch.library import NativeClient
 from kgs_core.ingest.fetch.small_topics import MOST_PASSED_BYTES, Longs, taking_order
 from kgs_core.ingest.fetch.topic_records import TopicRecords, records_of
 from kgs_core.ingest.round.stops import StopCause
 from kgs_core.kafka.errors import is_passing
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
+
+if TYPE_CHECKING:
+    from kgs_core.ingest.fetch.library import NativeClient
 
 POLL_MESSAGES = 100_000
 POLL_S = 0.05
@@ -72,7 +75,7 @@ class FetchClient(ABC):
     topic_ids: Mapping[str, TopicId] = MappingProxyType({})
     _ids_before: Mapping[str, TopicId] = MappingProxyType({})
 
-    def __init__(self, client: NativeClient) -> None:
+    def __init__(self, client: "NativeClient") -> None:
         self._client = client
         self._next: dict[tuple[str, int], int] = {}
         self._waiting_bytes = 0

@@ -49,8 +49,7 @@ class NativeFetchSession(FetchClient):
         self._loops = native_loops()
         self._calls = calls()
         self._call_address = address_of(np.frombuffer(self._calls, np.int64))
-        self._native = NativeClient(config)
-        super().__init__(self._native)
+        super().__init__(NativeClient(config))
         self._messages: Longs = np.zeros(_ROOM, np.int64)
         self._notes: Longs = np.zeros((_ROOM, NOTE), np.int64)
         self._count = 0
@@ -119,10 +118,10 @@ class NativeFetchSession(FetchClient):
     def _expect(self, tps: Sequence[TopicPartition], kept: Collection[tuple[str, int]]) -> None:
         """Number the partitions as their messages name them: by the topic's address."""
         self._drop_others(kept)
-        self._native.forget_topics()
+        self._client.forget_topics()
         names = sorted({tp.topic for tp in tps})
         number = {name: i for i, name in enumerate(names)}
-        slots = sorted((self._native.topic_address(tp.topic), tp.partition, tp) for tp in tps)
+        slots = sorted((self._client.topic_address(tp.topic), tp.partition, tp) for tp in tps)
         self._names = names
         self._tps = [TopicPartition(*tp) for _, _, tp in slots]
         flat = [len(slots), *(n for topic, partition, _ in slots for n in (topic, partition))]
@@ -148,11 +147,11 @@ class NativeFetchSession(FetchClient):
         first = self._count
         into = address_of(self._messages) + 8 * first
         if at_once:
-            found = self._native.consume(1, timeout_s, into)
+            found = self._client.consume(1, timeout_s, into)
             if found and count > 1:
-                found += self._native.consume(count - 1, 0, into + 8)
+                found += self._client.consume(count - 1, 0, into + 8)
         else:
-            found = self._native.consume(count, timeout_s, into)
+            found = self._client.consume(count, timeout_s, into)
         self._count += found
         self._waiting_bytes += self._look(first)
         return found

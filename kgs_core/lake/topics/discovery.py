@@ -85,6 +85,13 @@ def find_topic(settings: Settings, admin: KafkaAdmin, topic: str) -> tuple[Table
     return spec, described.topic_id, described.partitions
 
 
+def refuse_unknown_tables(named: Collection[str], known: Collection[str], unread: Collection[UnreadTable]) -> None:
+    """Refuse names of tables that no topic fills."""
+    if unknown := sorted({*named}.difference(known)):
+        refuse_unknown(unread)
+        raise ConfigError([f"table {name}: no topic fills it: see 'topics' in the configuration" for name in unknown])
+
+
 def refuse_unknown(unread: Collection[UnreadTable] | None) -> None:
     """What somebody names and is not found may be one of these."""
     for each in unread or ():

@@ -7,12 +7,12 @@ from pathlib import Path
 from filelock import Timeout
 
 from kgs_core.config import Settings
-from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError
+from kgs_core.errors import PermanentError, PortError, TransientError
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.client_config import admin_client
 from kgs_core.lake.files.layout import layout_of
 from kgs_core.lake.files.storage import Storage
-from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown
+from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown_tables
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.ports import PLAIN, Lake, TableLayout, Upkeep
 from kgs_core.system.locks import process_lock
@@ -39,9 +39,7 @@ def maintain_lake(
     for spec in find_tables(settings, lake, topics, None, unread):
         of_rows = [spec.table, *spec.side_tables.values()]
         layouts |= dict.fromkeys(spec.all_tables, PLAIN) | dict.fromkeys(of_rows, layout_of(spec.rule))
-    if unknown := sorted(set(only) - set(layouts)):
-        refuse_unknown(unread)
-        raise ConfigError([f"table {name}: no topic fills it: see 'topics' in the configuration" for name in unknown])
+    refuse_unknown_tables(only, layouts, unread)
     storage = Storage(settings.lake.root, settings.lake.storage_options)
     if not _is_there(storage):
         return

@@ -70,7 +70,7 @@ class Script:
 def scripted():
     """A session on a script, its loop `take` the real one; of what it takes, the script keeps partition and offset."""
     session = NativeFetchSession({"bootstrap.servers": "127.0.0.1:9", "group.id": "none", "log_level": 0})
-    client, real = session._native, dict(session._loops)
+    client, real = session._client, dict(session._loops)
 
     def on(logs, turns=()):
         script = Script(logs, turns)
@@ -89,7 +89,7 @@ def scripted():
             return 0
 
         session._loops = {"take": real["take"], "look": look, "fill": fill, "free": lambda *_: 0}
-        session._client = session._native = script
+        session._client = script
         session._count, session._waiting_bytes, session._next, session._tps = 0, 0, {}, []
         session._gathering_since, session._are_small_waiting, session._passed_bytes = None, False, 0
         session._record_bytes = 1.0
@@ -99,7 +99,7 @@ def scripted():
         patch.setattr(native_session, "TopicColumns", lambda _: None)
         patch.setattr(native_session, "message_error", lambda _, code: KafkaError(code, WORDS))
         yield on
-    session._loops, session._native, session._client, session._count = real, client, client, 0
+    session._loops, session._client, session._count = real, client, 0
     session.close()
 
 
