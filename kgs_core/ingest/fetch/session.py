@@ -10,25 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 from confluent_kafka import KafkaError
 
+from kgs_core.accel import layout
 from kgs_core.accel.compiled import Loop, address_of, machine_code
-from kgs_core.accel.layout import (
-    AT,
-    BATCH,
-    CODE,
-    COLUMNS,
-    HEADER_BYTES,
-    IS_FULL,
-    KEY_BYTES,
-    NOBODY,
-    NOTE,
-    PARTITION_END,
-    ROWS,
-    SLOT,
-    SUMS,
-    TAKEN,
-    TAKEN_BYTES,
-    VALUE_BYTES,
-)
 from kgs_core.ingest.fetch.columns import TopicColumns
 from kgs_core.ingest.fetch.fetch_client import POLL_MESSAGES, POLL_S, FetchClient, Fetched, UnreadableError
 from kgs_core.ingest.fetch.library import NativeClient, calls, message_error, message_topic
@@ -40,6 +23,7 @@ _LOOPS = "kgs_core.accel.loops"
 _ROOM = 1024
 _IN_TROUBLE = -1
 _NO_LIMIT = 2**62
+_SIZES = (layout.VALUE_BYTES, layout.KEY_BYTES, layout.HEADER_BYTES)
 
 
 class NativeFetchSession(FetchClient):
@@ -51,7 +35,7 @@ class NativeFetchSession(FetchClient):
         self._call_address = address_of(np.frombuffer(self._calls, np.int64))
         super().__init__(NativeClient(config))
         self._messages: Longs = np.zeros(_ROOM, np.int64)
-        self._notes: Longs = np.zeros((_ROOM, NOTE), np.int64)
+        self._notes: Longs = np.zeros((_ROOM, layout.NOTE), np.int64)
         self._count = 0
         self._tps: list[TopicPartition] = []
         self._expect([], ())
@@ -105,9 +89,9 @@ class NativeFetchSession(FetchClient):
             events lie before their ends.
         """
         notes = self._notes[: self._count]
-        slots, codes, at = notes[:, SLOT], notes[:, CODE], notes[:, AT]
-        is_end = codes == PARTITION_END
-        is_read = (slots != NOBODY) & ((codes == 0) | is_end)
+        slots, codes, at = notes[:, layout.SLOT], notes[:, layout.CODE], notes[:, layout.AT]
+        is_end = codes == layout.PARTITION_END
+        is_read = (slots != layout.NOBODY) & ((codes == 0) | is_end)
         after = at + ~is_end
         following = np.array([self._next[tp] for tp in self._tps], np.int64)
         np.maximum.at(following, slots[is_read], after[is_read])
@@ -132,7 +116,7 @@ class NativeFetchSession(FetchClient):
     def _drop_others(self, kept: Collection[tuple[str, int]]) -> None:
         """Free what is held of other partitions than these."""
         stays = np.array([*(tp in kept for tp in self._tps), False])  # NOBODY names the last
-        others = ~stays[self._notes[: self._count, SLOT]]
+        others = ~stays[self._notes[: self._count, layout.SLOT]]
         self._reorder(np.argsort(others, kind="stable"))
         count, self._count = self._count, self._count - int(others.sum())
         self._loops["free"](address_of(self._messages), self._count, count, self._call_address)
@@ -159,7 +143,7 @@ class NativeFetchSession(FetchClient):
     def _make_room(self, count: int) -> None:
         if self._count + count > len(self._messages):
             room = max(2 * len(self._messages), self._count + count)
-            messages, notes = np.zeros(room, np.int64), np.zeros((room, NOTE), np.int64)
+            messages, notes = np.zeros(room, np.int64), np.zeros((room, layout.NOTE), np.int64)
             messages[: self._count], notes[: self._count] = self._messages[: self._count], self._notes[: self._count]
             self._messages, self._notes = messages, notes
 
@@ -172,9 +156,9 @@ class NativeFetchSession(FetchClient):
 
     def _held_events(self) -> tuple[Longs, Longs]:
         notes = self._notes[: self._count]
-        slots = notes[:, SLOT]
-        topics = np.append(self._topic_of, NOBODY)[slots]  # NOBODY names the last
-        return topics, notes[:, VALUE_BYTES] + notes[:, KEY_BYTES] + notes[:, HEADER_BYTES]
+        slots = notes[:, layout.SLOT]
+        topics = np.append(self._topic_of, layout.NOBODY)[slots]  # NOBODY names the last
+        return topics, notes[:, layout.VALUE_BYTES] + notes[:, layout.KEY_BYTES] + notes[:, layout.HEADER_BYTES]
 
     def _reorder(self, order: Longs) -> None:
         for table in (self._messages, self._notes):
@@ -182,7 +166,7 @@ class NativeFetchSession(FetchClient):
 
     def _take(self, fetched: Fetched, batch_bytes: int, most: int) -> None:
         following = np.array([self._next[tp] for tp in self._tps], np.int64)
-        sums, batch = np.zeros((len(self._names), SUMS), np.int64), np.zeros(BATCH, np.int64)
+        sums, batch = np.zeros((len(self._names), layout.SUMS), np.int64), np.zeros(layout.BATCH, np.int64)
         end = 0
         while True:
             end = self._loops["take"](
@@ -195,21 +179,21 @@ class NativeFetchSession(FetchClient):
                 address_of(batch),
                 batch_bytes,
             )
-            if end == most or batch[IS_FULL]:
+            if end == most or batch[layout.IS_FULL]:
                 break
             self._pass_over(fetched, end, following)
             end += 1
         self._next |= {tp: int(at) for tp, at in zip(self._tps, following, strict=True) if at >= 0}
-        columns = [TopicColumns(each) if each[ROWS] else None for each in sums]
+        columns = [TopicColumns(each) if each[layout.ROWS] else None for each in sums]
         self._fill(end, columns)
-        fetched.records, fetched.consumed_bytes = int(batch[TAKEN]), int(batch[TAKEN_BYTES])
+        fetched.records, fetched.consumed_bytes = int(batch[layout.TAKEN]), int(batch[layout.TAKEN_BYTES])
         fetched.topics = {
             name: each.records() for name, each in zip(self._names, columns, strict=True) if each is not None
         }
 
     def _fill(self, end: int, columns: Sequence[TopicColumns | None]) -> None:
         """Copy and free the messages before `end`; those behind it stay."""
-        state = np.zeros((len(columns), COLUMNS), np.int64)
+        state = np.zeros((len(columns), layout.COLUMNS), np.int64)
         for row, each in zip(state, columns, strict=True):
             if each is not None:
                 row[:] = each.state
@@ -228,18 +212,17 @@ class NativeFetchSession(FetchClient):
         for table in (self._messages, self._notes):
             table[:held] = table[end : end + held].copy()
         self._count = held
-        self._waiting_bytes = int(self._notes[:held, VALUE_BYTES].sum() + self._notes[:held, KEY_BYTES].sum())
-        self._waiting_bytes += int(self._notes[:held, HEADER_BYTES].sum())
+        self._waiting_bytes = sum(int(self._notes[:held, part].sum()) for part in _SIZES)
         for row, each in zip(state, columns, strict=True):
             if each is not None:
                 each.state[:] = row
 
     def _pass_over(self, fetched: Fetched, number: int, following: Longs) -> None:
         """Note an error; of a partition in trouble nothing more is taken."""
-        message, slot = int(self._messages[number]), int(self._notes[number, SLOT])
-        self._notes[number, SLOT] = NOBODY
-        error: KafkaError = message_error(message, int(self._notes[number, CODE]))
-        tp = self._tps[slot] if slot != NOBODY else TopicPartition(message_topic(message), -1)
+        message, slot = int(self._messages[number]), int(self._notes[number, layout.SLOT])
+        self._notes[number, layout.SLOT] = layout.NOBODY
+        error: KafkaError = message_error(message, int(self._notes[number, layout.CODE]))
+        tp = self._tps[slot] if slot != layout.NOBODY else TopicPartition(message_topic(message), -1)
         self._note_error(fetched, tp, error)
         if tp in fetched.troubles and following[slot] >= 0:
             self._next[tp] = int(following[slot])
