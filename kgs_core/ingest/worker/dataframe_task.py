@@ -20,8 +20,15 @@ from kgs_core.ingest.fetch.fetch_sessions import open_native, session
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.worker.arrow_task import TaskContext
 from kgs_core.ingest.worker.dataframe_writer import NOTE_SCHEMA, WriterNote, note_of, write_rows
-from kgs_core.ingest.worker.process_batch import TransformError, conclude, earlier_reading, write_dead_letters
-from kgs_core.ingest.worker.sorted_records import ReadNote, ranges_before, sort_records
+from kgs_core.ingest.worker.process_batch import (
+    ReadNote,
+    TransformError,
+    conclude,
+    earlier_reading,
+    ranges_before,
+    write_dead_letters,
+)
+from kgs_core.ingest.worker.sorted_records import sort_records
 from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
 from kgs_core.kafka.records import collector_paused
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, parsed_schema

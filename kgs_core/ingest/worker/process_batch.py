@@ -4,22 +4,16 @@ Both processors go by `ReadNote` and `conclude`; what lies between them is the a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PortError, TransientError, one_line
 from kgs_core.ingest.fetch.topic_records import TopicRecords
+from kgs_core.ingest.round.stops import StopCause
 from kgs_core.ingest.worker.batch_files import write_routed
-from kgs_core.ingest.worker.sorted_records import (
-    Cuts,
-    EarlierReading,
-    ReadNote,
-    ranges_before,
-    ranges_to_read,
-    sort_records,
-)
+from kgs_core.ingest.worker.sorted_records import Cuts, EarlierReading, Sorted, sort_records
 from kgs_core.ingest.worker.topic_job import MoreColumnsError, TopicJob, load_hook
 from kgs_core.lake.audit.audit_snapshot import PartitionKey, offsets_in
 from kgs_core.lake.files.layout import Partitioned
@@ -29,12 +23,57 @@ from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule import NO_OFFSETS
 from kgs_core.lake.rule.batch import TopicBatch
 from kgs_core.lake.topics.factory import open_lake
-from kgs_core.model import OffsetRange
+from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.ports import FileWritten
 
 
 class TransformError(Exception):
     """The user's transform raised, or gave rows that its promise does not allow."""
+
+
+@dataclass(slots=True)
+class ReadNote:
+    """What was found in ranges of a topic beside the rows; what is not named here is as in `TopicBatch`.
+
+    Attributes:
+        rows: how many there are, before a transform.
+        cuts: what partitions are read up to.
+        troubles: why partitions cannot be read on; then nothing else counts.
+    """
+
+    rows: int = 0
+    records: int = 0
+    consumed_bytes: int = 0
+    oldest_ms: int | None = None
+    bad_records: int = 0
+    leader_epochs: dict[int, int] = field(default_factory=dict)
+    unsettled: frozenset[int] = frozenset()
+    dead_letters: FileWritten | None = None
+    cuts: Cuts = field(default_factory=Cuts)
+    troubles: dict[TopicPartition, tuple[StopCause, str]] = field(default_factory=dict)
+
+    def add(self, ranges: Mapping[int, OffsetRange], records: TopicRecords, found: Sorted) -> None:
+        """Take in what became of records of the ranges."""
+        self.rows += found.rows.num_rows
+        self.records += len(records)
+        self.consumed_bytes += records.consumed_bytes
+        self.oldest_ms = min((ms for ms in (self.oldest_ms, records.oldest_ms) if ms), default=None)
+        self.bad_records += found.bad
+        self.unsettled |= found.unsettled
+        old, new = self.cuts, found.cuts
+        self.cuts = Cuts({**old.stopped, **new.stopped}, {**old.waiting, **new.waiting})
+        self.leader_epochs |= records.leader_epochs(ranges_to_read(ranges, self.cuts))
+
+
+def ranges_to_read(ranges: Mapping[int, OffsetRange], cuts: Cuts) -> dict[int, OffsetRange]:
+    """The ranges without what lies at or behind a record that its partition is read up to."""
+    return ranges_before(ranges, {p: offset for p, (offset, _) in cuts.by_partition.items()})
+
+
+def ranges_before(ranges: Mapping[int, OffsetRange], ends: Mapping[int, int]) -> dict[int, OffsetRange]:
+    """The ranges without what lies at or behind these ends; those that keep nothing are left out."""
+    shorter = {p: r._replace(end=min(r.end, ends.get(p, r.end))) for p, r in ranges.items()}
+    return {p: r for p, r in shorter.items() if r.end > r.start}
 
 
 def conclude(job: TopicJob, ranges: Mapping[int, OffsetRange], note: ReadNote, rows: int) -> TopicBatch | None:

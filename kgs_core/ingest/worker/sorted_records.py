@@ -15,13 +15,11 @@ from kgs_core.ingest.formats import raw, texts  # noqa: F401 - not in the first 
 from kgs_core.ingest.formats.json import json_objects  # noqa: F401 - not in the first batch
 from kgs_core.ingest.formats.parsed import NO_COLUMNS, Parsed, Parser, ValueBatch
 from kgs_core.ingest.formats.record_columns import header_columns, parse_keys, side_by_side, with_rescued, with_topic
-from kgs_core.ingest.round.stops import StopCause
 from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
 from kgs_core.lake.files.layout import unfit
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA
 from kgs_core.lake.rule.error_codes import with_code
-from kgs_core.model import OffsetRange, TopicId, TopicPartition
-from kgs_core.ports import FileWritten
+from kgs_core.model import TopicId
 
 UNKNOWN_SCHEMA_S = 120.0
 """A registry that lags, has just started or was restored says of schemas that it has none: it is asked for so long."""
@@ -172,51 +170,6 @@ def _cuts(job: TopicJob, judged: _Judged, places: Mapping[int, tuple[int, int]])
 def _first(reasons: Mapping[int, str], places: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, str]]:
     """Partition -> offset and reason of the first of these records."""
     return {places[i][0]: (places[i][1], reasons[i]) for i in sorted(reasons, reverse=True)}
-
-
-@dataclass(slots=True)
-class ReadNote:
-    """What was found in ranges of a topic beside the rows; what is not named here is as in `TopicBatch`.
-
-    Attributes:
-        rows: how many there are, before a transform.
-        cuts: what partitions are read up to.
-        troubles: why partitions cannot be read on; then nothing else counts.
-    """
-
-    rows: int = 0
-    records: int = 0
-    consumed_bytes: int = 0
-    oldest_ms: int | None = None
-    bad_records: int = 0
-    leader_epochs: dict[int, int] = field(default_factory=dict)
-    unsettled: frozenset[int] = frozenset()
-    dead_letters: FileWritten | None = None
-    cuts: Cuts = field(default_factory=Cuts)
-    troubles: dict[TopicPartition, tuple[StopCause, str]] = field(default_factory=dict)
-
-    def add(self, ranges: Mapping[int, OffsetRange], records: TopicRecords, found: Sorted) -> None:
-        """Take in what became of records of the ranges."""
-        self.rows += found.rows.num_rows
-        self.records += len(records)
-        self.consumed_bytes += records.consumed_bytes
-        self.oldest_ms = min((ms for ms in (self.oldest_ms, records.oldest_ms) if ms), default=None)
-        self.bad_records += found.bad
-        self.unsettled |= found.unsettled
-        old, new = self.cuts, found.cuts
-        self.cuts = Cuts({**old.stopped, **new.stopped}, {**old.waiting, **new.waiting})
-        self.leader_epochs |= records.leader_epochs(ranges_to_read(ranges, self.cuts))
-
-
-def ranges_to_read(ranges: Mapping[int, OffsetRange], cuts: Cuts) -> dict[int, OffsetRange]:
-    """The ranges without what lies at or behind a record that its partition is read up to."""
-    return ranges_before(ranges, {p: offset for p, (offset, _) in cuts.by_partition.items()})
-
-
-def ranges_before(ranges: Mapping[int, OffsetRange], ends: Mapping[int, int]) -> dict[int, OffsetRange]:
-    """The ranges without what lies at or behind these ends; those that keep nothing are left out."""
-    shorter = {p: r._replace(end=min(r.end, ends.get(p, r.end))) for p, r in ranges.items()}
-    return {p: r for p, r in shorter.items() if r.end > r.start}
 
 
 def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:

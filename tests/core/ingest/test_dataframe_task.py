@@ -9,7 +9,7 @@ from kgs_core.ingest.round.stops import StopCause
 from kgs_core.ingest.worker.arrow_task import TaskContext
 from kgs_core.ingest.worker.dataframe_task import DataFrameProcessor
 from kgs_core.ingest.worker.dataframe_writer import WriterNote
-from kgs_core.ingest.worker.sorted_records import ReadNote
+from kgs_core.ingest.worker.process_batch import ReadNote
 from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
