@@ -67,9 +67,7 @@ class DeltaLake(Lake):
     def table(self, name: str, schema: pa.Schema, layout: TableLayout = PLAIN) -> DeltaTopicTable:
         """See `Lake`."""
         log = TableLog(self._storage, name, schema, self._settings, layout, self._consumer)
-        return DeltaTopicTable(
-            self._storage, name, schema, self._settings, log, self._turn(name), commits=self._commits
-        )
+        return DeltaTopicTable(log, self._turn(name), commits=self._commits)
 
     def _turn(self, name: str) -> threading.Lock:
         return self._turns.setdefault(name, threading.Lock())  # one step of Python, so two threads get the same one
@@ -79,7 +77,7 @@ class DeltaLake(Lake):
     ) -> pa.Schema:
         """See `Lake`."""
         log = TableLog(self._storage, name, pa.schema(ORIGIN_FIELDS), self._settings, layout, self._consumer)
-        DeltaTopicTable(self._storage, name, default, self._settings, log).create()
+        DeltaTopicTable(log, made_with=default).create()
         if wanted is not None:
             add_columns(log, wanted)
         return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in log.metadata.columns])
